@@ -29,12 +29,13 @@ MANAGER_EXEMPT = {
     "bury": "in tests/test_burying.py",
     **dict.fromkeys("lease resume_lease end_lease".split(), "in tests/test_leased_units.py"),
     **dict.fromkeys(
-        "create_user alter_user delete_user user users create_token tokens revoke_token identify".split(),
+        "create_user alter_user delete_user user users create_token token tokens revoke_token identify".split(),
         "in tests/test_users.py",
     ),
     **dict.fromkeys("acting acts".split(), "in tests/test_acts.py"),
     "stop": "takes no argument",
     "end_waits": "takes no argument",
+    "promises": "takes no argument",
     "unit_of_work": "takes no argument",
 }
 HANDLE_EXEMPT = {

@@ -81,4 +81,5 @@ OPERATOR_EXEMPT: Mapping[str, str] = {
     "dropped": "takes no argument",
     "waits": "takes no argument",
     "locks": "takes no argument",
+    "connections": "takes no argument",
 }

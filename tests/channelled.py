@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from inorder import ChannelStopped, Message, ObjectInUse, QueueManager, channels, connect
 from inorder.attributes import OrderRule
@@ -52,6 +52,35 @@ def bodies(qm: QueueManager, queue: str = "Q") -> list[bytes]:
 
 def numbers(first: int, upto: int) -> list[bytes]:
     return [b"%d" % number for number in range(first, upto)]
+
+
+class World(NamedTuple):
+    """Queue managers A and B, which are open, and channel TO.B between them."""
+
+    source: Place
+    target: Place
+    a: QueueManager
+    b: QueueManager
+
+    def put(self, first: int, upto: int) -> None:
+        self.a.put_many("Q", numbers(first, upto), manager="B")
+
+    def run(self) -> ChannelNow:
+        return channels.run_channel(self.a, "TO.B", until_empty=True)
+
+    def now(self) -> ChannelNow:
+        (now,) = channels.status(self.a)
+        return now
+
+
+@contextmanager
+def world_of(source: Place, target: Place) -> Iterator[World]:
+    """Makes both in places where nothing is yet."""
+    manager(source, "A")
+    manager(target, "B")
+    link(source, "B", target)
+    with connect(source) as a, connect(target) as b:
+        yield World(source, target, a, b)
 
 
 def put_back(backup: Path, place: str) -> None:

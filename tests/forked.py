@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.proof import crash_points
 
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = 240.0
 
 # One list for all: there is one server, and it imports what the last one asked for.
 SERVER = multiprocessing.get_context("forkserver")

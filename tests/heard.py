@@ -55,7 +55,7 @@ def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
     qm.clear_queue("GONE")
     qm.delete_queue("GONE")
     _ = qm.waits(), qm.locks(), qm.overview(), qm.dropped(), qm.check(), list(qm.look("Q")), qm.gaps("Q", b"none")
-    _ = qm.queues(), qm.units(), qm.depth("Q"), qm.order_view("Q"), qm.manager_attributes()
+    _ = qm.connections(), qm.queues(), qm.units(), qm.depth("Q"), qm.order_view("Q"), qm.manager_attributes()
     qm.alter_manager(max_handles=100)
     with qm.unit_of_work(), qm.group("Q") as group:
         group.put(b"1")

@@ -38,10 +38,10 @@ from inorder.stores import getting
 from inorder.stores.ahead import Ahead
 from inorder.stores.sqlite.coordination import TURN
 
-HANGS_AFTER_SECONDS = 60
+HANGS_AFTER_SECONDS = 240
 BURST_SECONDS = 0.0001
 PROGRAM = f"interrupted {os.getpid()}"
-ON_ITS_WAY_SECONDS = 5.0
+ON_ITS_WAY_SECONDS = 60.0
 
 # ---- calls
 

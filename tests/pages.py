@@ -159,6 +159,10 @@ def _tidy(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
 
 
+# A port that a page names for its reader may be taken here: it runs with one that is free.
+FIXED_PORT = re.compile(r"(start_http_server\()\d+")
+
+
 def run_page(page: Path, folder: Path, *, spark: bool) -> None:
     """Runs the page's python and console blocks in their order, in this process and folder; Spark's only if asked."""
     exported: dict[str, str] = {}
@@ -170,4 +174,4 @@ def run_page(page: Path, folder: Path, *, spark: bool) -> None:
         elif language == "python" and (found := FILE.match(text)):
             (folder / found[1]).write_text(text, encoding="utf-8")
         elif language == "python":
-            exec(compile(text, f"<{page.name}, block {n}>", "exec"), {})
+            exec(compile(FIXED_PORT.sub(r"\g<1>0", text), f"<{page.name}, block {n}>", "exec"), {})

@@ -23,7 +23,7 @@ from tools.proof.crash_points import die, reach
 from inorder import Queue, QueueManager, UnitOfWork
 from inorder.stores.points import POINTS
 
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = 240.0
 NEVER = 0
 CALLS = {
     QueueManager: ("create_queue", "open", "put", "get", "browse", "close"),

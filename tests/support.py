@@ -22,7 +22,9 @@ from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore, make_store
 
 T = TypeVar("T")
-LIMIT_SECONDS = 20.0  # no test waits that long unless it fails
+# No test waits that long unless it fails, on a slow and busy machine either. It is less than the 60 seconds of waits
+# that are to be woken: at its end a wait looks once more, and that would hide a wake-up that was lost.
+LIMIT_SECONDS = 50.0
 
 
 # For a test of what is true of the memory store alone; it says why.
@@ -163,7 +165,7 @@ def waiting(manager: QueueManager, function: Callable[[], T]) -> Call[T]:
     return call
 
 
-def until(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+def until(condition: Callable[[], bool], what: str, seconds: float = 240.0) -> None:
     """Waits for what another thread or process does. Raises: AssertionError, it has not come in time."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -29,6 +29,7 @@ NOT_FOR_TASKS = {
         *("watch", "end_waits"),  # a task is cancelled
         *("dead_letters", "replay", "discard_dead"),  # an operator's, who looks through a queue
         *("worker", "give_up", "tell"),  # a worker calls functions in threads of its own; these are for it
+        "promises",  # for a thread that makes calls for several others: `run` does it for brief calls
         "open_growing",
         "acting",  # a block around calls of one connection
     },

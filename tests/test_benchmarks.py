@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
@@ -16,6 +17,7 @@ from benchmarks import __main__ as command
 from benchmarks import group_commit, pages, report
 from benchmarks.bars import PEERS, TO_THE_LIMIT, bars_of
 from benchmarks.harness import (
+    RATE,
     Bar,
     Cannot,
     Contestant,
@@ -448,13 +450,30 @@ def test_each_page_has_the_lines_between_which_it_is_written(page: Path) -> None
     assert "new part" in pages.replaced(page.read_text(encoding="utf-8"), "new part")
 
 
+def cells(text: str, after: str = "") -> dict[str, dict[str, str]]:
+    """The first table behind a heading: of each row, by its name, the cell of each system; without bold and noise."""
+    behind = itertools.dropwhile(lambda line: not line.startswith("|"), text[text.index(after) :].splitlines())
+    lines = itertools.takewhile(lambda line: line.startswith("|"), behind)
+    (_, *names), _, *rows = (
+        [re.sub(r"\*\*| ±.*", "", cell.strip()) for cell in line.strip("|").split("|")] for line in lines
+    )
+    return {name: dict(zip(names, row, strict=True)) for name, *row in rows}
+
+
 def test_both_pages_are_of_one_run() -> None:
     first, page = (
-        each.read_text(encoding="utf-8").partition(pages.BEGIN)[2] for each in (pages.FIRST_PAGE, pages.PAGE)
+        each.read_text(encoding="utf-8").partition(pages.BEGIN)[2].partition(pages.END)[0]
+        for each in (pages.FIRST_PAGE, pages.PAGE)
     )
-    figures = re.findall(r"\*\*(\d+,\d+)\*\*", first)
-    assert figures
-    assert all(figure in page for figure in figures)
+    shown, measured = cells(first), cells(page, "### Beside the others")
+    rates = [(label, QUESTIONS[name].title) for name, figure, label in pages.FIRST_ROWS if figure == RATE]
+    assert [label for label, _ in rates] == list(shown)[: len(rates)]
+    for label, title in rates:
+        there = measured[f"{title}, messages/s"]
+        assert {name: cell for name, cell in shown[label].items() if cell} == there, f"{label}: run `make bench` again"
+    for name, times in re.findall(r"\(([^,()]+), (\d+\.\d) times\)", " ".join(first.split())):
+        exact = [float(one) for one in re.findall(rf"{re.escape(name)} is (\d+\.\d+) times", page)]
+        assert times in {f"{one:.1f}" for one in exact}, f"{name}: run `make bench` again"
     day = page.partition("Started ")[2][:10]
     assert f"{day}, medians of" in " ".join(first.split())
 

@@ -6,35 +6,19 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from tests import forked
-from tests.channelled import link, manager, numbers
+from tests.channelled import World, link, manager, world_of
 
-from inorder import ChannelStopped, Message, QueueManager, Report, channels, connect
+from inorder import ChannelStopped, Message, Report, channels, connect
 from inorder.errors import Reason, StoreDamaged, StoreError, StoreForeign, StoreNewer
-
-
-class World(SimpleNamespace):
-    """Queue managers A and B, which are open, and channel TO.B between them."""
-
-    source: str
-    a: QueueManager
-    b: QueueManager
-
-    def put(self, first: int, upto: int) -> None:
-        self.a.put_many("Q", numbers(first, upto), manager="B")
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    source, target = str(tmp_path / "a.db"), str(tmp_path / "b.db")
-    manager(source, "A")
-    manager(target, "B")
-    link(source, "B", target)
-    with connect(source) as a, connect(target) as b:
-        yield World(source=source, a=a, b=b)
+    with world_of(str(tmp_path / "a.db"), str(tmp_path / "b.db")) as made:
+        yield made
 
 
 # --- stores that are not what they should be

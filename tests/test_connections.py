@@ -117,7 +117,7 @@ def test_the_end_of_the_interpreter_backs_out(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     program = AT_EXIT.format(kind=kind, name=name, path=path)
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=240)
     assert done.stdout.split() == ["[]", "0"]
 
 

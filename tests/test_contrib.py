@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.pages import parse
+
+import inorder
 
 CONTRIB = Path(__file__).parents[1] / "contrib"
 UNIT, CONTAINER = CONTRIB / "inorder.service", CONTRIB / "Containerfile"
@@ -90,6 +95,74 @@ def test_systemd_says_that_little_is_exposed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
 
 
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """The unit's state folder, with a store, as its page says."""
+    folder = tmp_path / Path(STATE).name
+    folder.mkdir(mode=int(value_of("StateDirectoryMode"), 8))
+    with inorder.connect(folder / "orders.db") as qm:
+        qm.create_queue("ORDERS")
+    return folder
+
+
+def started(state: Path) -> subprocess.Popen[str]:
+    """The unit's command line as systemd starts it: its paths here, its umask, a bare environment, and a free port."""
+    program, *arguments = shlex.split(value_of("ExecStart"))
+    assert program == PROGRAM
+    found = [one.replace(STATE, str(state)) for one in arguments]
+    return subprocess.Popen(
+        [sys.executable, "-m", "inorder", *found, "--port", "0"],
+        cwd="/",
+        env={"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONPATH": os.pathsep.join(sys.path)},
+        umask=int(value_of("UMask"), 8),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+def test_the_unit_s_command_serves_stops_and_starts_again(state: Path) -> None:
+    tokens = set()
+    for _ in range(2):
+        server = started(state)
+        try:
+            assert server.stdout is not None
+            said = server.stdout.readline()
+            found = re.search(r"http://127\.0\.0\.1:\d+/", said)
+            assert found, said + server.communicate()[1]
+            tokens.add((state / "launch-token").read_text())
+            headers = {"Authorization": f"Bearer {max(tokens).strip()}", "ibm-mq-rest-csrf-token": ""}
+            with httpx.Client(base_url=found[0], headers=headers, timeout=60) as client:
+                assert client.get("/ready").status_code == 200
+                assert client.post("/inorder/v1/queues/ORDERS/put", json={"body": "x"}).status_code == 201
+            modes = {one.name: one.stat().st_mode & 0o777 for one in state.iterdir()}
+            assert set(modes.values()) == {0o600}, modes
+            server.send_signal(signal.SIGTERM)
+            said, log = server.communicate(timeout=int(value_of("TimeoutStopSec")))
+        finally:
+            server.kill()
+            server.wait()
+        assert server.returncode == 0, "what Restart=on-failure would start again"
+        assert "Traceback" not in log
+        assert not any(token.strip() in said + log for token in tokens)
+    assert len(tokens) == 1, "a restart keeps the token"
+    with inorder.connect(state / "orders.db") as qm:
+        assert qm.depth("ORDERS") == 2
+
+
+@pytest.mark.slow
+def test_without_a_store_the_unit_s_command_fails_and_says_why(state: Path) -> None:
+    for one in state.iterdir():
+        one.unlink()
+    server = started(state)
+    said, log = server.communicate(timeout=60)
+    assert server.returncode != 0
+    assert "there is no store" in log, said + log
+    assert not [*state.iterdir()], "a start by mistake makes nothing"
+
+
 # --- the container file
 
 
@@ -133,3 +206,38 @@ def test_the_container_s_process_is_not_root_and_writes_its_volume() -> None:
     (program,) = json.loads(by_name["ENTRYPOINT"])
     assert program == PROGRAM
     assert json.loads(by_name["CMD"]) == ["serve", "--help"]
+
+
+@pytest.mark.slow
+def test_the_container_s_command_line_runs() -> None:
+    by_name = dict(instructions())
+    (program,), words = json.loads(by_name["ENTRYPOINT"]), json.loads(by_name["CMD"])
+    assert program == PROGRAM
+    for arguments in (words, ["--version"]):
+        ran = subprocess.run([sys.executable, "-m", "inorder", *arguments], capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+    text = (CONTRIB.parent / "docs/how-to/http.md").read_text(encoding="utf-8")
+    calls = re.findall(r"docker run [^\n]*? inorder((?: \\\n)?[^\n]*(?:\\\n[^\n]*)*)", text)
+    assert len(calls) >= 3
+    for one in calls:
+        parse(shlex.split(one.replace("\\\n", " ")))
+
+
+def test_what_the_container_installs_by_pip_is_what_the_project_offers() -> None:
+    runs = [rest for name, rest in instructions() if name == "RUN"]
+    (found,) = re.findall(r"\.whl\)\[([a-z,]+)\]", "".join(runs))
+    project = (CONTRIB.parent / "pyproject.toml").read_text(encoding="utf-8")
+    extras = project.partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
+    assert set(found.split(",")) <= set(re.findall(r"^(\w+) = \[", extras, re.MULTILINE))
+
+
+@pytest.mark.skipif(shutil.which("apt-cache") is None, reason="apt-cache is not installed")
+def test_the_container_s_packages_are_debian_s() -> None:
+    (install,) = re.findall(r"apt-get install ([^&]*)", "".join(rest for name, rest in instructions() if name == "RUN"))
+    names = [one for one in install.split() if not one.startswith("-")]
+    assert names
+    said = subprocess.run(["apt-cache", "policy", *names], capture_output=True, text=True, check=True).stdout
+    if "500 " not in said:
+        pytest.skip("apt has no lists of packages: apt-get update")
+    candidates = dict(re.findall(r"^(\S+):\n  Installed: .*\n  Candidate: (.*)$", said, re.MULTILINE))
+    assert [one for one in names if candidates.get(one, "(none)") == "(none)"] == [], "no package of this name"

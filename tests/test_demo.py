@@ -85,7 +85,7 @@ def test_a_process_ends_when_the_demonstration_does_also_in_a_call_that_waits(tm
         worker = subprocess.Popen(
             [sys.executable, "-m", "inorder.demo.worker", str(path), "orphan"], stdin=subprocess.PIPE, text=True
         )
-        _, _ = worker.communicate('["take", {"queue": "Q"}]\n', timeout=60)
+        _, _ = worker.communicate('["take", {"queue": "Q"}]\n', timeout=240)
         assert worker.returncode == 1
 
 

@@ -28,7 +28,7 @@ EXAMPLES = ROOT / "examples"
 PAGE = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SECTIONS = {section.partition("\n")[0]: "".join(CONSOLE.findall(section)) for section in PAGE.split("\n## ")[1:]}
-LIMIT_SECONDS = 60
+LIMIT_SECONDS = 240
 LONG = "INORDER_LONG" in os.environ
 
 PUTTER, CHEAPER, GETTER = (EXAMPLES / f"group_{name}.py" for name in ("putter", "putter_cheaper", "getter"))

@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 # A file imports from its own layer and from those above it. A name stands for a file or for a whole package.
 LAYERS = (
-    ("reasons", "errors", "locks", "life", "secret"),
+    ("reasons", "errors", "locks", "life"),
     ("properties", "kinds"),
     ("field_checks",),
     ("message",),
@@ -113,6 +113,7 @@ LOADED_WHEN_NEEDED = frozenset(
         "inorder.integrations.prometheus",
         "inorder.integrations.prometheus_server",
         "inorder.server.certificates",
+        "inorder.server.revocation",
         "inorder.server.running",
         "inorder.server.settings",
         "inorder.secret",

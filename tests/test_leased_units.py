@@ -20,6 +20,7 @@ from inorder.errors import (
     OrderSelfBlocked,
     QueueFull,
     QueueNotEmpty,
+    UnitNotAvailable,
     UnitTooLarge,
     WrongState,
 )
@@ -442,3 +443,49 @@ def test_queue_not_empty_by_a_lease_that_is_over(qm: QueueManager, clock: Manual
     clock.advance(30)
     qm.delete_queue("R")
     assert "R" not in [one.name for one in qm.queues()]
+
+
+def test_a_user_has_at_most_so_many_that_are_not_over(qm: QueueManager, clock: ManualClock) -> None:
+    first = qm.lease(seconds=30, user="ann", most=2)
+    qm.lease(seconds=60, user="ann", most=2)
+    with pytest.raises(UnitNotAvailable, match="user ann has 2 leases open") as refused:
+        qm.lease(user="ann", most=2)
+    assert refused.value.data == {"user": "ann", "most": 2}
+    assert len(qm.units()) == 2, "nothing has begun"
+    qm.lease(user="bob", most=1)
+    qm.lease(user="ann", most=3).commit()
+    first.commit()
+    qm.lease(seconds=30, user="ann", most=2)
+    jump(clock, 31)
+    qm.lease(seconds=30, user="ann", most=2)  # one is over, whether anybody has backed it out or not
+    with pytest.raises(UnitNotAvailable):
+        qm.lease(user="ann", most=2)
+    qm.lease(user="ann")  # any number
+
+
+@pytest.mark.parametrize("most", [0, -1, 1.5, "2", True])
+def test_how_many_leases_must_be_a_number_above_0(qm: QueueManager, most: Any) -> None:
+    with pytest.raises(ArgumentError, match="most"):
+        qm.lease(most=most)
+    assert qm.units() == []
+
+
+def test_the_bound_on_leases_holds_for_those_that_begin_at_once(qm: QueueManager) -> None:
+    connections = [qm.connect() for _ in range(8)]
+    together = threading.Barrier(len(connections))
+    refused: list[BaseException] = []
+
+    def begin(each: QueueManager) -> None:
+        together.wait()
+        for _ in range(3):
+            try:
+                each.lease(seconds=600, most=5)
+            except UnitNotAvailable as error:
+                refused.append(error)
+
+    threads = [threading.Thread(target=begin, args=(each,)) for each in connections]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert (len(qm.units()), len(refused)) == (5, 19)

@@ -50,7 +50,7 @@ def test_a_listener_hears_what_another_process_puts_each_message_once(
         numbers = Numbers()
         listener = qm.listen("Q", numbers)
         put(qm, 100)
-        subprocess.run([sys.executable, "-c", PUTTER, place], check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", PUTTER, place], check=True, timeout=240)
         put(qm, 101)
         until(lambda: len(numbers) >= 12, "all are told")
         heard(qm)

@@ -13,7 +13,7 @@ from tests.support import Stores, waiting
 from inorder import Flags, Match, QueueManager, connect, operating
 from inorder.attributes import OrderRule
 from inorder.bulk import ClaimReader
-from inorder.operating import Sight
+from inorder.operating import Opening, Sight
 from inorder.rules.gaps import NO_GAPS, Gaps
 from inorder.stores.views import ListingOrder
 from inorder.testing import ManualClock
@@ -299,6 +299,46 @@ def test_locks_are_listed_with_who_has_them(qm: QueueManager, clock: ManualClock
             ("lock", "Q", lock_id, "test", None, None, began + 1.0, 2),
         ]
     assert [one.kind for one in qm.locks()] == ["lock"]
+
+
+def test_who_is_connected_is_listed_with_what_they_have_open(qm: QueueManager) -> None:
+    qm.create_alias("OTHER.NAME", base_queue="Q")
+    qm.create_queue("NEXT")
+    writer = qm.connect(program="writer")
+    idle = qm.connect(program="idle")
+    with qm.open("OTHER.NAME", input="exclusive"), qm.open("Q", browse=True), writer.open("NEXT", output=True):
+        qm.put("NEXT", b"1")
+        first, second, third = qm.connections()
+        assert first.opened == (
+            Opening("Q", "OTHER.NAME", "exclusive", output=False, co_op=False),
+            Opening("Q", "Q", None, output=False, co_op=False),
+            Opening("NEXT", "NEXT", None, output=True, co_op=False),  # of the put by name
+        )
+        assert second.opened == (Opening("NEXT", "NEXT", None, output=True, co_op=False),)
+        assert third.opened == ()
+    for one, owner, name in ((first, qm, "test"), (second, writer, "writer"), (third, idle, "idle")):
+        assert (one.connection, one.program.name, one.process) == (owner.owner, name, os.getpid())
+    writer.close()
+    assert [(one.program.name, one.opened) for one in qm.connections()] == [("test", first.opened[2:]), ("idle", ())]
+
+
+def test_a_queue_that_was_deleted_is_open_without_a_name(qm: QueueManager) -> None:
+    qm.create_model("ANSWERS")
+    creator = qm.open("ANSWERS", input="shared", dynamic_name="REPLY")
+    with qm.open("REPLY", output=True):
+        assert [(one.queue, one.name) for one in qm.connections()[0].opened] == [("REPLY", "REPLY")] * 2
+        creator.close()
+        assert [(one.queue, one.name) for one in qm.connections()[0].opened] == [("", "REPLY")]
+
+
+def test_what_a_handle_is_open_for_is_said_in_words() -> None:
+    words = {Opening("Q", "Q", one, output=puts, co_op=co_op).uses
+             for one in ("shared", "exclusive", None) for puts in (True, False) for co_op in (True, False)}  # fmt: skip
+    assert words == {
+        *("get", "get, put", "get, browse together", "get, put, browse together"),
+        *("get exclusive", "get exclusive, put", "get exclusive, browse together"),
+        *("get exclusive, put, browse together", "put", "put, browse together", "browse together", "look"),
+    }
 
 
 def test_who_waits_says_for_what(qm: QueueManager, clock: ManualClock) -> None:

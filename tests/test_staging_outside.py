@@ -78,7 +78,7 @@ def test_a_waiting_reader_and_a_listener_are_told_of_the_settle(writer: Writer) 
     reader = writer.qm.connect(program="reader")
     heard: list[bytes] = []
     writer.qm.listen("Q", lambda arrival: heard.append(arrival.message_id))
-    call = waiting(reader, lambda: reader.get("Q", wait=10.0).body)
+    call = waiting(reader, lambda: reader.get("Q", wait=60).body)
     writer.stage("one", letters("ab"))
     call.sleeps(reader)
     writer.settle("one")

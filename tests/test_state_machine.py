@@ -21,8 +21,9 @@ from tests.machine.between import directed as directed_between
 from tests.machine.branches import Branches, report
 from tests.machine.directed import PARTS
 from tests.machine.everything import Everything, InBulk
-from tests.machine.faults import FAULTS, FAULTS_IN_BULK, Fault, OtherNumbers
+from tests.machine.faults import FAULTS, FAULTS_IN_BULK, FAULTS_OF_KEYS, Fault, OtherNumbers
 from tests.machine.history import History
+from tests.machine.once import directed as directed_once
 from tests.machine.pairs import Differs
 from tests.machine.side import MakeStore
 from tests.machine.wanted import WANTED
@@ -87,6 +88,7 @@ def test_two_stores_agree_on_every_history(right: str) -> None:
     with directed.watched():
         directed_histories(RIGHT[right], directed)
         directed_between(machine(RIGHT[right], directed, Between)())
+        directed_once(machine(RIGHT[right], directed, Between)())
     with random.watched():
         examples = EXAMPLES_IN_FILE if right in STORES else EXAMPLES
         random_histories(RIGHT[right], random, examples=examples)
@@ -105,6 +107,13 @@ def test_two_stores_agree_on_every_history(right: str) -> None:
 def test_a_planted_fault_is_found(fault: Fault) -> None:
     with pytest.raises((Differs, AssertionError)):
         random_histories(fault.store, Branches(), Phase.generate)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS_OF_KEYS.values(), ids=FAULTS_OF_KEYS.keys())
+def test_a_fault_that_is_planted_in_keys_is_found(fault: Fault) -> None:
+    with pytest.raises((Differs, AssertionError)):
+        random_histories(fault.store, Branches(), Phase.generate, kind=Between)
 
 
 @pytest.mark.slow

@@ -544,4 +544,4 @@ with inorder.connect() as qm, qm.unit_of_work():
 def test_a_unit_of_work_imports_no_asyncio(store: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     program = WITHOUT_ASYNCIO.format(store=store)
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=240)

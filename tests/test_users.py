@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-from tests.support import Call, Stores
+from tests.support import LIMIT_SECONDS, Call, Stores
 
 from inorder import QueueManager, connect
 from inorder.errors import (
@@ -232,7 +232,7 @@ def test_log_ins_that_run_at_once_are_bounded_too(qm: QueueManager) -> None:
     def slow(kept: str | None) -> bool:
         del kept
         inside.release()
-        go_on.wait(20)
+        go_on.wait(LIMIT_SECONDS)
         return False
 
     def attempt() -> None:
@@ -244,7 +244,7 @@ def test_log_ins_that_run_at_once_are_bounded_too(qm: QueueManager) -> None:
 
     calls = [Call(attempt) for _ in range(most)]
     for _ in range(most):
-        assert inside.acquire(timeout=20)
+        assert inside.acquire(timeout=LIMIT_SECONDS)
     Call(attempt).ends()
     assert outcomes == ["TooManyLogIns"]
     go_on.set()

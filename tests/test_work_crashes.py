@@ -24,7 +24,7 @@ SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbit
 
 @pytest.mark.slow
 def test_killed_workers_break_no_promise(tmp_path: Path) -> None:
-    report = working.run(kills=20, seed=SEED, seconds=120, parent=tmp_path)
+    report = working.run(kills=20, seed=SEED, seconds=600, parent=tmp_path)
     assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
     assert report.kills >= 12
     assert report.calls > 40
@@ -35,7 +35,7 @@ def test_killed_workers_break_no_promise(tmp_path: Path) -> None:
 @pytest.mark.postgresql
 def test_killed_workers_break_no_promise_on_a_server(tmp_path: Path, postgresql: str) -> None:
     url = f"{postgresql}?schema=inorder_{uuid.uuid4().hex}"
-    report = working.run(kills=12, seed=SEED, seconds=120, parent=tmp_path, place=lambda _: url)
+    report = working.run(kills=12, seed=SEED, seconds=600, parent=tmp_path, place=lambda _: url)
     drop(parse(url))
     assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
     assert report.kills >= 12

@@ -24,10 +24,11 @@ from tools.proof.working import seen_first
 
 import inorder
 from inorder import QueueManager
+from inorder.programs import WORKER
 from inorder.stores.postgresql import drop, parse
 from inorder.work import Schedule
 
-from .support import LIMIT_SECONDS
+from .support import LIMIT_SECONDS, until
 from .working import dead_letter_queue
 
 ROOT = Path(__file__).parents[1]
@@ -53,7 +54,7 @@ def work(message, qm):
 
 limited = Tasks()
 
-@limited.task("Q", attempts=2, timeout=0.1, backoff=Backoff(first=0, most=0))
+@limited.task("Q", attempts=2, timeout=2, backoff=Backoff(first=0, most=0))
 def endless(message):
     if message.body == b"endless":
         while True:
@@ -182,6 +183,31 @@ def test_whatever_is_killed_no_attempt_is_lost_and_every_dead_letter_has_its_rea
 
 
 @pytest.mark.slow
+def test_workers_are_seen_and_one_that_was_killed_is_not(qm: QueueManager, place: str, tmp_path: Path) -> None:
+    began = tmp_path / "began"
+    qm.put("Q", b"slow")
+    with Work(tmp_path, place, "shop_tasks") as work:
+        await_file(began)
+        [unit] = qm.units()
+        [worker] = {one.process for one in qm.connections() if one.program.name == "inorder work shop_tasks"}
+        assert worker is not None
+        assert worker == unit.process == next(one["pid"] for one in work.told if one["event"] == "started")
+        uses = [each for one in qm.connections() if one.process == worker for each in one.opened]
+        assert ("Q", "get") in {(one.queue, one.uses) for one in uses}
+        began.unlink()
+        os.kill(worker, signal.SIGKILL)
+        work.until(lambda told: any(one["event"] == "died" for one in told))
+        await_file(began)  # the one in its place
+        until(lambda: worker not in [one.process for one in qm.connections()], "the dead one is not shown")
+        [other] = {one.process for one in qm.connections() if one.program.name.startswith(WORKER)}
+        assert other == [one["pid"] for one in work.told if one["event"] == "started"][-1]
+        (tmp_path / "goes on").touch()
+        work.has_ended(1)
+        assert work.end(signal.SIGTERM) == 0
+    until(lambda: not any(one.program.name.startswith(WORKER) for one in qm.connections()), "no worker is shown")
+
+
+@pytest.mark.slow
 def test_strict_order_holds_though_processes_are_killed(qm: QueueManager, place: str, tmp_path: Path) -> None:
     qm.alter_queue("Q", read_order="strict")
     given = [f"{'once ' if number % 4 == 1 else ''}{number}".encode() for number in range(12)]
@@ -245,7 +271,7 @@ def test_a_call_without_an_end_costs_its_process_and_nothing_else(qm: QueueManag
         assert work.end(signal.SIGTERM) == 0
     assert work.outcomes() == Counter(overdue=2, done=2, dead=1)
     (letter,) = qm.dead_letters()
-    assert (letter.why.attempts, letter.why.error) == (2, "the call took longer than 0.1 s")
+    assert (letter.why.attempts, letter.why.error) == (2, "the call took longer than 2 s")
     assert [one["status"] for one in work.told if one["event"] == "died"] == [75, 75]
 
 

@@ -40,6 +40,7 @@ BROKEN = (
     "stores/sql/*.sql",
     "stores/sqlite/*.sql",
     "mqsc/*.py",
+    "arrow/framing.py",
     *(f"{name}.py" for name in "session handle groups unit_of_work bulk browsing".split()),
 )
 PLUMBING = """
@@ -59,6 +60,7 @@ GROUPS = "tests/test_groups.py tests/test_streams.py"
 STRICT = "tests/test_strict.py tests/test_gets.py tests/test_marks.py"
 WAITING = "tests/test_waiting.py tests/test_waiting_turns.py"
 JUDGES = {
+    "arrow/framing": "tests/arrow/test_framing.py",
     "mqsc/": "tests/mqsc/test_reading.py tests/mqsc/test_running.py",
     "session": "tests/test_session.py tests/test_units.py tests/test_connections.py tests/test_failing_calls.py",
     "handle": "tests/test_handle.py tests/test_puts.py tests/test_gets.py tests/test_streams.py tests/test_browsing.py",
@@ -102,7 +104,7 @@ JUDGES = {
     "stores/damage": "tests/sqlite/test_damage.py",
     "stores/": f"{STORE} tests/test_failing_calls.py",
 }
-WITHOUT_TABLES = ("mqsc/", "stores/memory/checking", "stores/sqlite/check")  # no table says anything of these
+WITHOUT_TABLES = ("arrow/", "mqsc/", "stores/memory/checking", "stores/sqlite/check")  # no table says anything of these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

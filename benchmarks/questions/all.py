@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.questions import (
     behind_idle,
     channel,
+    connect,
     depth,
     eight_processes,
     get_commit,
@@ -53,6 +54,7 @@ QUESTIONS = {
         large_unit,
         channel,
         work,
+        connect,
         long_stream,
     )
 } | {

@@ -4,6 +4,10 @@ in the process, and a thousand requests that wait?
 The client is a socket: it sends bytes that were made before and looks for the end of the answer, so it costs little.
 What it costs all the same is taken off where one client waits for the server: then either of the two works. Sixteen
 clients are sixteen threads, and the server is at work all the time.
+
+"The same server answering from a dictionary" can be read in two ways, so both are there: what our server is made of,
+uvicorn with h11 and Starlette, with nothing else (the bars are on this one); and our server itself, whose routes,
+guard, log-in and log are all there, with a dictionary instead of the queue manager.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ from benchmarks.systems import BODY
 from benchmarks.systems.ours import OURS, QUEUE, open_queue, settings_of
 
 DICTIONARY: Final = "a dictionary"
+EMPTIED: Final = f"{OURS}, a dictionary behind it"
 NOT_PERSISTENT: Final = f"{OURS}, not persistent"
 PUT, GET, PUT_COST, GET_COST = "put", "get", "put: server us", "get: server us"
 STOCK: Final = 200  # messages that are put, and then got, in one go
@@ -71,10 +76,10 @@ class Server:
         self._process.stdout.close()
 
 
-def of_store(folder: Path) -> Server:
-    """`inorder serve` of the store in a folder."""
+def of_store(folder: Path, module: str = "inorder") -> Server:
+    """`inorder serve` of the store in a folder; by a module that does as the command does."""
     token_file = folder / "token"
-    words = ["inorder", "serve", str(folder / "store.db"), "--port", "0", "--json", "--token-file", str(token_file)]
+    words = [module, "serve", str(folder / "store.db"), "--port", "0", "--json", "--token-file", str(token_file)]
     return Server(words, token_file)
 
 
@@ -143,7 +148,9 @@ def served(folder: Path, *, name: str, clients: int) -> Iterator[Ready]:
             server = Server(["benchmarks.http_dictionary"])
         else:
             path = f"/ibmmq/rest/v2/messaging/qmgr/{_made(folder)}/queue/{QUEUE}/message"
-            server, settings = of_store(folder), _settings(folder)
+            is_emptied = name == EMPTIED
+            server = of_store(folder, "benchmarks.http_emptied") if is_emptied else of_store(folder)
+            settings = "inorder serve: its puts and gets go to a dictionary" if is_emptied else _settings(folder)
         stack.enter_context(contextlib.closing(server))
         persistence = "nonPersistent" if name == NOT_PERSISTENT else "persistent"
         more = {"Content-Type": "text/plain;charset=utf-8", "ibm-mq-md-persistence": persistence}
@@ -178,18 +185,24 @@ def _round(server: Server, clients: Sequence[Client], request: bytes) -> tuple[f
             clients[0].ask(request)
         took = time.perf_counter() - began - (time.process_time() - own)
     else:
-        threads = [threading.Thread(target=_repeat, args=(one, request, share)) for one in clients]
+        failures: list[Cannot] = []
+        threads = [threading.Thread(target=_repeat, args=(one, request, share, failures)) for one in clients]
         for one in threads:
             one.start()
         for one in threads:
             one.join()
         took = time.perf_counter() - began
+        if failures:
+            raise failures[0]
     return took * STOCK / (share * len(clients)), server.seconds() - used
 
 
-def _repeat(client: Client, request: bytes, times: int) -> None:
-    for _ in range(times):
-        client.ask(request)
+def _repeat(client: Client, request: bytes, times: int, failures: list[Cannot]) -> None:
+    try:
+        for _ in range(times):
+            client.ask(request)
+    except Cannot as failure:
+        failures.append(failure)
 
 
 def _made(folder: Path) -> str:
@@ -204,7 +217,12 @@ def _settings(folder: Path) -> str:
 
 def one_by_one(clients: int) -> Question:
     """With so many clients at once."""
-    contestants: list[tuple[str, Role]] = [(OURS, "ours"), (NOT_PERSISTENT, "ours"), (DICTIONARY, "bare")]
+    contestants: list[tuple[str, Role]] = [
+        (OURS, "ours"),
+        (NOT_PERSISTENT, "ours"),
+        (EMPTIED, "bare"),
+        (DICTIONARY, "bare"),
+    ]
     return Question(
         name="http" if clients == 1 else "http_sixteen",
         title=f"put and get over loopback HTTP/1.1, {clients} client{'s' if clients > 1 else ''}",

@@ -263,7 +263,8 @@ class DeadLetters(ABC):
         name = self.manager_attributes().dead_letter_queue
         if not name:
             raise UnknownQueue(
-                "the queue manager has no dead-letter queue: alter_manager(dead_letter_queue=...) gives it one",
+                "the queue manager has no dead-letter queue: ALTER QMGR DEADQ(NAME), or "
+                "alter_manager(dead_letter_queue=...), names one",
                 queue="",
             )
         return name

@@ -336,7 +336,7 @@ class UnitTooLarge(QueueCondition):
 
 
 class UnitNotAvailable(QueueCondition):
-    """Splitting or joining the message needs a unit of work, and none can be had."""
+    """The call needs a unit of work, and none can be had: one is not allowed here, or too many leases are open."""
 
     reason = Reason.UOW_NOT_AVAILABLE
 

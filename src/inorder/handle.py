@@ -85,7 +85,6 @@ class Queue(ConfirmedCalls, BrowsingAhead):
             self._open(options, dynamic_name)
         self._puts, self._gets, self._browses = Retained(), Retained(), Retained()
         self._cursor = UNSET
-        self._missed = GetOutcome([], self._gets.state, UNSET)  # the last look that was given nothing
         self.closed = False
         session.retained(self._puts, self._gets)
 

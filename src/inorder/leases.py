@@ -12,6 +12,7 @@ from typing import Literal
 
 from .errors import LeaseOver, bad_argument
 from .field_checks import is_storable
+from .options import check_whole
 from .rules.leases import SECONDS_MAX
 from .rules.puts import Program
 from .rules.retries import Later
@@ -126,18 +127,20 @@ class LeaseCalls:
     _session: Session
     _program: Program
 
-    def lease(self, *, seconds: float = 30.0, user: str | None = None) -> Lease:
+    def lease(self, *, seconds: float = 30.0, user: str | None = None, most: int | None = None) -> Lease:
         """A unit of work that any connection may act under which shows its token, until its deadline; see `Lease`.
 
         Args:
             seconds: until the deadline, above 0 up to 86,400. Then it is backed out, if nobody has settled it.
             user: whose it is; default: the user of this program.
+            most: leases of that user that may be open then, with this one, 1 or more; None: any number. It holds for
+                all processes, however many begin one at once.
 
-        Raises: ArgumentError. It is on disk when the call returns.
+        Raises: ArgumentError; UnitNotAvailable 2255, the user has as many. It is on disk when the call returns.
 
         Rules: B-32.
         """
-        return begin_lease(self._session, user, self._program.user, seconds)
+        return begin_lease(self._session, user, self._program.user, seconds, most)
 
     def resume_lease(self, token: str, *, user: str | None = None) -> Lease:
         """The lease with this token, even one of another process.
@@ -150,15 +153,17 @@ class LeaseCalls:
         return resume_lease(self._session, token, user)
 
 
-def begin_lease(session: Session, user: str | None, owner: str, seconds: float) -> Lease:
+def begin_lease(session: Session, user: str | None, owner: str, seconds: float, most: int | None) -> Lease:
     """A new lease of `user`, or of the program's own user, `owner`."""
     from . import secret  # noqa: PLC0415 - few programs need it
 
     check_seconds(seconds)
     check_user(user)
+    if most is not None:
+        check_whole("most", most, low=1)
     token = secret.new_secret()
     with session:
-        leased = session.store.begin_lease(session.owner, name_of(token), user or owner, float(seconds))
+        leased = session.store.begin_lease(session.owner, name_of(token), user or owner, float(seconds), most)
     return Lease(session, token, user, leased)
 
 

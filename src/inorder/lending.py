@@ -16,7 +16,7 @@ from .handle import Queue
 from .options import OpenKeywords
 from .rules.puts import Program
 from .session import Session
-from .stores.protocol import Store
+from .stores.protocol import Promises, Store
 from .unit_of_work import later_of
 
 if TYPE_CHECKING:
@@ -133,6 +133,14 @@ class Lending(ABC):
         self._check_no_model(queue)
         with self.open(queue, browse=True) as handle, self._session:
             self._session.services.store.watch(handle.number, changed)
+
+    def promises(self) -> Promises:
+        """For calls that a thread makes for several others: what they promise goes to disk at once.
+
+        Calls of this thread on this store return inside `with promises:` before what they promise is on disk, and
+        `promises.keep()` brings it there. Nobody may be given an answer of theirs before.
+        """
+        return self._session.services.store.promises()
 
     # --- what it is made of
 

@@ -19,11 +19,13 @@ from .session import Session
 from .stores.protocol import Store
 from .stores.records import Outcome
 from .stores.views import (
+    ConnectionView,
     Dropped,
     Holder,
     ListingOrder,
     LockView,
     LookRequest,
+    Opening,
     OrderView,
     Position,
     QueueView,
@@ -181,6 +183,15 @@ class OperatorCalls:
         with self._session:
             return self._store.locks()
 
+    def connections(self) -> list[ConnectionView]:
+        """Who has this queue manager open, and which queues for what: a program, a process, its handles.
+
+        Connections are in the order in which they were made. Those of a process that has died are ended before, and
+        not shown.
+        """
+        with self._session:
+            return self._store.list_connections()
+
     # --- upkeep
 
     def check(self, progress: Progress | None = None) -> list[str]:
@@ -246,10 +257,12 @@ def _callable(argument: str, value: object) -> None:
 
 
 __all__ = [
+    "ConnectionView",
     "Dropped",
     "Gaps",
     "Holder",
     "LockView",
+    "Opening",
     "OperatorCalls",
     "Position",
     "QueueView",

@@ -455,6 +455,7 @@ def check_uid(value: object) -> UniqueId:
         isinstance(value, UniqueId)
         and isinstance(value.origin, str)
         and is_storable(value.origin)
+        and "\0" not in value.origin  # a name never has one, and PostgreSQL refuses texts with one
         and isinstance(value.number, int)
         and 1 <= value.number <= UID_NUMBER_MAX
     )

@@ -13,6 +13,7 @@ from .field_checks import is_storable
 
 NAMED_BY = ("LOGNAME", "USER", "LNAME", "USERNAME")  # where `getpass` looks first
 USER_LENGTH, PROGRAM_LENGTH = 12, 28
+WORKER = "inorder work"  # how the names of the programs begin that `inorder work` starts
 
 
 def running_script() -> str:

@@ -345,7 +345,7 @@ _TEXT: dict[Reason, str] = {
     Reason.OFFSET_ERROR: "The offset of a segment is outside 0 to 999,999,999, or its end would be.",
     Reason.ORIGINAL_LENGTH_ERROR: "The original length that a report about a segment gives is not possible.",
     Reason.SEGMENT_LENGTH_ZERO: "A segment that is not the last holds no data.",
-    Reason.UOW_NOT_AVAILABLE: "Splitting or joining this message needs a unit of work, and none can be had.",
+    Reason.UOW_NOT_AVAILABLE: "The call needs a unit of work, and none can be had.",
     Reason.WRONG_GMO_VERSION: "The get options are of a version too old for what is asked.",
     Reason.WRONG_MD_VERSION: "The message descriptor is of a version too old for what is asked.",
     Reason.GROUP_ID_ERROR: "The group id given does not fit a list of destinations.",

@@ -160,9 +160,11 @@ _open_files: dict[Hashable, Services] = {}
 def connect_at(path: Path, open_store: Callable[[], LocalStore], connect: Callable[[Services], T]) -> T:
     """What `connect` makes of the services of a file, which are closed with the file's last connection.
 
+    Args:
+        path: with all links resolved.
     Raises: what `open_store` and `connect` raise.
     """
-    return _connect(path.resolve(), open_store, connect, None)
+    return _connect(path, open_store, connect, None)
 
 
 def connect_alone(open_store: Callable[[], LocalStore], connect: Callable[[Services], T]) -> T:

@@ -242,6 +242,11 @@ class UserCalls(ABC):
         chosen = [one for one in found if user is None or one.user == user]
         return sorted(chosen, key=lambda one: (one.created_at, one.name))
 
+    def token(self, name: str) -> Token:
+        """A token by its name, as it is now; one that has expired too. Raises: UnknownObject 2085."""
+        with self._session:
+            return _token(self._store.object(TOKEN, name).attributes)
+
     def revoke_token(self, token: str) -> None:
         """Ends a token at once; it is named by its id, or given itself. Raises: UnknownObject 2085."""
         if not isinstance(token, str):
@@ -310,11 +315,10 @@ class UserCalls(ABC):
         number, _, text = token.partition(".")
         if not is_storable(token):
             return None
-        with self._session:
-            try:
-                found = _token(self._store.object(TOKEN, number).attributes)
-            except UnknownObject:
-                return None
+        try:
+            found = self.token(number)
+        except UnknownObject:
+            return None
         user = self._find(found.user)
         is_right = secret.is_hash_of(found.secret_hash, text) and self._now() < found.expires_at
         return user if is_right and user is not None and user.identifier == found.user_identifier else None

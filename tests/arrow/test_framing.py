@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import ipc
 
-from inorder.arrow.framing import END, HEAD_MAX, Broken, Frame, Frames, TooLong
+from inorder.arrow.framing import END, HEAD_MAX, Broken, Frame, Frames, TooLong, judged
 
 BATCHES = [pa.record_batch({"body": pa.array([bytes(count)] * count, pa.binary())}) for count in (0, 1, 7)]
 MOST = 10_000
@@ -86,3 +86,55 @@ def test_a_head_with_bytes_flipped_never_points_outside(data: st.DataObject) -> 
     except (Broken, TooLong):
         return
     assert b"".join(one.data for one in found) + END == bytes(changed)
+
+
+def compressed() -> bytes:
+    sink = io.BytesIO()
+    with ipc.new_stream(sink, BATCHES[0].schema, options=ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_batch(BATCHES[2])
+    return sink.getvalue()
+
+
+def test_a_compressed_batch_is_refused_before_its_body_is_there() -> None:
+    schema = len(cut([STREAM])[0].data)
+    whole = compressed()
+    head = schema + 8 + int.from_bytes(whole[schema + 4 : schema + 8], "little")
+    with pytest.raises(Broken, match="compressed"):
+        Frames(MOST).feed(whole[:head])
+
+
+@pytest.mark.parametrize("length", [8, HEAD_MAX])
+def test_a_head_has_from_8_bytes_to_its_bound(length: int) -> None:
+    frames = Frames(MOST)
+    assert frames.feed(END[:4] + length.to_bytes(4, "little")) == []
+    assert frames.held == 8
+    for wrong in (7, HEAD_MAX + 1, 1, -8 % 2**32):
+        with pytest.raises(Broken, match="the head of a message has"):
+            Frames(MOST).feed(END[:4] + wrong.to_bytes(4, "little"))
+
+
+def with_body(message: bytes, length: int) -> bytes:
+    """A message that says its body has so many bytes. The length is found by asking what is read when bytes change."""
+    head = 8 + int.from_bytes(message[4:8], "little")
+    before = judged(message[8:head], has_schema=True)[1]
+    for at in range(8, head - 7, 4):
+        changed = message[:at] + (before + 8).to_bytes(8, "little") + message[at + 8 :]
+        try:
+            if judged(changed[8:head], has_schema=True)[1] == before + 8:
+                return message[:at] + (length % 2**64).to_bytes(8, "little") + message[at + 8 :]
+        except Broken:
+            continue
+    raise AssertionError("the head has no length of a body")
+
+
+def test_a_body_of_less_than_nothing_is_refused() -> None:
+    schema, *_, batch = cut([STREAM])
+    for length in (-1, -8, -(2**63)):
+        frames = Frames(MOST)
+        frames.feed(schema.data)
+        with pytest.raises(Broken, match="a body of -"):
+            frames.feed(with_body(batch.data, length))
+    frames = Frames(MOST)
+    frames.feed(schema.data)
+    with pytest.raises(TooLong):
+        frames.feed(with_body(batch.data, 2**62))

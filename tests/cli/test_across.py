@@ -131,7 +131,7 @@ def test_ctrl_c_ends_a_move_and_the_next_one_goes_on(run: Command, queue: str, s
         )
         until(lambda: qm.depth(queue) > 3, "messages arrive")
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=240)
         assert qm.depth(queue) < 1000
     assert process.returncode == 130, told
     assert "the same command goes on where this one stopped" in told

@@ -84,6 +84,12 @@ def test_the_page_has_the_keys_of_units(run: Command, busy: str) -> None:
     assert (shown - listed, committed - listed) == ({"messages"}, {"done"})
 
 
+def test_the_page_has_the_keys_of_connections(run: Command, store: Path, queue: str) -> None:
+    with inorder.connect(store) as qm, qm.open(queue, output=True):
+        [record] = run("connection", "list", "--json").records
+    assert record.keys() == keys_below("A connection")
+
+
 def test_the_page_has_the_keys_of_what_is_done_to_queues(run: Command) -> None:
     commands = ("create Q", "alter Q --max-depth 5", "clear Q --yes", "delete Q")
     told = [run("queue", *command.split(), "--json").records[0] for command in commands]

@@ -384,7 +384,7 @@ def test_ctrl_c_leaves_nothing_held(run: Command, queue: str, store: Path) -> No
     assert waiting.stdout is not None
     assert waiting.stdout.readline() == b"1\n"
     waiting.send_signal(signal.SIGINT)
-    _, told = waiting.communicate(timeout=60)
+    _, told = waiting.communicate(timeout=240)
     assert (waiting.returncode, told.decode().strip()) == (130, "interrupted; nothing is held")
     with inorder.connect(store) as qm:
         assert not qm.units()
@@ -396,7 +396,11 @@ def test_a_pipe_that_closes_puts_the_message_back(run: Command, queue: str, stor
     reading, writing = os.pipe()
     os.close(reading)
     ended = subprocess.run(
-        [sys.executable, "-m", "inorder", "get", queue], stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False
+        [sys.executable, "-m", "inorder", "get", queue],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=240,
+        check=False,
     )
     os.close(writing)
     assert (ended.returncode, ended.stderr.decode()) == (1, "")

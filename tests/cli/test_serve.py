@@ -124,6 +124,7 @@ def test_a_name_that_is_no_host_is_refused(run: Command, queue: str, served: lis
         (("--self-signed", "--certificate", "orders.db", "--key", "orders.db"), "leave --certificate and --key out"),
         (("--client-ca", "orders.db"), "--client-ca needs TLS"),
         (("--client-ca", "none.pem", "--self-signed"), "No such file"),
+        (("--client-crl", "orders.db", "--self-signed"), "--client-crl needs --client-ca"),
         (("--certificate", "none.pem", "--key", "none.pem"), "No such file"),
         (("--client-ca", "orders.db", "--self-signed"), "has no certificates in PEM"),
         (("--host", "192.0.2.1", "--self-signed", "--token-file", "t"), "users alone come in: leave it out"),

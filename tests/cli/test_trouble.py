@@ -120,7 +120,7 @@ def test_a_store_that_is_locked_for_a_while_is_waited_for(
 @pytest.mark.usefixtures("locker")
 def test_completion_does_not_wait_for_a_locked_store() -> None:
     asked = {"_INORDER_COMPLETE": "bash_complete", "COMP_WORDS": "inorder browse ", "COMP_CWORD": "2"}
-    ended = by_itself(stdout=subprocess.PIPE, env=os.environ | asked, timeout=30)
+    ended = by_itself(stdout=subprocess.PIPE, env=os.environ | asked, timeout=240)
     assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, "", "")
 
 

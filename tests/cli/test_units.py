@@ -1,4 +1,4 @@
-"""`inorder unit`, `lock` and `claim`: who holds what, and the end of it by hand."""
+"""`inorder unit`, `lock`, `claim` and `connection`: who holds what, and the end of it by hand; who is there."""
 
 from __future__ import annotations
 
@@ -191,3 +191,26 @@ def test_names_of_units_complete(run: Command, other: inorder.QueueManager, queu
     assert unit_names(context, click.Argument(["unit"]), "prep") == ["prepared:monday"]
     assert unit_names(context, click.Argument(["unit"]), "x") == []
     assert main(["unit", "list"]) == 0
+
+
+def test_who_is_connected_is_listed_with_what_is_open(run: Command, other: inorder.QueueManager, queue: str) -> None:
+    other.create_queue("NOTES")
+    writer = other.connect(program="writer")
+    with other.open(queue, input="exclusive"), writer.open("NOTES", output=True, browse=True):
+        first, second = run("connection", "list", "--json").records
+        assert (first["connection"], first["program"], first["process"]) == (other.owner, "worker", os.getpid())
+        assert first["opened"] == [
+            {"queue": queue, "name": queue, "input": "exclusive", "output": False, "co_op": False}
+        ]
+        assert [one["output"] for one in second["opened"]] == [True]
+        told = run("connection", "list").out
+        assert f"{queue} (get exclusive)" in told
+        assert "NOTES (put)" in told
+        assert [one["program"] for one in run("connection", "list", "NOTES", "--json").records] == ["writer"]
+    assert run("connection", "list", queue).err == "nobody else is connected\n"
+
+
+def test_a_queue_that_is_not_there_is_an_error(run: Command, other: inorder.QueueManager, queue: str) -> None:
+    ended = run("connection", "list", "NONE")
+    assert ended.status != 0
+    assert "NONE" in ended.err

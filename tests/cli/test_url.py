@@ -81,6 +81,7 @@ STEPS: list[tuple[str, list[str], bytes, int]] = [
     ("unit backout", ["staging:left", "--yes"], b"", 0),
     ("lock list", [], b"", 0),
     ("lock release", ["Q", "LOCK", "--yes"], b"", 0),
+    ("connection list", ["Q"], b"", 0),
     ("claim list", [], b"", 0),
     ("claim leave", ["Q", "app", "--yes"], b"", 0),
     ("claim release", ["Q", "app", "--yes"], b"", 0),

@@ -10,6 +10,7 @@ from hypothesis.stateful import initialize, rule
 from tests.machine import choices
 from tests.machine.bulk import Bulk
 from tests.machine.definitions import Definitions
+from tests.machine.once import Once
 from tests.machine.rules import Confirms, Gets, Lives, Puts, Units
 from tests.machine.side import listing
 
@@ -139,12 +140,15 @@ class Ways(Definitions):
         self.both(lambda side: listing(side.operator.dead_letters()))
 
 
-class Between(Ways, Puts, Gets, Confirms, Units, Lives, Bulk):
-    """Messages that go elsewhere or ask for reports, among puts, gets, confirm ids, units and bulk."""
+class Between(Ways, Once, Puts, Gets, Confirms, Units, Lives, Bulk):
+    """Messages that go elsewhere, ask for reports or are put once, among puts, gets, confirm ids, units and bulk."""
 
     put_asking_2 = put_asking_3 = put_asking_4 = Ways.put_asking
     put_away_2 = put_away_3 = Ways.put_away
     made_2 = made_3 = Ways.get_what_was_made
+    under_key_2 = under_key_3 = Once.put_under_key
+    twice_2 = twice_3 = Once.put_twice
+    put_due_2 = Once.put_due
     get_2 = get_3 = Gets.get
     settle_2 = settle_3 = Units.settle
     advance_2 = advance_3 = Lives.advance

@@ -18,7 +18,7 @@ from tests.machine.pairs import Failed, Outcome
 
 from inorder import Message, PutResult, Reason
 from inorder.message import ANY_GROUP, ANY_SEGMENT, SEGMENTATION_ALLOWED
-from inorder.rules import gets, grouping, lifecycle, ordering, segmentation
+from inorder.rules import duplicates, gets, grouping, lifecycle, ordering, segmentation
 from inorder.rules.grouping import GroupState
 from inorder.rules.lifecycle import Event, Presented, State
 from inorder.rules.ordering import Decision, Kind
@@ -122,6 +122,7 @@ class Branches:
             confirming._undoing: lambda event, *_: self.note("undo", "nothing" if event is None else event.name),
             lifecycle.adds_backout: self._if_so("back out", "counted"),
             queued.presented: self._presented,
+            duplicates.judge: self._judge_key,
         }
 
     def _if_so(self, group: str, name: str) -> Callable[..., None]:
@@ -130,6 +131,11 @@ class Branches:
                 self.note(group, name)
 
         return note
+
+    def _judge_key(self, result: duplicates.Verdict, kept: duplicates.Kept | None, unit: int | None, _: float) -> None:
+        held = kept is not None and kept.unit is not None
+        how = "nobody has it" if kept is None else "a unit has it" if held else "it is kept until later, or was"
+        self.note("key", f"{result.name.lower()}: {how}")
 
     def _draws(self, result: bool, order: str, moment: ordering.Moment) -> None:
         self.note("number", f"order {order} at {moment.name.lower()}: {'drawn' if result else 'not yet'}")

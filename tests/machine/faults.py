@@ -18,7 +18,7 @@ from inorder.properties import Properties
 from inorder.rules import grouping, ordering
 from inorder.rules.lifecycle import Answer, Event, State, Step
 from inorder.rules.ordering import Decision, Kind, Moment
-from inorder.stores import claiming, confirming, entering, putting, queue, reading, settling, staging, waits
+from inorder.stores import claiming, confirming, entering, putkeys, putting, queue, reading, settling, staging, waits
 from inorder.stores.backend import Expired
 from inorder.stores.catalog import Catalog
 from inorder.stores.memory import MemoryStore, backend, bulk
@@ -210,9 +210,21 @@ FAULTS: Mapping[str, Fault] = {
     "a stranger may open what is open exclusively": Fault(Catalog, "is_exclusive", lambda _: lambda *_: False),
 }
 FAULTS_IN_BULK: Mapping[str, Fault] = {
-    "a batch that comes once more is put once more": Fault(staging, "noted_at", lambda _: lambda *_: None),
+    "a batch that comes once more is put once more": Fault(staging, "noted", lambda _: lambda *_: None),
     "a claim that is released is confirmed": Fault(
         claiming, "_end", lambda right: lambda verb, claim, _: right(verb, claim, "commit")
     ),
     "a survey shows more than it was asked for": Fault(bulk, "within", lambda _: lambda shown, *_: list(shown)),
+}
+FAULTS_OF_KEYS: Mapping[str, Fault] = {
+    "what a unit put under a key stays a duplicate when it is backed out": Fault(
+        putkeys, "settle", lambda right: lambda verb, unit, _: right(verb, unit, "commit")
+    ),
+    "the time of a key begins with the put": Fault(
+        putkeys, "settled", lambda _: lambda put_at, ends, _now: (put_at, ends)
+    ),
+    "a unit's key is nobody else's affair": Fault(
+        putkeys, "judge", lambda right: lambda kept, unit, now: right(kept and kept._replace(unit=None), unit, now)
+    ),
+    "what goes to two queues elsewhere has one key": Fault(putkeys, "_target", lambda _: lambda _planned: ""),
 }

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from hypothesis.stateful import RuleBasedStateMachine
 from tests.machine.branches import Branches
 from tests.machine.pairs import GENERATED_NAME, Differs, Failed, Outcome, Pairs, Returned
-from tests.machine.side import OPERATOR, SENTINEL, Action, MakeStore, Side, listing
+from tests.machine.side import OPERATOR, SENTINEL, Action, MakeStore, Side, listing, opened
 
 from inorder import Locked, Message, PutResult, UniqueId
 from inorder.handle import Queue
@@ -232,6 +232,7 @@ class History(RuleBasedStateMachine):
         self.both(lambda side: side.operator.units())
         self.both(lambda side: side.operator.locks())
         self.both(lambda side: side.operator.waits())
+        self.both(lambda side: opened(side.operator))
         assert not (problems := self.left.operator.check()), problems
         for queue in self.left.operator.queues():
             if queue.type == "local" and queue.name != SENTINEL:

@@ -12,7 +12,7 @@ from hypothesis.stateful import rule
 from tests.machine import choices
 from tests.machine.history import ORDERS, History
 from tests.machine.pairs import Outcome, Returned
-from tests.machine.side import Failure, Side, listing
+from tests.machine.side import Failure, Side, listing, opened
 
 from inorder import Flags, Queue, UnitOfWork, leases, operating
 from inorder.leases import Lease
@@ -460,6 +460,7 @@ class Operator(History):
         self.both(lambda side: side.operator.units())
         self.both(lambda side: side.operator.locks())
         self.both(lambda side: side.operator.waits())
+        self.both(lambda side: opened(side.operator))
 
 
 class Lives(History):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from tests.machine.pairs import Outcome, Returned, failed
@@ -17,7 +18,7 @@ from inorder.handle import Queue
 from inorder.leases import Lease
 from inorder.stores.protocol import Store
 from inorder.stores.sqlite import SqliteStore, checking
-from inorder.stores.views import QueueView
+from inorder.stores.views import ConnectionView, QueueView
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
@@ -202,6 +203,11 @@ class Side:
         for call in self.calls.values():
             call.ends()
         self.store.close_store()
+
+
+def opened(operator: QueueManager) -> list[ConnectionView]:
+    """Who is connected, and what they have open; since when is of this process, and asked of the clock."""
+    return [replace(one, since=None) for one in operator.connections()]
 
 
 def listing(source: Iterator[Any], limit: int | None = None) -> tuple[list[Any], Any]:

@@ -42,6 +42,7 @@ REASONS = (
     Reason.CHECKPOINT_TOO_OLD,
     Reason.CONFIRM_ID_MISMATCH,
     Reason.CONNECTION_BROKEN,
+    Reason.DUPLICATE_PENDING,
     Reason.DUPLICATE_MESSAGE,
     Reason.DYNAMIC_Q_NAME_ERROR,
     Reason.FENCED,
@@ -93,6 +94,7 @@ REASONS = (
     Reason.WRONG_STATE,
 )
 WARNINGS = (
+    Reason.DUPLICATE_PUT,
     Reason.INCOMPLETE_GROUP,
     Reason.INCOMPLETE_MSG,
     Reason.INCONSISTENT_CCSIDS,
@@ -168,6 +170,22 @@ OTHERS = {
     "lease": ("entered", "commit", "back_out", "extended", "ended", "over"),
     "report": ("COA", "COD", "EXPIRATION"),
     "way": ("message", "report", "dead letter"),
+    "key": (
+        "put: nobody has it",
+        "put: it is kept until later, or was",
+        "duplicate: it is kept until later, or was",
+        "duplicate: a unit has it",
+        "refused: a unit has it",
+    ),
+    "schedule": (
+        "one: nothing",
+        "one: one",
+        "all: nothing",
+        "all: one",
+        "all: several",
+        "none: nothing",
+        "none: one",
+    ),
     "wait": ("asleep", "given something", "ended without"),
 }
 

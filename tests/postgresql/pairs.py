@@ -6,6 +6,7 @@ says what that is. A program has its store, its connection and its thread; the q
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,6 +26,7 @@ from inorder.testing import ManualClock
 GROUP = b"G".ljust(24, b"\0")
 LEFT = b"LEFT".ljust(24, b"\0")
 POLL_SECONDS = 0.0005
+LOCK = re.compile(r" FOR (NO KEY )?UPDATE( OF t)?| ORDER BY name FOR UPDATE")
 EXPIRES_SECONDS = 5
 Outcome = tuple[object, object, object]  # what either call brought, and what is there then
 
@@ -339,3 +341,11 @@ def wrong(world: Server, pair: tuple[Verb, Verb], places: Iterable[int]) -> Iter
         outcome = world.interleaved(pair, at)
         if outcome is not None and outcome not in due:
             yield f"held at statement {at}:\n    {outcome}\nis none of\n    " + "\n    ".join(map(str, due))
+
+
+def without_lock(statement: str) -> str:
+    """A statement that takes a lock, made to take none."""
+    free = LOCK.sub("", statement).replace("pg_advisory_xact_lock(session_key", "length(text(session_key")
+    free = free.replace("lock_queues(", "cardinality(")
+    assert free != statement
+    return free + ")" * (free.count("(") - free.count(")"))

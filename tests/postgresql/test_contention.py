@@ -20,7 +20,7 @@ QUEUES = ("Q1", "Q2", "Q3", "Q4")
 TOKENS = 40
 SECONDS = 60.0 if os.environ.get("INORDER_LONG") else 20.0
 REFUSALS = (NoMessageAvailable, OrderPending, OrderSelfBlocked, OrderDeadlock, QueueFull)
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = 240.0
 FORKING = multiprocessing.get_context("fork")
 
 

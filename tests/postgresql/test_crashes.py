@@ -116,7 +116,7 @@ def test_what_was_acknowledged_is_there_after_a_stop_at_once(server: Server) -> 
 
 def test_killed_processes_and_terminated_sessions_break_no_promise(server: Server, tmp_path: Path) -> None:
     seed = random.SystemRandom().getrandbits(32)
-    report = crash.run(kills=12, seed=seed, workers=3, lives=2, seconds=60, parent=tmp_path, server=server)
+    report = crash.run(kills=12, seed=seed, workers=3, lives=2, seconds=600, parent=tmp_path, server=server)
     assert not report.findings, report
     assert report.kills.total() >= 6
     assert report.promises > 100

@@ -212,7 +212,7 @@ def test_two_stores_of_one_database_never_meet(url: str, postgresql: str) -> Non
         with one.unit_of_work():
             one.put("Q", b"first")
             other.put("Q", b"second")
-            reader.join(10)
+            reader.join(40)
         assert told == [b"second"]
         assert (one.depth("Q"), other.depth("Q")) == (1, 0)
     again = second.replace("127.0.0.1", "localhost")
@@ -222,7 +222,7 @@ def test_two_stores_of_one_database_never_meet(url: str, postgresql: str) -> Non
 
 def _got(url: str) -> bytes:
     with inorder.connect(url) as qm:
-        return bytes(qm.get("Q", wait=10).body)
+        return bytes(qm.get("Q", wait=60).body)
 
 
 def _begin(url: str, start: object, told: object) -> None:
@@ -240,6 +240,6 @@ def test_processes_that_make_the_store_at_one_instant_all_have_it(url: str) -> N
     processes = [spawn.Process(target=_begin, args=(url, start, told)) for _ in range(4)]
     for process in processes:
         process.start()
-    assert [told.get(timeout=60) for _ in processes] == ["made"] * 4
+    assert [told.get(timeout=240) for _ in processes] == ["made"] * 4
     for process in processes:
         process.join()

@@ -7,12 +7,16 @@ import time
 
 import psycopg
 import pytest
+from tests.postgresql.pairs import without_lock
 from tests.support import LIMIT_SECONDS, Call
 
 import inorder
-from inorder import QueueManager, StagingGone
+from inorder import QueueManager, StagingGone, StoreDamaged, Unit
 from inorder.bulk import LedgerKey, Staged, Stager
 from inorder.stores import points
+from inorder.stores.postgresql import parse
+from inorder.stores.postgresql.statements import STATEMENTS
+from inorder.stores.sql import leftovers
 
 
 @pytest.fixture
@@ -28,11 +32,15 @@ class Held:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._chosen: set[int] = set()
+        self._sweeps: set[int] = set()
         self._there = threading.Semaphore(0)
         self._goes_on = threading.Event()
         monkeypatch.setattr(points, "reached", self._reached)
 
     def _reached(self, point: str) -> None:
+        if point == "settled" and threading.get_ident() in self._sweeps:
+            self._sweeps.discard(threading.get_ident())
+            self._chosen.add(threading.get_ident())
         if point == "written" and threading.get_ident() in self._chosen:
             self._chosen.discard(threading.get_ident())
             self._there.release()
@@ -48,6 +56,17 @@ class Held:
 
         call = Call(act)
         assert self._there.acquire(timeout=LIMIT_SECONDS), "the staging has not come to its commit"
+        return call
+
+    def undo(self, qm: QueueManager, name: str) -> Call[None]:
+        """Undoes a large staging, and is held when it removes the first of its contents."""
+
+        def act() -> None:
+            self._sweeps.add(threading.get_ident())
+            qm.undo_staging([name])
+
+        call = Call(act)
+        assert self._there.acquire(timeout=LIMIT_SECONDS), "it has not come to a commit of what it removes"
         return call
 
     def go_on(self) -> None:
@@ -115,7 +134,8 @@ def test_a_put_of_what_is_being_staged_waits_for_all_of_it(url: str, monkeypatch
         assert two.depth("Q") == 0
 
 
-def test_a_queue_goes_behind_what_is_being_staged_and_takes_it_along(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def close_beside_a_staging(url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Unit], list[str]]:
+    """A temporary queue goes while somebody stages for it: the units that are left, and what is wrong then."""
     with inorder.connect(url) as one, inorder.connect(url, program="owner") as two:
         two.create_model("MODEL")
         temporary = two.open("MODEL", input="shared")
@@ -126,8 +146,49 @@ def test_a_queue_goes_behind_what_is_being_staged_and_takes_it_along(url: str, m
         held.go_on()
         staging.result()
         closes.result()
-        assert two.units() == []
-        assert two.check() == []
+        return two.units(), two.check()
+
+
+def test_a_queue_goes_behind_what_is_being_staged_and_takes_it_along(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert close_beside_a_staging(url, monkeypatch) == ([], [])
+
+
+def test_it_is_seen_if_a_queue_that_goes_is_not_locked_alone(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STATEMENTS, "lock queue alone", without_lock(STATEMENTS["lock queue alone"]))
+    with pytest.raises(StoreDamaged, match="named and not defined"):  # what was staged for the queue that is gone
+        close_beside_a_staging(url, monkeypatch)
+
+
+def sweep_at_once(url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[str]]:
+    """A program begins while another one removes contents: how many stay, and what is wrong then."""
+    monkeypatch.setattr(leftovers, "STEP_CONTENTS", 10)
+    with inorder.connect(url) as one, one.open("Q", output=True) as queue:
+        Stager(queue, "large", lasts=600).stage(35, {"body": [b"x"] * 35})
+        held = Held(monkeypatch)
+        first = held.undo(one, "large")
+        second = Call(lambda: inorder.connect(url, program="second"))
+        await_waiting(url, "second")
+        held.go_on()
+        first.result()
+        with second.result() as two, psycopg.connect(url.partition("?")[0]) as connection:
+            schema = parse(url).schema
+            [(count,)] = connection.execute(f"SELECT count(*) FROM {schema}.leftover").fetchall()
+            return count, two.check()
+
+
+def test_one_program_at_a_time_removes_contents(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert sweep_at_once(url, monkeypatch) == (0, [])
+    assert "could not be removed" not in caplog.text
+
+
+def test_it_is_seen_if_two_programs_remove_contents(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(STATEMENTS, "lock leftovers", without_lock(STATEMENTS["lock leftovers"]))
+    sweep_at_once(url, monkeypatch)
+    assert "could not be removed" in caplog.text
 
 
 def test_the_last_batch_is_the_one_that_was_settled_last_whoever_has_drawn_its_number(url: str) -> None:

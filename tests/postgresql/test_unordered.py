@@ -22,7 +22,7 @@ from inorder.stores.postgresql import parse
 
 Connect: TypeAlias = Callable[[str], QueueManager]
 PROCESSES, THREADS, EACH = 8, 2, 30
-LIMIT_SECONDS, LONG_SECONDS = 20.0, 120.0
+LIMIT_SECONDS, LONG_SECONDS = 50.0, 240.0
 FORKING = multiprocessing.get_context("fork")
 WAITING = "SELECT 1 FROM pg_stat_activity WHERE application_name LIKE %s AND wait_event_type = 'Lock'"
 

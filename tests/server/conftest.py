@@ -10,10 +10,11 @@ import os
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import httpx
 import pytest
@@ -24,6 +25,7 @@ import inorder
 from inorder import passwords
 from inorder.server import Authenticator, Settings, application
 from inorder.server.identity import Authority, Identity
+from inorder.stores.postgresql import drop, parse
 
 TOKEN = "the-token-of-the-tests-0123456789"
 KEY = bytes(range(32))
@@ -59,6 +61,9 @@ class Everybody:
         del subject, address
         return self.identity
 
+    async def again(self, identity: Identity) -> Identity | None:
+        return identity
+
     async def by_session(self, name: str, session: str) -> Identity | None:
         del name, session
         return self.identity
@@ -75,10 +80,11 @@ def somebody(name: str, *authorities: Authority, queue: str = "Q1") -> Everybody
 
 
 class Served(NamedTuple):
-    """A store, and how to work with the application that serves it."""
+    """A store, and how to work with the application that serves it; `folder` has files of servers."""
 
-    store: Path
+    store: Path | str
     settings: Settings
+    folder: Path
 
     def run(self, work: Work, authenticator: Authenticator | None = None, **changes: Any) -> None:
         """Has the work done with a client that has the token, between start and end of the application."""
@@ -129,23 +135,38 @@ async def alive(app: ASGIApp) -> AsyncIterator[ASGIApp]:
         await life
 
 
+ON_BOTH: Final = ("test_console_acting", "test_console_acting_held", "test_console_pages")
+"""Whose tests run on PostgreSQL, too."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The tests of the console have a store of each kind."""
+    if "served" in metafunc.fixturenames and metafunc.module.__name__.rpartition(".")[2] in ON_BOTH:
+        metafunc.parametrize("served", ["sqlite", "postgresql"], indirect=True)
+
+
 @pytest.fixture
-def served(tmp_path: Path) -> Served:
+def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
     """A queue manager QM1 with a queue Q1."""
-    store = tmp_path / "orders.db"
+    on_server = getattr(request, "param", "sqlite") == "postgresql"
+    url = f"{request.getfixturevalue('postgresql')}?schema=inorder_{uuid.uuid4().hex}" if on_server else ""
+    store = url or tmp_path / "orders.db"
     with inorder.connect(store, name="QM1") as qm:
         qm.create_queue("Q1")
-    return Served(store, Settings(store=str(store), key=KEY, token=TOKEN, port=PORT))
+    yield Served(store, Settings(store=str(store), key=KEY, token=TOKEN, port=PORT), tmp_path)
+    if url:
+        drop(parse(url))
 
 
 class Running:
     """`inorder serve` in a process of its own."""
 
-    def __init__(self, store: Path, *arguments: str, positional: bool = True) -> None:
+    def __init__(self, store: Path | str, *arguments: str, positional: bool = True, folder: Path | None = None) -> None:
         self.store = store
-        self.token_file = store.with_suffix(".token")
+        beside = Path(store) if folder is None else folder / "server"
+        self.token_file = beside.with_suffix(".token")
         has_token = not {"0.0.0.0", "192.0.2.1"} & set(arguments)  # there is none where others reach the server
-        self.log = store.with_suffix(".log")
+        self.log = beside.with_suffix(".log")
         named = [str(store)] if positional else []
         file = ["--token-file", str(self.token_file)] if has_token else []
         words = ["serve", *named, "--port", "0", "--json", *file, *arguments]
@@ -187,7 +208,7 @@ def start(served: Served) -> Iterator[Start]:
     begun: list[Running] = []
 
     def one(*arguments: str) -> Running:
-        begun.append(Running(served.store, *arguments))
+        begun.append(Running(served.store, *arguments, folder=served.folder))
         return begun[-1]
 
     yield one

@@ -22,9 +22,11 @@ class Event(NamedTuple):
 
 
 def parsed(block: str) -> Event:
-    """As HTML says how they are read; fields come once."""
+    """As HTML says how they are read; fields come once. The data of the console's is plain text."""
     fields = dict(line.partition(": ")[::2] for line in block.split("\n"))
-    return Event(fields.get("event", ""), fields.get("id", ""), json.loads(fields.get("data", "null")))
+    data = fields.get("data", "null")
+    shown = json.loads(data) if data[:1] in ("{", "n") else data
+    return Event(fields.get("event", ""), fields.get("id", ""), shown)
 
 
 class Listener:

@@ -7,7 +7,9 @@ import json
 import socket
 import ssl
 import subprocess
+import sys
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -19,6 +21,8 @@ from tests.server.test_messaging import V1, V3, number_of
 from tests.server.test_users import LOGIN, MQSC, command
 
 import inorder
+from inorder.errors import CallerError
+from inorder.server import revocation
 from inorder.server.subjects import subject_of
 
 pytestmark = pytest.mark.slow
@@ -50,6 +54,19 @@ class Signer:
         self._run("req", *NEW_KEY, "-utf8", "-multivalue-rdn", "-subj", subject, "-keyout", made.key, "-out", request)
         signer = ("-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial")
         self._run("x509", "-req", "-in", request, *signer, "-days", days, "-extfile", more, "-out", made.certificate)
+        return made
+
+    def revoke(self, *revoked: Signed, between: tuple[str, str] = ("", "")) -> Path:
+        """A list of certificates; it counts between two times, else from now on for a day."""
+        (self._folder / "index.txt").touch()
+        more = self._folder / "ca.cnf"
+        more.write_text("[ca]\ndefault_ca = one\n[one]\ndatabase = index.txt\ndefault_md = sha256\n")
+        made = self._folder / f"{self.certificate.stem}.crl"
+        who = ("-config", more, "-keyfile", self.key, "-cert", self.certificate)
+        for one in revoked:
+            self._run("ca", *who, "-revoke", one.certificate)
+        times = ("-crl_lastupdate", between[0], "-crl_nextupdate", between[1]) if any(between) else ("-crldays", 1)
+        self._run("ca", *who, "-gencrl", *times, "-out", made)
         return made
 
     def _run(self, *words: object) -> None:
@@ -158,6 +175,74 @@ def test_a_certificate_that_is_not_valid_gets_nothing(
             client.get(LOGIN)
     with running.client(auth=None, verify=tls_of(signer.sign("good", "/CN=shop"))) as client:
         assert client.get(LOGIN).status_code == 200
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_certificate_that_was_revoked_gets_nothing(
+    start: Start, served: Served, signer: Signer, workers: str
+) -> None:
+    for name in ("shop", "stolen"):
+        add(served, name, password=None, subjects=[f"CN={name}"])
+    shop, stolen = signer.sign("shop", "/CN=shop"), signer.sign("stolen", "/CN=stolen")
+    given = ("--client-ca", str(signer.certificate), "--client-crl", str(signer.revoke(stolen)), "--workers", workers)
+    running = start("--self-signed", *given)
+    for _ in range(4):  # with each worker, as a rule
+        with running.client(auth=None, verify=tls_of(stolen)) as client, pytest.raises(httpx.TransportError):
+            client.get(LOGIN)
+        with running.client(auth=None, verify=tls_of(shop)) as client:
+            assert client.get(LOGIN).json()["user"][0]["name"] == "shop"
+        with running.client(verify=tls_of()) as client:
+            assert client.get(LOGIN).status_code == 200, "who shows none comes in by another way"
+
+
+PAST = ("20240101000000Z", "20240201000000Z")
+TO_COME = ("20990101000000Z", "20990201000000Z")
+
+
+def test_lists_of_revoked_certificates_that_do_not_count_are_refused_at_the_start(
+    served: Served, signer: Signer, tmp_path: Path
+) -> None:
+    """Else the server would refuse each client, with an error that says nothing."""
+    (tmp_path / "other").mkdir()
+    other = Signer(tmp_path / "other", "another authority")
+
+    def check(path: Path, authorities: Path) -> None:
+        revocation.check(path, authorities, datetime.now(timezone.utc))
+
+    def told(path: Path) -> str:
+        with pytest.raises(CallerError) as refused:
+            check(path, signer.certificate)
+        return str(refused.value)
+
+    check(signer.revoke(), signer.certificate)
+    assert "list 1 has expired on 2024-02-01 at 00:00:00 UTC" in told(signer.revoke(between=PAST))
+    assert "list 1 counts from 2099-01-01 00:00:00 UTC on only" in told(signer.revoke(between=TO_COME))
+    assert f"list 1 is of nobody in --client-ca {signer.certificate}" in told(other.revoke())
+    good, both = signer.revoke(), tmp_path / "both.crl"
+    both.write_text(good.read_text() + other.revoke().read_text())
+    assert "list 2 is of nobody" in told(both)
+    both.write_text(good.read_text()[:-60])
+    assert "has no revocation lists in PEM" in told(both)
+    assert "has no revocation list" in told(signer.certificate)
+    assert "No such file" in told(tmp_path / "none.crl")
+    authorities = tmp_path / "authorities.pem"
+    authorities.write_text(signer.certificate.read_text() + other.certificate.read_text())
+    both.write_text(good.read_text() + other.revoke().read_text())
+    check(both, authorities)
+    words = ("--self-signed", "--client-ca", str(signer.certificate), "--client-crl", str(signer.revoke(between=PAST)))
+    ended = subprocess.run(
+        [sys.executable, "-m", "inorder", "serve", str(served.store), "--port", "0", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, "has expired on 2024-02-01" in ended.stderr) == (2, True), ended.stderr
+
+
+@pytest.mark.parametrize("cut", range(0, 120, 7))
+def test_what_is_no_list_in_der_is_an_error_of_its_own(cut: int) -> None:
+    with pytest.raises((ValueError, IndexError)):
+        revocation.read(bytes.fromhex("30820100308200f0020101300a06082a8648ce3d040302")[:cut] + bytes(cut))
 
 
 def test_without_a_client_ca_certificates_count_for_nothing(start: Start, served: Served, signer: Signer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
@@ -279,6 +280,27 @@ def test_a_queue_is_made_altered_and_deleted(served: Served) -> None:
             assert (await client.delete(f"{path}?purge")).status_code == 204
 
         served.run(more)
+
+
+@pytest.mark.parametrize("by", ["address", "command"])
+def test_a_queue_that_other_requests_have_used_is_deleted(served: Served, by: str) -> None:
+    """Connections of the server keep a queue open by its name; that is nobody's use of it."""
+    messages = f"{V1}/messaging/qmgr/QM1/queue/Q1/message"
+
+    async def work(client: httpx.AsyncClient) -> None:
+        puts = (client.post(messages, content="1", headers={"Content-Type": "text/plain"}) for _ in range(8))
+        assert {one.status_code for one in await asyncio.gather(*puts)} == {201}
+        taken = (client.delete(messages, params={"wait": wait}) for wait in (0, 100, 0, 100))
+        assert {one.status_code for one in await asyncio.gather(*taken)} == {200}
+        if by == "address":
+            assert (await client.delete(f"{V1}/admin/qmgr/QM1/queue/Q1?purge")).status_code == 204
+        else:
+            answer = await client.post(f"{V1}{MQSC}", json=text("DELETE QLOCAL(Q1) PURGE"))
+            assert answer.json()["commandResponse"] == [ok(text=["AMQ8007I: Queue Q1 deleted."])]
+
+    served.run(work)
+    with inorder.connect(served.store) as qm:
+        assert list(qm.queues()) == []
 
 
 def test_the_table_of_places_names_attributes_that_exist() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -13,8 +14,9 @@ import pytest
 from tests.server.conftest import Served, Start, somebody, with_role
 
 import inorder
+from inorder.errors import ArgumentError
 from inorder.formats.json_lines import message_of
-from inorder.server.console import acting, exporting
+from inorder.server.console import acting, exporting, forms, importing
 from inorder.server.console.listing import uid_text
 
 HOSTILE = '<script>alert("1")</script>'
@@ -442,6 +444,37 @@ def test_an_export_is_imported_all_of_it(two: Served, keep: str) -> None:
             assert one.properties == other.properties
             assert (other.put_at == 1e9) == (keep == "yes")
     assert acts(two) == [("launch-token", "import", "Q2", "done", 2)]
+
+
+def test_lines_are_put_as_they_are_read(served: Served) -> None:
+    """So that of a long file no more than a line is in memory."""
+    pending: list[int] = []
+
+    def lines(qm: inorder.QueueManager) -> Iterator[bytes]:
+        for _ in range(3):
+            pending.append(sum(one.puts for one in qm.units()))
+            yield b'{"body": "1"}\n'
+
+    with inorder.connect(served.store) as qm:
+        assert importing.put_lines(qm, "Q1", lines(qm), None) == 3
+        with pytest.raises(ArgumentError, match="JSON Lines"):
+            importing.put_lines(qm, "Q1", [b"\n", b" "], None)
+    assert pending == [0, 1, 2]
+    assert bodies(served) == [b"1"] * 3
+
+
+def test_a_form_that_is_too_long_is_refused_and_leaves_nothing(two: Served) -> None:
+    line = b'{"body": "' + b"x" * 3_000_000 + b'"}\n'
+
+    async def work(client: httpx.AsyncClient) -> None:
+        assert (await upload(client, line * 2)).status_code == 413
+        assert (await upload(client, line)).status_code == 303, "what the refused one took is free again"
+        long = {"name": "ann", "password": "x" * forms.SMALL}
+        assert (await client.post("/console/log-in", data=long)).status_code == 413
+
+    limits = replace(two.settings.limits, body=4_000_000, bodies=4_000_000)
+    two.run(work, limits=limits)
+    assert [len(one) for one in bodies(two, "Q2")] == [3_000_000]
 
 
 def test_what_the_console_puts_has_the_name_of_its_user(two: Served) -> None:

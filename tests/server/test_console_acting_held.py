@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,8 +25,10 @@ from inorder.server.console.pages import PAGES
 OF_CONNECTIONS = frozenset({"process", "connection", "handle", "wait", "sqlite_sequence"})
 
 
-def rows(store: Path) -> dict[str, list[tuple[object, ...]]]:
+def rows(store: Path | str) -> dict[str, list[tuple[object, ...]]]:
     """All rows of a store but those of connections that look."""
+    if isinstance(store, str):
+        return rows_on_server(store)
     with_names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     db = apsw.Connection(str(store), flags=apsw.SQLITE_OPEN_READONLY)
     try:
@@ -33,6 +36,17 @@ def rows(store: Path) -> dict[str, list[tuple[object, ...]]]:
         return {name: sorted(db.execute(f"SELECT * FROM {name}"), key=repr) for name in names}
     finally:
         db.close()
+
+
+def rows_on_server(url: str) -> dict[str, list[tuple[object, ...]]]:
+    """The same of a store on a server; calls that wait and numbers that were drawn ahead are a connection's, too."""
+    import psycopg
+
+    schema = url.rpartition("schema=")[2]
+    with psycopg.connect(url.partition("?")[0]) as db:
+        tables = db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
+        names = [name for (name,) in tables if name not in {*OF_CONNECTIONS, "listener", "run"}]
+        return {name: sorted(db.execute(f'SELECT * FROM {schema}."{name}"').fetchall(), key=repr) for name in names}
 
 
 @pytest.fixture
@@ -227,6 +241,37 @@ def test_claims_are_released_by_the_name_of_their_application(served: Served, wo
     ]
 
 
+def table_below(page: str, heading: str) -> str:
+    """The text of the table behind a heading, without its marks."""
+    below = page.partition(f"<h2>{heading}</h2>")[2].partition("</table>")[0]
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", below)).split())
+
+
+def test_who_is_connected_is_shown_with_what_they_have_open(served: Served, worker: inorder.QueueManager) -> None:
+    other = worker.connect(program="inorder work <b>shop</b>")
+    other.put("Q1", b"1")
+
+    async def work(client: httpx.AsyncClient) -> None:
+        with worker.open("Q1", input="exclusive"), other.unit_of_work():
+            other.put("Q1", b"2")
+            page = (await client.get("/console/held")).text
+            assert "<b>shop</b>" not in page
+            table = table_below(page, "Workers and programs")
+            assert "inorder work <b>shop</b> worker" in table
+            assert "inorder serve this server" in table
+            assert "get exclusive" in table
+            assert str(os.getpid()) in table
+            queue = (await client.get("/console/queue/Q1")).text
+            who = html.unescape(re.sub(r"<[^>]*>", " ", queue.partition('id="opened"')[2].partition("</details>")[0]))
+            assert " ".join(who.split()).startswith("> Who has it open 2")
+            assert "get exclusive" in who
+        other.close()
+        worker.close_queue("Q1")
+        assert 'id="opened"' not in (await client.get("/console/queue/Q1")).text
+
+    served.run(work)
+
+
 def test_who_may_only_look_sees_what_is_held_and_ends_nothing(served: Served, worker: inorder.QueueManager) -> None:
     worker.put("Q1", b"1", syncpoint=True)
     worker.prepare("monday")
@@ -388,7 +433,7 @@ def test_channels_users_and_acts_are_listed_without_secrets(served: Served) -> N
 # --- looking changes nothing
 
 
-def full(store: Path) -> inorder.QueueManager:
+def full(store: Path | str) -> inorder.QueueManager:
     """A store with something of everything, and names that look like markup; the connection holds some of it."""
     qm = inorder.connect(store, program=HOSTILE)
     qm.create_queue("DEAD")

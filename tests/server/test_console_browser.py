@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any
-
 import pytest
 from tests.server.conftest import Served, Start
 
@@ -15,57 +11,16 @@ from inorder import Flags
 pytest.importorskip("selenium")
 
 from selenium.webdriver import Chrome, Keys
-from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
-from tools.console.screenshots import chromium
+from tests.server.windows import browser, link, window
 from tools.console.shots import PHONE
 
 pytestmark = pytest.mark.slow
-SECONDS = 60
+__all__ = ["browser", "link"]
 HOSTILE = "<img src=x onerror=document.title='owned'>"
 
 
-class Window:
-    """A browser at the console."""
-
-    def __init__(self, browser: Chrome, link: str) -> None:
-        self.browser, self.link = browser, link
-        self.base = link.partition("/?")[0]
-
-    def all(self, selector: str) -> list[Any]:
-        return self.browser.find_elements(By.CSS_SELECTOR, selector)
-
-    def text(self, selector: str = "main") -> str:
-        return str(self.browser.execute_script("return document.querySelector(arguments[0]).innerText", selector))
-
-    def press(self, key: str) -> None:
-        self.browser.switch_to.active_element.send_keys(key)
-
-    def wait(self, condition: Callable[[], object]) -> None:
-        """Until it is so."""
-        WebDriverWait(self.browser, SECONDS).until(lambda _: condition(), f"not so in {SECONDS} s: {self.text()}")
-
-    def complaints(self) -> list[str]:
-        """What the browser has refused, or could not run."""
-        return [one["message"] for one in self.browser.get_log("browser")]  # type: ignore[no-untyped-call]
-
-
-@contextlib.contextmanager
-def window(link: str, **given: Any) -> Iterator[Window]:
-    with chromium(**given) as browser:
-        browser.get(link)
-        yield Window(browser, link)
-
-
-@pytest.fixture
-def link(served: Served, start: Start) -> str:
-    """To a server that prints its token, as people start it."""
-    running = start()
-    return f"{running.record['url']}?token={running.token}"
-
-
-def test_the_link_leads_to_queues_that_follow_what_happens(served: Served, link: str) -> None:
-    with inorder.connect(served.store) as qm, window(link) as seen:
+def test_the_link_leads_to_queues_that_follow_what_happens(served: Served, link: str, browser: Chrome) -> None:
+    with inorder.connect(served.store) as qm, window(browser, link) as seen:
         assert seen.browser.current_url == f"{seen.base}/console/"
         assert "Q1" in seen.text(".queues")
         qm.put("Q1", b"first")
@@ -73,8 +28,8 @@ def test_the_link_leads_to_queues_that_follow_what_happens(served: Served, link:
         assert seen.complaints() == []
 
 
-def test_what_is_open_stays_open_while_the_page_follows(served: Served, link: str) -> None:
-    with inorder.connect(served.store) as qm, window(link) as seen:
+def test_what_is_open_stays_open_while_the_page_follows(served: Served, link: str, browser: Chrome) -> None:
+    with inorder.connect(served.store) as qm, window(browser, link) as seen:
         qm.put("Q1", b"1", group_id=b"one", flags=Flags.IN_GROUP)
         seen.browser.get(f"{seen.base}/console/queue/Q1")
         seen.all("details.group summary")[0].click()
@@ -85,8 +40,24 @@ def test_what_is_open_stays_open_while_the_page_follows(served: Served, link: st
         assert seen.complaints() == []
 
 
-def test_keys_lead_through_the_pages(served: Served, link: str) -> None:
-    with inorder.connect(served.store) as qm, window(link) as seen:
+def test_the_row_and_what_is_ticked_stay_while_the_page_follows(served: Served, link: str, browser: Chrome) -> None:
+    with inorder.connect(served.store) as qm, window(browser, link) as seen:
+        qm.put_many("Q1", [b"1", b"2", b"3"])
+        seen.go("queue/Q1?order=physical")
+        seen.press("j")
+        seen.press("j")
+        seen.press("x")
+        qm.put("Q1", b"4")
+        seen.wait(lambda: len(seen.all(".messages tbody tr")) == 4)
+        assert [one.is_selected() for one in seen.all(".messages input")] == [False, True, False, False]
+        seen.press("j")
+        seen.press("x")
+        assert [one.is_selected() for one in seen.all(".messages input")] == [False, True, True, False]
+        assert seen.complaints() == []
+
+
+def test_keys_lead_through_the_pages(served: Served, link: str, browser: Chrome) -> None:
+    with inorder.connect(served.store) as qm, window(browser, link) as seen:
         qm.put_many("Q1", [b"one", b"two"])
         seen.press("j")
         seen.press(Keys.ENTER)
@@ -108,17 +79,19 @@ def test_keys_lead_through_the_pages(served: Served, link: str) -> None:
         assert seen.complaints() == []
 
 
-def test_a_session_that_is_over_leads_to_the_log_in(served: Served, link: str) -> None:
-    with inorder.connect(served.store) as qm, window(link) as seen:
+def test_a_session_that_is_over_leads_to_the_log_in(served: Served, link: str, browser: Chrome) -> None:
+    with inorder.connect(served.store) as qm, window(browser, link) as seen:
         seen.browser.delete_all_cookies()
         qm.put("Q1", b"something happens")
         seen.wait(lambda: "/console/log-in" in seen.browser.current_url)
 
 
-def test_a_server_that_is_gone_is_said_and_one_that_is_back_followed(served: Served, start: Start) -> None:
+def test_a_server_that_is_gone_is_said_and_one_that_is_back_followed(
+    served: Served, start: Start, browser: Chrome
+) -> None:
     first = start()
     port = first.record["url"].rstrip("/").rpartition(":")[2]
-    with window(f"{first.record['url']}?token={first.token}") as seen:
+    with window(browser, f"{first.record['url']}?token={first.token}") as seen:
         seen.wait(lambda: not seen.all("body[data-lost]"))
         first.kill()
         seen.wait(lambda: "The server does not answer" in seen.text("body"))
@@ -126,8 +99,8 @@ def test_a_server_that_is_gone_is_said_and_one_that_is_back_followed(served: Ser
         seen.wait(lambda: "/console/log-in" in seen.browser.current_url)  # a restart ends all sessions
 
 
-def test_hostile_messages_are_text(served: Served, link: str) -> None:
-    with inorder.connect(served.store) as qm, window(link) as seen:
+def test_hostile_messages_are_text(served: Served, link: str, browser: Chrome) -> None:
+    with inorder.connect(served.store) as qm, window(browser, link) as seen:
         qm.put("Q1", HOSTILE.encode(), group_id=b"<b>group", flags=Flags.LAST_IN_GROUP, properties={"a": HOSTILE})
         for path in ("/console/", "/console/queue/Q1?show=properties&show=body&show=group"):
             seen.browser.get(seen.base + path)
@@ -139,9 +112,9 @@ def test_hostile_messages_are_text(served: Served, link: str) -> None:
         assert seen.complaints() == []
 
 
-def test_a_log_in_by_hand_and_a_log_out(served: Served, start: Start) -> None:
+def test_a_log_in_by_hand_and_a_log_out(served: Served, start: Start, browser: Chrome) -> None:
     running = start()
-    with window(f"{running.record['url']}console/queue/Q1") as seen:
+    with window(browser, f"{running.record['url']}console/queue/Q1") as seen:
         assert "/console/log-in" in seen.browser.current_url
         seen.all("input[name=name]")[0].send_keys("ann")
         seen.all("input[name=password]")[0].send_keys(running.token + Keys.ENTER)
@@ -153,13 +126,13 @@ def test_a_log_in_by_hand_and_a_log_out(served: Served, start: Start) -> None:
 
 
 @pytest.mark.parametrize("is_dark", [False, True])
-def test_nothing_is_wider_than_a_phone(served: Served, link: str, is_dark: bool) -> None:
+def test_nothing_is_wider_than_a_phone(served: Served, link: str, browser: Chrome, is_dark: bool) -> None:
     with inorder.connect(served.store) as qm:
         qm.create_queue("A.QUEUE.WITH.A.NAME.AS.LONG.AS.NAMES.MAY.EVER.BE")
         qm.put("Q1", b"x" * 5_000, group_id=b"a group", flags=Flags.IN_GROUP, properties={"long": "y" * 900})
         uid = qm.put("Q1", b"y" * 5_000).uid
     pages = ("", "queue/Q1", f"queue/Q1/message/{uid.number}-{uid.origin}", "nowhere")
-    with window(link, size=PHONE, is_dark=is_dark) as seen:
+    with window(browser, link, size=PHONE, is_dark=is_dark) as seen:
         for page in pages:
             seen.browser.get(f"{seen.base}/console/{page}")
             width = seen.browser.execute_script("return document.documentElement.scrollWidth")

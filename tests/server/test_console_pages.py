@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import unescape
 from typing import Any
 
@@ -310,7 +310,69 @@ def test_the_descriptor_the_properties_and_the_life(served: Served, qm: QueueMan
         text = one(served, place)
     for expected in ("colour red str", "data 0102 bytes", "616e737765722d746f2d37 “answer-to-7”", "COA COD"):
         assert expected in text
-    assert re.search(r"put by maker .*got and backed out .*got by unit of trier \(\d+\) .*expires", text)
+    held = r"unit of trier \(\d+\) began, which has got it and is not settled"
+    assert re.search(rf"put by maker .*got and backed out once .*{held} .*expires", text)
+
+
+def test_the_life_says_why_attempts_failed_and_who_set_it_aside(served: Served, qm: QueueManager) -> None:
+    qm.create_queue("DEAD")
+    qm.alter_manager(dead_letter_queue="DEAD")
+    place = put(qm, b"x")
+    with qm.unit_of_work() as unit:
+        qm.get("Q1")
+        unit.back_out(error="<b>no shelf</b>")
+    text = one(served, place)
+    assert "got and backed out once" in text
+    assert re.search(r"\d\d:\d\d attempt 1 failed: <b>no shelf</b>", text)
+    assert "without a word" not in text
+    for _ in range(2):
+        with qm.unit_of_work() as unit:
+            qm.get("Q1")
+            unit.back_out()
+    assert "since then 2 attempts have ended without a word" in one(served, place)
+    with qm.unit_of_work():
+        qm.bury(qm.get("Q1"), queue="Q1", reason=inorder.Reason.Q_FULL)
+    text = one(served, place_of(next(qm.look("DEAD")), "DEAD"))
+    assert re.search(r"set aside as a dead letter by \w+: Q_FULL", text)
+    assert "Not kept: who has browsed it" in text
+
+
+def prepared(qm: QueueManager) -> None:
+    qm.put("Q1", b"2", syncpoint=True)
+    qm.prepare("monday")
+
+
+HOLDS: dict[str, tuple[Callable[[QueueManager], object], str, str]] = {
+    "put": (
+        lambda qm: qm.put("Q1", b"2", confirm_id=7),
+        "confirm id 7 of maker began, which has put it",
+        "unit/confirm",
+    ),
+    "prepared": (
+        prepared,
+        "prepared unit monday of maker began, which has put it and is prepared",
+        "unit/prepared",
+    ),
+    "got": (lambda qm: (qm.put("Q1", b"2"), qm.get("Q1", confirm_id=8)), "confirm id 8 of maker began", "unit/confirm"),
+    "locked": (lambda qm: (qm.put("Q1", b"2"), qm.browse_and_lock("Q1")), "locked by lock id", "lock/Q1"),
+}
+
+
+@pytest.mark.parametrize(("hold", "said", "page"), HOLDS.values(), ids=HOLDS)
+def test_the_life_says_who_holds_a_message_and_leads_there(
+    served: Served, qm: QueueManager, hold: Callable[[QueueManager], object], said: str, page: str
+) -> None:
+    hold(qm)
+    place = place_of(next(qm.look("Q1")), "Q1")
+
+    async def work(client: httpx.AsyncClient) -> None:
+        text = (await client.get(f"/console/{place}")).text
+        assert said in text
+        found = re.search(rf'"(/console/held/{page}[^"]*)"', text)
+        assert found
+        assert (await client.get(unescape(found[1]))).status_code == 200
+
+    served.run(work)
 
 
 def test_a_dead_letter_says_why(served: Served, qm: QueueManager) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import logging
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import httpx
@@ -16,7 +18,7 @@ from tests.server.test_messaging import V1, context_of, number_of
 
 import inorder
 from inorder.server import Limits
-from inorder.server.logs import LOGGER, JsonFormatter
+from inorder.server.logs import LOGGER, JsonFormatter, JsonLines, log_request
 from inorder.server.sessions import Sessions
 
 COOKIE = f"LtpaToken2_{PORT}"
@@ -291,6 +293,38 @@ def test_the_log_is_json_and_has_no_secrets(served: Served, log: Lines) -> None:
     assert {name: put[name] for name in ("level", "method", "path", "status", "identity")} == {
         "level": "info", "method": "POST", "path": f"{V1}/message", "status": 201, "identity": "launch-token",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "identity", "client"),
+    [("/a", "launch-token", "127.0.0.1"), ('/"\n\u00e9\u2028\ud800', None, None), ("/b", 'a"b', "::1")],
+)
+def test_the_line_of_a_request_is_the_same_with_and_without_a_record(
+    path: str, identity: str | None, client: str | None
+) -> None:
+    ours, other, written = JsonLines(), Lines(), io.StringIO()
+    ours.setStream(written)
+    log = logging.getLogger(f"lines of {path!r}")
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    log.addHandler(ours)
+    fields = ("GET", path, 200, 0.0001234567, identity, client)
+    log_request(log, *fields)  # only the server's own handler hears of it
+    log.addHandler(other)
+    log_request(log, *fields)
+    first, second = written.getvalue().splitlines()
+    assert second == other.lines[0]
+    at = len('{"at": "2026-11-23T16:00:00.000Z"')
+    assert first[at:] == second[at:]
+    assert len(first) == len(second)
+    assert abs((moment(first) - moment(second)).total_seconds()) < 60
+    log.setLevel(logging.WARNING)
+    log_request(log, *fields)
+    assert len(written.getvalue().splitlines()) == 2
+
+
+def moment(line: str) -> datetime:
+    return datetime.fromisoformat(json.loads(line)["at"].replace("Z", "+00:00"))
 
 
 def test_an_error_of_ours_is_logged_and_shows_nothing(

@@ -521,5 +521,4 @@ def test_a_stop_ends_what_waits(served: Served) -> None:
 
 def context_of(app: Any) -> Any:
     """What the workers' requests share."""
-    mounted = next(route for route in app._app.routes if route.path == "/ibmmq/rest")
-    return mounted.app._context()
+    return app._app._interface._context()

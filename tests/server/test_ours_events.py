@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from collections.abc import Awaitable, Callable
 
@@ -117,6 +118,28 @@ def test_priorities_do_not_make_it_miss_what_comes_before_its_place(served: Serv
     run(served, work)
 
 
+def test_a_selector_chooses_and_what_it_passes_over_is_not_shown_later(served: Served) -> None:
+    async def work(app: ASGIApp, qm: QueueManager) -> None:
+        def put(*colours: str) -> None:
+            for number, colour in enumerate(colours):
+                qm.put("Q1", f"{colour} {number}".encode(), properties={"colour": colour})
+
+        put("red", "blue", "red")
+        query = "bodies=true&start=first&selector=colour%20%3D%20'red'"
+        async with listening(app, MESSAGES, query) as listener:
+            assert await bodies_of(listener, 2) == ["red 0", "red 2"]
+            put("blue", "blue")
+            put("blue", "red", "blue")
+            found = await listener.event()
+            assert found.data["body"] == "red 1"
+        put("red")
+        async with listening(app, MESSAGES, f"{query}&cursor={found.cursor}") as listener:
+            assert await bodies_of(listener, 1) == ["red 0"]
+        assert qm.depth("Q1") == 9
+
+    run(served, work)
+
+
 def test_an_event_is_a_message_without_its_body_unless_it_is_asked_for(served: Served) -> None:
     async def work(app: ASGIApp, qm: QueueManager) -> None:
         qm.put("Q1", b"\xff\n\n", format="x", properties={"a": "b\nc"})
@@ -137,6 +160,7 @@ def test_an_event_is_a_message_without_its_body_unless_it_is_asked_for(served: S
         ("/inorder/v1/queues/MIXED/events", "", 409),
         (MESSAGES, "cursor=nonsense", 400),
         (MESSAGES, "start=later", 400),
+        (MESSAGES, "selector=colour%20%3D", 400),
         (QUEUES, "interval=0", 400),
         (QUEUES, "interval=61", 400),
     ],
@@ -247,7 +271,8 @@ def test_any_number_of_clients_make_one_look(served: Served, monkeypatch: pytest
 @pytest.mark.parametrize("path", [QUEUES, MESSAGES])
 def test_there_are_signs_of_life_and_an_end(served: Served, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     faster(monkeypatch)
-    monkeypatch.setattr(events, "STREAM_SECONDS", 5 * SOON)
+    monkeypatch.setattr(events, "_now", itertools.count(0.0, SOON).__next__)  # so much later at each look at the clock
+    monkeypatch.setattr(events, "STREAM_SECONDS", 20 * SOON)
 
     async def work(app: ASGIApp, qm: QueueManager) -> None:
         async with listening(app, path) as listener:
@@ -340,16 +365,16 @@ def test_what_a_stream_holds_is_let_go_of_when_its_answer_is_cancelled(served: S
     run(served, work, subscribers=1)
 
 
-def test_unless_stopped_gives_the_result_the_error_or_none() -> None:
+def test_unless_gives_the_result_the_error_or_none() -> None:
     async def fails() -> None:
         raise ValueError("no")
 
     async def inside() -> None:
         stopping = asyncio.Event()
-        assert await streaming.unless_stopped(stopping, asyncio.sleep(0, 7)) == 7
+        assert await streaming.unless(asyncio.sleep(0, 7), asyncio.Event(), stopping) == 7
         with pytest.raises(ValueError, match="no"):
-            await streaming.unless_stopped(stopping, fails())
+            await streaming.unless(fails(), stopping)
         stopping.set()
-        assert await streaming.unless_stopped(stopping, asyncio.Event().wait()) is None
+        assert await streaming.unless(asyncio.Event().wait(), asyncio.Event(), stopping) is None
 
     ended(inside())

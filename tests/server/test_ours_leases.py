@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from datetime import datetime, timezone
 
 import httpx
@@ -190,6 +191,17 @@ def test_a_user_has_so_many_leases(served: Served) -> None:
     served.run(of_bob, somebody("bob"), limits=Limits(leases=2))
 
 
+def test_the_bound_on_leases_holds_for_requests_that_come_at_once(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        ours = await described(client)
+        answers = await asyncio.gather(*(ours("begin_lease", seconds=600) for _ in range(40)))
+        assert Counter(one.status_code for one in answers) == {201: 3, 429: 37}
+        with inorder.connect(served.store) as qm:
+            assert len(qm.units()) == 3
+
+    served.run(work, somebody("ann"), limits=Limits(leases=3))
+
+
 def test_the_token_is_nowhere_else(served: Served) -> None:
     async def work(client: httpx.AsyncClient) -> None:
         ours = await described(client)
@@ -201,7 +213,7 @@ def test_the_token_is_nowhere_else(served: Served) -> None:
             assert token not in str(qm.units())
 
     served.run(work)
-    assert not any(b"Inorder-Lease" in path.read_bytes() for path in served.store.parent.iterdir() if path.is_file())
+    assert not any(b"Inorder-Lease" in path.read_bytes() for path in served.folder.iterdir() if path.is_file())
 
 
 def test_a_key_in_a_lease_is_free_after_a_back_out(served: Served) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tests.server.described import BASE, refusal
 from tests.support import bodies
 
 import inorder
+from inorder.server import Limits
 from inorder.stores.postgresql import drop, parse
 
 pytestmark = pytest.mark.slow
@@ -50,6 +52,22 @@ def test_any_worker_serves_any_request_of_a_lease(start: Start, served: Served) 
     processes = {json.loads(line)["process"] for line in running.log.read_text().splitlines()}
     assert len(processes) == 2, "both workers took requests"
     assert lease["Inorder-Lease"] not in running.log.read_text()
+
+
+def test_the_bound_on_leases_holds_for_all_workers(start: Start, served: Served) -> None:
+    running = start("--workers", "3")
+    most = Limits().leases
+
+    def begin(number: int) -> int:
+        del number
+        return asked(running, f"{BASE}/leases", params={"seconds": 600}).status_code
+
+    with ThreadPoolExecutor(12) as pool:
+        assert Counter(pool.map(begin, range(most + 60))) == {201: most, 429: 60}
+    with inorder.connect(served.store) as qm:
+        assert len(qm.units()) == most
+    processes = {json.loads(line)["process"] for line in running.log.read_text().splitlines()}
+    assert len(processes) > 1, "several workers took requests"
 
 
 def test_a_browse_goes_from_worker_to_worker(start: Start, served: Served) -> None:

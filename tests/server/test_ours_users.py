@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import httpx
 import pytest
 from starlette.types import ASGIApp
 from tests.cutting import ended
-from tests.server.conftest import PASSWORD, Served, add, alive
+from tests.server.conftest import AS_NOBODY, Served, add, alive
 from tests.server.listening import Listener, listening
 from tests.server.test_messaging import number_of
 
 import inorder
+from inorder import aio
 from inorder.aio import waiting
+from inorder.server import presence
 from inorder.server.ours import events
+from inorder.server.users import Users
 
 Q = "/inorder/v1/queues/Q1"
-ANNA = httpx.BasicAuth("anna", PASSWORD)
 GRANTED: dict[str, Any] = {"roles": ["application"], "queues": {"Q1": ["get", "browse", "inquire"]}}
 How = Callable[[inorder.QueueManager], object]
 OUT: list[tuple[str, How, tuple[int, str, int]]] = [
     ("disabled", lambda qm: qm.alter_user("anna", enabled=False), (401, "MQWB0104E", 0)),
     ("deleted", lambda qm: qm.delete_user("anna"), (401, "MQWB0104E", 0)),
+    ("revoked", lambda qm: qm.revoke_token(qm.tokens("anna")[0].name), (401, "MQWB0104E", 0)),
     ("no authority", lambda qm: qm.alter_user("anna", queues={}), (403, "MQWB0103E", 2035)),
 ]
 IS_OUT = pytest.mark.parametrize(("how", "expected"), [one[1:] for one in OUT], ids=[one[0] for one in OUT])
@@ -71,19 +76,22 @@ def test_a_request_that_waits_gives_nothing_to_a_user_who_is_out(
     served: Served, ask: Ask, how: How, expected: tuple[int, str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(served, "anna", **GRANTED)
-    joined: list[object] = []
-    join = waiting.Watch.join
+    looked: list[object] = []
+    has_looked = waiting.Watch.has_looked
 
     def noted(watch: waiting.Watch, waiter: Any) -> None:
-        join(watch, waiter)
-        joined.append(waiter)
+        has_looked(watch, waiter)
+        looked.append(waiter)
 
-    monkeypatch.setattr(waiting.Watch, "join", noted)
+    monkeypatch.setattr(waiting.Watch, "has_looked", noted)
 
     async def work(client: httpx.AsyncClient) -> None:
-        client.auth = ANNA
+        with inorder.connect(served.store) as qm:
+            token = qm.create_token("anna", "a program")
+        client.auth = AS_NOBODY
+        client.headers["Authorization"] = f"Bearer {token}"
         asking = asyncio.ensure_future(ask(client))
-        while not joined:
+        while not looked:  # while it waits; now it looks again when something comes
             assert not asking.done(), "it did not wait"
             await asyncio.sleep(0.01)
         with inorder.connect(served.store) as qm:
@@ -117,9 +125,8 @@ def listened(served: Served, path: str, work: Callable[[Listener, inorder.QueueM
 @pytest.mark.parametrize("beats", [0.02, 600.0], ids=["a sign of life", "a message"])
 @IS_OUT
 def test_a_stream_of_messages_ends_with_its_user(
-    served: Served, how: How, expected: object, beats: float, monkeypatch: pytest.MonkeyPatch
+    served: Served, how: How, expected: tuple[int, str, int], beats: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    del expected
     add(served, "anna", **GRANTED)
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", beats)
 
@@ -127,17 +134,16 @@ def test_a_stream_of_messages_ends_with_its_user(
         how(qm)
         if beats > 1:
             qm.put("Q1", b"secret")
-        shown = []
-        while (found := await listener.next()) is not None:
-            shown.append(found.kind)
+        found = await listener.event()
+        assert (found.kind, found.data["message"][:9], found.data["reasonCode"]) == ("failed", *expected[1:])
+        assert await listener.next() is None
         assert listener.is_over
-        assert "message" not in shown
 
     listened(served, f"{Q}/events", work)
 
 
 @pytest.mark.parametrize("beats", [0.02, 600.0], ids=["a sign of life", "a change"])
-@pytest.mark.parametrize("how", [one[1] for one in OUT[:2]], ids=[one[0] for one in OUT[:2]])
+@pytest.mark.parametrize("how", [one[1] for one in OUT[:3]], ids=[one[0] for one in OUT[:3]])
 def test_a_stream_of_queues_ends_with_its_user(
     served: Served, how: How, beats: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,11 +155,122 @@ def test_a_stream_of_queues_ends_with_its_user(
         how(qm)
         if beats > 1:
             qm.put("Q1", b"x")
-        while (found := await listener.next()) is not None:
-            assert not found.kind, "nothing more is shown"
+        found = await listener.event()
+        assert (found.kind, found.data["message"][:9]) == ("failed", "MQWB0104E"), "nothing more is shown"
+        assert await listener.next() is None
         assert listener.is_over
 
     listened(served, "/inorder/v1/events", work)
+
+
+@pytest.mark.parametrize("path", [f"{Q}/events", "/inorder/v1/events"])
+@pytest.mark.parametrize("how", [one[1] for one in OUT[:3]], ids=[one[0] for one in OUT[:3]])
+def test_a_stream_that_has_nothing_to_say_ends_within_seconds(
+    served: Served, how: How, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(served, "anna", **GRANTED)
+    real = asyncio.sleep
+    pauses: list[float] = []
+
+    async def soon(seconds: float) -> None:
+        pauses.append(seconds)
+        await real(0.001)
+
+    monkeypatch.setattr(presence, "pause", soon)
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 600.0)
+    monkeypatch.setattr(events, "pause", lambda seconds: real(600))
+
+    async def work(listener: Listener, qm: inorder.QueueManager) -> None:
+        if path == "/inorder/v1/events":
+            assert (await listener.event()).kind == "queues"
+        how(qm)
+        assert (await listener.event()).kind == "failed"
+        assert await listener.next() is None
+        assert set(pauses) == {presence.EVERY_SECONDS}
+        assert presence.EVERY_SECONDS <= 5
+
+    listened(served, path, work)
+
+
+@pytest.mark.parametrize("how", [one[1] for one in OUT[:3]], ids=[one[0] for one in OUT[:3]])
+def test_the_console_s_stream_ends_with_its_user(served: Served, how: How, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(served, "anna", roles=["reader"])
+    real = asyncio.sleep
+    monkeypatch.setattr(presence, "pause", lambda seconds: real(0.001))
+
+    async def work(listener: Listener, qm: inorder.QueueManager) -> None:
+        how(qm)
+        while (found := await listener.next() or pytest.fail("it has ended without a word")).data == "look":
+            pass
+        assert (found.kind, found.data) == ("failed", "log in again")
+        assert await listener.next() is None
+        assert listener.is_over
+
+    listened(served, "/console/live", work)
+
+
+@pytest.mark.parametrize("how", ["token", "subject", "session"])
+def test_what_was_shown_counts_no_longer_than_it_is_valid(
+    served: Served, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = "CN=anna,O=Example"
+    add(served, "anna", **GRANTED, subjects=[subject])
+
+    async def work() -> None:
+        async with aio.connect(served.store) as qm:
+            users = Users(qm, None, 1, lambda: 0.0)
+            token = await qm.create_token("anna", "a program", seconds=100)
+            if how == "token":
+                identity = await users.by_token(token, address="")
+            elif how == "subject":
+                identity = await users.by_subject(subject, address="")
+            else:
+                shown = await users.by_token(token, address="")
+                assert shown is not None
+                identity = await users.by_session("anna", shown.session)
+            assert identity is not None
+            assert await users.again(identity) == identity
+            await qm.alter_user("anna", queues={"Q2": ["get"]})
+            changed = await users.again(identity)
+            assert changed is not None
+            assert changed.may("get", "Q2")
+            if how == "token":
+                now = time.time()
+                monkeypatch.setattr("inorder.server.users.time.time", lambda: now + 101)
+            elif how == "subject":
+                await qm.alter_user("anna", subjects=[])
+            else:
+                await qm.delete_user("anna")
+                await qm.create_user("anna")
+            assert await users.again(identity) is None
+
+    ended(work())
+
+
+def test_a_stream_goes_on_for_a_user_who_is_back(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the watch has seen counts only if it is still so."""
+    add(served, "anna", **GRANTED)
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 600.0)
+    outs: list[asyncio.Event] = []
+    real = presence.Presence.watched
+
+    @contextlib.contextmanager
+    def noted(self: presence.Presence, *given: Any) -> Iterator[asyncio.Event]:
+        with real(self, *given) as out:
+            outs.append(out)
+            yield out
+
+    monkeypatch.setattr(presence.Presence, "watched", noted)
+
+    async def work(listener: Listener, qm: inorder.QueueManager) -> None:
+        outs[0].set()
+        assert not (await listener.next() or pytest.fail("it has ended")).kind
+        outs[0].set()  # it says nothing of that: the user is there
+        qm.put("Q1", b"x")
+        assert (await listener.event()).kind == "message"
+        assert not outs[0].is_set()
+
+    listened(served, f"{Q}/events", work)
 
 
 def test_a_stream_of_queues_shows_what_its_user_may_see_now(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,17 +10,22 @@ import ssl
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import Pipe
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
 from tests.server.conftest import TEXT, Running, Served, Start
 from tests.server.test_messaging import V1, V3, number_of
 from tests.support import bodies
+from uvicorn import Config
+from uvicorn.supervisors.multiprocess import Process
 
 import inorder
 from inorder.server import certificates
+from inorder.server.running import Supervisor
 from inorder.stores.postgresql import drop, parse
 
 pytestmark = pytest.mark.slow
@@ -137,6 +142,27 @@ def test_workers_end_with_the_process_that_began_them(start: Start) -> None:
     for each in workers:
         while Path(f"/proc/{each}").exists() and "Z" not in Path(f"/proc/{each}/stat").read_text().split()[2]:
             threading.Event().wait(0.05)
+
+
+def test_the_supervisor_does_not_wait_for_the_answer_of_a_worker_that_is_dead() -> None:
+    """Which it would do for a minute, deaf to signals, if the worker was killed after it was seen to live."""
+    supervisor = Supervisor.__new__(Supervisor)  # it would take the signals of this process
+    supervisor.config, supervisor.should_exit = Config(str, log_config=None), threading.Event()
+    worker = Process.__new__(Process)
+    asking, worker.child_conn = Pipe()
+    worker.parent_conn = cast(
+        "Any",
+        SimpleNamespace(
+            send=asking.send, poll=lambda seconds: pytest.fail("it waits for the dead"), close=asking.close
+        ),
+    )
+    ended = supervisor.should_exit.set  # nothing is begun again here
+    worker.process = cast(
+        "Any", SimpleNamespace(is_alive=lambda: True, kill=ended, join=lambda: None, exitcode=-9, pid=1)
+    )
+    supervisor.processes = [worker]
+    supervisor.keep_subprocess_alive()
+    assert supervisor.should_exit.is_set(), "it was given up"
 
 
 def talk(address: tuple[str, int], data: bytes) -> bytes:

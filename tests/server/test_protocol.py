@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
@@ -16,7 +18,8 @@ from uvicorn.server import ServerState
 
 from inorder.server import Limits
 from inorder.server.app import Factory
-from inorder.server.protocol import Protocol
+from inorder.server.protocol import JOINED_MAX, Joining, Protocol
+from inorder.server.stopping import set_by_signals
 
 Address = tuple[str, int]
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -120,3 +123,94 @@ def test_a_stop_is_said_to_what_waits(served: Served) -> None:
 
     ended(inside())
     assert heard == [True]
+
+
+def test_a_connection_that_comes_when_the_server_stops_is_answered_so_and_closed(served: Served) -> None:
+    """It was accepted before, so the client may have sent its request: it learns that nothing was done."""
+
+    async def work(address: Address, stopping: asyncio.Event) -> None:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(HEALTH)
+        assert (await answer_of(reader))[0] == 200
+        stopping.set()
+        late, asking = await asyncio.open_connection(*address)
+        asking.write(HEALTH)
+        status, body = await answer_of(late)
+        assert (status, json.loads(body)["error"][0]["messageId"]) == (503, "INWB0009E")
+        assert await late.read() == b""
+        silent, idle = await asyncio.open_connection(*address)
+        assert await silent.read() == b"", "it holds up the end"
+        for one in (writer, asking, idle):
+            one.close()
+
+    run(served, Limits(head_seconds=600), work)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_says_at_once_that_the_worker_stops(number: signal.Signals) -> None:
+    handled: list[int] = []
+    before = signal.signal(number, lambda number, frame: handled.append(number))
+
+    async def inside() -> None:
+        mine, stopping = signal.getsignal(number), asyncio.Event()
+        with set_by_signals(stopping):
+            os.kill(os.getpid(), number)
+            await stopping.wait()
+            assert handled == [number], "who handled it before does so still"
+        assert signal.getsignal(number) is mine
+
+    try:
+        ended(inside())
+    finally:
+        signal.signal(number, before)
+
+
+def test_where_nobody_handles_signals_they_are_left_alone() -> None:
+    async def inside() -> None:
+        before = signal.getsignal(signal.SIGTERM)
+        with set_by_signals(asyncio.Event()):
+            assert signal.getsignal(signal.SIGTERM) is before
+
+    ended(inside())
+
+
+class Writes(asyncio.Transport):
+    """A transport that keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+        self.is_closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written.append(bytes(data))
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_what_is_written_together_goes_out_in_one_write() -> None:
+    below = Writes()
+    transport = Joining(below)
+    transport.write(b"1")
+    with transport:
+        for piece in (b"head", b"", b"body", b""):
+            transport.write(piece)
+        assert below.written == [b"1"]
+    transport.write(b"2")
+    assert below.written == [b"1", b"headbody", b"2"]
+
+
+def test_a_long_body_is_not_copied_and_a_close_sends_what_is_held() -> None:
+    below, long = Writes(), bytes(JOINED_MAX + 1)
+    transport = Joining(below)
+    with transport:
+        transport.write(b"head")
+        transport.write(long)
+        assert below.written == [b"head", long]
+    with transport:
+        transport.write(b"last")
+        transport.close()
+        assert below.written[2:] == [b"last"]
+        assert below.is_closed
+    assert len(below.written) == 3

@@ -21,7 +21,7 @@ from inorder.errors import StagingGone
 from inorder.spark.options import sink_options
 from inorder.spark.sink import RowStreamWriter, StreamWriter, TaskMessage
 
-SECONDS_MAX = 60
+SECONDS_MAX = 240
 
 
 def write(frame: DataFrame, url: str, mode: str = "append", **options: object) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
 
 import inorder
 
-SECONDS_MAX = 60
+SECONDS_MAX = 240
 
 
 def drain(spark: SparkSession, url: str, folder: Path) -> None:

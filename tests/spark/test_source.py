@@ -16,7 +16,7 @@ import inorder
 import inorder.bulk
 import inorder.spark
 
-SECONDS_MAX = 60
+SECONDS_MAX = 240
 Start = Callable[[SparkSession, str], object]
 
 

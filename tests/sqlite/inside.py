@@ -15,7 +15,7 @@ import inorder
 from inorder.errors import InorderError
 from inorder.stores.sqlite import bell, watch
 
-LIMIT_SECONDS = 25.0
+LIMIT_SECONDS = 40.0  # less than in programs.py: what has not ended is then named
 
 
 def serve(pipe: Connection) -> None:

@@ -248,7 +248,7 @@ os._exit(0)
     with inorder.connect(path) as qm:
         qm.create_queue("Q")
         qm.put_many("Q", [bytes(10_000)] * 500)
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=240, check=True)
     assert str(copy) in done.stdout, (done.stdout, done.stderr)
     assert sorted(one.name for one in path.parent.iterdir()) == ["orders.db", "orders.db-lock"]
 

@@ -34,7 +34,7 @@ __all__ = ["child", "path", "qm"]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux has the futex")
 QUEUE, LIKE_IT, OTHER = 1, 1 + QUEUE_BITS, 2  # the second has the bit of the first
 SWITCHES_MAX = 3
-LIMIT_SECONDS = 20.0
+LIMIT_SECONDS = 50.0
 CHANGES: dict[str, list[int | None]] = {
     "of its queue": [QUEUE],
     "of one with the same bit, then of its queue": [LIKE_IT, QUEUE],

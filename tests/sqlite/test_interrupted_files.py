@@ -110,7 +110,7 @@ def test_a_fork_whose_preparation_is_interrupted_shuts_nobody_out(tmp_path: Path
             "if not pid: os._exit(0)\n"
             "os.waitpid(pid, 0)\n"
             "opens = threading.Thread(target=lambda: opened(str(database.path) + '2').close(), daemon=True)\n"
-            "opens.start(); opens.join(20); answer = opens.is_alive()\n"
+            "opens.start(); opens.join(40); answer = opens.is_alive()\n"
         )
         assert child.ask("opens.is_alive()") is False
         assert child.ask("count(database)") == 0

@@ -28,7 +28,7 @@ def test_a_lease_outlives_the_process_that_began_it_and_ends_at_its_deadline(qm:
         first.kill()
         assert bodies(qm) == [b"2"], "the death of a process ends no lease"
         second.run(f"lease = qm.resume_lease({token!r}); lease.__enter__(); qm.put('Q', b'4'); lease.extend(0.2)")
-        assert qm.get("Q", wait=20, read_order="strict").body == b"1", "who waits is given what the deadline frees"
+        assert qm.get("Q", wait=40, read_order="strict").body == b"1", "who waits is given what the deadline frees"
     assert (bodies(qm), qm.units(), qm.check()) == ([b"2"], [], [])
 
 

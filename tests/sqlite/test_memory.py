@@ -128,7 +128,7 @@ def test_memory_is_bounded(name: str, tmp_path: Path) -> None:
 
 def run(program: str, path: str) -> int:
     child = subprocess.run(
-        [sys.executable, "-c", program, path], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", program, path], capture_output=True, text=True, check=False, timeout=240
     )
     assert child.returncode == 0, child.stderr
     return int(child.stdout)

@@ -281,6 +281,7 @@ SELECTED: Mapping[type[Any], list[dict[str, str]]] = {
         {"kind": "staging", "name": "="},
         {"kind": "lease", "name": "="},
         {"kind": "lock"},
+        {"kind": "lease"},
         *({"queue": "=", "kind": kind, "name": "="} for kind in UNIT_KINDS),
     ],
     MarkRow: [{"message": "=", "handle": "="}],
@@ -349,6 +350,7 @@ LISTED = {
 SCANS = {
     **{asked("select", kind): "all of them" for kind, wheres in SELECTED.items() if ALL in wheres},
     asked("select", UnitRow, kind="lock"): "an operator asks for all lock ids",
+    asked("select", UnitRow, kind="lease"): "a lease begins whose user may have so many",
 }
 # What is put in the order of its keys afterwards is small: what stands under one queue, or is over.
 SORTED_RECORDS = {

@@ -22,7 +22,7 @@ from inorder.errors import (
 from inorder.stores.sqlite import SqliteStore
 
 __all__ = ["child", "path", "qm"]
-LIMIT_SECONDS = 20
+LIMIT_SECONDS = 50
 
 
 # ---- stop
@@ -120,7 +120,7 @@ def test_a_forked_child_that_ends_as_interpreters_do_leaves_the_parents_unit_alo
     child.run("def full_end(code): atexit._run_exitfuncs(); os._exit(code)")
     child.run("forked(lambda: None, full_end); forked(lambda: repr(inorder.connect(path).put('Q', b'2')), full_end)")
     child.run("multiprocessing.current_process()._config['daemon'] = False")
-    child.run("one = multiprocessing.get_context('fork').Process(target=lambda: None); one.start(); one.join(20)")
+    child.run("one = multiprocessing.get_context('fork').Process(target=lambda: None); one.start(); one.join(40)")
     assert child.ask("one.exitcode") == 0
     assert [unit.puts for unit in qm.units()] == [1]
     child.run("qm.commit()")
@@ -204,7 +204,7 @@ def test_the_last_connection_may_end_under_a_wait(path: Path) -> None:
 def interpreter(path: Path, code: str) -> None:
     """Runs a program of its own from its start to its end."""
     run = f"import sys, threading, inorder\nqm = inorder.connect({str(path)!r})\n{code}"
-    done = subprocess.run([sys.executable, "-c", run], timeout=60, check=False, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", run], timeout=240, check=False, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 

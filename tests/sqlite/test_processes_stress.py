@@ -35,7 +35,7 @@ threads = [
 for thread in threads: thread.start()
 """
 JOIN = """
-for thread in threads: thread.join(20)
+for thread in threads: thread.join(40)
 answer = got, sum(thread.is_alive() for thread in threads)
 """
 WRITE = f"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 from tests.sqlite.programs import FOREVER, Program, child, path, qm
@@ -36,6 +37,33 @@ def test_what_a_dead_process_held_is_not_shown_as_held(qm: QueueManager, child: 
     assert (view.depth, view.arrived, view.puts, view.gets) == (1, 2, 0, 0)
 
 
+def test_who_is_connected_names_the_process_and_since_when_and_the_dead_are_not_shown(
+    qm: QueueManager, child: Program
+) -> None:
+    before = time.time()
+    other = Program(child.ask("path"), "second")
+    assert other.process.pid is not None
+    try:
+        other.answer()
+        other.run("handle = qm.open('Q', input='exclusive'); qm.put('Q', b'1')")
+        theirs = {one.program.name: one for one in qm.connections()}
+        seen = theirs["second"]
+        assert (seen.process, seen.host) == (other.process.pid, "")
+        assert [one.uses for one in seen.opened] == ["get exclusive", "put"]
+        assert {name: one.process for name, one in theirs.items()}["child 0"] == child.process.pid
+        assert seen.since is not None
+        tick = 1 / os.sysconf("SC_CLK_TCK")
+        assert before - 2 * tick <= seen.since <= time.time() + tick, "the process began between these looks"
+        assert child.ask("sorted((one.program.name, one.process) for one in qm.connections())") == sorted(
+            (name, one.process) for name, one in theirs.items()
+        )
+    finally:
+        other.kill()
+    assert "second" not in [one.program.name for one in qm.connections()]
+    with qm.open("Q", input="exclusive"):
+        assert qm.overview()[0].open_input_count == 1, "the handle of the dead process is gone"
+
+
 def test_the_oldest_message_may_have_the_higher_number(path: Path) -> None:
     """Each process has numbers of its own for what it puts."""
     clock = ManualClock(1000.0)
@@ -67,5 +95,5 @@ def test_looking_writes_nothing(qm: QueueManager, path: Path) -> None:
     for _ in range(3):
         assert qm.overview()[0].depth == 2
         list(qm.look("Q"))
-        qm.locks(), qm.waits(), qm.gaps("Q", b"G"), qm.check()
+        qm.locks(), qm.waits(), qm.connections(), qm.gaps("Q", b"G"), qm.check()
     assert (log.stat().st_size, log.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)

@@ -181,7 +181,7 @@ def test_a_wake_up_takes_milliseconds(qm: QueueManager, child: Program, capsys: 
     took.sort()
     with capsys.disabled():
         print(f"\n    wake-up across processes: median {median(took):.1f} ms, slowest of 40 {took[-1]:.1f} ms")
-    assert median(took) < 100  # typically 1; a look once a second would fail
+    assert median(took) < 300  # typically 1, on a busy machine 20; a look once a second would have 500
 
 
 def test_a_process_that_waits_is_idle(qm: QueueManager, child: Program, capsys: pytest.CaptureFixture[str]) -> None:

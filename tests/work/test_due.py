@@ -7,7 +7,7 @@ from itertools import islice
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from inorder.errors import ArgumentError, CallerError
@@ -117,6 +117,7 @@ def test_named_times_are_the_oracles_from_whichever_minute_one_begins(
     assert cron.latest(first, last) == (expected[-1] if expected else None)
 
 
+@example(LORD_HOWE, 0, [30], 0)  # half past one comes twice, half an hour apart
 @given(st.sampled_from(ZONES), st.integers(0, 1), MINUTES, st.integers(0, 24 * 60 * 60))
 def test_passing_times_are_the_oracles_from_whichever_second_one_begins(
     zone: str, nth: int, minutes: list[int], begin: int

@@ -26,13 +26,31 @@ def peopled(folder: Path) -> Iterator[Path]:
     words = [sys.executable, "-m", "tools.console.programs", str(store)]
     programs = subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert programs.stdout is not None
+    working = [sys.executable, "-m", "inorder", "work", "warehouse", "--processes", "2", "--store", str(store)]
     try:
         if programs.stdout.readline() != b"ready\n":
             raise SystemExit("The programs of the sample did not start.")
-        yield store
+        with subprocess.Popen(working, cwd=Path(__file__).parent, stderr=subprocess.DEVNULL) as workers:
+            try:
+                yield store
+            finally:
+                workers.terminate()
     finally:
         programs.kill()
         programs.communicate()
+
+
+def serve(store: Path, port: int) -> int:
+    """The server, until Ctrl-C; its exit status. It says the link; its log, a line a request, goes to a file."""
+    words = [sys.executable, "-m", "inorder", "serve", str(store), "--port", str(port)]
+    path = FOLDER / "serve.log"
+    print(f"Ctrl-C ends. The log is in {path}.", flush=True)
+    with path.open("wb") as log, contextlib.suppress(KeyboardInterrupt):
+        status = subprocess.run(words, stderr=log, check=False).returncode
+        if status > 0:
+            sys.stderr.write(path.read_text(encoding="utf-8"))
+        return status
+    return 0
 
 
 def main() -> None:
@@ -47,9 +65,7 @@ def main() -> None:
 
             screenshots.write(store, given.screenshots)
             return
-        words = [sys.executable, "-m", "inorder", "serve", str(store), "--port", str(given.port)]
-        with contextlib.suppress(KeyboardInterrupt):
-            subprocess.run(words, check=False)
+        sys.exit(serve(store, given.port))
 
 
 if __name__ == "__main__":

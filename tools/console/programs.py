@@ -13,7 +13,6 @@ from typing import Final
 
 import inorder
 from inorder import Match, NoMessageAvailable, QueueManager
-from inorder.work import Tasks
 
 SECONDS: Final = 0.12  # about, for one item
 
@@ -25,7 +24,6 @@ def main(store: str) -> None:
         for program, work in (("bookkeeping", _read), ("till", _sell)):
             one = closing.enter_context(contextlib.closing(qm.connect(program=program)))
             threading.Thread(target=work, args=(one,), daemon=True).start()
-        closing.enter_context(qm.worker(_warehouse(), threads=2))
         print("ready", flush=True)
         sys.stdin.read()
         os._exit(0)  # as a program that dies: its reader would wait on
@@ -61,17 +59,6 @@ def _sell(qm: QueueManager) -> None:
         for _ in range(1 + number % 4):
             number += 1
             qm.put_json("PICKING", {"item": f"A-{number}"}, properties={"shelf": number % 9})
-
-
-def _warehouse() -> Tasks:
-    tasks, pause = Tasks(), threading.Event()
-
-    @tasks.task("PICKING")
-    def pick(message: inorder.Message, qm: QueueManager) -> None:
-        del message, qm
-        pause.wait(SECONDS)
-
-    return tasks
 
 
 if __name__ == "__main__":

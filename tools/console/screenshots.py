@@ -43,13 +43,18 @@ def chromium(size: tuple[int, int] = WIDE, *, is_dark: bool = False) -> Iterator
             options.add_argument(flag)
         browser = webdriver.Chrome(options, Service(driver))
         try:
-            scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
-            metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size[0] < 600}
-            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+            dress(browser, size, is_dark=is_dark)
             yield browser
         finally:
             browser.quit()
+
+
+def dress(browser: webdriver.Chrome, size: tuple[int, int] = WIDE, *, is_dark: bool = False, media: str = "") -> None:
+    """Gives its window a size and its pages colours; `media`: print, or as on a screen."""
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
+    metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size[0] < 600}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [scheme]})
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
 
 def write(store: Path, folder: Path) -> None:
@@ -75,6 +80,10 @@ def _prepare(browser: webdriver.Chrome, shot: Shot) -> None:
         for one in browser.find_elements(By.CSS_SELECTOR, f"{shot.opens} > summary"):
             one.click()
         browser.execute_script("scrollTo(0, 0)")
+    for selector, text in shot.steps:
+        one = browser.find_element(By.CSS_SELECTOR, selector)
+        one.send_keys(text) if text else one.click()
+    browser.execute_script("scrollTo(0, 0)")
 
 
 def _wait_for_rates(browser: webdriver.Chrome) -> None:

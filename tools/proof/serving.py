@@ -3,15 +3,17 @@
     python -m tools.proof.serving --kills 200 --seconds 300
 
 A round has a store and some processes of `inorder serve`, each killed at a random moment or at a named point inside the
-store's transactions (`crash_points`), and begun again. Clients send each request to any server that is there, and
-repeat it to another where the answer is lost and the interface lets them. Then
+store's transactions (`crash_points`), and begun again. In some rounds one of them has several workers, of which one is
+killed, or their parent, or all (`serving_workers`). Clients send each request to any server that is there, and repeat
+it to another where the answer is lost and the interface lets them; somebody uses the console (`serving_desk`). Then
 
     what was put with an Idempotency-Key and acknowledged is there once, however often it was sent
     a message is got once; as many are missing as gets without a key to repeat them remained without an answer
     what was got under a confirm id and confirmed is gone; what was undone is back
     a lease goes on with another server: it is over before its deadline only if its client has ended it
     a lease that was committed has happened whole, one that was backed out or left to its deadline not at all
-    no server answers that it failed, and none leaves a unit of work behind
+    what the console said it had put, moved or deleted is so, and nothing is at two places
+    no server answers that it failed, and none leaves a unit of work, a process or a port in use behind
 """
 
 from __future__ import annotations
@@ -37,20 +39,26 @@ from typing import NamedTuple
 
 import inorder
 
-from . import crash_points
+from . import crash_points, serving_desk
 from .lives import NTH_OF_RARE, POINTS, RANDOM, RARE
 from .serving_clients import ANSWER_SECONDS, CLIENTS, Client, Done, Servers
+from .serving_desk import Acts, Clerk
+from .serving_workers import TOGETHER, WORKERS, Together
 
 SLOTS, LIVES = 2, 5  # servers at once, and lives of each in a round
 SERVED_SECONDS_MAX = 1.5
 POINT_SECONDS_MAX = 4.0  # by then the server has come to its point, or does not come to it
 REST_SECONDS_MAX = 60.0  # by then all leases are over
 NTH = (1, 4, 12)
-QUEUES = ("PUT", "IN", "OUT")
+QUEUES = ("PUT", "IN", "OUT", serving_desk.DESK, serving_desk.FILED)
+LIVES_TOGETHER = 3  # of servers with workers, in a round that has one
 
 
 class Life(NamedTuple):
-    """The life of a server: what ends it, a point, when it comes to it for the nth time, or else a moment."""
+    """The life of a server: what ends it, a point, when it comes to it for the nth time, or else a moment.
+
+    One that ends by something of `TOGETHER` has several workers.
+    """
 
     end: str
     nth: int
@@ -84,6 +92,12 @@ def lives_of(chance: random.Random, lives: int) -> list[Life]:
     ]
 
 
+def lives_together(chance: random.Random) -> list[Life]:
+    """The lives of a server with several workers."""
+    ends = chance.sample(TOGETHER, LIVES_TOGETHER)
+    return [Life(end, 1, chance.uniform(0, SERVED_SECONDS_MAX)) for end in ends]
+
+
 class Slot:
     """A place where one server runs after another."""
 
@@ -99,6 +113,8 @@ class Slot:
         environment = crash_points.environment(f"{life.end}:{life.nth}") if is_point else dict(os.environ)
         command = [sys.executable, "-m", "inorder", "serve", "--store", self._place, "--port", "0", "--json"]
         command += ["--token-file", str(self._folder / "token")]
+        if life.end in TOGETHER:
+            command += ["--workers", str(WORKERS)]
         with self.log.open("ab") as log:
             process = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=log, env=environment, start_new_session=True
@@ -107,6 +123,9 @@ class Slot:
         try:
             if line := process.stdout.readline():
                 self._servers.add(self._number, json.loads(line)["url"])
+            if life.end in TOGETHER:
+                self._live_together(process, life, json.loads(line)["url"])
+                return
             ends = time.monotonic() + (POINT_SECONDS_MAX if is_point else life.seconds)
             while process.poll() is None and time.monotonic() < ends and not is_over():
                 time.sleep(0.01)
@@ -121,6 +140,12 @@ class Slot:
             self.findings.append(f"a server ended by itself with status {process.returncode}; see {self.log}")
         self.kills[life.end if came_to_it else RANDOM] += 1
 
+    def _live_together(self, process: subprocess.Popen[bytes], life: Life, url: str) -> None:
+        together = Together(process, url, random.Random(life.seconds))
+        together.kill(life.end, life.seconds, lambda: self._servers.remove(self._number))
+        self.findings += [f"{found} (killed: {life.end}); see {self.log}" for found in together.findings]
+        self.kills[life.end] += 1
+
     def run(self, lives: list[Life]) -> None:
         """One life after another."""
         try:
@@ -130,7 +155,9 @@ class Slot:
             self.findings.append(f"the life of a server could not be lived: {traceback.format_exc()}")
 
 
-def run_round(report: Report, place: str, folder: Path, chance: random.Random, lives: int) -> None:
+def run_round(
+    report: Report, place: str, folder: Path, chance: random.Random, lives: int, *, has_workers: bool = False
+) -> None:
     """Kills servers while clients work, lets a last server end what is under way, and judges."""
     with inorder.connect(place) as qm:
         for queue in QUEUES:
@@ -138,10 +165,13 @@ def run_round(report: Report, place: str, folder: Path, chance: random.Random, l
     (folder / "token").write_text(f"{chance.getrandbits(256):064x}")
     (folder / "token").chmod(0o600)
     servers, stop = Servers((folder / "token").read_text()), Event()
-    clients = [kind(number, chance.getrandbits(32), servers, stop) for number, kind in enumerate(CLIENTS)]
+    kinds = (*CLIENTS, Clerk, Clerk)
+    clients = [kind(number, chance.getrandbits(32), servers, stop) for number, kind in enumerate(kinds)]
     slots = [Slot(place, folder, number, servers) for number in range(SLOTS + 1)]
     working = [Thread(target=client.run) for client in clients]
     plans = [lives_of(chance, lives) for _ in range(SLOTS)]
+    if has_workers:
+        plans[0] = lives_together(chance)
     serving = [Thread(target=slot.run, args=(plan,)) for slot, plan in zip(slots, plans, strict=False)]
     for thread in (*working, *serving):
         thread.start()
@@ -160,9 +190,11 @@ def run_round(report: Report, place: str, folder: Path, chance: random.Random, l
 
 def judge(report: Report, place: str, clients: list[Client]) -> None:
     """What is not as it was promised."""
-    done = Done()
+    done, acts = Done(), Acts()
     for client in clients:
         done.add(client.done)
+        if isinstance(client, Clerk):
+            acts.add(client.acts)
     report.findings += done.findings
     report.promises += done.answers
     report.leases += Counter(done.leases.values())
@@ -176,7 +208,7 @@ def judge(report: Report, place: str, clients: list[Client]) -> None:
                 qm.undo("PUT", confirm_id)
         there = {queue: [bytes(message.body).decode() for message in qm.browse(queue)] for queue in QUEUES}
         report.findings += [f"the store is damaged: {finding}" for finding in qm.check()]
-    report.findings += found_in(there, done)
+    report.findings += found_in(there, done) + serving_desk.found_in(there, acts)
 
 
 def found_in(there: dict[str, list[str]], done: Done) -> list[str]:
@@ -203,19 +235,22 @@ def found_in(there: dict[str, list[str]], done: Done) -> list[str]:
 
 
 def run(*, kills: int, seed: int, seconds: float = float("inf"), parent: Path | None = None, lives: int = LIVES,
+        workers: bool = False,
         place: Callable[[Path], str] = lambda folder: str(folder / "store.db"),
         tell: Callable[[str], object] = lambda _: None) -> Report:  # fmt: skip
     """Rounds until there were enough kills, the time is over, or a promise was broken.
 
     Args:
         lives: of each server in a round.
+        workers: every second round has a server with several workers.
         place: where the store of a round is, by its folder.
         tell: called after each round with how far it is.
     """
-    chance, report, ends = random.Random(seed), Report(seed), time.monotonic() + seconds
+    chance, report, ends, rounds = random.Random(seed), Report(seed), time.monotonic() + seconds, 0
     while not report.findings and report.kills.total() < kills and time.monotonic() < ends:
         folder = Path(tempfile.mkdtemp(prefix="serving-", dir=parent))
-        run_round(report, place(folder), folder, chance, lives)
+        run_round(report, place(folder), folder, chance, lives, has_workers=workers and rounds % 2 == 0)
+        rounds += 1
         tell(f"{report.kills.total():,} of {kills:,} kills of servers, {report.promises:,} answers")
         if report.findings:
             report.findings.append(f"the store and the logs of its servers are in {folder}")
@@ -232,7 +267,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
     given = parser.parse_args()
-    report = run(kills=given.kills, seed=given.seed, seconds=given.seconds, tell=print)
+    report = run(kills=given.kills, seed=given.seed, seconds=given.seconds, workers=True, tell=print)
     print(report)
     return 1 if report.findings else 0
 

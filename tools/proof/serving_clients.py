@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Event, Lock
 from typing import Any, Final
@@ -21,6 +21,7 @@ from inorder import Reason
 BASE: Final = "/inorder/v1"
 LEASE: Final = "Inorder-Lease"
 LEASE_SECONDS: Final = 2.0
+STOPPING: Final = "INWB0009E"  # a server that stops says so, and has done nothing
 ANSWER_SECONDS: Final = 60.0  # within which some server answers
 PAUSE_SECONDS: Final = 0.01
 
@@ -97,13 +98,13 @@ class Client:
     def __init__(self, number: int, seed: int, servers: Servers, stop: Event) -> None:
         self.number, self.chance, self.done = number, random.Random(seed), Done()
         self._servers, self._stop = servers, stop
-        self._http = httpx.Client(headers=servers.headers, timeout=ANSWER_SECONDS)
+        self.http = httpx.Client(headers=servers.headers, timeout=ANSWER_SECONDS)
 
     def run(self) -> None:
         """Acts until it is stopped."""
         count = 0
         try:
-            with self._http:
+            with self.http:
                 while not self._stop.is_set():
                     self.act(count)
                     count += 1
@@ -121,21 +122,26 @@ class Client:
 
         Raises: Lost; TimeoutError, there was no server; AssertionError, a server failed.
         """
+        return self.to_any(
+            lambda url: self.http.post(f"{url}{BASE}/{path}", json=record, headers=dict(headers or {}), params=query)
+        )
+
+    def to_any(self, send: Callable[[str], httpx.Response]) -> httpx.Response:
+        """The answer of any server to what is sent to its address. Raises: as `ask`."""
         ends = time.monotonic() + ANSWER_SECONDS
         while time.monotonic() < ends:
             if (url := self._servers.any(self.chance)) is not None:
                 try:
-                    answer = self._http.post(
-                        f"{url}{BASE}/{path}", json=record, headers=dict(headers or {}), params=query
-                    )
+                    answer = send(url)
                 except httpx.ConnectError:
                     pass  # nothing was sent
                 except httpx.TransportError as error:
-                    raise Lost(path) from error
+                    raise Lost(url) from error
                 else:
-                    assert answer.status_code < 500, f"{path}: {answer.status_code} {answer.text}"
                     self.done.answers += 1
-                    return answer
+                    if answer.status_code != 503 or STOPPING not in answer.text:
+                        assert answer.status_code < 500, f"{answer.request.url}: {answer.status_code} {answer.text}"
+                        return answer
             time.sleep(PAUSE_SECONDS)
         raise TimeoutError(f"no server in {ANSWER_SECONDS:g} s")
 
@@ -149,8 +155,10 @@ class Client:
                 was_lost = True
 
 
-def _check(answer: httpx.Response, *statuses: int) -> None:
+def check_status(answer: httpx.Response, *statuses: int) -> httpx.Response:
+    """The answer, which has one of these statuses. Raises: AssertionError."""
     assert answer.status_code in statuses, f"{answer.request.url.path}: {answer.status_code} {answer.text}"
+    return answer
 
 
 def reason_of(answer: httpx.Response) -> int:
@@ -166,7 +174,7 @@ class Putter(Client):
         """One message, on either queue."""
         body, queue = f"{self.number}-{count}", ("PUT", "IN")[count % 2]
         answer, _ = self.insist(f"queues/{queue}/put", {"body": body}, headers={"Idempotency-Key": body})
-        _check(answer, 201)
+        check_status(answer, 201)
         self.done.put[queue].add(body)
 
 
@@ -180,7 +188,7 @@ class Getter(Client):
         except Lost:
             self.done.unanswered_gets += 1
             return
-        _check(answer, 200, 204)
+        check_status(answer, 200, 204)
         if answer.status_code == 200:
             self.done.got.append(answer.json()["body"])
 
@@ -198,13 +206,13 @@ class Confirmer(Client):
             answer, _ = self.insist("queues/PUT/undo", {"confirm_id": confirm_id})
             assert answer.status_code == 200 or self._is_not_found(answer), answer.text
             return
-        _check(answer, 200, 204)
+        check_status(answer, 200, 204)
         if answer.status_code == 204:
             return
         if count % 5:
             record = {"uid": answer.json()["uid"], "confirm_id": confirm_id}
             confirmed, _ = self.insist("queues/PUT/confirm_get", record)
-            _check(confirmed, 200)
+            check_status(confirmed, 200)
             self.done.got.append(answer.json()["body"])
         else:
             undone, was_lost = self.insist("queues/PUT/undo", {"confirm_id": confirm_id})
@@ -223,7 +231,7 @@ class Leaser(Client):
         """One lease, which its client ends, or leaves to its deadline."""
         begun = time.monotonic()
         answer, _ = self.insist("leases", seconds=LEASE_SECONDS)
-        _check(answer, 201)
+        check_status(answer, 201)
         self._headers, self._earliest = {LEASE: answer.json()["token"]}, begun + LEASE_SECONDS
         name = f"{self.number}-{count}"
         self.done.leases[name] = "unknown"
@@ -237,7 +245,7 @@ class Leaser(Client):
             return self._end("back_out")
         if self._is_over(answer):
             return "backed out"
-        _check(answer, 200, 204)
+        check_status(answer, 200, 204)
         if answer.status_code == 204:
             return self._end("back_out")
         key = {"Idempotency-Key": f"lease {name}"}
@@ -245,7 +253,7 @@ class Leaser(Client):
         answer, _ = self.insist("queues/OUT/put", body, headers=self._headers | key)
         if self._is_over(answer):
             return "backed out"
-        _check(answer, 201)
+        check_status(answer, 201)
         fate = self.chance.random()
         if fate < 0.2:
             time.sleep(max(0.0, self._earliest + LEASE_SECONDS / 2 - time.monotonic()))
@@ -256,7 +264,7 @@ class Leaser(Client):
         if answer.status_code == 204:
             return "committed" if how == "commit" else "backed out"
         if was_lost:
-            _check(answer, 409)
+            check_status(answer, 409)
             return "unknown" if how == "commit" else "backed out"
         assert self._is_over(answer), answer.text
         return "backed out"

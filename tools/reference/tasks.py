@@ -56,9 +56,9 @@ KINDS: Final = (
         "unique_ids commit back_out prepare reply stop close_queue create_queue create_alias create_model "
         "create_remote_queue alter_queue create_process alter_process delete_process process processes report "
         "delete_queue clear_queue queues attributes status depth inquire manager_attributes alter_manager gaps "
-        "overview dropped order_view settle units waits locks check discard_expired backup claims finish_claims "
-        "release_claims leave_claimed_group settle_staging undo_staging in_ledger last_settled end_lease create_user "
-        "alter_user delete_user user users create_token tokens revoke_token identify bury",
+        "overview dropped order_view settle units waits locks connections check discard_expired backup claims "
+        "finish_claims release_claims leave_claimed_group settle_staging undo_staging in_ledger last_settled end_lease "
+        "create_user alter_user delete_user user users create_token token tokens revoke_token identify bury",
         {"get": "DEFAULT_GET", "get_many": "DEFAULT_GET"},
         "look acts",
         "self, method: Callable[..., T], options: GetOptions, queue: str, /, *given: object",

@@ -25,7 +25,18 @@ from ..rules.puts import PutResult
 from ..selecting import Selector
 from ..stores.dead_letters import Buried
 from ..stores.records import Act, Claims, LedgerKey, Locked, Noted, Outcome, Settled, Staged
-from ..stores.views import Dropped, ListingOrder, LockView, OrderView, Position, QueueView, Sight, Unit, Wait
+from ..stores.views import (
+    ConnectionView,
+    Dropped,
+    ListingOrder,
+    LockView,
+    OrderView,
+    Position,
+    QueueView,
+    Sight,
+    Unit,
+    Wait,
+)
 from ..users import TOKEN_SECONDS, Token, User, Verify
 from .lanes import listed
 
@@ -295,6 +306,10 @@ class ManagerCalls(ABC):
         """The tokens of a user, or of all, the oldest first; those that have expired too, until they are replaced."""
         return await self._call(managing.QueueManager.tokens, user)
 
+    async def token(self, name: str) -> Token:
+        """A token by its name, as it is now; one that has expired too. Raises: UnknownObject 2085."""
+        return await self._call(managing.QueueManager.token, name)
+
     async def revoke_token(self, token: str) -> None:
         """Ends a token at once; it is named by its id, or given itself. Raises: UnknownObject 2085."""
         await self._call(managing.QueueManager.revoke_token, token)
@@ -397,6 +412,10 @@ class ManagerCalls(ABC):
     async def locks(self) -> list[LockView]:
         """What locks messages: browse locks of handles, and lock ids; the oldest first."""
         return await self._call(managing.QueueManager.locks)
+
+    async def connections(self) -> list[ConnectionView]:
+        """Who has this queue manager open, and which queues for what: a program, a process, its handles."""
+        return await self._call(managing.QueueManager.connections)
 
     async def check(self, progress: Progress | None = None) -> list[str]:
         """Everything that is wrong with the store, in words; empty: it is sound."""

@@ -75,13 +75,18 @@ class Job(Generic[T]):
     def tell(self) -> None:
         """The thread is done with it."""
         try:
-            self._loop.call_soon_threadsafe(self._end)
+            self._loop.call_soon_threadsafe(self.end)
         except RuntimeError:  # the loop is closed: nobody is there any more
             return
 
+    def fail(self, error: BaseException) -> None:
+        """It was made, and what it has promised could not be kept."""
+        self._error, self._result = error, None
+
     # --- in the loop
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """It is over, and its task goes on."""
         self.is_over = True
         self._then()
         if self._waiter is not None and not self._waiter.done():

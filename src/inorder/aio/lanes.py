@@ -28,6 +28,13 @@ JOINING = frozenset(
 LOST = (ConnectionBroken, ConnectionClosed, OutcomeUnknown)
 
 
+class Work(Protocol):
+    """What a thread is given: a job, or several."""
+
+    def run(self) -> None: ...
+    def tell(self) -> None: ...
+
+
 class Block(Protocol):
     """The block of a unit of work, for the calls in it."""
 
@@ -89,7 +96,7 @@ class Lane:
     def __init__(self, connect: Callable[[], Connection], freed: Callable[[Lane], object]) -> None:
         self._connect, self._freed = connect, freed
         self._loop = asyncio.get_running_loop()
-        self._jobs: SimpleQueue[Job[Any] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[Work | None] = SimpleQueue()
         self.connection: Connection | None = None
         self.seat: Seat | None = None
         self.is_out = self.has_unit = False
@@ -204,7 +211,7 @@ class Lane:
         return job
 
 
-def _serve(jobs: SimpleQueue[Job[Any] | None]) -> None:
+def _serve(jobs: SimpleQueue[Work | None]) -> None:
     while (job := jobs.get()) is not None:
         job.run()
         job.tell()

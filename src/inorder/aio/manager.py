@@ -12,6 +12,7 @@ from .. import manager
 from ..errors import (
     IN_MEMORY,
     ObjectInUse,
+    Reason,
 )
 from ..groups import whole_group
 from ..message import Descriptor, Got
@@ -104,6 +105,15 @@ class QueueManager(ManagerCalls):
                 raise
         return await shared.run(seat, lambda one: method(one, *given, **named))
 
+    async def close_queue(self, name: str, *, manager: str = "") -> Reason | None:
+        """Closes what calls by name hold open of a queue, on the connection of this task and on all that are free.
+
+        Returns: the warning of the task's own, as `Queue.close`; None if it was not open there.
+        """
+        warning = await super().close_queue(name, manager=manager)
+        await self._shared.let_go(name)
+        return warning
+
     async def _get(self, method: Callable[..., T], options: GetOptions, queue: str, *given: Any) -> T:
         at_once = replace(options, wait=0)
         seat = self._shared.seat("" if options.syncpoint is False or options.confirm_id else "get")
@@ -118,14 +128,21 @@ class QueueManager(ManagerCalls):
                 raise
         return await self._shared.take(seat, queue, options, call)
 
-    async def run(self, work: Callable[[Connection], T]) -> T:
+    async def run(self, work: Callable[[Connection], T], *, is_brief: bool = False) -> T:
         """What a function returns that makes several calls, or loops, on a connection in the connection's thread.
 
         It must leave nothing open there, and must not wait. A cancel before it has begun means that it has not
         happened; afterwards it is finished.
 
             names = await qm.run(lambda connection: [one.name for one in connection.queues()])
+
+        Args:
+            is_brief: it takes about as long as a put or a get. Such calls of several tasks share one more connection:
+                its thread makes those that are there at once, one after another, brings to disk at once what all of
+                them promise, and then they return. While one takes long others go elsewhere.
         """
+        if is_brief:
+            return await self._shared.brief(work)
         return await self._shared.run(self._shared.seat("run"), work)
 
     async def awaited(
@@ -175,9 +192,9 @@ class QueueManager(ManagerCalls):
         """
         return UnitOfWork(self._shared)
 
-    async def lease(self, *, seconds: float = 30.0, user: str | None = None) -> Lease:
+    async def lease(self, *, seconds: float = 30.0, user: str | None = None, most: int | None = None) -> Lease:
         """A unit of work by token, until its deadline; see `inorder.QueueManager.lease`."""
-        return Lease(self._shared, await self._call(Connection.lease, seconds=seconds, user=user), user)
+        return Lease(self._shared, await self._call(Connection.lease, seconds=seconds, user=user, most=most), user)
 
     async def resume_lease(self, token: str, *, user: str | None = None) -> Lease:
         """The lease with this token; see `inorder.QueueManager.resume_lease`."""

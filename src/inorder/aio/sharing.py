@@ -27,6 +27,7 @@ from ..options import GetOptions
 from ..stores.waiting import rank_of
 from ..unit_of_work import UnitOfWork
 from .attempts import Attempt
+from .brief import BriefLane
 from .jobs import finished
 from .lanes import Connection, Lane, Lanes, Seat, closed
 from .waiting import Waiter, Watch
@@ -42,7 +43,7 @@ class Sharing:
 
     Args:
         another: makes a connection.
-        connections: so many at most, beside those that watch queues, and one for requests.
+        connections: so many at most, beside those that watch queues, one for requests, and one for brief calls.
     """
 
     def __init__(self, another: Callable[[], Connection], connections: int) -> None:
@@ -50,6 +51,7 @@ class Sharing:
         self._loop, self._life = asyncio.get_running_loop(), life.current
         self.lanes = Lanes(self._connect, connections)
         self._asking: Lane | None = None
+        self._brief: BriefLane | None = None
         self._watches: dict[str, Watch] = {}
         self._clock: Clock | None = None
         self._path = ""
@@ -132,6 +134,16 @@ class Sharing:
                 return await finished(job, hurry)
             finally:
                 self.keep(seat)
+
+    async def brief(self, call: Callable[[Connection], T]) -> T:
+        """A brief call, together with those of other tasks; on the task's own connection, if it has one."""
+        seat = self.seat("run")
+        if self._brief is None:
+            self._brief = BriefLane(self._connect)
+            self.lanes.all.append(self._brief)
+        if not seat.is_empty or self._brief.is_held_up:
+            return await self.run(seat, call)
+        return await finished(self._brief.submit(call))
 
     async def on(self, lane: Lane, joins: str, call: Callable[[Connection], T]) -> T:
         """A call on the connection of something that is open: a queue, a group, a loop."""

@@ -20,7 +20,7 @@ from .scripts import mqsc
 from .serve import serve
 from .showing import demo, scenarios
 from .triggering import trigger_monitor
-from .units import lock, unit
+from .units import connection, lock, unit
 from .upkeep import backup, check, upgrade
 from .users import acts, token, user
 from .watching import watch
@@ -51,6 +51,7 @@ for command in (
     copy,
     unit,
     lock,
+    connection,
     claim,
     channel,
     work,

@@ -270,7 +270,7 @@ def ping(run: Run, name: str) -> None:
 
 @channel.command("reset", example="inorder channel reset TO.B --number 1 --store a.db")
 @NAME
-@click.option("--number", type=int, default=1, show_default=True, help="Of the next batch.")
+@click.option("--number", type=int, default=1, show_default=True, help="The number of the next batch.")
 @says_yes
 @takes_store
 def reset(run: Run, name: str, number: int, yes: bool) -> None:

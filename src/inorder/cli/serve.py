@@ -11,6 +11,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
@@ -61,6 +62,7 @@ class Keys(NamedTuple):
     certificate: Path | None = None
     key: Path | None = None
     client_ca: Path | None = None
+    client_crl: Path | None = None
     fingerprint: str = ""
 
 
@@ -93,6 +95,9 @@ PEM = click.Path(dir_okay=False, path_type=Path)
     "--client-ca", type=PEM,
     help="Who signs client certificates, in PEM: a user may come in by one of its own; see inorder user.",
 )  # fmt: skip
+@click.option(
+    "--client-crl", type=PEM, help="Lists of client certificates that were revoked, in PEM; read at the start."
+)
 @takes_store
 def serve(
     run: Run,
@@ -107,6 +112,7 @@ def serve(
     key: Path | None,
     self_signed: bool,
     client_ca: Path | None,
+    client_crl: Path | None,
 ) -> int:
     """Serve a store over HTTP: IBM MQ's REST interfaces, our own, and a console, until Ctrl-C.
 
@@ -119,7 +125,7 @@ def serve(
     if missing:
         raise click.ClickException(f"{' and '.join(missing)} are missing: pip install 'inorder[server]'.")
     run = _run(run, place)
-    _check_tls(certificate, key, client_ca, self_signed=self_signed)
+    _check_tls(certificate, key, client_ca, client_crl, self_signed=self_signed)
     address = _address(host, names, token_file, has_tls=certificate is not None or self_signed)
     with run.opened() as qm:
         name = qm.manager_attributes().name
@@ -128,7 +134,7 @@ def serve(
     token = _token(run, token_file) if address.is_ours else None
     with (
         contextlib.closing(_listener(host, port)) as listener,
-        _keys(sorted(address.hosts), certificate, key, client_ca, self_signed) as keys,
+        _keys(sorted(address.hosts), certificate, key, client_ca, client_crl, self_signed) as keys,
     ):
         settings = _settings(run, address, listener, token, workers, is_secure=keys.certificate is not None)
         _announce(run.output, name, settings, address, token_file, keys)
@@ -186,13 +192,17 @@ def _may_come_in(qm: QueueManager, *, by_certificate: bool) -> bool:
     return any(one.has_password or one.identifier in owners or (by_certificate and bool(one.subjects)) for one in users)
 
 
-def _check_tls(certificate: Path | None, key: Path | None, client_ca: Path | None, *, self_signed: bool) -> None:
+def _check_tls(
+    certificate: Path | None, key: Path | None, client_ca: Path | None, client_crl: Path | None, *, self_signed: bool
+) -> None:
     if (certificate is None) != (key is None):
         raise click.UsageError("--certificate and --key go together.")
     if self_signed and certificate is not None:
         raise click.UsageError("--self-signed makes a certificate: leave --certificate and --key out.")
     if client_ca is not None and certificate is None and not self_signed:
         raise click.UsageError("--client-ca needs TLS: give --certificate and --key, or --self-signed.")
+    if client_crl is not None and client_ca is None:
+        raise click.UsageError("--client-crl needs --client-ca, which says whose lists they are.")
 
 
 def _token(run: Run, path: Path | None) -> str:
@@ -224,19 +234,28 @@ def _listener(host: str, port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def _keys(
-    hosts: list[str], certificate: Path | None, key: Path | None, client_ca: Path | None, self_signed: bool
+    hosts: list[str],
+    certificate: Path | None,
+    key: Path | None,
+    client_ca: Path | None,
+    client_crl: Path | None,
+    self_signed: bool,
 ) -> Iterator[Keys]:
     from ..server.certificates import check, check_authorities, fingerprint, make  # noqa: PLC0415 - it is of the server
 
     if client_ca is not None:
         check_authorities(client_ca)
+        if client_crl is not None:
+            from ..server.revocation import check as check_lists  # noqa: PLC0415 - it loads uvicorn
+
+            check_lists(client_crl, client_ca, datetime.now(timezone.utc))
     if certificate is not None and key is not None:
         check(certificate, key)
-        yield Keys(certificate, key, client_ca, fingerprint(certificate))
+        yield Keys(certificate, key, client_ca, client_crl, fingerprint(certificate))
     elif self_signed:
         with tempfile.TemporaryDirectory(prefix="inorder-") as folder:
             made = make(Path(folder), hosts)
-            yield Keys(made.certificate, made.key, client_ca, made.fingerprint)
+            yield Keys(made.certificate, made.key, client_ca, client_crl, made.fingerprint)
     else:
         yield Keys()
 
@@ -289,4 +308,11 @@ def _announce(
 def _serve(settings: Settings, listener: socket.socket, keys: Keys) -> None:
     from ..server.running import serve as serve_on  # noqa: PLC0415 - it loads uvicorn
 
-    serve_on(settings, listener, certificate=keys.certificate, key=keys.key, client_ca=keys.client_ca)
+    serve_on(
+        settings,
+        listener,
+        certificate=keys.certificate,
+        key=keys.key,
+        client_ca=keys.client_ca,
+        client_crl=keys.client_crl,
+    )

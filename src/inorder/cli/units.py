@@ -1,4 +1,4 @@
-"""`inorder unit` and `inorder lock`: who holds what since when, and the end of it by hand."""
+"""`inorder unit`, `lock` and `connection`: who holds what since when, and the end of it by hand; who is there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.table import Table
 
 from ..by_hand import check_settled_here, find_unit, key_of, settle_by_hand
 from ..formats.json_lines import when
-from ..stores.views import LockView, Sight, Unit
+from ..stores.views import ConnectionView, LockView, Sight, Unit
 from .listing import Rows, record_of_sight
 from .output import count, span
 from .running import Group, Run, completions, queue_names, says_yes, takes_store
@@ -38,6 +38,15 @@ LOCK_COLUMNS = {
     "user": "user",
     "program": "program",
     "process": "process",
+}
+CONNECTION_COLUMNS = {
+    "connection": "connection",
+    "user": "user",
+    "program": "program",
+    "process": "process",
+    "host": "host",
+    "age": "age",
+    "opened": "has open",
 }
 
 
@@ -202,4 +211,45 @@ def _record_of_lock(one: LockView) -> dict[str, Any]:
         "age": time.time() - one.since,
         "lease_ends_at": when(one.lease_ends_at),
         "lease_left": None if one.lease_ends_at is None else max(0.0, one.lease_ends_at - time.time()),
+    }
+
+
+@click.group("connection", cls=Group, epilog="Example: inorder connection list --store orders.db")
+def connection() -> None:
+    """Show who is connected, and which queues they have open."""
+
+
+@connection.command("list", example="inorder connection list --store orders.db")
+@click.argument("queue", required=False, shell_complete=queue_names)
+@takes_store
+def list_connections(run: Run, queue: str | None) -> None:
+    """List the connections of all living processes, and what they have open; with QUEUE, those that have it open.
+
+    A queue is open for gets (get, or get exclusive), for puts, or only to browse, inquire or set (look): which of these
+    is not kept, and neither is when it was opened. The age is that of the process, in a store on a server that of its
+    session. What `inorder work` starts is called by that name.
+    """
+    with run.opened() as qm:
+        own = qm.owner
+        if queue is not None:
+            qm.attributes(queue)
+        found = [one for one in qm.connections() if one.connection != own]
+    wanted = [one for one in found if queue is None or any(queue in (each.queue, each.name) for each in one.opened)]
+    records = [_record_of_connection(one) for one in wanted]
+    if not run.output.as_json:
+        for record, one in zip(records, wanted, strict=True):
+            record["opened"] = ", ".join(f"{each.name} ({each.uses})" for each in one.opened)
+    run.output.listing(records, CONNECTION_COLUMNS, nothing="nobody else is connected")
+
+
+def _record_of_connection(one: ConnectionView) -> dict[str, Any]:
+    return {
+        "connection": one.connection,
+        "user": one.program.user,
+        "program": one.program.name,
+        "process": one.process,
+        "host": one.host or None,
+        "since": when(one.since),
+        "age": None if one.since is None else time.time() - one.since,
+        "opened": [each._asdict() for each in one.opened],
     }

@@ -14,6 +14,7 @@ from .. import QueueManager
 from ..attributes import QueueAttributes
 from ..errors import ArgumentError
 from ..formats.json_lines import when
+from ..programs import WORKER
 from ..work.loading import load
 from ..work.periodic import Standing, standings
 from ..work.processes import PROCESSES_MAX, Happened, Supervisor, leave, serve
@@ -48,13 +49,13 @@ SCHEDULE_COLUMNS = {
 @click.command("work", cls=Command, example="inorder work shop.tasks --processes 2 --threads 4 --store shop.db")
 @click.argument("tasks", metavar="MODULE[:OBJECT]")
 @click.option("--processes", "-p", type=click.IntRange(1, PROCESSES_MAX), default=1, show_default=True, metavar="N",
-              help="How many; one that dies is replaced.")  # fmt: skip
+              help="Processes that work; one that dies is replaced.")  # fmt: skip
 @click.option("--threads", "-t", type=click.IntRange(1, THREADS_MAX), default=1, show_default=True, metavar="N",
-              help="In each process, for each task that does not say it itself; each has a connection.")  # fmt: skip
+              help="Threads of each task in each process, unless the task has its own number.")  # fmt: skip
 @click.option("--grace", type=click.FloatRange(0, 86_400), default=30.0, show_default=True, metavar="SECONDS",
-              help="What is under way may end within, after SIGTERM or Ctrl-C; then it is given back.")  # fmt: skip
-@click.option("--metrics", metavar="[HOST:]PORT", help="Answer scrapes of Prometheus there, for all processes; "
-              "by default on this machine alone.")  # fmt: skip
+              help="Time for calls to end after SIGTERM or Ctrl-C; then their messages go back.")  # fmt: skip
+@click.option("--metrics", metavar="[HOST:]PORT", help="Serve metrics of all processes to Prometheus at this "
+              "address; without HOST to this machine alone.")  # fmt: skip
 @click.option("--list", "lists", is_flag=True, help="Show what is registered, and work on nothing.")
 @click.option("--process", type=int, hidden=True, help="This is one of the processes.")
 @click.option("--measured", is_flag=True, hidden=True, help="It counts, for the process that started it.")
@@ -64,21 +65,21 @@ SCHEDULE_COLUMNS = {
 def work(context: click.Context, /, run: Run, tasks: str, processes: int, lists: bool, **how: Any) -> None:
     """Call functions with the messages of queues.
 
-    MODULE is one of Python's, found from the current directory too; OBJECT is its inorder.work.Tasks, unless that is
-    called tasks. A function is called with a message, or a whole group, in a unit of work: it is committed when the
+    MODULE is a Python module, also from the current directory; OBJECT is the name of its inorder.work.Tasks, by default
+    tasks. A function is called with a message, or a whole group, in a unit of work: it is committed when the
     function returns. When it raises an exception the message goes back to its place, and comes again later; after the
     last attempt it is a dead letter (inorder dead list). Attempts are counted in the store, so that one whose process
     was killed counts, too. On a queue whose read order is required nothing passes a message that fails: its task stops.
 
     Schedules that are registered too (tasks.periodic) run in each process; each run is put once.
 
-    Ends by SIGTERM or Ctrl-C; a second one ends it at once. What it was at work on then is back on its queue. Exit
+    SIGTERM or Ctrl-C ends it, a second one at once: messages that it was at work on go back to their queues. Exit
     status 1: a task has stopped by itself.
     """
     registered = _loaded(tasks)
     threads, grace = how["threads"], how["grace"]
     if how["process"] is not None:
-        _process(run, registered, threads, grace, how)
+        _process(run, f"{WORKER} {tasks}", registered, threads, grace, how)
         return
     with run.opened() as qm:
         listed = [_record(qm, task, threads) for task in registered]
@@ -142,7 +143,7 @@ def _loaded(named: str) -> Tasks:
     return found
 
 
-def _process(run: Run, tasks: Tasks, threads: int, grace: float, how: Mapping[str, Any]) -> None:
+def _process(run: Run, program: str, tasks: Tasks, threads: int, grace: float, how: Mapping[str, Any]) -> None:
     """One of the processes."""
     number, replaces = how["process"], how["replaces"]
 
@@ -152,7 +153,7 @@ def _process(run: Run, tasks: Tasks, threads: int, grace: float, how: Mapping[st
         elif not event.is_fine:
             run.output.note(f"[{number}] {in_words(event)}")
 
-    with run.opened() as qm:
+    with run.opened(program=program) as qm:
         if how["measured"]:
             from ..integrations import prometheus_server  # noqa: PLC0415 - it loads the library
 

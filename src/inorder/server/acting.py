@@ -36,6 +36,8 @@ async def acted(
         with qm.acting(act, _storable(queue), user=identity.name, address=address) as acting:
             return work(qm, acting)
 
+    if queue:
+        await context.qm.close_queue(queue)  # which puts and gets of other requests hold open by its name
     return await context.qm.run(noted)
 
 

@@ -10,6 +10,7 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from starlette.requests import Request
+from starlette.types import Scope
 
 from .problems import problem
 
@@ -24,12 +25,21 @@ def check_csrf(request: Request) -> None:
 
 def segments_of(request: Request, base: Sequence[str]) -> list[str]:
     """What stands between the slashes behind the base. Raises: Problem 404, it is not UTF-8."""
-    raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
-    pieces = raw.strip(b"/").split(b"/")[len(base) :]
     try:
-        return [unquote_to_bytes(piece).decode() for piece in pieces]
+        return cut(raw_path_of(request.scope), base)
     except UnicodeDecodeError:
         raise problem("INWB0001E", request.url.path) from None
+
+
+def raw_path_of(scope: Scope) -> bytes:
+    """The path as it was sent."""
+    found: bytes = scope.get("raw_path") or scope["path"].encode()
+    return found
+
+
+def cut(raw: bytes, base: Sequence[str]) -> list[str]:
+    """What stands between the slashes behind the base. Raises: UnicodeDecodeError."""
+    return [unquote_to_bytes(piece).decode() for piece in raw.strip(b"/").split(b"/")[len(base) :]]
 
 
 def names_in(pattern: Sequence[str], segments: Sequence[str]) -> dict[str, str] | None:

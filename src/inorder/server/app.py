@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .. import aio
 from ..errors import InorderError
@@ -33,9 +33,12 @@ from .ours import interface as ours
 from .problems import Problem, of_admin_error, problem
 from .sessions import Sessions
 from .settings import Settings
+from .stopping import set_by_signals
 from .users import Users
+from .wanted import IN_ONE_WRITE
 from .watching import PROGRAM, Metrics, health, ready
 
+NOTHING_HELD: Final = contextlib.nullcontext()
 CLIENT_LEFT = 499  # not a status of HTTP: for the log
 PARENT_SECONDS = 1.0  # between two looks whether the parent lives
 
@@ -69,7 +72,8 @@ def application(settings: Settings, authenticator: Authenticator | None = None) 
             held["metrics"] = metrics
             guardian = asyncio.create_task(_end_with_parent(settings.parent))
             try:
-                yield {"stopping": held["context"].stopping}
+                with set_by_signals(held["context"].stopping):
+                    yield {"stopping": held["context"].stopping}
             finally:
                 guardian.cancel()
                 await console.close()
@@ -88,7 +92,6 @@ def application(settings: Settings, authenticator: Authenticator | None = None) 
 
     console = Console(context)
     routes = [  # the first one that fits: what is asked often stands first
-        Mount(f"/{'/'.join(BASE)}", Interface(context)),
         Mount(f"/{'/'.join(ours.BASE)}", ours.Interface(context)),
         Route("/", greeted, methods=["GET"]),
         Route("/health", health, methods=["GET"]),
@@ -99,7 +102,33 @@ def application(settings: Settings, authenticator: Authenticator | None = None) 
     ]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=HANDLERS)
     app.router.redirect_slashes = False
-    return Guard(app, settings)
+    return Guard(_Doors(Interface(context), app), settings)
+
+
+class _Doors:
+    """IBM's interface, whose requests are single messages, without the layers in front of all others.
+
+    They take longer than the rest of the way to the queue and back. What they do with errors is done here, and by the
+    guard.
+    """
+
+    PREFIX: Final = f"/{'/'.join(BASE)}/"
+
+    def __init__(self, interface: Interface, others: ASGIApp) -> None:
+        self._interface, self._others = interface, others
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not scope["path"].startswith(self.PREFIX):
+            await self._others(scope, receive, send)
+            return
+        try:
+            answer = await self._interface.answer(scope, receive)
+        except InorderError as error:
+            answer = of_admin_error(error, "").response()
+        except ClientDisconnect:
+            answer = Response(status_code=CLIENT_LEFT)
+        with scope.get("state", {}).get(IN_ONE_WRITE) or NOTHING_HELD:
+            await answer(scope, receive, send)
 
 
 def _users(settings: Settings, qm: aio.QueueManager) -> Users:

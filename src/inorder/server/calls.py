@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import sys
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
+from starlette.types import Message, Receive
 
 from .. import aio
 from ..errors import Reason
 from ..rules.authorities import Authority
 from .identity import Authenticator, Identity
+from .presence import Presence
 from .problems import NOT_AUTHORIZED, problem
 from .sampling import Samples
 from .sessions import Sessions
 from .settings import Settings
 
+T = TypeVar("T")
 QUERY_FIELDS_MAX = 32
+MEDIA_TYPES_KEPT: Final = 64  # that need not be read once more
 AT_ONCE = 65_536  # bytes of JSON that are read in the loop; more in a thread
 DONE_TO: Final[Mapping[Authority, str]] = {
     "put": "put to",
@@ -76,6 +81,7 @@ class Context:
     transfers: Room = field(init=False)
     subscribers: Room = field(init=False)
     samples: Samples = field(init=False)
+    presence: Presence = field(init=False)
 
     def __post_init__(self) -> None:
         self.waits = Room("waiting gets", self.settings.limits.waits)
@@ -83,6 +89,7 @@ class Context:
         self.transfers = Room("Arrow streams", self.settings.limits.transfers)
         self.subscribers = Room("streams of events", self.settings.limits.subscribers)
         self.samples = Samples(self.qm)
+        self.presence = Presence(self.authenticator.again)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,6 +106,11 @@ class Call:
     version: int
     names: Mapping[str, str]
     identity: Identity
+    _headers: dict[bytes, list[bytes]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, value in self.request.scope["headers"]:
+            self._headers.setdefault(name, []).append(value)
 
     # --- who, and what
 
@@ -115,7 +127,7 @@ class Call:
 
     async def ask_again(self) -> None:
         """After a wait: who the user is now, and what they may do. Raises: Problem 401, they are out."""
-        now = await self.context.authenticator.by_session(self.identity.name, self.identity.session)
+        now = await self.context.authenticator.again(self.identity)
         if now is None:
             raise problem("MQWB0104E", self.request.url.path)
         self.identity = now
@@ -134,6 +146,8 @@ class Call:
     def query(self, *known: str) -> dict[str, str]:
         """The parameters of the query. Raises: Problem 400, one is unknown, comes twice, or cannot be read."""
         text = self.request.scope["query_string"]
+        if not text:
+            return {}
         try:
             pairs = parse_qsl(
                 text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=QUERY_FIELDS_MAX
@@ -160,38 +174,75 @@ class Call:
 
     def headers(self, name: str) -> Sequence[str]:
         """All values of a header, as UTF-8 where they are that, else as Latin-1."""
-        wanted = name.lower().encode()
-        return [_text(value) for key, value in self.request.scope["headers"] if key == wanted]
+        return [_text(value) for value in self._headers.get(name.lower().encode(), ())]
 
-    def header_names(self) -> set[str]:
-        return {key.decode("latin-1") for key, _ in self.request.scope["headers"]}
+    def header_names(self, *beginnings: bytes) -> list[str]:
+        """Their names, sorted; of those that begin so, if beginnings are given."""
+        chosen = [name for name in self._headers if name.startswith(beginnings)] if beginnings else self._headers
+        return sorted(name.decode("latin-1") for name in chosen)
 
     # --- the body
 
     async def body(self, most: int) -> bytes:
         """The whole body. Raises: Problem 413 too long, 408 too slow, 503 too many at once."""
-        length = _length(self.request)
+        length = self._length(most)
+        if length == 0 or (length is None and b"transfer-encoding" not in self._headers):
+            return b""
+        return await self._in_time(self._receive(most))
+
+    def _length(self, most: int) -> int | None:
+        """As the head says it: HTTP/1.1 has a body if there is a length, or a coding for the transfer.
+
+        Raises: Problem 413.
+        """
+        given = self._headers.get(b"content-length")
+        if given is None or b"transfer-encoding" in self._headers:
+            return None
+        length = int(given[0]) if given[0].isdigit() and len(given[0]) < 20 else None
         if length is not None and length > most:
             raise problem("INWB0005E", f"{most:,}", Connection="close")
-        if not _has_body(self.request):
-            return b""
+        return length
+
+    async def _in_time(self, work: Coroutine[Any, Any, T]) -> T:
+        """Raises: Problem 408, the body has not come in time."""
         seconds = self.context.settings.limits.body_seconds
+        try:
+            return await _in_time(work, seconds)
+        except asyncio.TimeoutError:
+            raise problem("INWB0007E", f"{seconds:g}", Connection="close") from None
+
+    async def _receive(self, most: int) -> bytes:
         pieces: list[bytes] = []
+        size = 0
         with ExitStack() as taken:
-            try:
-                await _in_time(self._receive(pieces, most, taken), seconds)
-            except asyncio.TimeoutError:
-                raise problem("INWB0007E", f"{seconds:g}", Connection="close") from None
+            async for piece in self.request.stream():
+                size += len(piece)
+                if size > most:
+                    raise problem("INWB0005E", f"{most:,}", Connection="close")
+                taken.enter_context(self.context.bodies.taken(len(piece)))
+                pieces.append(piece)
             return b"".join(pieces)
 
-    async def _receive(self, pieces: list[bytes], most: int, taken: ExitStack) -> None:
+    async def received(self, most: int, read: Callable[[Receive], Coroutine[Any, Any, None]]) -> None:
+        """Has the body read as it comes, through what `read` is called with. Raises: as `body`; what `read` raises."""
+        self._length(most)
+        with ExitStack() as taken:
+            await self._in_time(read(self._counted(most, taken)))
+
+    def _counted(self, most: int, taken: ExitStack) -> Receive:
         size = 0
-        async for piece in self.request.stream():
-            size += len(piece)
+
+        async def receive() -> Message:
+            nonlocal size
+            message = await self.request.receive()
+            length = len(message.get("body", b""))
+            size += length
             if size > most:
                 raise problem("INWB0005E", f"{most:,}", Connection="close")
-            taken.enter_context(self.context.bodies.taken(len(piece)))
-            pieces.append(piece)
+            taken.enter_context(self.context.bodies.taken(length))
+            return message
+
+        return receive
 
     async def object(self, most: int | None = None) -> dict[str, Any]:
         """The body, which is a JSON object of at most so many bytes; None: as the limits say.
@@ -213,38 +264,36 @@ def _object(body: bytes) -> dict[str, Any]:
     return given
 
 
-def check_media_type(call: Call, allowed: Sequence[str]) -> None:
+def check_media_type(call: Call, allowed: tuple[str, ...]) -> None:
     """Raises: Problem 415, the body is of another type, or in another character set than UTF-8."""
-    kind, *parameters = (part.strip() for part in (call.header("content-type") or "").split(";"))
+    wrong = _wrong_media_type(call.header("content-type") or "", allowed)
+    if wrong is not None:
+        raise problem(*wrong)
+
+
+@functools.lru_cache(maxsize=MEDIA_TYPES_KEPT)
+def _wrong_media_type(given: str, allowed: tuple[str, ...]) -> tuple[str, str] | None:
+    kind, *parameters = (part.strip() for part in given.split(";"))
     if kind.lower() not in allowed:
-        raise problem("MQWB0306E", ", ".join(allowed))
+        return "MQWB0306E", ", ".join(allowed)
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "charset" and value.strip().strip('"').lower() not in ("utf-8", "utf8"):
-            raise problem("MQWB0305E", value)
+            return "MQWB0305E", value
+    return None
 
 
 def _no_constant(text: str) -> float:
     raise ValueError(f"{text} is not JSON")
 
 
-def _length(request: Request) -> int | None:
-    given = request.headers.get("content-length")
-    return int(given) if given is not None and given.isdecimal() and len(given) < 20 else None
-
-
-async def _in_time(work: Coroutine[Any, Any, None], seconds: float) -> None:
+async def _in_time(work: Coroutine[Any, Any, T], seconds: float) -> T:
     """Raises: asyncio.TimeoutError."""
     if sys.version_info < (3, 11):
-        await asyncio.wait_for(work, seconds)
-    else:  # without a task, and turns of the loop, of its own
+        return await asyncio.wait_for(work, seconds)
+    else:  # noqa: RET505 - without a task, and turns of the loop, of its own; mypy knows the version by the branch
         async with asyncio.timeout(seconds):
-            await work
-
-
-def _has_body(request: Request) -> bool:
-    """HTTP/1.1: the head says whether there is one."""
-    return "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
+            return await work
 
 
 def _text(value: bytes) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from ..attribute import is_name
 from ..errors import ArgumentError
 from ..message import NO_ID, Got, Message
-from ..options import Match
+from ..options import EVERYTHING, Match
 from . import user_properties
 from .calls import Call
 from .problems import problem
@@ -32,8 +32,6 @@ CODECS: Final[Mapping[int, str]] = {
 }  # fmt: skip
 UTF_16: Final = frozenset({1200, 13488, 17584})
 
-MessageHeaders = Mapping[str, str]
-
 
 # ---- what a put is given
 
@@ -48,10 +46,8 @@ def message_of(call: Call, body: bytes) -> Message:
     }
     if call.version < 3:
         fields["priority"] = PRIORITY_OF_JMS
-    known = {**OF_ALL, **(OF_3 if call.version >= 3 else {})}
-    for name in sorted(call.header_names()):
-        if not name.startswith(("ibm-mq-md-", "ibm-mq-usr")):
-            continue
+    known = OF_ALL_IN_3 if call.version >= 3 else OF_ALL
+    for name in call.header_names(b"ibm-mq-md-", b"ibm-mq-usr"):
         if name not in known:
             allowed = f"headers of version {call.version} are {', '.join(known)}"
             raise problem("MQWB0302E", name, ", ".join(call.headers(name)), allowed)
@@ -117,7 +113,7 @@ OF_ALL: Final[Mapping[str, Reader]] = {
     "ibm-mq-md-persistence": _persistence,
     "ibm-mq-md-replyto": _reply_to,
 }
-OF_3: Final[Mapping[str, Reader]] = {"ibm-mq-md-priority": _priority, USER: _properties}
+OF_ALL_IN_3: Final[Mapping[str, Reader]] = {**OF_ALL, "ibm-mq-md-priority": _priority, USER: _properties}
 
 
 # ---- ids
@@ -151,7 +147,7 @@ def match_of(call: Call, given: Mapping[str, str]) -> Match:
                 chosen[field] = reader(call, given[name])
             except ValueError as error:
                 raise problem("INWB0003E", name, error) from None
-    return Match(**chosen)
+    return Match(**chosen) if chosen else EVERYTHING
 
 
 def shown_id(call: Call, value: bytes) -> str:

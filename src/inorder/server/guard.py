@@ -6,13 +6,16 @@ rebinding) sends that name as Host; any other sends its Origin. Both are refused
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
+from collections.abc import Iterable
+from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .logs import LOGGER
+from .logs import LOGGER, log_request
 from .problems import Problem, problem
 from .settings import Settings
 
@@ -24,7 +27,9 @@ HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"cache-control", b"no-store"),
 )
+NAMES: Final = frozenset(name for name, _ in HEADERS)
 PAGES = "/console/"
+HOSTS_KEPT: Final = 64  # names of hosts that need not be read once more
 OF_PAGES = dict(HEADERS) | {
     # Only files of the server itself: no script and no style in a page, nothing from elsewhere.
     b"content-security-policy": b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -49,7 +54,7 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = _with_defaults(scope, list(message.get("headers", [])))
+                message["headers"] = _with_defaults(scope, message.get("headers", ()))
             await send(message)
 
         try:
@@ -66,22 +71,27 @@ class Guard:
 
     def _check(self, scope: Scope) -> None:
         """Raises: Problem."""
-        headers = scope["headers"]
         size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
-        size += sum(len(name) + len(value) + 4 for name, value in headers)
+        hosts, origins = [], []
+        for name, value in scope["headers"]:
+            size += len(name) + len(value) + 4
+            if name == b"host":
+                hosts.append(value.decode("latin-1").strip().lower())
+            elif name == b"origin":
+                origins.append(value.decode("latin-1"))
         if size > self._settings.limits.head:
             raise problem("INWB0006E", f"{self._settings.limits.head:,}", Connection="close")
-        hosts = [value.decode("latin-1").strip().lower() for name, value in headers if name == b"host"]
         if len(hosts) != 1 or _name_of(hosts[0]) not in self._settings.hosts:
             raise problem("INWB0010E", ", ".join(hosts))
-        for name, value in headers:
-            if name == b"origin" and value.decode("latin-1").lower() != self._origin(hosts[0]):
-                raise problem("INWB0011E", value.decode("latin-1"))
+        for origin in origins:
+            if origin.lower() != self._origin(hosts[0]):
+                raise problem("INWB0011E", origin)
 
     def _origin(self, host: str) -> str:
         return f"{'https' if self._settings.is_secure else 'http'}://{host}"
 
 
+@functools.lru_cache(maxsize=HOSTS_KEPT)
 def _name_of(host: str) -> str:
     """The host without its port; an IPv6 address in brackets."""
     try:
@@ -94,21 +104,14 @@ def _name_of(host: str) -> str:
     return f"[{name}]" if ":" in name else name
 
 
-def _with_defaults(scope: Scope, headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    there = {name.lower() for name, _ in headers}
-    wanted = OF_PAGES if scope["path"].startswith(PAGES) else dict(HEADERS)
-    return [*headers, *((name, value) for name, value in wanted.items() if name not in there)]
+def _with_defaults(scope: Scope, headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    there = NAMES.intersection(name.lower() for name, _ in headers)
+    if scope["path"].startswith(PAGES):
+        return [*headers, *((name, value) for name, value in OF_PAGES.items() if name not in there)]
+    return [*headers, *(HEADERS if not there else ((name, value) for name, value in HEADERS if name not in there))]
 
 
 def _tell(scope: Scope, status: int, seconds: float) -> None:
     identity, client = scope.get("inorder.identity"), scope.get("client")
-    extra = {
-        "method": scope["method"],
-        "path": scope["path"],
-        "status": status,
-        "seconds": round(seconds, 6),
-        "identity": None if identity is None else identity.name,
-        "client": client[0] if client else None,
-    }
-    if log.isEnabledFor(logging.INFO):  # as log.info, but it does not find out which line of ours calls: that costs
-        log.handle(log.makeRecord(log.name, logging.INFO, "", 0, "request", (), None, extra=extra))
+    name, address = None if identity is None else identity.name, client[0] if client else None
+    log_request(log, scope["method"], scope["path"], status, seconds, name, address)

@@ -41,12 +41,16 @@ class Identity:
         roles: out of `rules.authorities.ROLES`.
         queues: what the role application may do: authorities by the name of a queue, or its beginning and a `*`.
         session: what a session of theirs is bound to; a session that is bound to something else is over.
+        token: the name of the token that they have shown; "": none.
+        subject: of the client certificate that they have shown; "": none.
     """
 
     name: str
     roles: frozenset[str]
     queues: Grants = field(default_factory=dict)
     session: str = ""
+    token: str = ""
+    subject: str = ""
 
     @property
     def user_identifier(self) -> str:
@@ -93,6 +97,10 @@ class Authenticator(Protocol):
 
     async def by_session(self, name: str, session: str) -> Identity | None:
         """Who has logged in under this name, as they are now; None: there is no such user any more, or another one."""
+        ...
+
+    async def again(self, identity: Identity) -> Identity | None:
+        """Who this is now; None: there is no such user any more, or what they have shown does not count any more."""
         ...
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Receive, Scope
 
 from . import admin, login, messaging, queues
-from .addresses import check_csrf, names_in, segments_of
+from .addresses import check_csrf, cut, names_in, raw_path_of
 from .calls import Call, Context
 from .entrance import identity_of
 from .identity import Identity
@@ -42,28 +44,31 @@ OF_VERSION_1: Final[Mapping[tuple[str, ...], Methods]] = {
         "DELETE": queues.delete,
     },
 }
+PLACES_KEPT: Final = 256  # addresses that need not be read once more
 VERSIONS: Final = {"v1": 1, "v2": 2, "v3": 3}
 
 
+class Place(NamedTuple):
+    """What is at an address."""
+
+    version: int
+    methods: Methods
+    names: Mapping[str, str]
+
+
 class Interface:
-    """An ASGI application: IBM's interface to one queue manager."""
+    """IBM's interface to one queue manager."""
 
     def __init__(self, context: Callable[[], Context]) -> None:
         self._context = context
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raises: Problem; ClientDisconnect."""
-        response = await self._answer(Request(scope, receive))
-        await response(scope, receive, send)
-
-    async def _answer(self, request: Request) -> Response:
-        context = self._context()
-        segments = segments_of(request, BASE)
-        version = VERSIONS.get(segments[0]) if segments else None
-        found = None if version is None else _found(version, segments[1:])
-        if version is None or found is None:
+    async def answer(self, scope: Scope, receive: Receive) -> Response:
+        """What it answers. Raises: Problem; InorderError; ClientDisconnect."""
+        request, context = Request(scope, receive), self._context()
+        place = place_of(raw_path_of(scope))
+        if place is None:
             raise problem("INWB0001E", request.url.path)
-        methods, names = found
+        version, methods, names = place
         handler = methods.get(request.method)
         is_login = handler is login.begin
         identity = NOBODY if is_login else await identity_of(context, request)
@@ -72,6 +77,21 @@ class Interface:
         if not is_login:
             check_csrf(request)
         return await handler(Call(context=context, request=request, version=version, names=names, identity=identity))
+
+
+@functools.lru_cache(maxsize=PLACES_KEPT)
+def place_of(raw: bytes) -> Place | None:
+    """What is at an address, as it was sent; None: nothing."""
+    try:
+        segments = cut(raw, BASE)
+    except UnicodeDecodeError:
+        return None
+    version = VERSIONS.get(segments[0]) if segments else None
+    found = None if version is None else _found(version, segments[1:])
+    if version is None or found is None:
+        return None
+    methods, names = found
+    return Place(version, methods, MappingProxyType(names))
 
 
 def _found(version: int, segments: Sequence[str]) -> tuple[Methods, dict[str, str]] | None:

@@ -15,13 +15,15 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from starlette.responses import JSONResponse, Response
 
 from ..errors import GetInhibited, InorderError, NoMessageAvailable, OrderPending, Reason
 from ..manager import QueueManager
 from ..message import NO_ID, Got
+from ..options import EVERYTHING, GetOptions, PutOptions
+from ..rules.puts import PutResult
 from .calls import Call, check_media_type
 from .descriptors import headers_of, match_of, message_of, shown_correlation, shown_id, text_of
 from .problems import of_error, problem
@@ -30,7 +32,9 @@ from .wanted import IsWanted, at_once, check_wanted, is_gone_of, while_wanted
 T = TypeVar("T")
 TYPES = ("text/plain", "text/html", "text/xml", "application/json", "application/xml")
 TEXT_TYPE = "text/plain; charset=utf-8"
+BRIEF_MAX: Final = 65_536  # bytes of a message that is put as quickly as others
 LISTED = 10  # messages that a list shows if it does not say how many
+AS_IT_IS_SENT: Final = PutOptions(syncpoint=False, context="set_identity")
 NOTHING = (NoMessageAvailable, OrderPending)
 
 
@@ -46,7 +50,12 @@ async def put(call: Call) -> Response:
     except UnicodeDecodeError as error:
         raise problem("INWB0004E", f"it is not text in UTF-8: byte {error.start}") from None
     message = message_of(call, body)
-    done = await _asked(call, call.context.qm.put(call.queue, message, syncpoint=False, context="set_identity"))
+    qm, is_brief = call.context.qm, len(body) <= BRIEF_MAX
+
+    def put_now(qm: QueueManager) -> PutResult:
+        return qm.put(call.queue, message, AS_IT_IS_SENT)
+
+    done = await _asked(call, qm.awaited(call.queue, lambda: qm.run(put_now, is_brief=is_brief)))
     shown = {"ibm-mq-md-messageId": shown_id(call, done.message_id), "Content-Language": "en-US"}
     return Response(status_code=201, headers=shown, media_type=TEXT_TYPE)
 
@@ -57,6 +66,7 @@ async def get(call: Call) -> Response:
     call.demand("get", call.queue)
     given = call.query("messageId", "correlationId", "wait")
     match, seconds = match_of(call, given), _wait(call, given)
+    options = None if match is EVERYTHING else GetOptions(match=match)
 
     async def take(is_wanted: IsWanted) -> Response:
         qm = call.context.qm
@@ -74,7 +84,7 @@ async def get(call: Call) -> Response:
     def take_now(qm: QueueManager, check: Callable[[], None]) -> Response:
         with qm.unit_of_work():
             try:
-                message = qm.get(call.queue, match=match)
+                message = qm.get(call.queue, options)
             except NOTHING:
                 return _nothing()
             answer = _answer(call, message)

@@ -14,20 +14,23 @@ import select
 import socket
 import sys
 from functools import partial
+from types import TracebackType
 from typing import Any, Final, cast
 
 import h11
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from .app import Factory
-from .problems import problem
+from .problems import Problem, problem
 from .settings import Limits
 from .subjects import subject_of
-from .wanted import IS_GONE
+from .wanted import IN_ONE_WRITE, IS_GONE
 
 PROBE_AFTER_SECONDS, PROBE_EVERY_SECONDS, PROBES = 30, 10, 3
 UNACKNOWLEDGED_MS: Final = 60_000
+LATE_SECONDS: Final = 1.0  # for the request of a connection that was accepted when the server began to stop
 TOO_LARGE: Final = 431
+JOINED_MAX: Final = 65_536  # bytes of a write that is joined with others: to copy more costs more than a write
 
 
 class Protocol(H11Protocol):
@@ -42,19 +45,26 @@ class Protocol(H11Protocol):
         return factory.settings.limits
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        joining = Joining(transport)
+        super().connection_made(joining)
+        self.app_state = {**self.app_state, IN_ONE_WRITE: joining}
         connected = cast("socket.socket", transport.get_extra_info("socket"))
         _watch_peer(connected)
         if hasattr(select, "POLLRDHUP"):  # Linux has it
             self.app_state = {**self.app_state, IS_GONE: partial(_is_gone, transport, connected.fileno())}
-        if len(self.connections) > self.limits.connections:
-            found = problem(
-                "INWB0008E", "connections", f"{self.limits.connections:,}", Connection="close", Retry_After="1"
-            )
-            self.app = cast("Any", found.response())
+        is_late = self.app_state["stopping"].is_set()
+        if is_late:
+            self._refuse(problem("INWB0009E", Connection="close", Retry_After="1"))
+        elif len(self.connections) > self.limits.connections:
+            most = f"{self.limits.connections:,}"
+            self._refuse(problem("INWB0008E", "connections", most, Connection="close", Retry_After="1"))
         else:
             self._show_certificate(transport.get_extra_info("peercert"))
-        self._begin_timer()
+        self._begin_timer(min(LATE_SECONDS, self.limits.head_seconds) if is_late else self.limits.head_seconds)
+
+    def _refuse(self, found: Problem) -> None:
+        """Answers each request with this, which closes the connection."""
+        self.app = cast("Any", found.response())
 
     def _show_certificate(self, certificate: dict[str, Any] | None) -> None:
         """Has each request say whose certificate the connection was made with, in the words of ASGI's TLS extension."""
@@ -72,7 +82,7 @@ class Protocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
-            self._begin_timer()
+            self._begin_timer(self.limits.head_seconds)
         elif self.conn.their_state is not h11.IDLE:
             self._end_timer()
 
@@ -109,14 +119,68 @@ class Protocol(H11Protocol):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
-    def _begin_timer(self) -> None:
+    def _begin_timer(self, seconds: float) -> None:
         if self._timer is None:
-            self._timer = self.loop.call_later(self.limits.head_seconds, self.transport.close)
+            self._timer = self.loop.call_later(seconds, self.transport.close)
 
     def _end_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+class Joining(asyncio.Transport):
+    """A transport: what is written inside of `with` goes out in one write.
+
+    The head of an answer and its body are two writes otherwise, and each wakes the client.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        super().__init__()
+        self._transport = transport
+        self._held: list[bytes] | None = None
+
+    def __enter__(self) -> None:
+        self._held = []
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._let_go()
+
+    def _let_go(self) -> None:
+        held, self._held = self._held, None
+        if held:
+            self._transport.write(b"".join(held))
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self._held is not None and len(data) <= JOINED_MAX:
+            self._held.append(bytes(data))
+            return
+        self._let_go()
+        self._transport.write(data)
+
+    def close(self) -> None:
+        self._let_go()
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._transport.get_extra_info(name, default)
+
+    def is_reading(self) -> bool:
+        return self._transport.is_reading()
+
+    def pause_reading(self) -> None:
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._transport.resume_reading()
 
 
 def _is_gone(transport: asyncio.Transport, descriptor: int) -> bool:

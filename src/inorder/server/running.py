@@ -21,6 +21,7 @@ from ..errors import bad_argument
 from .app import Factory
 from .logs import CONFIGURATION
 from .protocol import Protocol
+from .revocation import WithRevocation
 from .settings import Settings
 
 BACKLOG: Final = 1_024
@@ -55,6 +56,7 @@ def serve(
     certificate: Path | None = None,
     key: Path | None = None,
     client_ca: Path | None = None,
+    client_crl: Path | None = None,
 ) -> None:
     """Serves until a signal says stop; then requests that are under way have some seconds to end.
 
@@ -62,6 +64,7 @@ def serve(
         listener: of `listening`; all workers share it.
         certificate, key: in PEM; None: no TLS.
         client_ca: who signs client certificates, in PEM; None: nobody is asked for one.
+        client_crl: lists of those that were revoked, in PEM, as `revocation.check` wants them; None: there are none.
     """
     several = settings.workers > 1
     shared = replace(settings, parent=os.getpid() if several else 0)
@@ -87,12 +90,27 @@ def serve(
         ssl_keyfile=key,
         ssl_ca_certs=client_ca,
         ssl_cert_reqs=ssl.CERT_NONE if client_ca is None else ssl.CERT_OPTIONAL,
+        ssl_context_factory=None if client_crl is None else WithRevocation(client_crl),
     )
     with _quietly():
         if several:
-            Multiprocess(config, sockets=[listener]).run()
+            Supervisor(config, sockets=[listener]).run()
         else:
             Server(config).run(sockets=[listener])
+
+
+class Supervisor(Multiprocess):
+    """Begins the workers, and those that die again.
+
+    It asks each worker through a pipe whether it lives. Of that pipe it must not keep the worker's end: else it would
+    not notice that a worker was killed before it answered, and would wait for it, deaf to signals, for the whole
+    `STARTED_SECONDS`.
+    """
+
+    def keep_subprocess_alive(self) -> None:
+        for one in self.processes:
+            one.child_conn.close()  # the worker has its own by now; to close it once more does nothing
+        super().keep_subprocess_alive()
 
 
 @contextlib.contextmanager

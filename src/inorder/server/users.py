@@ -15,6 +15,7 @@ import asyncio
 import hashlib
 import hmac
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
@@ -73,9 +74,10 @@ class Users:
         if self._launch is not None and (launched := self._launch.identity_of(token)):
             return launched
         try:
-            return _identity(await self._qm.identify(token=token, address=address))
+            user = await self._qm.identify(token=token, address=address)
         except LogInRefused:
             return None
+        return _identity(user, token=token.partition(".")[0])
 
     async def by_link(self, token: str, *, address: str) -> Identity | None:
         """The launch token alone: those of users do not belong into addresses."""
@@ -87,17 +89,33 @@ class Users:
     async def by_subject(self, subject: str, *, address: str) -> Identity | None:
         """Raises: TooManyLogIns."""
         try:
-            return _identity(await self._qm.identify(subject=subject, address=address))
+            user = await self._qm.identify(subject=subject, address=address)
         except LogInRefused:
             return None
+        return _identity(user, subject=subject)
 
     async def by_session(self, name: str, session: str) -> Identity | None:
         """Who this session belongs to, as they are now."""
-        if self._launch is not None and session == LaunchToken.IDENTITY.session:
+        return await self.again(Identity(name=name, roles=frozenset(), session=session))
+
+    async def again(self, identity: Identity) -> Identity | None:
+        """Who this is now. Nothing is counted: who goes on has shown before who they are."""
+        if self._launch is not None and identity.session == LaunchToken.IDENTITY.session:
             return LaunchToken.IDENTITY
-        user = await self._find(name)
-        found = None if user is None else _identity(user)
-        return found if found is not None and hmac.compare_digest(found.session, session) else None
+        user = await self._find(identity.name)
+        if user is None or (identity.subject and identity.subject not in user.subjects):
+            return None
+        if identity.token and not await self._is_valid(identity.token):
+            return None
+        found = _identity(user, token=identity.token, subject=identity.subject)
+        return found if hmac.compare_digest(found.session, identity.session) else None
+
+    async def _is_valid(self, token: str) -> bool:
+        """Whether the token with this name is there still; a name is never that of another one."""
+        try:
+            return time.time() < (await self._qm.token(token)).expires_at
+        except UnknownObject:
+            return False
 
     async def _find(self, name: str) -> User | None:
         """A user who may come in."""
@@ -137,11 +155,13 @@ class Remembered:
         return digest.digest()
 
 
-def _identity(user: User) -> Identity:
+def _identity(user: User, *, token: str = "", subject: str = "") -> Identity:
     kept = hashlib.sha256((user.password_hash or "").encode()).hexdigest()
     return Identity(
         name=user.name,
         roles=frozenset(user.roles),
         queues=user.queues,
         session=f"{user.identifier}.{kept[:32]}",
+        token=token,
+        subject=subject,
     )

@@ -16,6 +16,7 @@ from .problems import problem
 
 TURNS: Final = 3  # of the loop, after which a task knows of a client that the loop knows to be gone
 IS_GONE: Final = "is_gone"  # in a request's state, where the system can say at once whether a client has gone
+IN_ONE_WRITE: Final = "in_one_write"  # in a request's state: what is sent inside of it goes out in one write
 IsWanted = Callable[[], bool]
 IsGone = Callable[[], bool]
 T = TypeVar("T")
@@ -42,7 +43,7 @@ async def at_once(call: Call, is_gone: IsGone, work: Callable[[QueueManager, Cal
 
     await call.body(0)  # a get has none
     qm = call.context.qm
-    return await qm.awaited(call.queue, lambda: qm.run(lambda one: work(one, check)))
+    return await qm.awaited(call.queue, lambda: qm.run(lambda one: work(one, check), is_brief=True))
 
 
 async def check_wanted(is_wanted: IsWanted) -> None:

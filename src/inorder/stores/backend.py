@@ -429,6 +429,20 @@ class Backend(Protocol):
         """What is pending on a queue, but for what waits (B-33)."""
 
 
+class Peer(NamedTuple):
+    """A process that has the store open.
+
+    Args:
+        process: its number on its own machine; None: it is not known here.
+        host: the address of that machine; empty: this one, or it is not known.
+        since: when it began, or when it came to a server; seconds since 1970. None: it is not known.
+    """
+
+    process: int | None
+    host: str
+    since: float | None
+
+
 class Host(Protocol):
     """What this process is to others that have the store open, and what it does for all of its callers."""
 
@@ -450,6 +464,9 @@ class Host(Protocol):
 
     def process_of(self, process: int) -> int | None:
         """The operating system's number of the process that lives as that owner, if it is known here."""
+
+    def peer(self, process: int) -> Peer:
+        """Inside a verb: more about the process that lives as that owner, as far as it is known here."""
 
     def run(self) -> tuple[bool, str, bool]:
         """Whether nobody else has the store open; which run of the machine this is, "" if it does not say; and whether

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import asdict
 from typing import TypeVar
@@ -50,7 +51,8 @@ class Definitions:
     def current(self, backend: Backend) -> Definitions:
         """The definitions as they are in this transaction."""
         manager = only(backend.select(ManagerRow), "the queue manager")
-        self.check(backend, manager.revision)
+        if manager.revision != self.revision:
+            self._read(backend, manager)
         return self
 
     def forget(self) -> None:
@@ -69,7 +71,9 @@ class Definitions:
 
     def load(self, backend: Backend) -> None:
         """Reads all of them."""
-        manager = only(backend.select(ManagerRow), "the queue manager")
+        self._read(backend, only(backend.select(ManagerRow), "the queue manager"))
+
+    def _read(self, backend: Backend, manager: ManagerRow) -> None:
         self.revision = manager.revision
         self.manager = manager_of(manager.attributes)
         known, self._known = self._known, {}
@@ -89,8 +93,12 @@ def manager_of(text: str) -> ManagerAttributes:
     return _read(ManagerAttributes, MANAGER_ATTRIBUTES, text)
 
 
+@functools.lru_cache(maxsize=1024)
 def queue_of(text: str) -> QueueAttributes:
-    """A queue's attributes as they are kept. Raises: StoreDamaged."""
+    """A queue's attributes as they are kept; a process that opens stores again and again checks each text once.
+
+    Raises: StoreDamaged.
+    """
     return _read(QueueAttributes, QUEUE_ATTRIBUTES, text)
 
 

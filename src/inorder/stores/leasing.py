@@ -8,7 +8,7 @@ several processes show the token. `rules.leases` says when it is over.
 
 from __future__ import annotations
 
-from ..errors import CallerError, LeaseOver, Reason
+from ..errors import CallerError, LeaseOver, Reason, UnitNotAvailable
 from ..rules.leases import is_over
 from .connections import in_verb
 from .damage import only
@@ -33,6 +33,16 @@ def find_lease(verb: Verb, name: str, user: str | None) -> tuple[UnitRow, LeaseR
     )
 
 
+def _open(verb: Verb, user: str, most: int) -> list[UnitRow]:
+    """The leases of a user that are not over, or as many of them as matter."""
+    now = verb.backend.common_time(verb.now)
+    units = [one for one in verb.backend.select(UnitRow, kind="lease") if one.user == user]
+    if len(units) < most:
+        return units
+    ends = {one.unit: one.ends_at for one in verb.backend.select(LeaseRow)}
+    return [one for one in units if not is_over(ends.get(one.id, now), now)]
+
+
 def _leased(unit: UnitRow, row: LeaseRow) -> Leased:
     return Leased(unit.name, unit.user, row.ends_at, row.seconds)
 
@@ -42,7 +52,11 @@ class LeasingVerbs(OpenStore):
 
     @event("begin_lease", keys="unit name", about=lambda _, __, name, *___: ["lease", name])
     @in_verb(feeds=True)
-    def begin_lease(self, verb: Verb, owner: int, name: str, user: str, seconds: float) -> Leased:
+    def begin_lease(self, verb: Verb, owner: int, name: str, user: str, seconds: float, most: int | None) -> Leased:
+        if most is not None and len(_open(verb, user, most)) >= most:
+            raise UnitNotAvailable(
+                f"user {user} has {most:,} leases open, which is as many as allowed", user=user, most=most
+            )
         program = self.connection(owner).program
         unit = verb.begin_unit(program._replace(user=user), "lease", name)
         row = LeaseRow(unit.id, verb.backend.common_time(verb.now) + seconds, seconds, 0)

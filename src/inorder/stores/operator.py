@@ -6,11 +6,12 @@ from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
+from typing import Literal
 
 from ..rules.gaps import Gaps, gaps, member_of
 from ..rules.puts import Program
 from .ahead import rest
-from .backend import Share
+from .backend import Peer, Share
 from .carriers import channel_now
 from .catalog import Catalog
 from .connections import bury_dead, in_verb
@@ -24,7 +25,18 @@ from .records import ChannelNow
 from .tables import ConnectionRow, DroppedRow, HandleRow, LeaseRow, ObjectRow, StagingRow, UnitRow, WaitRow
 from .telemetry import event
 from .verb import Verb
-from .views import Dropped, LockView, LookRequest, Position, QueueView, Sight, Unit, Wait
+from .views import (
+    ConnectionView,
+    Dropped,
+    LockView,
+    LookRequest,
+    Opening,
+    Position,
+    QueueView,
+    Sight,
+    Unit,
+    Wait,
+)
 
 
 class OperatorVerbs(OpenStore, ABC):
@@ -155,6 +167,28 @@ class OperatorVerbs(OpenStore, ABC):
         found = [*_handle_locks(verb, known), *_lock_ids(verb, known)]
         return sorted(found, key=lambda one: (one.since, one.queue))
 
+    @event("list_connections", "connections", measured=lambda found: [len(found)])
+    @in_verb(writes=False, buries=True)
+    def list_connections(self, verb: Verb) -> list[ConnectionView]:
+        known, peers = verb.store.definitions.current(verb.backend).by_number, dict[int, Peer]()
+        opened: dict[int, list[Opening]] = {}
+        for handle in sorted(verb.backend.select(HandleRow), key=lambda row: row.id):
+            queue = known[handle.queue].name if handle.queue in known else ""
+            opened.setdefault(handle.connection, []).append(_opening(handle, queue))
+        found = sorted(verb.backend.select(ConnectionRow), key=lambda row: row.id)
+        for one in found:
+            if one.process not in peers:
+                peers[one.process] = verb.store.host.peer(one.process)
+        return [
+            ConnectionView(
+                connection=one.id,
+                program=Program(one.user, one.program),
+                opened=tuple(opened.get(one.id, ())),
+                **peers[one.process]._asdict(),
+            )
+            for one in found
+        ]
+
     # --- whether all is sound
 
     @event("check", "problems", measured=lambda found, _: [len(found[0])])
@@ -175,6 +209,17 @@ class _Owners:
             process = self._verb.store.host.process_of(one.process)
             self._known[connection] = Program(one.user, one.program), process
         return self._known[connection]
+
+
+def _opening(handle: HandleRow, queue: str) -> Opening:
+    shared_or_not: Literal["shared", "exclusive"] = "exclusive" if handle.exclusive else "shared"
+    return Opening(
+        queue=queue,
+        name=handle.name,
+        input=shared_or_not if handle.input else None,
+        output=bool(handle.output),
+        co_op=bool(handle.co_op),
+    )
 
 
 def _carried(verb: Verb, oldest: Mapping[int, float | None]) -> list[ChannelNow]:

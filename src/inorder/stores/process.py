@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, Protocol
 
 from .. import life
@@ -106,6 +108,44 @@ class Undoable(Protocol):
         """Nothing of it has happened. Harmless when repeated."""
 
 
+class Gathering(threading.local):
+    """Where the verbs of a thread put what they promise.
+
+    Attributes:
+        promises: None: each brings its own to disk.
+    """
+
+    promises: Promises | None = None
+
+
+class Promises:
+    """See `protocol.Promises`."""
+
+    def __init__(self, store: OpenStore) -> None:
+        self._store = store
+        self._ticket: int | None = None
+        self.count = 0
+
+    def add(self, ticket: int) -> None:
+        """A verb has promised that the commit with this ticket will be on disk."""
+        self._ticket = ticket if self._ticket is None else max(ticket, self._ticket)
+        self.count += 1
+
+    def keep(self) -> None:
+        """See `protocol.Promises`."""
+        ticket, self._ticket = self._ticket, None
+        if ticket is not None:
+            self._store.host.sync(ticket)
+
+    def __enter__(self) -> None:
+        self._store.gathering.promises = self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._store.gathering.promises = None
+
+
 class OpenStore:
     """A store as this process has it open: the verbs are made of it.
 
@@ -123,7 +163,7 @@ class OpenStore:
 
     def __init__(self, backend: Backend, host: Host, path: str, name: str, clock: Clock) -> None:
         self.backend, self.host, self.path, self.name, self.clock = backend, host, path, name, clock
-        self.lock = VerbLock(path)
+        self.lock, self.gathering = VerbLock(path), Gathering()
         self.unfinished: Undoable | None = None  # the one that runs, or that exceptions from outside left half done
         self.changes = Changes()
         self.definitions = Definitions()
@@ -136,6 +176,10 @@ class OpenStore:
     def trigger(self, verb: Any) -> None:
         """Puts the trigger messages that are due by what a verb has noted (R4.9)."""
         raise NotImplementedError
+
+    def promises(self) -> Promises:
+        """See `LocalStore.promises`."""
+        return Promises(self)
 
     def connection(self, owner: int) -> OpenConnection:
         if owner not in self.connections:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Any, Literal, Protocol
 
 from ..attributes import ManagerAttributes, QueueAttributes, QueueStatus
@@ -42,7 +43,7 @@ from .records import (
 )
 from .tables import ObjectRow
 from .telemetry import Telemetry
-from .views import Dropped, LockView, LookRequest, OrderView, QueueView, Sight, Unit, Wait
+from .views import ConnectionView, Dropped, LockView, LookRequest, OrderView, QueueView, Sight, Unit, Wait
 
 
 class Store(BulkStore, Protocol):
@@ -278,8 +279,14 @@ class Store(BulkStore, Protocol):
 
     # --- leases: units with a token and a deadline (`rules.leases`)
 
-    def begin_lease(self, owner: int, name: str, user: str, seconds: float) -> Leased:
-        """Begins a lease, of which the store knows only the name. On disk when it returns."""
+    def begin_lease(self, owner: int, name: str, user: str, seconds: float, most: int | None) -> Leased:
+        """Begins a lease, of which the store knows only the name. On disk when it returns.
+
+        Args:
+            most: leases of the user, this one too; None: any number.
+
+        Raises: UnitNotAvailable, there would be more.
+        """
 
     def lease(self, name: str, user: str | None) -> Leased:
         """A lease. Raises: LeaseOver, it is not there, or `user` is given and it is another's."""
@@ -352,6 +359,9 @@ class Store(BulkStore, Protocol):
     def locks(self) -> list[LockView]:
         """What locks messages: handles and lock ids, the oldest first."""
 
+    def list_connections(self) -> list[ConnectionView]:
+        """The connections of living processes by number, with what they have open."""
+
     def overview(self) -> list[QueueView]:
         """All local queues by name, at one moment.
 
@@ -370,6 +380,27 @@ class Store(BulkStore, Protocol):
 
         What is too damaged to be read is one of the findings, not an error.
         """
+
+
+class Promises(Protocol):
+    """What calls of one thread promise: inside `with` they return before it is on disk, and `keep` brings it there.
+
+    It is for who makes calls for several others in one thread, and hands out no answer before `keep` has returned.
+
+    Attributes:
+        count: how often something was promised.
+    """
+
+    count: int
+
+    def keep(self) -> None:
+        """Returns when all of it is on disk. Raises: StoreError, it cannot be brought there."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
 
 class LocalStore(Store, Protocol):
@@ -392,6 +423,9 @@ class LocalStore(Store, Protocol):
 
         Raises: WaitEnded, `end_waits`; ConnectionBroken 2009, the connection is ended; QueueDeleted 2052, the queue is.
         """
+
+    def promises(self) -> Promises:
+        """To have what several calls of one thread promise brought to disk at once; see `Promises`."""
 
     def backup(
         self, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None

@@ -148,7 +148,11 @@ class Verb:
         if store.changes.waiting:
             store.changes.hand_out()
         if self.durable:
-            store.host.sync(self._ticket)
+            promises = store.gathering.promises
+            if promises is None:
+                store.host.sync(self._ticket)
+            else:
+                promises.add(self._ticket)
         if self.kind.writes:
             store.host.after(self._step)
 

@@ -176,6 +176,54 @@ class Wait:
     withheld: bool
 
 
+class Opening(NamedTuple):
+    """A queue that a connection has open, with one handle; a call by name has one too.
+
+    Args:
+        queue: the local queue that is open, behind an alias or, of a remote queue, the transmission queue; empty: it
+            was deleted since (2052).
+        name: as it was opened.
+        input: "shared" or "exclusive"; None: not for gets.
+        output: for puts.
+        co_op: it browses together with others (3.11).
+    """
+
+    queue: str
+    name: str
+    input: Literal["shared", "exclusive"] | None
+    output: bool
+    co_op: bool
+
+    @property
+    def uses(self) -> str:
+        """For what, in words; "look": it browses, inquires or sets."""
+        gets = {None: "", "shared": "get", "exclusive": "get exclusive"}[self.input]
+        looks = "browse together" if self.co_op else ""
+        return ", ".join(filter(None, (gets, "put" if self.output else "", looks))) or "look"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionView:
+    """A connection that a living process has, and what it has open.
+
+    Args:
+        connection, program, process: see `Unit`.
+        host: of a store on a server, the address from which the process has come to it, as the server sees it; empty:
+            this machine, or it is not known here.
+        since: when the process began, of a store on a server when it opened the store; seconds since 1970. None: it is
+            not known here.
+        opened: one for each handle, in the order in which they were opened. When that was is not kept, and neither is
+            whether a handle that neither gets nor puts browses, inquires or sets.
+    """
+
+    connection: int
+    program: Program
+    process: int | None
+    host: str
+    since: float | None
+    opened: tuple[Opening, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockView:
     """What locks messages of a queue.

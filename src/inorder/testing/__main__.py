@@ -42,7 +42,7 @@ def _scenarios(file: str) -> list[Scenario]:
     try:
         scenarios = read_scenarios(file)
     except (OSError, UnicodeDecodeError) as error:
-        raise TableError(file, 0, f"cannot be read: {error}") from None
+        raise TableError(file, 0, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if not scenarios:
         raise TableError(file, 0, "holds no scenario")
     return scenarios

@@ -25,6 +25,7 @@ from ..message import (
 from ..options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
 from ..properties import PropertyValue
 from ..rules.puts import PutResult
+from ..work.periodic import Schedule
 from .language import NO_PROPERTIES, Step
 
 FLAGS = {
@@ -127,6 +128,7 @@ class Table:
         uids: who has put messages on which queue, by their names.
         read: the last message of a name that was read from a queue.
         puts: what was put under which numbers, at all queue managers.
+        schedules: what every actor may put when it is due, by name.
     """
 
     first_queue: str = ""
@@ -134,6 +136,7 @@ class Table:
     uids: dict[tuple[str, str], list[tuple[str, UniqueId]]] = field(default_factory=dict)
     read: dict[tuple[str, str], UniqueId] = field(default_factory=dict)
     puts: dict[tuple[bytes, int, int], list[tuple[str, int]]] = field(default_factory=dict)
+    schedules: dict[str, Schedule] = field(default_factory=dict)
 
     def queue(self, name: str | None = None) -> str:
         if not (name or self.first_queue):
@@ -284,6 +287,7 @@ class Actor:
         actor, _, _ = step.actor.partition(".")
         repeats = "resend" in step.flags or "again" in step.flags
         options = PutOptions(
+            **key_of(step),
             logical="logical" in step.flags,
             syncpoint=True if "syncpoint" in step.flags else None,
             confirm_id=number(step.keys.get("confirm", "0")),
@@ -291,6 +295,8 @@ class Actor:
             resend="resend" in step.flags,
         )
         result = queue.put(body.ljust(length, PAD), options, **self._fields(step))
+        if result.duplicate_of is not None:
+            return self.duplicate(queue, result.duplicate_of)
         self._table.remember(name, length, result)
         self._table.uids.setdefault((queue.name, name), []).append((actor, result.uid))
         facts = {
@@ -302,6 +308,9 @@ class Actor:
             "warning": _warning(result.warning),
         }
         return Outcome("ok", facts=facts)
+
+    def duplicate(self, queue: Queue, uid: UniqueId) -> Outcome:
+        return Outcome("ignored", facts={"of": self._table.name_of_uid(queue.name, uid)})
 
     def _fields(self, step: Step) -> Any:
         keys, fields = step.keys, {"flags": sum(FLAGS[flag] for flag in step.flags if flag in FLAGS)}
@@ -553,6 +562,13 @@ class Actor:
     def _disconnect(self, handle: str, step: Step) -> Outcome:
         self.manager.close()
         return Outcome("ok")
+
+
+def key_of(step: Step) -> dict[str, Any]:
+    """What a put says about its key."""
+    lasts = step.keys.get("deduplicate-for")
+    key: dict[str, Any] = {"deduplicate": step.keys.get("deduplicate")}
+    return key if lasts is None else key | {"deduplicate_for": float(lasts)}
 
 
 def _ignored(warning: Reason | None) -> Outcome:

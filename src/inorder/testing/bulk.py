@@ -11,15 +11,16 @@ from ..message import NO_ID, Message
 from ..options import GetOptions, OpenOptions
 from ..rules.ordering import UNSET, Cursor
 from ..stores.records import BULK_COLUMNS, BulkRow, LedgerKey, Slice
-from .actors import FOR_BROWSE, READ_ORDERS, Actor, Outcome, Table, number, one_of, properties, report_options
+from .actors import FOR_BROWSE, READ_ORDERS, Outcome, Table, number, one_of, properties, report_options
 from .language import Step
+from .once import OnceActor
 
 APPLICATION = "app"  # of a step that names none
 LASTS_SECONDS = 3600.0
 FOR_CLAIMS = OpenOptions(input="shared")
 
 
-class BulkActor(Actor):
+class BulkActor(OnceActor):
     """An actor with its applications, its surveys and its stagings."""
 
     def __init__(self, manager: QueueManager, table: Table) -> None:

@@ -42,6 +42,19 @@ for reports and dead letters:
     feedback=coa    of a message that was got: a name of `inorder.Feedback`, or a number; also id= and correlation=
     qm set dead-letter-queue=NAME
 
+for puts under keys:
+
+    deduplicate=KEY [deduplicate-for=SECONDS]   of put and put-group
+                                        -> ignored of=BODY    nothing was put: that message was, under the same key
+    A put-group BODY...  [syncpoint deduplicate= ...]  -> ok, or ignored   a whole group, by one call
+
+for schedules, of which a table may have any number:
+
+    qm schedule NAME cron=`* * * * *` [on= zone= missed=one|all|none]  -> ok   what every process may put from now on
+    A put-due [NAME...]                 -> [NAME@N ...]   the messages that A puts for these schedules, else for all;
+                                           N: the seconds from the beginning of the scenario until the message was due.
+                                           The clock begins at 2001-09-09 01:46:40 UTC
+
 for selectors:
 
     selector=`CONDITION`   of every verb that matches; between the marks blanks, # and -> are a part of the word
@@ -105,7 +118,7 @@ from ..formats.property_text import read_property
 PUT_FLAGS = "syncpoint in-group last-in-group segment last-segment segmentation logical resend again"
 PUT_KEYS = (
     "on priority persistent expiry delay id correlation group seq offset length ccsid confirm property report reply-to "
-    "manager"
+    "manager deduplicate deduplicate-for"
 )
 NO_PROPERTIES = "none"
 REPEATED = frozenset({"property"})  # a word that may be there several times; its values are kept with a blank between
@@ -141,6 +154,8 @@ def _verb(names: tuple[int, int] = (0, 0), flags: str = "", keys: str = "on") ->
 
 ACTOR_VERBS: Mapping[str, Verb] = {
     "put": _verb((1, 1), PUT_FLAGS, PUT_KEYS),
+    "put-group": _verb((1, 99), "syncpoint", "on deduplicate deduplicate-for"),
+    "put-due": _verb((0, 99), keys=""),
     "get": _verb((0, 0), f"{READ_FLAGS} syncpoint syncpoint-if-persistent under-cursor", READ_KEYS),
     "get-all": _verb((0, 0), f"{READ_FLAGS} syncpoint syncpoint-if-persistent", READ_KEYS),
     "browse": _verb((1, 1), f"{READ_FLAGS} lock mark-handle mark-co-op unmarked", READ_KEYS),
@@ -190,6 +205,7 @@ OPERATOR_VERBS: Mapping[str, Verb] = {
     "release-claims": _verb((1, 1)),
     "leave-claimed-group": _verb((1, 1)),
     "delete": _verb((1, 1), keys=""),
+    "schedule": _verb((1, 1), keys="on cron zone missed"),
     "define-channel": _verb((1, 1), "receiver", CHANNEL_KEYS),
     "alter-channel": _verb((1, 1), keys=CHANNEL_KEYS),
     "run-channel": _verb((1, 1), keys="kill hold"),
@@ -217,7 +233,7 @@ OUTCOMES: Mapping[str, frozenset[str]] = {
     "pending": frozenset({"kind", "by"}),
     "waits": frozenset(),
     "error": frozenset(),
-    "ignored": frozenset(),
+    "ignored": frozenset({"of"}),
     "held": frozenset(),
     "killed": frozenset(),
 }
@@ -329,8 +345,9 @@ def parse_step(line: str, number: int = 0) -> Step:
     if name not in verbs:
         raise ValueError(f"unknown verb {name!r} for {actor!r}; it is one of {', '.join(verbs)}")
     names, flags, keys = _words(name, verbs[name], words)
-    if name == "put":
-        _check_body(names[0])
+    if name in ("put", "put-group"):
+        for body in names:
+            _check_body(body)
     return Step(
         line=number,
         text=line,

@@ -9,6 +9,7 @@ from ..errors import InorderError
 from ..manager import QueueManager
 from .actors import Outcome, Table, number, translate_error, yes
 from .language import Step
+from .once import define_schedule
 
 ATTRIBUTES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "delivery": ("delivery", str),
@@ -61,6 +62,8 @@ def _operate(manager: QueueManager, table: Table, step: Step, attributes: dict[s
         manager.alter_queue(step.names[0], **attributes)
     elif step.verb == "delete":
         manager.delete_queue(step.names[0], purge=True)
+    elif step.verb == "schedule":
+        define_schedule(table, step)
     elif step.verb == "settle":
         name, outcome = step.names
         if outcome not in ("commit", "backout"):

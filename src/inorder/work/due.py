@@ -14,7 +14,7 @@ When the clocks change, local times are treated as in Debian's cron, by the libr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timezone, tzinfo
+from datetime import datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, Final, Literal, NamedTuple
@@ -26,6 +26,8 @@ Missed = Literal["one", "all", "none"]
 MISSED: Final[tuple[Missed, ...]] = ("one", "all", "none")
 # How far back the last due time is looked for, in steps: most expressions are due within an hour, a day, a month.
 LOOK_BACK_SECONDS: Final = (3600.0, 86400.0, 31 * 86400.0, 366 * 86400.0)
+HOUR: Final = timedelta(hours=1)
+NO_MINUTE: Final = 60
 
 
 def check_library() -> Any:
@@ -80,7 +82,13 @@ class Cron(NamedTuple):
     def behind(self, after: float) -> Iterator[float]:
         """The instants behind `after`, each later than the one before; seconds since 1970."""
         last, zone = after, zone_of(self.zone)
-        for local in check_library().CronSim(self.expression, datetime.fromtimestamp(after, zone)):
+        begin = datetime.fromtimestamp(after, zone)
+        cron = check_library().CronSim(self.expression, begin)
+        if not _changes_by_hours(
+            begin
+        ):  # to one minute it goes by the hour, and would pass over half an hour that repeats
+            cron.minutes = {*cron.minutes, NO_MINUTE}
+        for local in cron:
             due = local.timestamp()
             if due > last:  # times in a gap fall together at its end, and the first of two hours may be over
                 yield due
@@ -106,6 +114,12 @@ class Cron(NamedTuple):
             if found is not None or upto - seconds <= after:
                 return found
         return None
+
+
+def _changes_by_hours(local: datetime) -> bool:
+    """Whether the zone's clocks change by whole hours in that year, or not at all; on Lord Howe it is half an hour."""
+    first, other = (local.replace(month=month, day=1).utcoffset() or HOUR for month in (1, 7))
+    return not (first - other) % HOUR
 
 
 def to_put(cron: Cron, missed: Missed, last: float, now: float, on_time: float) -> Iterator[float]:

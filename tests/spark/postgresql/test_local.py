@@ -20,7 +20,7 @@ from inorder.errors import OptionsError, StoreError
 from inorder.spark import finish, jobs, opening, release, transaction_time
 from inorder.spark.opening import store_for_task
 
-SECONDS_MAX = 60
+SECONDS_MAX = 240
 
 
 def connections(url: str) -> int:

@@ -100,7 +100,7 @@ class Console:
             visit.demand(page.authority, names[page.queue] if page.queue else "")
         if request.method == "POST":
             assert page.act is not None
-            visit.form = await forms.read(visit)
+            visit.form = await forms.read(visit, context.settings.limits.body)
             try:
                 forms.check(visit.form, token)
                 return await page.act(visit)

@@ -25,7 +25,7 @@ async def begin(call: Call) -> Response:
     """Begins a session: 303 to the page that was asked for first."""
     if "origin" in call.request.headers and call.request.headers["origin"] == "null":
         raise problem("INWB0011E", "null")
-    form = await forms.read(call)
+    form = await forms.read(call, forms.SMALL)
     name, password, wanted = (str(form.get(field, "")) for field in ("name", "password", "to"))
     identity = await of_password(call.context, call.request, name, password)
     if identity is None:
@@ -37,7 +37,7 @@ async def begin(call: Call) -> Response:
 
 async def end(call: Call) -> Response:
     """Takes the session from the browser. Raises: Problem 403, the form is not from a page of this session."""
-    forms.check(await forms.read(call), forms.token(call.context, call.request))
+    forms.check(await forms.read(call, forms.SMALL), forms.token(call.context, call.request))
     settings = call.context.settings
     response = RedirectResponse(PATH, 303)
     response.delete_cookie(settings.cookie, secure=settings.is_secure, httponly=True, samesite="strict")

@@ -12,7 +12,7 @@ import hmac
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.types import Message
+from starlette.types import Receive
 
 from ..calls import Call, Context, check_media_type
 from ..problems import problem
@@ -20,6 +20,7 @@ from ..problems import problem
 FIELD = "csrf"
 PURPOSE = b"inorder console form 1\n"
 FIELDS_MAX = 1_000
+SMALL = 65_536  # bytes of a form that somebody sends who is not known yet
 KINDS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
@@ -29,19 +30,23 @@ def token(context: Context, request: Request) -> str:
     return hmac.new(context.settings.key, PURPOSE + given.encode(), hashlib.sha256).hexdigest()
 
 
-async def read(call: Call) -> FormData:
-    """The form in the body. Raises: Problem 400, 413, 415."""
+async def read(call: Call, most: int) -> FormData:
+    """The form in the body, of at most so many bytes; a file of it is on disk from 1 MiB on.
+
+    Raises: Problem 400, 408, 413, 415, 503.
+    """
     check_media_type(call, KINDS)
-    body = await call.body(call.context.settings.limits.body)
+    found: list[FormData] = []
 
-    async def receive() -> Message:
-        return {"type": "http.request", "body": body, "more_body": False}
+    async def parse(receive: Receive) -> None:
+        request = Request(call.request.scope, receive)
+        try:
+            found.append(await request.form(max_fields=FIELDS_MAX, max_files=1, max_part_size=most))
+        except HTTPException as error:  # what Starlette makes of its MultiPartException
+            raise problem("INWB0004E", f"it is not a form: {error.detail}") from None
 
-    request = Request(call.request.scope, receive)
-    try:
-        return await request.form(max_fields=FIELDS_MAX, max_files=1, max_part_size=len(body) + 1)
-    except HTTPException as error:  # what Starlette makes of its MultiPartException
-        raise problem("INWB0004E", f"it is not a form: {error.detail}") from None
+    await call.received(most, parse)
+    return found[0]
 
 
 def check(form: FormData, wanted: str) -> None:

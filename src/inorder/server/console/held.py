@@ -1,4 +1,4 @@
-"""Who holds what since when: units, locks, claims, and calls that wait; and the end of it by an operator's hand.
+"""Who holds what since when: units, locks, claims, calls that wait, programs; and the end of it by an operator's hand.
 
 An act asks for the name of what it ends, which is the name that `inorder unit list` gives it, and for the authority
 "control".
@@ -16,12 +16,14 @@ from starlette.responses import Response
 from ...by_hand import INSTEAD, find_unit, key_of, settle_by_hand
 from ...errors import InorderError, UnitNotFound, UnknownObject
 from ...manager import QueueManager
+from ...rules.ordering import pending_text
 from ...stores.records import Claims, Outcome
 from ...stores.views import LockView, Sight, Unit
 from ..problems import problem
 from . import notices
 from .noting import noted, refused, text_in
 from .page import Page, Visit, to
+from .programs import running
 from .rendering import shown
 
 SHOWN: Final = 200
@@ -30,13 +32,22 @@ DONE: Final[Mapping[str, str]] = {"commit": "committed", "back_out": "backed out
 
 
 async def show(visit: Visit) -> Mapping[str, Any]:
-    """GET held: everything that holds messages, and who waits."""
+    """GET held: everything that holds messages, who waits, and who is connected."""
     visit.query()
 
     def look(qm: QueueManager) -> dict[str, Any]:
-        return {"units": qm.units(), "locks": qm.locks(), "claims": qm.claims(), "waits": qm.waits()}
+        units, waits = qm.units(), qm.waits()
+        programs = running(qm.connections(), units, waits)
+        return {
+            "units": units,
+            "locks": qm.locks(),
+            "claims": qm.claims(),
+            "waits": waits,
+            "programs": programs[:SHOWN],
+            "more": len(programs) - SHOWN,
+        }
 
-    return {**await visit.context.qm.run(look), "now": time.time(), "key_of": key_of}
+    return {**await visit.context.qm.run(look), "now": time.time(), "key_of": key_of, "why": pending_text}
 
 
 # --- a unit

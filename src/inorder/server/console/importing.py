@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, BinaryIO, Final
 
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
@@ -17,6 +17,7 @@ from .noting import noted, refused, text_in
 from .page import Page, Visit, to
 from .rendering import shown
 
+FILE_ALLOWED: Final = "a file of JSON Lines, with a message a line"
 VALUES: Final[Mapping[str, Any]] = {"problem": ""}
 
 
@@ -33,7 +34,7 @@ async def act(visit: Visit) -> Response:
     if keeps:
         visit.demand("control")  # it says who has put the messages, as MQ's authority setall lets do
     try:
-        lines = await _lines(visit)
+        lines = _file(visit)
         put_by = None if keeps else visit.identity.context
         count = await noted(visit, "import", visit.queue, lambda qm: put_lines(qm, visit.queue, lines, put_by), int)
     except FormatError as error:
@@ -44,21 +45,21 @@ async def act(visit: Visit) -> Response:
     return notices.leave(visit.context, to("queue", visit.queue), text)
 
 
-async def _lines(visit: Visit) -> list[bytes]:
+def _file(visit: Visit) -> BinaryIO:
+    """The file that was sent. Raises: ArgumentError, there is none, or nothing is in it."""
     file = visit.form.get("file")
-    data = await file.read() if isinstance(file, UploadFile) else b""
-    if not data.strip():
-        raise bad_argument("file", "", "a file of JSON Lines, with a message a line")
-    return data.split(b"\n")  # a line end of Windows is white space in JSON
+    if not isinstance(file, UploadFile) or not file.size:
+        raise bad_argument("file", "", FILE_ALLOWED)
+    return file.file
 
 
-def put_lines(qm: QueueManager, queue: str, lines: list[bytes], put_by: Mapping[str, Any] | None) -> int:
-    """Puts a message for each line that is not empty, in one unit of work; how many.
+def put_lines(qm: QueueManager, queue: str, lines: Iterable[bytes], put_by: Mapping[str, Any] | None) -> int:
+    """Puts a message for each line that is not empty, in one unit of work, as they are read; how many.
 
     Args:
         put_by: the identity context of who puts them now; None: they keep who put them, and when.
 
-    Raises: FormatError, which names the line; what a put does. Then nothing was put.
+    Raises: FormatError, which names the line; ArgumentError, all are empty; what a put does. Then nothing was put.
     """
     count = 0
     with qm.unit_of_work():
@@ -70,6 +71,8 @@ def put_lines(qm: QueueManager, queue: str, lines: list[bytes], put_by: Mapping[
                 else:
                     qm.put(queue, message.replace(**put_by), context="set_identity", syncpoint=True)
                 count += 1
+        if not count:
+            raise bad_argument("file", "", FILE_ALLOWED)
     return count
 
 

@@ -158,7 +158,9 @@ def uid_text(uid: UniqueId) -> str:
 def uid_of(text: str) -> UniqueId | None:
     """The reverse; None: it is not one."""
     number, separator, origin = text.partition("-")
-    is_one = separator and origin and number.isascii() and number.isdecimal() and len(number) < 20
+    is_one = (
+        separator and origin.isprintable() and origin and number.isascii() and number.isdecimal() and len(number) < 20
+    )
     return UniqueId(origin, int(number)) if is_one else None
 
 

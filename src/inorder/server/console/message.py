@@ -11,17 +11,17 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from ... import Flags, Match, MessageType, QueueManager, Report
-from ...errors import Reason
 from ...labels import in_words, name_of
 from ...message import Message, UniqueId
 from ...operating import PREVIEW_MAX
-from ...rules.dead_letters import is_dead, why_dead
+from ...rules.dead_letters import is_dead, reason_name, why_dead
 from ...rules.gaps import Gaps
-from ...stores.views import Sight
+from ...rules.retries import failure_of
+from ...stores.views import Holder, Sight
 from ..problems import problem
 from . import bodies, listing, words
 from .groups import group_of
-from .page import Page, Visit
+from .page import Page, Visit, address
 
 NOT_SHOWN: Final = frozenset({"body", "properties", "length", "token", "earlier_pending", "warning"})
 NAMED: Final[Mapping[str, type[enum.IntFlag]]] = {"flags": Flags, "report": Report}
@@ -49,7 +49,8 @@ async def show(visit: Visit) -> Mapping[str, Any]:
         "missing": "" if missing is None or missing.is_complete else in_words(missing),
         "group": name_of(group_of(message)) if missing is not None else "",
         "dead": why_dead(message) if is_dead(message) else None,
-        "why": _why(message),
+        "why": reason_name(why_dead(message).reason) if is_dead(message) else "",
+        "holder_page": _holder_page(queue, sight.holder) if visit.identity.may("display", "") else "",
         "now": now,
     }
 
@@ -107,30 +108,57 @@ def _value(value: Any) -> str:
 
 
 def _life(sight: Sight, now: float) -> Iterator[tuple[float | None, str]]:
-    """What has happened to it, as far as the store still knows, and what will."""
+    """What has happened to it, as far as the store still knows, and what will; None: when is not kept."""
     message = sight.message
     program = f" by {message.put_application_name}" if message.put_application_name else ""
     user = f" of {message.user_identifier}" if message.user_identifier else ""
     yield message.put_at, f"put{program}{user}"
     if sight.visible_since is not None and sight.visible_since != message.put_at:
-        yield sight.visible_since, "everyone could see it"
-    if message.backout_count:
-        times = "once" if message.backout_count == 1 else f"{message.backout_count} times"
-        yield None, f"got and backed out {times}"
-    if is_dead(message) and why_dead(message).time:
-        yield why_dead(message).time, "set aside as a dead letter"
+        yield sight.visible_since, "its put was committed: everyone could see it"
+    yield from _attempts(message)
+    if is_dead(message):
+        why = why_dead(message)
+        by = f" by {why.program}" if why.program else ""
+        yield why.time or None, f"set aside as a dead letter{by}: {reason_name(why.reason)}"
     if sight.holder is not None:
-        yield sight.holder.since, f"{sight.state} by {listing.by_whom(sight.holder)}"
+        yield sight.holder.since, _held(sight.state, sight.holder)
     if sight.due_at is not None:
         yield sight.due_at, "may be read from then on"
     if message.expiry is not None and message.expiry < math.inf:
         yield now + message.expiry, "expires"
 
 
-def _why(message: Message) -> str:
-    """Why it is a dead letter, in a word."""
-    reason = why_dead(message).reason
-    return Reason(reason).name if reason in list(Reason) else str(reason)
+def _attempts(message: Message) -> Iterator[tuple[float | None, str]]:
+    """How often it was got and came back, and why the last time that somebody said why."""
+    count, failure = message.backout_count, failure_of(message)
+    if count:
+        yield None, f"got and backed out {'once' if count == 1 else f'{count:,} times'}"
+    if failure is not None:
+        work = f" at {failure.work}" if failure.work else ""
+        yield failure.time, f"attempt {failure.attempt:,} failed{work}: {failure.error}"
+        since = count - failure.attempt
+        if since > 0:
+            ended = "an attempt has" if since == 1 else f"{since:,} attempts have"
+            yield None, f"since then {ended} ended without a word: the program was killed, or backed out plainly"
+
+
+def _held(state: str, holder: Holder) -> str:
+    whose = listing.by_whom(holder)
+    if state in ("put", "got"):
+        prepared = "is prepared" if holder.kind == "prepared" else "is not settled"
+        return f"{whose} began, which has {state} it and {prepared}"
+    return f"{state} by {whose}"
+
+
+def _holder_page(queue: str, holder: Holder | None) -> str:
+    """Where more is said about who holds it; empty: nowhere."""
+    if holder is None or holder.kind == "handle":
+        return ""
+    if holder.kind == "lock":
+        return address("held", "lock", queue, holder.name)
+    where = holder.connection if holder.kind == "session" else holder.name
+    name = f"{queue}:{where}" if holder.kind in ("confirm", "claim") else where
+    return address("held", "unit", f"{holder.kind}:{name}")
 
 
 PAGES: Final = (

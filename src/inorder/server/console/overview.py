@@ -99,8 +99,11 @@ async def live(visit: Visit) -> Response:
 
 
 async def _events(visit: Visit) -> AsyncIterator[bytes]:
-    async for _ in visit.watching.changes(visit.context.stopping):
-        yield b"data: look\n\n"
+    with visit.context.presence.watched(visit.identity) as out:
+        async for _ in visit.watching.changes(visit.context.stopping, out):
+            yield b"data: look\n\n"
+        if out.is_set():  # the browser asks again, is refused, and leads to the log-in
+            yield b"event: failed\ndata: log in again\n\n"
 
 
 PAGES: Final = (

@@ -14,11 +14,12 @@ from ...errors import CallerError, UnknownQueue
 from ...rules.gaps import Gaps
 from ...rules.ordering import Pending, pending_text
 from ...rules.selectors import Selector, compile_selector
-from ...stores.views import ListingOrder, LockView, OrderView, Position, QueueView, Sight, Unit, Wait
+from ...stores.views import ListingOrder, LockView, Opening, OrderView, Position, QueueView, Sight, Unit, Wait
 from ..calls import QUERY_FIELDS_MAX
 from ..problems import problem
 from . import cursors, listing
 from .page import Page, Visit, address
+from .programs import Running, running, who_has_open
 
 PAGE: Final = 50
 LOOKED_MAX: Final = 2_000  # messages that one page looks through for a selector
@@ -49,14 +50,15 @@ class Wanted(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What keeps messages of this queue: everything that an operator may ask about."""
+    """What keeps messages of this queue, and who has it open: everything that an operator may ask about."""
 
     units: Sequence[Unit]
     locks: Sequence[LockView]
     waits: Sequence[Wait]
+    opened: Sequence[tuple[Running, Opening, int]]
 
 
-NOBODY: Final = Held((), (), ())
+NOBODY: Final = Held((), (), (), ())
 
 
 class Found(NamedTuple):
@@ -164,10 +166,12 @@ def _listed(
 
 
 def _held(qm: QueueManager, name: str) -> Held:
+    units, waits = qm.units(), qm.waits()
     return Held(
-        units=[one for one in qm.units() if name in one.queues or name == one.queue],
+        units=[one for one in units if name in one.queues or name == one.queue],
         locks=[one for one in qm.locks() if one.queue == name],
-        waits=[one for one in qm.waits() if one.queue == name],
+        waits=[one for one in waits if one.queue == name],
+        opened=who_has_open(name, running(qm.connections(), units, waits)),
     )
 
 

@@ -58,7 +58,7 @@ def shown(visit: Visit, values: Mapping[str, Any], *, status: int = 200, templat
         "here": visit.here,
         "path": visit.page.path,
         "notice": notice,
-        "is_live": visit.page.is_live and status == 200,
+        "is_live": visit.page.is_live and visit.request.method != "POST",  # what an act shows is not loaded again
         "names": visit.names,
     }
     response = HTMLResponse(rendered(template or visit.page.template, **(known | dict(values))), status)

@@ -92,26 +92,28 @@ class Watching:
             self.task.cancel()
             await asyncio.wait([self.task])
 
-    async def changes(self, stopping: asyncio.Event) -> AsyncIterator[None]:
-        """Each time that something has changed; the first at once. It ends by itself after some minutes."""
+    async def changes(self, *ends: asyncio.Event) -> AsyncIterator[None]:
+        """Each time that something has changed; the first at once. It ends at an event, or after some minutes."""
         self.listeners += 1
         try:
-            async for _ in self._listened(stopping):
+            async for _ in self._listened(ends):
                 yield None
         finally:
             self.listeners -= 1
 
-    async def _listened(self, stopping: asyncio.Event) -> AsyncIterator[None]:
+    async def _listened(self, ends: Sequence[asyncio.Event]) -> AsyncIterator[None]:
         end = self._clock() + LISTENED_SECONDS
         seen = self._number
         yield None
         while self._clock() < end:
             self.want()
-            waits = [asyncio.ensure_future(one) for one in (self._another(seen), stopping.wait())]
-            await asyncio.wait(waits, timeout=AT_LEAST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            for one in waits:
-                one.cancel()
-            if stopping.is_set():
+            waits = [asyncio.ensure_future(one) for one in (self._another(seen), *(one.wait() for one in ends))]
+            try:
+                await asyncio.wait(waits, timeout=AT_LEAST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            finally:  # also when the browser goes
+                for one in waits:
+                    one.cancel()
+            if any(one.is_set() for one in ends):
                 return
             seen = self._number
             yield None

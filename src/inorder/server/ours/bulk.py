@@ -217,9 +217,12 @@ async def _taken(call: Call, given: Given, wait: float) -> Taken | None:
     qm = call.context.qm
 
     async def look() -> Taken:
-        if wait:
-            await call.demand_again("get", call.queue)
-        return await qm.run(lambda one: _take(one, call, given))
+        if not wait:
+            return await qm.run(lambda one: _take(one, call, given))
+        await call.demand_again("get", call.queue)
+        found = await qm.run(lambda one: _take(one, call, given))
+        await call.demand_again("get", call.queue)  # else it stays claimed, as when an answer is lost
+        return found
 
     with suppress(NoMessageAvailable):
         return await qm.awaited(call.queue, look, wait=wait)
@@ -367,7 +370,8 @@ OPERATIONS: Final = (
         text=(
             "Claims up to `after` are done: their messages are removed. Then the next ones are claimed and sent; they "
             "stay on the queue, unseen by others, until they are confirmed or given back. The same request again "
-            "sends the same messages, as often as need be, whatever its other parameters say. Needs pyarrow, else 501."
+            "sends the same messages, as often as need be, whatever its other parameters say. A claim takes what "
+            "comes next: there is no selector, and no match by an id. Needs pyarrow, else 501."
         ),
         handler=claim,
         parameters=(

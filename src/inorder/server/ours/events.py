@@ -3,8 +3,8 @@
 A stream of events is a task, and while there is nothing to say it has neither a thread nor a connection to the store.
 It goes at the pace of its client: what is not taken is not made, and one who takes nothing for long is cut off. It ends
 when the client goes, when the server stops, and after a while by itself; browsers then connect again, and go on behind
-the last event that they have. Before each thing that it says, also each sign of life, the user is looked up again: who
-is out, or may not any more, is cut off.
+the last event that they have. Before each thing that it says, also each sign of life, the user is looked up again, and
+while it says nothing every few seconds: who is out, or may not any more, gets a last event that says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...errors import InorderError, NoMessageAvailable, OrderPending
 from ...formats.json_lines import record_of
 from ...manager import QueueManager
 from ...operating import QueueView
-from ...options import GetOptions
+from ...options import GetOptions, Match
 from ...rules.authorities import Authority
 from ...rules.ordering import UNSET
 from ..calls import Call
@@ -32,7 +32,8 @@ from ..problems import Problem
 from .browsing import BODIES
 from .describing import EVENTS, Answer, Given, Operation
 from .parameters import choice, flag, integer, text
-from .streaming import Streamed, unless_stopped
+from .streaming import Streamed, unless
+from .taking import SELECTOR
 
 HEARTBEAT_SECONDS: Final = 15.0
 STREAM_SECONDS: Final = 900.0
@@ -75,13 +76,21 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def _may_still(call: Call, authority: Authority | None = None) -> bool:
-    """Whether the user is still one, and may still do this with the queue."""
+async def _refusal(call: Call, authority: Authority | None = None) -> Problem | None:
+    """Why the stream ends now; None: the user is still one, and may still do this with the queue."""
     try:
         await call.ask_again()
-    except Problem:
-        return False
-    return authority is None or call.identity.may(authority, call.queue)
+        if authority is not None:
+            call.demand(authority, call.queue)
+    except Problem as found:
+        return found
+    return None
+
+
+def _failed(refusal: Problem) -> bytes:
+    """The last event."""
+    record = refusal.record()
+    return event("failed", {name: record[name] for name in ("message", "reasonCode")})
 
 
 # --- how queues stand
@@ -91,10 +100,11 @@ async def queues(call: Call, given: Given) -> Response:
     """How the queues stand that who asks may see."""
     with ExitStack() as held:
         held.enter_context(call.context.subscribers.taken())
-        return _answer(call, _changes(call, given["interval"]), held.pop_all())
+        out = held.enter_context(call.context.presence.watched(call.identity))
+        return _answer(call, _changes(call, given["interval"], out), held.pop_all())
 
 
-async def _changes(call: Call, interval: int) -> AsyncIterator[bytes]:
+async def _changes(call: Call, interval: int, out: asyncio.Event) -> AsyncIterator[bytes]:
     """All queues, then those that have changed; empty is what has not."""
     context = call.context
     last: dict[str, dict[str, Any]] = {}
@@ -105,8 +115,10 @@ async def _changes(call: Call, interval: int) -> AsyncIterator[bytes]:
         views = (await context.samples.look()).views
         found = _seen(call, views)
         now = _now()
-        if not is_first and (found != last or now >= beats_at):
-            if not await _may_still(call):
+        if not is_first and (found != last or now >= beats_at or out.is_set()):
+            out.clear()
+            if refusal := await _refusal(call):
+                yield _failed(refusal)
                 return
             found = _seen(call, views)
         changed = [record for name, record in found.items() if record != last.get(name)]
@@ -118,7 +130,7 @@ async def _changes(call: Call, interval: int) -> AsyncIterator[bytes]:
             beats_at = now + HEARTBEAT_SECONDS
             yield HEARTBEAT
         last = found
-        await unless_stopped(context.stopping, pause(interval))
+        await unless(pause(interval), context.stopping, out)
         now = _now()
 
 
@@ -131,6 +143,13 @@ def _shown(view: QueueView) -> dict[str, Any]:
 
 
 # --- messages that arrive
+
+
+class Shown(NamedTuple):
+    """What a stream shows of which messages."""
+
+    match: Match
+    bodies: bool
 
 
 class Page(NamedTuple):
@@ -147,11 +166,14 @@ async def messages(call: Call, given: Given) -> Response:
         held.enter_context(call.context.subscribers.taken())
         if cursor is None:
             cursor = await call.context.qm.run(lambda one: _start(one, call.queue, given["start"]))
-        first = await call.context.qm.run(lambda one: _page(one, call.queue, cursor, given["bodies"]))
-        return _answer(call, _arrivals(call, given, first), held.pop_all())
+        shown = Shown(Match(selector=given["selector"]), given["bodies"])
+        first = await call.context.qm.run(lambda one: _page(one, call.queue, cursor, shown))
+        watched = call.context.presence.watched(call.identity, lambda one: one.may("browse", call.queue))
+        out = held.enter_context(watched)
+        return _answer(call, _arrivals(call, shown, first, out), held.pop_all())
 
 
-async def _arrivals(call: Call, given: Given, page: Page) -> AsyncIterator[bytes]:
+async def _arrivals(call: Call, shown: Shown, page: Page, out: asyncio.Event) -> AsyncIterator[bytes]:
     qm, stopping, ends_at = call.context.qm, call.context.stopping, _now() + STREAM_SECONDS
     yield BEGIN
     while True:
@@ -162,26 +184,29 @@ async def _arrivals(call: Call, given: Given, page: Page) -> AsyncIterator[bytes
         if stopping.is_set() or _now() >= ends_at:
             return
         try:
-            found = await unless_stopped(stopping, _next(qm, call.queue, page.cursor, given["bodies"]))
-            if not await _may_still(call, "browse"):
-                return
+            found = await unless(_next(qm, call.queue, page.cursor, shown), stopping, out)
+            out.clear()
+            refusal = await _refusal(call, "browse")
         except InorderError as error:  # the queue is gone, or gives nothing any more
             yield event("failed", {"message": str(error), "reasonCode": error.reason.value})
+            return
+        if refusal is not None:
+            yield _failed(refusal)
             return
         page = page._replace(events=[]) if found is None else found
 
 
-async def _next(qm: SharedQueueManager, queue: str, cursor: str, bodies: bool) -> Page | None:
+async def _next(qm: SharedQueueManager, queue: str, cursor: str, shown: Shown) -> Page | None:
     """The next messages; None: none came before a sign of life is due."""
 
     def look(one: QueueManager) -> Page:
-        page = _page(one, queue, cursor, bodies)
+        page = _page(one, queue, cursor, shown)
         if not page.events:
             raise NoMessageAvailable("nothing has arrived")
         return page
 
     with contextlib.suppress(NoMessageAvailable):
-        return await qm.awaited(queue, lambda: qm.run(look), wait=HEARTBEAT_SECONDS)
+        return await qm.awaited(queue, lambda: qm.run(look), wait=HEARTBEAT_SECONDS, match=shown.match)
     return None
 
 
@@ -194,17 +219,20 @@ def _start(qm: QueueManager, queue: str, start: str) -> str:
         return browser.token(browser.survey(GetOptions(read_order="strict")).cursor)
 
 
-def _page(qm: QueueManager, queue: str, cursor: str, bodies: bool) -> Page:
+def _page(qm: QueueManager, queue: str, cursor: str, shown: Shown) -> Page:
     """What comes behind a cursor."""
-    options: dict[str, Any] = {} if bodies else {"buffer": 0, "accept_truncated": True}
+    options: dict[str, Any] = {"match": shown.match}
+    if not shown.bodies:
+        options |= {"buffer": 0, "accept_truncated": True}
     events: list[bytes] = []
     size = 0
     with contextlib.closing(qm.browse(queue, after=cursor, **options)) as browsing, contextlib.suppress(OrderPending):
         for message in browsing:
             cursor = browsing.token or cursor
             record = record_of(message)
-            shown = record if bodies else {name: value for name, value in record.items() if name not in BODIES}
-            events.append(event("message", shown, cursor))
+            if not shown.bodies:
+                record = {name: value for name, value in record.items() if name not in BODIES}
+            events.append(event("message", record, cursor))
             size += len(events[-1])
             if len(events) == PAGE_MESSAGES or size >= PAGE_BYTES:
                 break
@@ -213,8 +241,10 @@ def _page(qm: QueueManager, queue: str, cursor: str, bodies: bool) -> Page:
 
 STREAM: Final = {"type": "string", "description": "events, as HTML's EventSource reads them"}
 ENDS: Final = (
-    "Every 15 seconds at the latest there is a sign of life. The stream ends after 15 minutes, when the server "
-    "stops, and when the user is out or has lost the authority: connect again, and the answer says which."
+    "Every 15 seconds at the latest there is a sign of life. The stream ends after 15 minutes and when the server "
+    "stops: connect again. It ends within seconds when the user is out or has lost the authority, and when "
+    "the token that began it is revoked or expires. Then the last event is `failed`, with `message` and "
+    "`reasonCode`, 0 if MQ has none, which say why."
 )
 OPERATIONS: Final = (
     Operation(
@@ -241,8 +271,9 @@ OPERATIONS: Final = (
             "Events are named `message`; each is a message, and its id is a cursor. Who connects again with the last "
             "one, as `Last-Event-ID` or as `cursor`, misses nothing and gets nothing twice. It is a strict browse: "
             "messages come in the order of the queue, one that is not committed holds back those behind it, and one "
-            "that was got before the stream came to it is not shown. An event `failed` says why the stream ends. "
-            + ENDS
+            "that was got before the stream came to it is not shown. With a selector, what did not fit is looked "
+            "at again whenever something arrives, until one fits. When the queue is deleted, or gives "
+            "nothing any more, the last event is `failed`, too. " + ENDS
         ),
         handler=messages,
         parameters=(
@@ -250,6 +281,7 @@ OPERATIONS: Final = (
             text("cursor", "The same, where no header can be sent; the header counts if both are there.", CURSOR_MAX),
             choice("start", "Where to begin without a cursor.", "now", "first", default="now"),
             flag("bodies", "Whether the messages have their bodies."),
+            SELECTOR,
         ),
         answers={200: Answer(summary="The events.", schema=STREAM, media_type=EVENTS)},
     ),

@@ -7,6 +7,7 @@ from typing import Final
 from starlette.responses import JSONResponse, Response
 
 from ... import aio
+from ...errors import UnitNotAvailable
 from ...formats.json_lines import when
 from ...rules.leases import SECONDS_MAX
 from ..calls import Call
@@ -21,10 +22,10 @@ TOKEN: Final = text(LEASE, "The token of the lease.", 200, where="header", requi
 async def begin(call: Call, given: Given) -> Response:
     """Begins a lease of who asks."""
     qm, user, most = call.context.qm, call.identity.name, call.context.settings.limits.leases
-    held = sum(one.kind == "lease" and one.program.user == user for one in await qm.units())
-    if held >= most:
-        raise problem("INWB0008E", f"leases of {user}", f"{most:,}", status=429, Retry_After="1")
-    lease = await qm.lease(seconds=given["seconds"], user=user)
+    try:
+        lease = await qm.lease(seconds=given["seconds"], user=user, most=most)
+    except UnitNotAvailable:
+        raise problem("INWB0008E", f"leases of {user}", f"{most:,}", status=429, Retry_After="1") from None
     return JSONResponse({"token": lease.token, **_record(lease)}, 201)
 
 

@@ -55,15 +55,15 @@ class _TooSlow(Exception):
     """The client does not take what is sent."""
 
 
-async def unless_stopped(stopping: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """What the work returns; None: the server stops, and it was cancelled."""
-    stops = asyncio.ensure_future(stopping.wait())
+async def unless(work: Coroutine[Any, Any, T], *ends: asyncio.Event) -> T | None:
+    """What the work returns; None: one of the events came first, and it was cancelled."""
     working = asyncio.ensure_future(work)
+    waiting = [asyncio.ensure_future(one.wait()) for one in ends]
     try:
-        await asyncio.wait({stops, working}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({working, *waiting}, return_when=asyncio.FIRST_COMPLETED)
         return working.result() if working.done() else None
     finally:
-        for one in (stops, working):  # they are not awaited: in an answer that is cancelled each await is, too
+        for one in (working, *waiting):  # they are not awaited: in an answer that is cancelled each await is, too
             one.cancel()
             one.add_done_callback(_seen)
 

@@ -27,7 +27,7 @@ from ...manager import QueueManager
 from ...message import Got
 from ...options import GetOptions, Match
 from ..calls import Call
-from ..problems import problem
+from ..problems import Problem, problem
 from ..wanted import IsWanted, at_once, check_wanted, is_gone_of, while_wanted
 from .describing import JSON, Given
 from .parameters import choice, flag, identifier, integer, seconds, text, unique_id
@@ -39,6 +39,7 @@ LEAST_SECONDS: Final = 0.1  # of a wait in a lease, whose deadline is by the clo
 
 IN_LEASE: Final = text(LEASE, "The token of the lease that this is a part of.", 200, where="header")
 WAIT: Final = seconds("wait", "Seconds to wait for a message.", WAIT_MAX, default=0)
+SELECTOR: Final = text("selector", "Only a message for which this condition holds.", 10_000)
 MATCH: Final = (
     identifier("message_id", "Only a message with this message id."),
     identifier("correlation_id", "Only one with this correlation id."),
@@ -47,7 +48,7 @@ MATCH: Final = (
     integer("offset", "Only a segment with this offset.", 0, NUMBER_MAX),
     identifier("token", "Only the message with this token.", 16),
     unique_id("uid", "Only the message with this unique id."),
-    text("selector", "Only a message for which this condition holds.", 10_000),
+    SELECTOR,
 )
 READING: Final = (
     flag("logical", "In logical order: only the first message of a group is suitable, or one in no group."),
@@ -103,9 +104,12 @@ async def taken(
     qm, queue = call.context.qm, call.queue
 
     async def hold() -> bytes:
-        if wait:
-            await call.demand_again("get", queue)
-        return await qm.run(work)
+        if not wait:
+            return await qm.run(work)
+        await call.demand_again("get", queue)
+        found = await qm.run(work)
+        await call.demand_again("get", queue)  # else it stays held, as when an answer is lost
+        return found
 
     async def take(is_wanted: IsWanted) -> Response:
         if lease is not None:
@@ -157,9 +161,17 @@ async def _in_lease(call: Call, token: str, work: Work, wait: float, key: Hashab
 
 
 async def _held(call: Call, lease: Lease, work: Work, *, waits: bool) -> bytes:
-    if waits:
+    """Raises: Problem, the user is out: then nothing of a lease that took something meanwhile is kept."""
+    if not waits:
+        return await lease.run(work)
+    await call.demand_again("get", call.queue)
+    found = await lease.run(work)
+    try:
         await call.demand_again("get", call.queue)
-    return await lease.run(work)
+    except Problem:
+        await lease.back_out()
+        raise
+    return found
 
 
 async def _answer(found: Awaitable[bytes]) -> Response:

@@ -6,7 +6,9 @@ import os
 from collections.abc import Callable
 
 from ...errors import CallerError, Reason
+from ...life import began_at
 from ...locks import Bell
+from ..backend import Peer
 from . import checking
 from .backend import MemoryBackend
 
@@ -29,6 +31,9 @@ class MemoryHost:
 
     def process_of(self, process: int) -> int | None:
         return os.getpid()
+
+    def peer(self, process: int) -> Peer:
+        return Peer(os.getpid(), "", began_at(os.getpid()))
 
     def run(self) -> tuple[bool, str, bool]:
         return True, "memory", False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 from psycopg import errors
 
-from ...errors import ConnectionBroken, InorderError, StoreDamaged, StoreError, StoreFull
+from ...errors import ArgumentError, ConnectionBroken, InorderError, StoreDamaged, StoreError, StoreFull
 from ..backend import Passing
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ def fault(address: Address, error: psycopg.Error) -> InorderError | Passing:
     said = _said(error)
     if isinstance(error, PASSING):
         return Passing(said)
+    if isinstance(error, errors.CharacterNotInRepertoire) and said.endswith("0x00"):
+        return ArgumentError("a text has the character NUL, which a store on a server cannot keep: leave it out")
     if is_lost(error):
         return ConnectionBroken(f"the connection to {address} was lost ({said}): connect again")
     kind, text = next(

@@ -13,6 +13,7 @@ import psycopg
 from ...errors import CallerError, ConnectionBroken, OutcomeUnknown, Reason, StoreError
 from ...locks import Bell, Taken, TryLock
 from .. import points
+from ..backend import Peer
 from .backend import PostgresBackend
 from .checking import PostgresSource, parts
 from .link import Link
@@ -75,10 +76,12 @@ class PostgresHost:
 
     def process_of(self, process: int) -> int | None:
         """Inside a verb: the number of the process on its own machine, which may be another one."""
-        for (pid,) in self._link.execute(self._backend.sql["pid of"], (process,)):
-            found: int | None = pid
-            return found
-        return None
+        return self.peer(process).process
+
+    def peer(self, process: int) -> Peer:
+        for found in self._link.execute(self._backend.sql["peer"], (process,)):
+            return Peer(*found)
+        return Peer(None, "", None)
 
     # --- waits
 

@@ -204,9 +204,11 @@ SELECT pg_advisory_unlock(session_key(?1));
 -- Whether nobody has the lock. Shared, so that several who ask at once get the same answer.
 SELECT pg_try_advisory_xact_lock_shared(session_key(?1));
 
--- name: pid of
--- The process on its own machine: the session says so in its name.
-SELECT CAST(substring(a.application_name FROM '^inorder (\d+):') AS bigint)
+-- name: peer
+-- The process on its own machine: the session says so in its name. Others' sessions show all this to their own role, and
+-- to members of pg_read_all_stats. A socket of the server's machine has no address.
+SELECT CAST(substring(a.application_name FROM '^inorder (\d+):') AS bigint), coalesce(host(a.client_addr), ''),
+    CAST(extract(epoch FROM a.backend_start) AS double precision)
 FROM (SELECT session_key(?1) AS key) k, pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())

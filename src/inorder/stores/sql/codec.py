@@ -9,6 +9,7 @@ message's, is found when it is read. An empty body of a small number costs no by
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import struct
@@ -511,9 +512,10 @@ def wrong_body(number: int, crc: int, body: bytes) -> str:
     return "" if found == crc else f"its body is not the one that was put: its CRC-32 is {found:#x}, not {crc:#x}"
 
 
-def _names(columns: str) -> list[str]:
+@functools.lru_cache(maxsize=16)
+def _names(columns: str) -> Sequence[str]:
     """The names of columns as a statement selects them."""
-    return [one.strip().split(".")[-1].strip('"') for one in columns.split(",")]
+    return tuple(one.strip().split(".")[-1].strip('"') for one in columns.split(","))
 
 
 _ASKED = "expiry priority persistent message_id correlation_id put_at properties body length token uid".split()

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...errors import StoreError
+from ...life import began_at
 from ...locks import Bell, Taken, TryLock
 from .. import points
+from ..backend import Peer
 from ..sql.backend import SqlBackend
 from .backup import back_up
 from .checking import SqliteSource, parts
@@ -57,6 +59,10 @@ class SqliteHost:
 
     def process_of(self, process: int) -> int | None:
         return self.database.process_of(process)
+
+    def peer(self, process: int) -> Peer:
+        number = self.process_of(process)
+        return Peer(number, "", None if number is None else began_at(number))
 
     def run(self) -> tuple[bool, str, bool]:
         return not self.database.any_owner_alive(), _boot(), self.database.may_have_lost

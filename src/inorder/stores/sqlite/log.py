@@ -57,6 +57,7 @@ LONG_PAGES = 4_000  # 16 MB
 STEP_PAGES = 256  # by which the reserve follows the log
 FRAME_BYTES = 4_096 + 24  # a page in the log, and what stands in front of it
 RESERVE_BYTES = 1 << 20  # beside what is as long as the log
+CLOSED_BYTES = RESERVE_BYTES + STEP_PAGES * FRAME_BYTES  # kept by a closed store: its next opening needs no more
 RESERVE_BYTES_MAX = RESERVE_BYTES + (LONG_PAGES + STEP_PAGES) * FRAME_BYTES  # kept when the log is short again
 READERS_MS = 50  # how long to wait for readers before the log is cut
 
@@ -169,7 +170,7 @@ class Log:
     def follow(self, connection: apsw.Connection) -> None:
         """In the turn, when the log has grown by a step: the reserve grows, too, and what one transaction may add."""
         self.has_grown = False
-        self._step_at = self._pages + STEP_PAGES
+        self._step_at = (self._pages // STEP_PAGES + 1) * STEP_PAGES
         length = RESERVE_BYTES + self._step_at * FRAME_BYTES
         try:
             if not self._coordination.reserve(length, max(length, RESERVE_BYTES_MAX)):
@@ -308,7 +309,7 @@ class Log:
                 if self.is_lent:
                     self.take_back()
                 if len(shared.users) == 1 and shared.is_alone:
-                    shared.reserve(0, RESERVE_BYTES)
+                    shared.reserve(0, CLOSED_BYTES)
         finally:
             try:
                 shared.give(TURN)

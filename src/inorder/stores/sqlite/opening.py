@@ -240,9 +240,7 @@ def refuse_other_schema(path: Path, objects: Iterable[tuple[Any, ...]], schema: 
         objects: what OBJECTS gives.
         schema: the statements that make what is to be there.
     """
-    found = list(objects)
-    strange = {(kind, name) for kind, name, *_ in (_as_told(found) - FIGURES) ^ _objects_of(schema)}
-    strange.update(_misplaced(found))
+    strange = _strange(schema, tuple(objects))
     if strange:
         named = [f"{kind} {name!r}" for kind, name in sorted(strange)]
         raise StoreForeign(
@@ -251,6 +249,13 @@ def refuse_other_schema(path: Path, objects: Iterable[tuple[Any, ...]], schema: 
             path=str(path),
             objects=sorted({name for _, name in strange}),
         )
+
+
+@functools.lru_cache(maxsize=8)  # a process that opens stores again and again compares no texts
+def _strange(schema: str, found: tuple[tuple[Any, ...], ...]) -> frozenset[tuple[str, str]]:
+    """Type and name of each object that is missing, was added, or was changed."""
+    differing = ((kind, name) for kind, name, *_ in (_as_told(found) - FIGURES) ^ _objects_of(schema))
+    return frozenset(differing).union(_misplaced(found))
 
 
 def _misplaced(objects: Iterable[tuple[Any, ...]]) -> Iterator[tuple[str, str]]:

@@ -36,19 +36,22 @@ htmx.registerExtension("console", {
 // --- keys
 
 const rows = () => [...document.querySelectorAll(".rows tbody tr")].filter((row) => row.offsetParent);
+const here = () => document.activeElement.closest(".rows tbody tr"); // where the focus is, which a loaded page keeps
 const step = (by) => {
   const all = rows();
-  const at = all.findIndex((row) => row.classList.contains("at"));
+  const at = all.indexOf(here());
   const next = all[Math.min(all.length - 1, Math.max(0, at < 0 ? 0 : at + by))];
-  all.forEach((row) => row.classList.toggle("at", row === next));
-  (next?.querySelector("a") ?? next?.querySelector("input, summary"))?.focus();
-  next?.scrollIntoView({ block: "nearest" });
+  if (!next) return;
+  const inside = next.querySelector("a") ?? next.querySelector("input, summary");
+  if (!inside) next.tabIndex = -1;
+  (inside ?? next).focus();
+  next.scrollIntoView({ block: "nearest" });
 };
 const keys = {
   "/": () => document.querySelector("input[type=search]")?.focus(),
   j: () => step(1),
   k: () => step(-1),
-  x: () => document.querySelector(".rows tr.at input[type=checkbox]")?.click(),
+  x: () => here()?.querySelector("input[type=checkbox]")?.click(),
   g: () => document.querySelector(".brand").click(),
   "?": () => document.getElementById("keys").showModal(),
 };

@@ -1,0 +1,68 @@
+"""Our server with nothing behind it: `inorder serve`, whose puts and gets go to a dictionary.
+
+All else is there, the routes, the guard, the log-in, the authorities, the log: so it says what these cost. What the
+dictionary gives was made by a store in memory before. Arguments are those of `inorder`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import inorder
+from inorder import GetOptions, Got, Message, NoMessageAvailable, PutOptions, PutResult, aio
+from inorder_command import main as command
+
+T = TypeVar("T")
+QUEUE = "Q"
+
+
+class Kept:
+    """What `put` and `get` of a connection do, with a dictionary."""
+
+    def __init__(self) -> None:
+        self._messages: dict[int, Got] = {}
+        self._keys = itertools.count()
+
+    def put(self, queue: str, message: Message, options: PutOptions) -> PutResult:
+        del queue, options
+        result, got = _through_a_store(message.body, message.persistent)
+        self._messages[next(self._keys)] = got
+        return result
+
+    def get(self, queue: str, options: GetOptions | None) -> Got:
+        del queue, options
+        first = next(iter(self._messages), None)
+        if first is None:
+            raise NoMessageAvailable("there is none")
+        return self._messages.pop(first)
+
+    def unit_of_work(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+
+@functools.lru_cache(maxsize=16)
+def _through_a_store(body: bytes, persistent: bool | None) -> tuple[PutResult, Got]:
+    with inorder.connect() as qm:
+        qm.create_queue(QUEUE)
+        message = Message(body, format="MQSTR", coded_character_set_id=1208, persistent=persistent)
+        return qm.put(QUEUE, message), qm.get(QUEUE)
+
+
+def main() -> None:
+    """Serves until it is killed."""
+    kept: Any = Kept()
+    ask = aio.QueueManager.run
+
+    async def run(self: aio.QueueManager, work: Callable[[Any], T], *, is_brief: bool = False) -> T:
+        return work(kept) if is_brief else await ask(self, work)
+
+    aio.QueueManager.run = run  # type: ignore[method-assign]
+    command()
+
+
+if __name__ == "__main__":
+    main()

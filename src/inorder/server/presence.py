@@ -1,0 +1,84 @@
+"""Who of those that listen for long may go on: each is looked up again every few seconds, once for all their streams.
+
+A stream of events asks who its user is before it says anything. One that has nothing to say would go on for a user who
+is out, so there is a watch: one task for each user, token or certificate that has streams at this worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from ..errors import InorderError
+from .identity import Identity
+from .logs import LOGGER
+
+log = logging.getLogger(LOGGER)
+EVERY_SECONDS: Final = 3.0
+pause = asyncio.sleep
+
+Again = Callable[[Identity], Awaitable[Identity | None]]
+May = Callable[[Identity], bool]
+Shown = tuple[str, str, str, str]  # by what somebody came in
+
+
+@dataclass(eq=False, slots=True)
+class _Stream:
+    may: May
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(eq=False, slots=True)
+class _Watch:
+    """The streams of one, and the task that looks."""
+
+    streams: set[_Stream] = field(default_factory=set)
+    task: asyncio.Task[None] | None = None
+
+
+class Presence:
+    """Those who listen at one worker.
+
+    Args:
+        again: who an identity is now, as `Authenticator.again` says.
+    """
+
+    def __init__(self, again: Again) -> None:
+        self._again = again
+        self._watches: dict[Shown, _Watch] = {}
+
+    @contextmanager
+    def watched(self, identity: Identity, may: May = lambda _: True) -> Iterator[asyncio.Event]:
+        """An event that is set, within some seconds, when the user is out or may not any more.
+
+        Args:
+            may: whether somebody may go on to listen.
+        """
+        shown = (identity.name, identity.session, identity.token, identity.subject)
+        watch, stream = self._watches.setdefault(shown, _Watch()), _Stream(may)
+        watch.streams.add(stream)
+        if watch.task is None:
+            watch.task = asyncio.create_task(self._look(identity, watch.streams))
+        try:
+            yield stream.over
+        finally:
+            watch.streams.remove(stream)
+            if not watch.streams:
+                watch.task.cancel()
+                del self._watches[shown]
+
+    async def _look(self, identity: Identity, streams: set[_Stream]) -> None:
+        while True:
+            await pause(EVERY_SECONDS)
+            try:
+                now = await self._again(identity)
+            except InorderError as error:  # it may pass; before it says anything a stream asks itself
+                log.warning("the user of a stream cannot be looked up: %s", error)
+                continue
+            for one in streams:
+                if now is None or not one.may(now):
+                    one.over.set()

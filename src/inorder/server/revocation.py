@@ -1,0 +1,125 @@
+"""Lists of client certificates that were revoked: what a list must be for the server to start with it.
+
+OpenSSL compares each client certificate with the list of its signer, and takes none of a signer whose list is missing
+or has expired. A server that began so would refuse all its clients, each with an error of TLS that says little. So the
+lists are read here first, as far as that needs: whose they are, and from when to when they count (RFC 5280, 5.1).
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from uvicorn import Config
+
+from ..errors import CallerError
+
+BEGIN, END = "-----BEGIN X509 CRL-----", "-----END X509 CRL-----"
+INTEGER, UTC_TIME, TIME, SEQUENCE, VERSION = 0x02, 0x17, 0x18, 0x30, 0xA0
+FORMS: Final = {UTC_TIME: "%y%m%d%H%M%SZ", TIME: "%Y%m%d%H%M%SZ"}
+
+
+class Part(NamedTuple):
+    """A value in DER: its tag, what is in it, and all of it."""
+
+    tag: int
+    inner: bytes
+    whole: bytes
+
+
+class RevocationList(NamedTuple):
+    """Args: issuer: its name in DER; begins, ends: when it counts; `ends` is None if it does not say."""
+
+    issuer: bytes
+    begins: datetime
+    ends: datetime | None
+
+
+def check(path: Path, authorities: Path, now: datetime) -> None:
+    """Raises: CallerError, they are not lists that count now, of those who sign client certificates."""
+    try:
+        lists = [read(one) for one in _blocks(path.read_text(encoding="ascii"))]
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_verify_locations(path)
+    except (OSError, ValueError, IndexError) as error:  # ssl.SSLError is an OSError
+        raise CallerError(f"--client-crl {path} has no revocation lists in PEM: {error}") from None
+    if not lists:
+        raise CallerError(f"--client-crl {path} has no revocation list in PEM ({BEGIN})")
+    context.load_verify_locations(authorities)
+    subjects = {subject_in(one) for one in context.get_ca_certs(binary_form=True)}
+    for number, one in enumerate(lists, 1):
+        which = f"--client-crl {path}: list {number}"
+        if one.issuer not in subjects:
+            raise CallerError(f"{which} is of nobody in --client-ca {authorities}")
+        if now < one.begins:
+            raise CallerError(f"{which} counts from {one.begins:%Y-%m-%d %H:%M:%S} UTC on only")
+        if one.ends is not None and one.ends <= now:
+            raise CallerError(f"{which} has expired on {one.ends:%Y-%m-%d at %H:%M:%S} UTC: get a new one")
+
+
+def read(data: bytes) -> RevocationList:
+    """A list in DER. Raises: ValueError, IndexError, it is not one."""
+    fields = [*_parts(_inner(_inner(data)))]
+    if fields[0].tag == INTEGER:  # the version
+        fields = fields[1:]
+    _, issuer, begins, *more = fields
+    ends = _time(more[0]) if more and more[0].tag in FORMS else None
+    return RevocationList(issuer.whole, _time(begins), ends)
+
+
+def subject_in(certificate: bytes) -> bytes:
+    """The name of whose a certificate in DER is, in DER. Raises: ValueError, IndexError."""
+    fields = [*_parts(_inner(_inner(certificate)))]
+    return fields[5 if fields[0].tag == VERSION else 4].whole
+
+
+def _inner(data: bytes) -> bytes:
+    """What is in the first value, a sequence."""
+    first = next(_parts(data), None)
+    if first is None or first.tag != SEQUENCE:
+        raise ValueError("it is not a sequence in DER")
+    return first.inner
+
+
+def _parts(data: bytes) -> Iterator[Part]:
+    at = 0
+    while at < len(data):
+        length, begin = data[at + 1], at + 2
+        if length & 0x80:
+            begin += length & 0x7F
+            length = int.from_bytes(data[at + 2 : begin], "big")
+        end = begin + length
+        if end > len(data):
+            raise ValueError("a value in DER is cut off")
+        yield Part(data[at], data[begin:end], data[at:end])
+        at = end
+
+
+def _time(part: Part) -> datetime:
+    return datetime.strptime(part.inner.decode("ascii"), FORMS[part.tag]).replace(tzinfo=timezone.utc)
+
+
+def _blocks(text: str) -> Iterator[bytes]:
+    for block in text.split(BEGIN)[1:]:
+        body, end, _ = block.partition(END)
+        if not end:
+            raise ValueError(f"{END} is missing")
+        yield ssl.PEM_cert_to_DER_cert(f"-----BEGIN CERTIFICATE-----{body}-----END CERTIFICATE-----")
+
+
+@dataclass(frozen=True, slots=True)
+class WithRevocation:
+    """Makes the TLS of a worker, with the lists: what uvicorn hands to the processes that it begins."""
+
+    path: Path
+
+    def __call__(self, config: Config, default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
+        del config
+        context = default()
+        context.load_verify_locations(self.path)
+        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+        return context

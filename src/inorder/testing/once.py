@@ -1,0 +1,56 @@
+"""What an actor of a scenario puts once, though others put it too: whole groups under keys, and what schedules say."""
+
+from __future__ import annotations
+
+from ..message import IN_GROUP, LAST_IN_GROUP, Message
+from ..options import OpenOptions, PutOptions
+from ..work.periodic import Periodic, Schedule
+from .actors import Actor, Outcome, Table, key_of
+from .clock import START
+from .language import Step
+
+
+class OnceActor(Actor):
+    """An actor that puts groups under keys, and what is due."""
+
+    def _put_group(self, handle: str, step: Step) -> Outcome:
+        queue, last = self._queue(handle, step, OpenOptions(output=True)), len(step.names) - 1
+        members = [
+            Message(name.encode("ascii"), flags=LAST_IN_GROUP if n == last else IN_GROUP)
+            for n, name in enumerate(step.names)
+        ]
+        how = PutOptions(**key_of(step), logical=True, syncpoint=True if "syncpoint" in step.flags else None)
+        results = queue.put_many(members, how)
+        if results[0].duplicate_of is not None:
+            return self.duplicate(queue, results[0].duplicate_of)
+        for name, result in zip(step.names, results, strict=True):
+            self._table.remember(name, len(name), result)
+            self._table.uids.setdefault((queue.name, name), []).append((step.actor.partition(".")[0], result.uid))
+        return Outcome("ok", facts={"group": results[0].group_id})
+
+    def _put_due(self, handle: str, step: Step) -> Outcome:
+        known = self._table.schedules
+        if unknown := [name for name in step.names if name not in known]:
+            raise ValueError(f"there is no schedule {unknown[0]!r}")
+        chosen = [known[name] for name in step.names or sorted(known)]
+        runs = Periodic(self.manager, chosen).put_due()
+        return Outcome("list", "", tuple(due_name(run.schedule.name, run.due) for run in runs))
+
+
+def define_schedule(table: Table, step: Step) -> None:
+    """Any actor may put what is due by this schedule from now on."""
+    name, keys = step.names[0], {key: value for key, value in step.keys.items() if key in ("zone", "missed")}
+    if "cron" not in step.keys:
+        raise ValueError("a schedule needs cron=")
+    table.schedules[name] = Schedule(
+        name=name,
+        cron=step.keys["cron"],
+        queue=table.queue(step.keys.get("on")),
+        body=lambda due: due_name(name, due.timestamp()).encode("ascii"),
+        **keys,  # type: ignore[arg-type]
+    )
+
+
+def due_name(schedule: str, due: float) -> str:
+    """How a table calls what a schedule puts for an instant, seconds since 1970."""
+    return f"{schedule}@{due - START:.0f}"

@@ -1,0 +1,121 @@
+"""The steps of a history about what is put once: puts under keys, and what schedules say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+from tests.machine import choices
+from tests.machine.history import History
+from tests.machine.pairs import Returned
+from tests.machine.side import Side
+
+from inorder import Flags, Message
+from inorder.work import periodic
+from inorder.work.due import MISSED
+from inorder.work.periodic import Periodic, Schedule
+
+if TYPE_CHECKING:
+    from tests.machine.between import Between
+
+ON_TIME_SECONDS = 3.0  # so that a step of the clock makes a run late
+SCHEDULES = [
+    Schedule(name=missed, cron="*/5 * * * * *", queue=queue, body=b"due", missed=missed)
+    for queue in ("A", "B")
+    for missed in MISSED
+]
+names = st.sampled_from(["A", "A", "B", "ALIAS", "FAR", "BACK"])
+keys = st.sampled_from(["k", "k", "m"])
+lasting = st.sampled_from([2.0, 9.0, 3600.0])
+
+
+class Once(History):
+    """Keys of messages and of whole groups, in units of work and outside; schedules, looked at by every connection."""
+
+    @rule(
+        number=choices.connections,
+        name=names,
+        key=keys,
+        lasts=lasting,
+        count=st.sampled_from([1, 1, 1, 2]),
+        syncpoint=st.booleans(),
+        expiry=st.sampled_from([None, None, 3.0]),
+    )
+    def put_under_key(
+        self, number: int, name: str, key: str, lasts: float, count: int, syncpoint: bool, expiry: float | None
+    ) -> None:
+        number, bodies = self.free(number), [self.body(4) for _ in range(count)]
+        how: dict[str, Any] = {"deduplicate": key, "deduplicate_for": lasts, "syncpoint": syncpoint}
+        how |= {} if expiry is None else {"expiry": expiry}
+        self.both(lambda side: side.connections[number].put_many(name, bodies, **how))
+
+    @rule(number=choices.connections, name=names, key=keys, whole=st.sampled_from([True, True, False]),
+          syncpoint=st.booleans())  # fmt: skip
+    def put_group_under_key(self, number: int, name: str, key: str, whole: bool, syncpoint: bool) -> None:
+        number, last = self.free(number), Flags.LAST_IN_GROUP if whole else Flags.IN_GROUP
+        group = [Message(self.body(4), flags=Flags.IN_GROUP), Message(self.body(4), flags=last)]
+        how: dict[str, Any] = {"deduplicate": key, "logical": True, "syncpoint": syncpoint}
+        self.both(lambda side: side.connections[number].put_many(name, group, **how))
+
+    @rule(
+        one=choices.connections,
+        other=choices.connections,
+        names=st.tuples(names, names),
+        key=keys,
+        lasts=lasting,
+        passes=st.sampled_from([0.0, 1.0, 5.0]),
+        outcome=st.sampled_from([None, "commit", "commit", "back_out"]),
+    )
+    def put_twice(
+        self, one: int, other: int, names: tuple[str, str], key: str, lasts: float, passes: float, outcome: str | None
+    ) -> None:
+        """Under one key: first alone or in a unit of work, which is settled, and a while later by somebody else."""
+        first = self.free(one)
+        given: dict[str, Any] = {"name": names[0], "key": key, "lasts": lasts, "count": 1, "expiry": None}
+        self.put_under_key(number=first, syncpoint=outcome is not None, **given)
+        self.both(lambda side: side.advance(passes))
+        if outcome is not None:
+            verb = outcome
+            self.both(lambda side: getattr(side.connections[first], verb)())
+            self.both(lambda side: side.advance(passes))
+        self.put_under_key(number=other, syncpoint=False, **{**given, "name": names[1]})
+
+    @rule(number=choices.connections, schedule=st.sampled_from(SCHEDULES))
+    def put_due(self, number: int, schedule: Schedule) -> None:
+        """One look of a process that has just begun."""
+        number = self.free(number)
+
+        def step(side: Side) -> Any:
+            with mock.patch.object(periodic, "ON_TIME_SECONDS", ON_TIME_SECONDS):
+                return [run.due for run in Periodic(side.connections[number], [schedule]).put_due()]
+
+        outcome = self.both(step)
+        if isinstance(outcome, Returned):
+            put = {0: "nothing", 1: "one"}.get(len(outcome.value), "several")
+            self.branches.note("schedule", f"{schedule.missed}: {put}")
+
+
+def directed(history: Between) -> None:
+    """What chance reaches late: each verdict on a key, and what becomes of missed runs."""
+    history.define(a={}, b={})
+
+    def put(number: int, key: str = "k", *, syncpoint: bool = False) -> None:
+        history.put_under_key(number=number, name="A", key=key, lasts=9.0, count=1, syncpoint=syncpoint, expiry=None)
+
+    put(0, syncpoint=True)
+    put(0, syncpoint=True)
+    put(1)
+    history.both(lambda side: side.connections[0].commit())
+    put(1)
+    history.both(lambda side: side.advance(10.0))
+    put(1)
+    history.put_group_under_key(number=2, name="B", key="k", whole=False, syncpoint=False)
+    history.put_group_under_key(number=2, name="B", key="k", whole=True, syncpoint=False)
+    for seconds in (0.0, 5.0, 12.0, 9.0):
+        history.both(lambda side, seconds=seconds: side.advance(seconds))  # type: ignore[misc]
+        for schedule in SCHEDULES:
+            history.put_due(number=0, schedule=schedule)
+    history.look_around()
+    history.teardown()

@@ -1,0 +1,251 @@
+"""What people do in the console, in a browser: by keys alone, on a phone, in the dark, without script, on paper."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.server.conftest import Served, Start
+
+import inorder
+from inorder import Report
+from inorder.bulk import ClaimReader
+
+pytest.importorskip("selenium")
+
+from selenium.webdriver import Chrome, Keys
+from tests.server.windows import Window, browser, link, window
+from tools.console.screenshots import dress
+from tools.console.shots import PHONE, WIDE
+
+pytestmark = pytest.mark.slow
+__all__ = ["browser", "link"]
+LONG = "A.QUEUE.WITH.A.NAME.AS.LONG.AS.NAMES.MAY.EVER.BE"
+REFUSED = re.compile(r"the server responded with a status of (400|422) ")  # what forms are answered that are wrong
+PAPER = (760, 1000)  # about as wide as what fits on a page
+
+
+@pytest.fixture
+def shop(served: Served) -> Served:
+    """Three queues, and two dead letters: what Q1 sent found REPORTS full."""
+    with inorder.connect(served.store, program="maker") as qm:
+        qm.create_queue("Q2")
+        qm.create_queue("REPORTS", max_depth=1)
+        qm.create_queue("DEAD")
+        qm.alter_manager(dead_letter_queue="DEAD")
+        qm.put("REPORTS", b"in the way")
+        for body in (b"one", b"two"):
+            qm.put("Q1", body, report=Report.COA_WITH_FULL_DATA, reply_to_queue="REPORTS")
+            qm.get("Q1")
+    return served
+
+
+def bodies(served: Served, queue: str) -> list[bytes]:
+    with inorder.connect(served.store) as qm:
+        return [one.body for one in qm.browse(queue)]
+
+
+def choose(seen: Window, action: str, target: str = "") -> None:
+    """Selects the first row and says what is to be done with it, by keys."""
+    seen.press("j")
+    seen.press("x")
+    seen.wait(lambda: len(seen.all("input[name=uid]:checked")) == 1)
+    if target:
+        seen.type_in("#chosen input[name=target]", target)
+    seen.tab_to(f"#chosen button[value={action}]")
+    seen.press(Keys.ENTER)
+    seen.is_at("queue/Q1/act")
+
+
+def confirm(shop: Served, seen: Window) -> None:
+    """Types another name, which does nothing, then that of the queue."""
+    seen.type_in("input[name=typed]", "Q2")
+    seen.press(Keys.ENTER)
+    seen.wait(lambda: seen.all(".problem") and "Type the name of the queue, Q1" in seen.text(".problem"))
+    assert len(bodies(shop, "Q1")) == 1, "a name that is not the queue's has taken something away"
+    seen.type_in("input[name=typed]", "Q1")
+    seen.tab_to("main form button")
+    seen.press(Keys.ENTER)
+    seen.is_at("queue/Q1")
+    seen.wait(lambda: seen.all(".notice"))
+    assert bodies(shop, "Q1") == []
+
+
+def test_by_keys_alone_messages_are_put_copied_moved_and_deleted(shop: Served, link: str, browser: Chrome) -> None:
+    with window(browser, link) as seen:
+        seen.go("queue/Q1")
+        seen.tab_to("a[href$='/Q1/put']")
+        seen.press(Keys.ENTER)
+        seen.is_at("queue/Q1/put")
+        seen.type_in("select[name=kind]", "J")
+        seen.type_in("textarea[name=body]", '{"colour":')
+        seen.type_in("textarea[name=properties]", "size:int=3")
+        seen.tab_to("form.sides button.main")
+        seen.press(Keys.ENTER)
+        seen.wait(lambda: "JSON" in seen.text(".problem"))  # and what was typed is there still
+        seen.tab_to("textarea[name=body]")
+        seen.press(Keys.CONTROL + Keys.END)
+        seen.press(' "red"}')
+        seen.tab_to("form.sides button.main")
+        seen.press(Keys.ENTER)
+        seen.is_at("queue/Q1")
+        seen.wait(lambda: '{"colour": "red"}' in seen.text(".messages"))
+
+        choose(seen, "copy", "Q2")
+        seen.tab_to("main form button")
+        seen.press(Keys.ENTER)
+        seen.is_at("queue/Q1")
+        seen.wait(lambda: "1 message copied to Q2" in seen.text(".notice"))
+
+        choose(seen, "move", "Q2")
+        confirm(shop, seen)
+        with inorder.connect(shop.store) as qm:
+            qm.put("Q1", b"not wanted")
+        seen.go("queue/Q1")
+        choose(seen, "delete")
+        confirm(shop, seen)
+        assert [one for one in seen.complaints() if not REFUSED.search(one)] == []
+    assert bodies(shop, "Q2") == [b'{"colour": "red"}'] * 2
+    with inorder.connect(shop.store) as qm:
+        assert qm.get("Q2").properties == {"size": 3}
+        assert [one.act for one in qm.acts()] == ["delete", "move", "copy"]
+
+
+def test_dead_letters_are_replayed_and_discarded(shop: Served, link: str, browser: Chrome) -> None:
+    with window(browser, link) as seen:
+        seen.go("dead")
+        seen.all("input[name=uid]")[0].click()
+        seen.all("input[name=target]")[0].send_keys("Q2")
+        seen.all("button[value=replay]")[0].click()
+        seen.wait(lambda: "Replay 1 dead letter to Q2?" in seen.text())
+        seen.all("main form button")[0].click()
+        seen.wait(lambda: len(bodies(shop, "Q2")) == 1)
+        seen.go("dead")
+        seen.all("input[name=uid]")[0].click()
+        seen.all("button[value=discard]")[0].click()
+        seen.wait(lambda: "Discard 1 dead letter?" in seen.text())
+        seen.all("main form button.danger")[0].click()
+        assert len(bodies(shop, "DEAD")) == 1, "the browser asks for the name first"
+        seen.all("input[name=typed]")[0].send_keys("DEAD" + Keys.ENTER)
+        seen.wait(lambda: "There are no dead letters" in seen.text())
+        assert seen.complaints() == []
+    assert bodies(shop, "DEAD") == []
+
+
+def test_keys_open_a_dead_letter(shop: Served, link: str, browser: Chrome) -> None:
+    with window(browser, link) as seen:
+        seen.go("dead")
+        seen.press("j")
+        seen.press(Keys.ENTER)
+        seen.wait(lambda: "/queue/DEAD/message/" in seen.path)
+        assert "should have gone to" in seen.text(".dead")
+
+
+def test_an_export_is_saved_and_an_import_puts_it(shop: Served, link: str, browser: Chrome, tmp_path: Path) -> None:
+    with inorder.connect(shop.store) as qm:
+        qm.put_many("Q1", [b"first", b"second"])
+    with window(browser, link, downloads=tmp_path) as seen:
+        seen.go("queue/Q1/export")
+        seen.all("button.main")[0].click()
+        saved = tmp_path / "Q1.jsonl"
+        seen.wait(saved.exists)
+        assert [json.loads(line)["body"] for line in saved.read_text().splitlines()] == ["first", "second"]
+        seen.go("queue/Q2/import")
+        seen.all("input[type=file]")[0].send_keys(str(saved))
+        seen.all("button.main")[0].click()
+        seen.is_at("queue/Q2")
+        seen.wait(lambda: "2 messages put" in seen.text(".notice"))
+        assert seen.complaints() == []
+    assert bodies(shop, "Q1") == bodies(shop, "Q2") == [b"first", b"second"]
+
+
+def test_all_works_without_script(shop: Served, link: str, browser: Chrome) -> None:
+    with inorder.connect(shop.store) as qm:
+        qm.put("Q1", b"1")
+    with window(browser, link) as seen:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+        try:
+            seen.go("queue/Q1")
+            seen.all("input[name=uid]")[0].click()
+            seen.all("button[value=delete]")[0].click()
+            seen.wait(lambda: seen.all("input[name=typed]"))
+            seen.all("input[name=typed]")[0].send_keys("Q1" + Keys.ENTER)
+            seen.wait(lambda: bodies(shop, "Q1") == [])
+        finally:
+            browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def full(shop: Served) -> list[str]:
+    """Fills it with names as long as names may be; all pages of it, with what a form leads to."""
+    with inorder.connect(shop.store, program="P" * 28) as qm:
+        qm.create_queue(LONG, description="D" * 64)
+        uid = qm.put(LONG, b"x" * 5_000, group_id=b"G" * 24, sequence_number=2).uid
+        qm.put_many(LONG, [b"y" * 900, b"z"])
+        qm.put(LONG, b"held", confirm_id=2**64 - 1)
+        lock_id = qm.browse_and_lock(LONG, most=1).lock_id
+        with qm.open(LONG, input="shared") as handle:
+            reader = ClaimReader(handle, "R" * 64)
+            reader.claim(reader.begin().settled, most=1)
+        qm.put(LONG, b"in a unit", syncpoint=True)
+        qm.prepare("U" * 64)
+    queue = [f"queue/{LONG}{one}" for one in ("", f"/message/{uid.number}-{uid.origin}")]
+    acts = [f"queue/{LONG}/{one}" for one in ("put", "import", "export", "act", "act?selector=TRUE")]
+    held = ["held", f"held/unit/prepared:{'U' * 64}", f"held/lock/{LONG}/{lock_id}", f"held/claim/{LONG}/{'R' * 64}"]
+    return ["", *queue, *acts, *held, "dead", "mqsc", "channels", "users", "log", "nowhere"]
+
+
+def reviewed(seen: Window, action: str) -> None:
+    """To the page that asks whether a message is to be deleted, or a letter discarded."""
+    seen.go("dead" if action == "discard" else f"queue/{LONG}")
+    seen.all("input[name=uid][type=checkbox]")[0].click()
+    seen.all(f"button[value={action}]")[0].click()
+    seen.wait(lambda: seen.all("input[name=typed]"))
+
+
+@pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
+def test_no_page_is_wider_than_a_phone_and_none_breaks_the_policy(
+    shop: Served, link: str, browser: Chrome, is_dark: bool
+) -> None:
+    pages: list[Callable[[Window], object]] = [lambda seen, page=page: seen.go(page) for page in full(shop)]  # type: ignore[misc]
+    pages += [lambda seen: reviewed(seen, "delete"), lambda seen: reviewed(seen, "discard")]
+    with window(browser, link, PHONE, is_dark=is_dark) as seen:
+        for page in pages:
+            page(seen)
+            assert seen.width() <= PHONE[0], f"{seen.path} is {seen.width()} pixels wide"
+            colours = "return getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g).map(Number)"
+            assert (max(seen.browser.execute_script(colours)[:3]) < 128) == is_dark, seen.path
+        assert [one for one in seen.complaints() if "nowhere" not in one] == []
+
+
+def test_what_breaks_the_policy_is_seen(link: str, browser: Chrome) -> None:
+    """So an empty log means that nothing did."""
+    with window(browser, link) as seen:
+        added = "const one = document.createElement('script'); one.textContent = '1'; document.body.append(one)"
+        seen.browser.execute_script(added)
+        assert any("Content Security Policy" in one for one in seen.complaints())
+
+
+def test_a_log_in_that_fails_is_said_and_leads_on(served: Served, start: Start, browser: Chrome) -> None:
+    running = start()
+    with window(browser, f"{running.record['url']}console/queue/Q1", PHONE) as seen:
+        seen.press("ann")  # the name has the focus
+        seen.type_in("input[name=password]", "not the token" + Keys.ENTER)
+        seen.wait(lambda: "not known here" in seen.text(".problem"))
+        seen.type_in("input[name=password]", running.token + Keys.ENTER)
+        seen.wait(lambda: seen.browser.current_url.endswith("/console/queue/Q1"))
+
+
+def test_paper_has_what_was_found_and_nothing_to_press(shop: Served, link: str, browser: Chrome) -> None:
+    with window(browser, link, PAPER, is_dark=True) as seen:
+        for page in full(shop):
+            dress(browser, WIDE, is_dark=True)
+            seen.go(page)
+            dress(browser, PAPER, is_dark=True, media="print")
+            assert seen.width() <= PAPER[0], f"{seen.path} is {seen.width()} pixels wide on paper"
+            for one in seen.all("nav, button, .button, input, select, textarea"):
+                assert not one.is_displayed(), f"{one.get_attribute('outerHTML')} of {seen.path}"
+            paper = "return [getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
+            assert seen.browser.execute_script(paper) == ["rgb(0, 0, 0)", "rgb(255, 255, 255)"], seen.path

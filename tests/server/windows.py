@@ -1,0 +1,127 @@
+"""A browser at the console, as tests use it: headless Chromium, as Debian has it, one for all tests of a file."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.server.conftest import Served, Start
+
+pytest.importorskip("selenium")
+
+from selenium.common.exceptions import TimeoutException
+from selenium.webdriver import Chrome, Keys
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+from tools.console.screenshots import chromium, dress
+from tools.console.shots import WIDE
+
+SECONDS = 60
+TABS_MAX = 120  # more than any page of the tests has
+
+
+class Window:
+    """A browser at the console."""
+
+    def __init__(self, browser: Chrome, link: str) -> None:
+        self.browser, self.link = browser, link
+        self.base = link.partition("/?")[0]
+
+    def all(self, selector: str) -> list[Any]:
+        return self.browser.find_elements(By.CSS_SELECTOR, selector)
+
+    def text(self, selector: str = "main") -> str:
+        """What is to be read there; empty: there is no such place, or not yet."""
+        asked = "return document.querySelector(arguments[0])?.innerText ?? ''"
+        return str(self.browser.execute_script(asked, selector))
+
+    def press(self, key: str) -> None:
+        self.browser.switch_to.active_element.send_keys(key)
+
+    def wait(self, condition: Callable[[], object]) -> None:
+        """Until it is so."""
+        try:
+            WebDriverWait(self.browser, SECONDS).until(lambda _: condition())
+        except TimeoutException:
+            raise AssertionError(f"not so in {SECONDS} s: {self.text()}") from None
+
+    def complaints(self) -> list[str]:
+        """What the browser has refused, or could not run."""
+        return [one["message"] for one in self.browser.get_log("browser")]  # type: ignore[no-untyped-call]
+
+    def go(self, path: str) -> None:
+        """To a page of the console."""
+        self.browser.get(f"{self.base}/console/{path}")
+        self.wait(lambda: self.path == f"/console/{path}".partition("?")[0] and self.all("main"))
+
+    @property
+    def path(self) -> str:
+        """Where it is, without the server and the query."""
+        return str(self.browser.current_url).removeprefix(self.base).partition("?")[0]
+
+    def is_at(self, path: str) -> None:
+        """Waits until it is at a page."""
+        self.wait(lambda: self.path == f"/console/{path}")
+
+    def tab_to(self, selector: str) -> None:
+        """Goes by the tabulator key to what a selector names; what has the focus on the way can be seen to have it."""
+        for _ in range(TABS_MAX):
+            self.press(Keys.TAB)
+            assert self.browser.execute_script(HAS_RING), "the focus is where nobody sees it: " + self.focused()
+            if self.browser.execute_script("return document.activeElement.matches(arguments[0])", selector):
+                return
+        raise AssertionError(f"the tabulator does not come to {selector}")
+
+    def focused(self) -> str:
+        """What has the focus, as HTML."""
+        return str(self.browser.execute_script("return document.activeElement.outerHTML"))[:300]
+
+    def type_in(self, selector: str, text: str) -> None:
+        """Goes to a field by the tabulator key, and types."""
+        self.tab_to(selector)
+        self.press(text)
+
+    def width(self) -> int:
+        """Of the page, in pixels."""
+        return int(self.browser.execute_script("return document.documentElement.scrollWidth"))
+
+
+# An element that has the focus by a key shows it by an outline, or is where the browser itself draws one.
+HAS_RING = """
+const one = document.activeElement, style = getComputedStyle(one), box = one.getBoundingClientRect();
+return one === document.body || (style.outlineStyle !== "none" && box.width > 0 && box.height > 0);
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chrome]:
+    """One that all tests of a file share: a start takes seconds."""
+    with chromium() as one:
+        yield one
+
+
+@contextlib.contextmanager
+def window(
+    browser: Chrome, link: str, size: tuple[int, int] = WIDE, *, is_dark: bool = False, downloads: Path | None = None
+) -> Iterator[Window]:
+    """At a page, as somebody who has not been there before."""
+    browser.execute_cdp_cmd("Network.clearBrowserCookies", {})
+    dress(browser, size, is_dark=is_dark)
+    folder = {} if downloads is None else {"downloadPath": str(downloads)}
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow" if folder else "deny", **folder})
+    browser.get_log("browser")  # type: ignore[no-untyped-call]
+    browser.get(link)
+    try:
+        yield Window(browser, link)
+    finally:
+        browser.get("about:blank")  # which ends what it listens to
+
+
+@pytest.fixture
+def link(served: Served, start: Start) -> str:
+    """To a server that prints its token, as people start it."""
+    running = start()
+    return f"{running.record['url']}?token={running.token}"
