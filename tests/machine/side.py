@@ -206,8 +206,8 @@ class Side:
 
 
 def opened(operator: QueueManager) -> list[ConnectionView]:
-    """Who is connected, and what they have open; since when is of this process, and asked of the clock."""
-    return [replace(one, since=None) for one in operator.connections()]
+    """Who is connected, and what they have open; but for since when and from which address, which a server knows."""
+    return [replace(one, since=None, host="") for one in operator.connections()]
 
 
 def listing(source: Iterator[Any], limit: int | None = None) -> tuple[list[Any], Any]:

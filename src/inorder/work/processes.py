@@ -32,6 +32,7 @@ STEADY_SECONDS: Final = 30.0  # a process that has lived so long did not die at 
 RESTARTS: Final = Backoff(first=0.5, most=30.0)
 SLACK_SECONDS: Final = 5.0  # beyond the grace time, before a process is killed
 PROCESSES_MAX: Final = 1_000
+STOPS: Final = (signal.SIGINT, signal.SIGTERM)
 POLL_SECONDS: Final = 0.1  # between looks whether all tasks have ended by themselves
 
 
@@ -107,7 +108,7 @@ class Supervisor:
             del frame
             self._heard.put(number)
 
-        before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, heard) for number in STOPS}
         try:
             yield
         finally:
@@ -131,7 +132,7 @@ class Supervisor:
             start_new_session=True,  # the terminal's signals come to this process alone
         )
         self._log(Happened("started", child.number, process.pid))
-        threading.Thread(target=self._await, args=(child, process), daemon=True).start()
+        _start_deaf(threading.Thread(target=self._await, args=(child, process), daemon=True))
 
     def _await(self, child: Child, process: subprocess.Popen[bytes]) -> None:
         process.wait()
@@ -184,13 +185,26 @@ class Supervisor:
         return max(0.0, min(times) - time.monotonic()) if times else None
 
 
+def _start_deaf(thread: threading.Thread) -> None:
+    """Starts a thread that gets no signals, so that each interrupts the main thread.
+
+    Of two that come together the system may give both to another thread. Then Python calls no handler until the main
+    thread does something again, and that waits here for what the handlers bring.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)  # a thread begins with the mask of the one that starts it
+    try:
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def serve(worker: Worker, grace: float) -> int:
     """One of the processes: works until a signal comes, or its supervisor has died; its exit status.
 
     A call that has not ended by then is given back, and the process ends in the middle of it: by `leave`.
     """
     asked = threading.Event()
-    before = {number: signal.signal(number, lambda *_: asked.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, lambda *_: asked.set()) for number in STOPS}
     threading.Thread(target=_until_alone, args=(asked,), daemon=True).start()
     worker.start()
     try:
