@@ -20,7 +20,7 @@ from typing import Final
 from .errors import UnitNotFound, WrongState, nearest_names, written
 from .manager import QueueManager
 from .stores.records import Outcome
-from .stores.views import Unit
+from .stores.views import Holder, Unit
 
 INSTEAD: Final[Mapping[tuple[Outcome, str], str]] = MappingProxyType(
     {
@@ -40,9 +40,14 @@ INSTEAD: Final[Mapping[tuple[Outcome, str], str]] = MappingProxyType(
 
 def key_of(one: Unit) -> str:
     """What names a unit."""
+    return key_in(one.queue, one)
+
+
+def key_in(queue: str | None, one: Unit | Holder) -> str:
+    """What names a unit, of which a message of that queue may be held."""
     if one.kind == "session":
         return f"session:{one.connection}"
-    name = f"{one.queue}:{one.name}" if one.kind in ("confirm", "lock", "claim") else one.name
+    name = f"{queue}:{one.name}" if one.kind in ("confirm", "lock", "claim") else one.name
     return f"{one.kind}:{name}"
 
 

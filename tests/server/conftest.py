@@ -185,6 +185,10 @@ class Running:
         named: dict[str, Any] = {"auth": ("anybody", self.token), "headers": CSRF, "timeout": 60, "verify": False}
         return httpx.Client(base_url=self.record["url"], **(named | given))
 
+    def workers(self) -> set[int]:
+        """The processes that have answered, by the log."""
+        return {json.loads(line)["process"] for line in self.log.read_text().splitlines()}
+
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Sends a signal, and waits for the end; the exit status."""
         self.process.send_signal(number)

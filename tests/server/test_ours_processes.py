@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import uuid
 from collections import Counter
@@ -30,11 +29,6 @@ def asked(running: Running, operation: str, given: Any = None, **more: Any) -> h
         return client.post(operation, **({} if given is None else {"json": given}), **more)
 
 
-def processes_of(running: Running) -> set[int]:
-    """The workers that have answered."""
-    return {json.loads(line)["process"] for line in running.log.read_text().splitlines()}
-
-
 def await_workers(running: Running, count: int) -> None:
     """Asks until so many workers have answered: the system chooses who takes a connection, and some are ready late."""
 
@@ -46,7 +40,7 @@ def await_workers(running: Running, count: int) -> None:
     def have_answered() -> bool:
         with ThreadPoolExecutor(8) as pool:
             assert set(pool.map(look, range(24))) == {200}
-        return len(processes_of(running)) == count
+        return len(running.workers()) == count
 
     until(have_answered, f"{count} workers answer")
 

@@ -57,8 +57,7 @@ def test_two_workers_are_one_server(start: Start) -> None:
         """After some more: one worker may be ready before the other, and the system chooses."""
         with ThreadPoolExecutor(8) as pool:
             assert sorted(map(int, pool.map(one, range(60)))) == list(range(60))
-        processes = {json.loads(line)["process"] for line in running.log.read_text().splitlines()}
-        return len(processes) == 2
+        return len(running.workers()) == 2
 
     until(both_have_taken_connections, "both workers take connections")
     assert running.token not in running.log.read_text()
@@ -138,9 +137,9 @@ def test_a_kill_loses_nothing_that_was_acknowledged(start: Start, served: Served
 def test_workers_end_with_the_process_that_began_them(start: Start) -> None:
     running = start("--workers", "2")
     with running.client() as client:
-        while len({json.loads(line)["process"] for line in running.log.read_text().splitlines()}) < 2:
+        while len(running.workers()) < 2:
             client.get("/health", headers={"Connection": "close"})
-    workers = {json.loads(line)["process"] for line in running.log.read_text().splitlines()}
+    workers = running.workers()
     os.kill(running.process.pid, signal.SIGKILL)
     running.process.wait(60)
     for each in workers:

@@ -84,9 +84,8 @@ class Cron(NamedTuple):
         last, zone = after, zone_of(self.zone)
         begin = datetime.fromtimestamp(after, zone)
         cron = check_library().CronSim(self.expression, begin)
-        if not _changes_by_hours(
-            begin
-        ):  # to one minute it goes by the hour, and would pass over half an hour that repeats
+        if not _changes_by_hours(begin):
+            # With one minute alone the library goes by the hour, and would pass over half an hour that repeats.
             cron.minutes = {*cron.minutes, NO_MINUTE}
         for local in cron:
             due = local.timestamp()

@@ -11,6 +11,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from ... import Flags, Match, MessageType, QueueManager, Report
+from ...by_hand import key_in
 from ...labels import in_words, name_of
 from ...message import Message, UniqueId
 from ...operating import PREVIEW_MAX
@@ -36,6 +37,7 @@ async def show(visit: Visit) -> Mapping[str, Any]:
     if not visit.identity.may("display", queue):
         (sight,) = listing.without_holders([sight])
     message, now = sight.message, time.time()
+    dead = why_dead(message) if is_dead(message) else None
     return {
         "queue": queue,
         "uid": visit.names["uid"],
@@ -48,8 +50,8 @@ async def show(visit: Visit) -> Mapping[str, Any]:
         "life": list(_life(sight, now)),
         "missing": "" if missing is None or missing.is_complete else in_words(missing),
         "group": name_of(group_of(message)) if missing is not None else "",
-        "dead": why_dead(message) if is_dead(message) else None,
-        "why": reason_name(why_dead(message).reason) if is_dead(message) else "",
+        "dead": dead,
+        "why": "" if dead is None else reason_name(dead.reason),
         "holder_page": _holder_page(queue, sight.holder) if visit.identity.may("display", "") else "",
         "now": now,
     }
@@ -156,9 +158,7 @@ def _holder_page(queue: str, holder: Holder | None) -> str:
         return ""
     if holder.kind == "lock":
         return address("held", "lock", queue, holder.name)
-    where = holder.connection if holder.kind == "session" else holder.name
-    name = f"{queue}:{where}" if holder.kind in ("confirm", "claim") else where
-    return address("held", "unit", f"{holder.kind}:{name}")
+    return address("held", "unit", key_in(queue, holder))
 
 
 PAGES: Final = (

@@ -35,7 +35,7 @@ from ..wanted import IsWanted, while_wanted
 from .describing import ARROW, Answer, Body, Given, Operation, ref
 from .parameters import flag, integer, text
 from .streaming import Streamed
-from .taking import ORDER, WAIT, wait_of
+from .taking import ORDER, WAIT, get_and_hold, wait_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -214,18 +214,11 @@ async def claim(call: Call, given: Given) -> Response:
 
 
 async def _taken(call: Call, given: Given, wait: float) -> Taken | None:
-    qm = call.context.qm
-
     async def look() -> Taken:
-        if not wait:
-            return await qm.run(lambda one: _take(one, call, given))
-        await call.demand_again("get", call.queue)
-        found = await qm.run(lambda one: _take(one, call, given))
-        await call.demand_again("get", call.queue)  # else it stays claimed, as when an answer is lost
-        return found
+        return await get_and_hold(call, lambda one: _take(one, call, given), waits=wait > 0)
 
     with suppress(NoMessageAvailable):
-        return await qm.awaited(call.queue, look, wait=wait)
+        return await call.context.qm.awaited(call.queue, look, wait=wait)
     return None
 
 

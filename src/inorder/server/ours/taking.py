@@ -16,7 +16,7 @@ import functools
 import json
 import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from starlette.responses import Response
 
@@ -86,6 +86,20 @@ def of_many(found: Sequence[Got]) -> bytes:
 
 
 Work = Callable[[QueueManager], bytes]
+T = TypeVar("T")
+
+
+async def get_and_hold(call: Call, work: Callable[[QueueManager], T], *, waits: bool) -> T:
+    """What is got and stays held; after a wait the user is asked for again, before the get and before the answer.
+
+    Raises: Problem, the user is out; what was got then stays held, as when an answer is lost.
+    """
+    if not waits:
+        return await call.context.qm.run(work)
+    await call.demand_again("get", call.queue)
+    found = await call.context.qm.run(work)
+    await call.demand_again("get", call.queue)
+    return found
 
 
 async def taken(
@@ -104,12 +118,7 @@ async def taken(
     qm, queue = call.context.qm, call.queue
 
     async def hold() -> bytes:
-        if not wait:
-            return await qm.run(work)
-        await call.demand_again("get", queue)
-        found = await qm.run(work)
-        await call.demand_again("get", queue)  # else it stays held, as when an answer is lost
-        return found
+        return await get_and_hold(call, work, waits=wait > 0)
 
     async def take(is_wanted: IsWanted) -> Response:
         if lease is not None:
