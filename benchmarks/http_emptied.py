@@ -6,7 +6,6 @@ dictionary gives was made by a store in memory before. Arguments are those of `i
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 from collections.abc import Callable
@@ -33,15 +32,13 @@ class Kept:
         self._messages[next(self._keys)] = got
         return result
 
-    def get(self, queue: str, options: GetOptions | None) -> Got:
+    def get_if(self, queue: str, accepts: Callable[[Got], object], options: GetOptions | None) -> Got:
         del queue, options
         first = next(iter(self._messages), None)
         if first is None:
             raise NoMessageAvailable("there is none")
+        accepts(self._messages[first])
         return self._messages.pop(first)
-
-    def unit_of_work(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
 
 
 @functools.lru_cache(maxsize=16)

@@ -84,6 +84,13 @@ def undo(qm: QueueManager) -> None:
     qm.undo("Q", confirm_id=9)
 
 
+def at_once(qm: QueueManager) -> None:
+    promises = qm.promises()
+    promises.at_once(lambda: qm.put("Q", b"x"))
+    promises.at_once(lambda: qm.get_if("Q", lambda message: None))
+    promises.keep()
+
+
 opening: list[QueueManager] = []  # an exception at the end of `open`, say, leaves a handle open that nobody knows
 
 
@@ -182,6 +189,8 @@ CALLS: dict[str, Callable[[QueueManager], object]] = {
     "overview": lambda qm: qm.overview(),
     "look": lambda qm: list(qm.look("Q", most=2)),
     "clear": clear,
+    "calls that are made at once": at_once,
+    "get that may be refused": lambda qm: qm.get_if("Q", lambda message: None),
 }
 
 

@@ -1,11 +1,16 @@
-"""Brief calls of tasks: made together, promised together, and each for itself."""
+"""Brief calls of tasks: made at once where nobody is in the way, promised together, and each for itself."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import subprocess
+import sys
 import threading
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +19,7 @@ import inorder
 from inorder import aio
 from inorder.aio import brief
 from inorder.errors import IN_MEMORY
+from inorder.stores.sqlite.log import Log
 
 TASKS = 16
 Put = Callable[[int], Awaitable[object]]
@@ -104,15 +110,174 @@ def test_each_call_fails_alone() -> None:
     in_tasks(IN_MEMORY, work)
 
 
+@contextmanager
+def somebody_writes(qm: aio.QueueManager) -> Iterator[Callable[[], None]]:
+    """Another thread of this process is inside a call on the store, until what is given is called, or the end."""
+    lane = qm._shared._brief
+    assert lane is not None
+    assert lane.connection is not None
+    lock = lane.connection._session.services.store.lock  # type: ignore[attr-defined] # of each store that is here
+    began, may_end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            began.set()
+            may_end.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    began.wait()
+    try:
+        yield may_end.set
+    finally:
+        may_end.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_call_is_made_in_the_thread_of_the_loop(tmp_path: Path, persistent: bool) -> None:
+    threads: list[int] = []
+
+    def put(one: inorder.QueueManager) -> None:
+        threads.append(threading.get_ident())
+        one.put("Q", b"", persistent=persistent)
+
+    async def work(qm: aio.QueueManager) -> None:
+        for _ in range(3):
+            await qm.run(put, is_brief=True)
+        assert set(threads) == {threading.get_ident()}
+
+    in_tasks(tmp_path / "store.db", work)
+
+
+def test_a_call_that_promises_nothing_gives_the_loop_no_turn(tmp_path: Path) -> None:
+    async def work(qm: aio.QueueManager) -> None:
+        put = putting(qm, persistent=False)
+        await put(0)
+        others = [asyncio.ensure_future(put(number)) for number in (1, 2)]
+        await asyncio.sleep(0)
+        assert all(one.done() for one in others)
+        await asyncio.gather(*others)
+
+    in_tasks(tmp_path / "store.db", work)
+
+
+@pytest.mark.parametrize("path", ["file", IN_MEMORY])
+def test_a_call_waits_in_another_thread_while_somebody_writes(tmp_path: Path, path: str) -> None:
+    async def work(qm: aio.QueueManager) -> None:
+        with somebody_writes(qm) as let_go:
+            one = asyncio.ensure_future(putting(qm)(1))
+            for _ in range(20):  # the loop goes on
+                await asyncio.sleep(0)
+            assert not one.done()
+            let_go()
+            await one
+        assert await qm.depth("Q") == 1
+
+    in_tasks(IN_MEMORY if path == IN_MEMORY else tmp_path / "store.db", work)
+
+
+def test_the_loop_goes_on_while_another_process_writes(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    script = (
+        "import sys, inorder.stores.points as points, inorder\n"
+        "def begun(name):\n"
+        "    if name == 'begun' and on:\n"
+        "        print('begun', flush=True); sys.stdin.readline()\n"
+        "on = []\n"
+        "points.reached = begun\n"
+        "with inorder.connect(sys.argv[1]) as qm:\n"
+        "    qm.put('Q', b'first')\n"
+        "    on.append(1)\n"
+        "    qm.put('Q', b'other')\n"
+        "    on.clear()\n"
+    )
+
+    async def work(qm: aio.QueueManager) -> None:
+        other = subprocess.Popen(
+            [sys.executable, "-c", script, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert other.stdout is not None
+        assert await asyncio.to_thread(other.stdout.readline) == "begun\n"
+        one = asyncio.ensure_future(putting(qm, persistent=False)(1))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not one.done()
+        other.communicate("\n")
+        await one
+        assert other.returncode == 0
+        assert [got.body for got in await qm.get_many("Q", 9)] == [b"first", b"other", b"1"]
+
+    in_tasks(path, work)
+
+
+def test_the_log_is_copied_in_another_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+    monkeypatch.setattr(Log, "tidy", lambda log: threads.append(threading.get_ident()))
+
+    async def work(qm: aio.QueueManager) -> None:
+        lane = qm._shared._brief
+        assert lane is not None
+        assert lane.connection is not None
+        lane.connection._session.services.store.host.database.log.is_long = True  # type: ignore[attr-defined]
+        await putting(qm, persistent=False)(1)
+        while not threads:
+            await asyncio.sleep(0.001)
+        assert threading.get_ident() not in threads
+
+    monkeypatch.setattr(Log, "note_length", lambda *_: 0)
+    in_tasks(tmp_path / "store.db", work)
+
+
+def test_a_slow_disk_holds_up_nobody_in_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+
+    def slowly(descriptor: int) -> None:
+        threads.append(threading.get_ident())
+        time.sleep(0.002)
+        os.fdatasync(descriptor)
+
+    async def work(qm: aio.QueueManager) -> None:
+        put = putting(qm)
+        await put(0)
+        monkeypatch.setattr("inorder.stores.sqlite.log.sync_data", slowly)
+        for number in range(3):
+            await put(number)
+        assert threading.get_ident() not in threads[1:], "the first of them could not be known to be slow"
+        assert len(threads) == 3
+
+    in_tasks(tmp_path / "store.db", work)
+
+
+def test_who_observes_a_call_may_make_calls(tmp_path: Path) -> None:
+    async def work(qm: aio.QueueManager) -> None:
+        with inorder.connect(tmp_path / "store.db") as other:
+            other.create_queue("COPIES")
+            other.put("COPIES", b"first")  # opens it
+
+            def observe(event: inorder.StoreEvent) -> None:
+                if event.name == "inorder.put":
+                    other.put("COPIES", b"next")
+
+            with contextlib.closing(contextlib.ExitStack()) as stack:
+                stack.callback(other.observe(observe).cancel)
+                await putting(qm)(1)
+            assert [one.body for one in other.get_many("COPIES", 9)] == [b"first", b"next"]
+
+    in_tasks(tmp_path / "store.db", work)
+
+
 def test_a_cancelled_call_has_not_happened_and_its_neighbours_have() -> None:
     async def work(qm: aio.QueueManager) -> None:
         put = putting(qm)
-        tasks = [asyncio.ensure_future(put(number)) for number in range(3)]
-        await asyncio.sleep(0)  # they are submitted, and not handed over yet
-        tasks[1].cancel()
+        with somebody_writes(qm):
+            tasks = [asyncio.ensure_future(put(number)) for number in range(4)]
+            await asyncio.sleep(0)  # the thread has been given the first, and waits with it
+            tasks[2].cancel()
+            await asyncio.sleep(0)
         found = await asyncio.gather(*tasks, return_exceptions=True)
-        assert isinstance(found[1], asyncio.CancelledError)
-        assert [one.body for one in await qm.get_many("Q", 9)] == [b"0", b"2"]
+        assert isinstance(found[2], asyncio.CancelledError)
+        assert [one.body for one in await qm.get_many("Q", 9)] == [b"0", b"1", b"3"]
 
     in_tasks(IN_MEMORY, work)
 
@@ -126,9 +291,10 @@ def test_nobody_joins_behind_a_call_that_takes_long(monkeypatch: pytest.MonkeyPa
         may_end.wait()
 
     async def work(qm: aio.QueueManager) -> None:
-        first = asyncio.ensure_future(qm.run(long, is_brief=True))
-        await asyncio.to_thread(begun.wait)
-        await putting(qm)(1)  # it does not wait for the other
+        with somebody_writes(qm):
+            first = asyncio.ensure_future(qm.run(long, is_brief=True))
+            await asyncio.to_thread(begun.wait)  # in the thread, since the loop would have had to wait
+        await asyncio.wait_for(putting(qm)(1), 60)  # it does not wait for the other
         may_end.set()
         await first
 

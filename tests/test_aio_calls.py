@@ -29,11 +29,14 @@ NOT_FOR_TASKS = {
         *("watch", "end_waits"),  # a task is cancelled
         *("dead_letters", "replay", "discard_dead"),  # an operator's, who looks through a queue
         *("worker", "give_up", "tell"),  # a worker calls functions in threads of its own; these are for it
+        "get_if",  # its function is called while nobody else can write: `run`
         "promises",  # for a thread that makes calls for several others: `run` does it for brief calls
         "open_growing",
-        "acting",  # a block around calls of one connection
+        *("acting", "on_behalf_of"),  # blocks around calls of one connection
     },
-    inorder.Queue: {"opened_for", "given", "checked_for", "go_on", "withdraw", "take_group", "browse_on"},
+    inorder.Queue: {
+        *("opened_for", "given", "checked_for", "go_on", "withdraw", "take_group", "browse_on", "get_if"),
+    },
     inorder.GroupWriter: set[str](),
     inorder.UnitOfWork: set[str](),
 }

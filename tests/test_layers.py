@@ -113,7 +113,7 @@ LOADED_WHEN_NEEDED = frozenset(
         "inorder.integrations.prometheus",
         "inorder.integrations.prometheus_server",
         "inorder.server.certificates",
-        "inorder.server.revocation",
+        "inorder.server.renewing",
         "inorder.server.running",
         "inorder.server.settings",
         "inorder.secret",

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
 
@@ -52,14 +53,36 @@ def test_workers_and_their_parent_are_killed_and_break_no_promise(tmp_path: Path
     assert {WORKER, PARENT, ALL} <= report.kills.keys()
 
 
+@pytest.fixture
+def schemas(postgresql: str) -> Iterator[Callable[[Path], str]]:
+    """The store of each round is a schema of its own."""
+    made: list[str] = []
+
+    def place(_: Path) -> str:
+        made.append(f"{postgresql}?schema=inorder_{uuid.uuid4().hex}")
+        return made[-1]
+
+    yield place
+    for one in made:
+        drop(parse(one))
+
+
 @pytest.mark.slow
 @pytest.mark.postgresql
-def test_servers_of_a_database_that_are_killed_break_no_promise(tmp_path: Path, postgresql: str) -> None:
-    url = f"{postgresql}?schema=inorder_{uuid.uuid4().hex}"
-    report = serving.run(kills=10, seed=SEED, parent=tmp_path, place=lambda _: url)
-    drop(parse(url))
+def test_servers_of_a_database_that_are_killed_break_no_promise(tmp_path: Path, schemas: Callable[[Path], str]) -> None:
+    report = serving.run(kills=10, seed=SEED, parent=tmp_path, place=schemas)
     assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
     assert report.kills.total() >= 10
+
+
+@pytest.mark.slow
+@pytest.mark.postgresql
+def test_workers_and_their_parent_on_a_database_are_killed_and_break_no_promise(
+    tmp_path: Path, schemas: Callable[[Path], str]
+) -> None:
+    report = serving.run(kills=3, seed=SEED, parent=tmp_path, lives=1, workers=True, place=schemas)
+    assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
+    assert {WORKER, PARENT, ALL} <= report.kills.keys()
 
 
 def test_the_plan_of_a_round_follows_from_its_seed_and_has_every_point() -> None:

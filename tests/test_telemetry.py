@@ -42,6 +42,7 @@ SOURCES = Path(__file__).parents[1] / "src/inorder/stores"
 SILENT = {
     "keep_handles": "it tidies up after a call that was interrupted",
     "leave_lease": "it changes this process's memory only",
+    "set_user": "it changes this process's memory only",
     "has_unit": "it looks at this process's memory only",
     "wait": "it has events of its own when it begins and ends, and an `inorder.get` for each look",
     "end_waits": "it looks at this process's memory only; the wait that it ends says that it ended",

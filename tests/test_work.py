@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -12,8 +13,6 @@ from inorder import ConnectionClosed, Got, Match, QueueManager, Reason
 from inorder.errors import ArgumentError, CallerError
 from inorder.testing import ManualClock
 from inorder.work import Backoff, Dead, Discard, Outcome, Retry, Tasks, failure_of
-from inorder.work.attempts import judge
-from inorder.work.tasks import Task
 
 from .support import LIMIT_SECONDS
 from .working import at_work, dead_letter_queue
@@ -76,6 +75,22 @@ def test_what_fails_is_undone_and_comes_again(qm: QueueManager, tasks: Tasks) ->
     assert seen[0][1] is None
     assert str(seen[2][1]).startswith("ValueError: no 1 (test_work.py:")
     assert bodies(qm, "NEXT") == [b"1"]
+
+
+@pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit()])
+def test_whatever_a_function_raises_is_an_attempt_and_its_thread_goes_on(
+    qm: QueueManager, tasks: Tasks, error: BaseException
+) -> None:
+    @tasks.task("Q", backoff=AT_ONCE)
+    def pack(message: Got) -> None:
+        if not message.backout_count:
+            raise error
+
+    qm.put("Q", b"1")
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(2)
+    assert heard.outcomes == [RETRIED, DONE]
+    assert heard.told[0].text.startswith(type(error).__name__)
 
 
 def test_a_function_of_the_message_alone_needs_no_connection(qm: QueueManager, tasks: Tasks) -> None:
@@ -556,34 +571,6 @@ def _one() -> Tasks:
     tasks = Tasks()
     tasks.task("Q", name="see")(lambda message: None)
     return tasks
-
-
-# --- what an exception means
-
-
-@pytest.mark.parametrize(
-    ("error", "attempt", "outcome", "delay"),
-    [
-        (OSError("no"), 1, RETRIED, 2.0),
-        (OSError("no"), 2, RETRIED, 4.0),
-        (OSError("no"), 3, DEAD, 0.0),
-        (Retry("no"), 1, RETRIED, 2.0),
-        (Retry("no", after=7), 1, RETRIED, 7.0),
-        (Retry("no", after=7), 3, DEAD, 0.0),
-        (Discard(), 1, DISCARDED, 0.0),
-        (Dead("no"), 1, DEAD, 0.0),
-        (KeyError("no"), 1, DEAD, 0.0),
-        (SystemExit(1), 1, RETRIED, 2.0),
-    ],
-)
-def test_what_an_exception_means(error: BaseException, attempt: int, outcome: Outcome, delay: float) -> None:
-    tasks = Tasks()
-    tasks.task("Q", name="see", backoff=Backoff(first=2), dead_on=LookupError)(lambda message: None)
-    task: Task = next(iter(tasks))
-    verdict = judge(task, error, attempt, 3, luck=lambda: 0.5)
-    assert (verdict.outcome, verdict.delay) == (outcome, delay)
-    assert verdict.is_failure
-    assert verdict.error
 
 
 def test_only_what_fits_a_match_is_touched(qm: QueueManager, tasks: Tasks) -> None:

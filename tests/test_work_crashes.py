@@ -13,7 +13,21 @@ from pathlib import Path
 
 import pytest
 from tools.proof import working
-from tools.proof.working import ALWAYS, ATTEMPTS, RUNS, Report, Round, judge, prepare, put_keys, schedule, seen_first
+from tools.proof.working import (
+    ALWAYS,
+    ATTEMPTS,
+    DEAD,
+    DISCARDED,
+    REASON,
+    RUNS,
+    Report,
+    Round,
+    judge,
+    prepare,
+    put_keys,
+    schedule,
+    seen_first,
+)
 
 import inorder
 from inorder.stores.postgresql import drop, parse
@@ -28,6 +42,7 @@ def test_killed_workers_break_no_promise(tmp_path: Path) -> None:
     assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
     assert report.kills >= 12
     assert report.calls > 40
+    assert report.verdicts > 5
     assert report.runs >= RUNS
 
 
@@ -45,7 +60,8 @@ def test_killed_workers_break_no_promise_on_a_server(tmp_path: Path, postgresql:
 def one(tmp_path: Path) -> Round:
     """A round in which nobody works: what is wrong is made by hand."""
     now = time.time()
-    made = Round(str(tmp_path / "store.db"), tmp_path / "calls.txt", True, (0, ALWAYS, 0), now - 7200.0)
+    fails = (0, ALWAYS, 0, DEAD, DISCARDED)
+    made = Round(str(tmp_path / "store.db"), tmp_path / "calls.txt", True, fails, now - 7200.0)
     prepare(made)
     seen_first(made.place, schedule(), now - 3600.0)  # an hour's runs, put by one that was not killed
     with inorder.connect(made.place) as qm:
@@ -55,15 +71,19 @@ def one(tmp_path: Path) -> Round:
 
 def test_what_is_as_promised_is_no_finding(one: Round) -> None:
     bury(one, b"1", attempts=ATTEMPTS, error="ValueError: message 1 fails")
+    bury(one, b"3", attempts=2, error="message 3 is given up", reason=REASON)
+    bury(one, b"4", discards=True)
     done(one, b"0", b"2")
-    one.log.write_text("0 0\n1 0\n1 1\n2 0\n")
+    one.log.write_text("0 0\n1 0\n1 1\n2 0\n3 0\n3 0 given up\n4 0\n4 1\n4 1 given up\n")
     assert judge(Report(0), one) == []
 
 
 def test_each_broken_promise_is_a_finding(one: Round) -> None:
     bury(one, b"0", attempts=1, error="")
+    bury(one, b"3", attempts=5, error="ended in the middle of 5 attempts")
+    bury(one, b"4", attempts=1, error="message 4 is given up")
     done(one, b"2", b"1", b"2")
-    one.log.write_text("1 0\n1 0\n")
+    one.log.write_text("1 0\n1 0\n3 0\n3 0 given up\n3 1\n4 0 given up\n")
     with inorder.connect(one.place) as qm:
         qm.put("CLOCK", qm.get("CLOCK").body)  # out of its turn
         qm.put("CLOCK", next(iter(qm.browse("CLOCK"))).body)
@@ -76,6 +96,10 @@ def test_each_broken_promise_is_a_finding(one: Round) -> None:
         "dead letter of message 0 says",
         "dead for another reason",
         "fails always, and is done",
+        "message 3 was given up with backout count 0, and called again with 1",
+        "the dead letter of message 3 says",
+        "message 3 was given up, and is dead for another reason",
+        "message 4 was to be removed, and is a dead letter",
         "strict order is broken",
         "periodic puts: lost [], doubled [1",
         "key 0 has 0 messages",
@@ -90,7 +114,11 @@ def done(one: Round, *given: bytes) -> None:
         qm.put_many("NEXT", list(given))
 
 
-def bury(one: Round, body: bytes, *, attempts: int, error: str) -> None:
+def bury(
+    one: Round, body: bytes, *, attempts: int = 0, error: str = "", reason: int = 2362, discards: bool = False
+) -> None:
     with inorder.connect(one.place) as qm, qm.unit_of_work():
-        message = next(message for message in qm.get_many("Q", 3) if message.body == body)
-        qm.bury(message, queue="Q", attempts=attempts, error=error)
+        (uid,) = (message.uid for message in qm.browse("Q") if message.body == body)
+        message = qm.get("Q", match=inorder.Match(uid=uid), read_order="relaxed")
+        if not discards:
+            qm.bury(message, queue="Q", attempts=attempts, error=error, reason=reason)

@@ -34,7 +34,7 @@ from .working import dead_letter_queue
 ROOT = Path(__file__).parents[1]
 TASKS = """
 import os, signal, time
-from inorder.work import Backoff, Tasks
+from inorder.work import Backoff, Dead, Discard, Tasks, Worker, attempts
 
 tasks = Tasks()
 
@@ -51,6 +51,29 @@ def work(message, qm):
         open("began", "w").close()
         while not os.path.exists("goes on"):
             time.sleep(0.01)
+
+final = Tasks()
+
+@final.task("Q", dead_on=LookupError)
+def give_up(message, qm):
+    with open(f"called {message.body.decode()}", "a") as calls:
+        calls.write("x")
+    qm.put("NEXT", message.body)
+    raise {b"dead": Dead("no such article"), b"discard": Discard("old"), b"dead on": KeyError("price")}[message.body]
+
+def given_up(unit, first, verdict, back_out=attempts.back_out):
+    back_out(unit, first, verdict)
+    if os.path.exists("kills"):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+attempts.back_out = given_up
+
+def stop(self, grace, stop=Worker.stop):
+    self.ends.set()
+    open("takes no more", "w").close()
+    return stop(self, grace)
+
+Worker.stop = stop
 
 limited = Tasks()
 
@@ -108,6 +131,7 @@ class Work:
         (folder / "shop_tasks.py").write_text(TASKS)
         (folder / "shop_clock.py").write_text(CLOCK)
         self.folder, self.told, self._changed = folder, list[dict[str, Any]](), threading.Condition()
+        self._is_silent = False  # nothing follows: the last process has closed the pipe
         self.process = subprocess.Popen(
             [sys.executable, "-m", "inorder", "work", *arguments, "--json"],
             cwd=folder,
@@ -129,12 +153,16 @@ class Work:
                 with self._changed:
                     self.told.append(json.loads(line))
                     self._changed.notify_all()
+        with self._changed:
+            self._is_silent = True
+            self._changed.notify_all()
 
     def until(self, so: Callable[[list[dict[str, Any]]], bool]) -> None:
-        """Waits until what was said is so."""
+        """Waits until what was said is so; fails at once if no more can come."""
         with self._changed:
-            is_so = self._changed.wait_for(lambda: so(self.told), 3 * LIMIT_SECONDS)
-        assert is_so, f"inorder work has said: {self.told}"
+            self._changed.wait_for(lambda: self._is_silent or so(self.told), 3 * LIMIT_SECONDS)
+            how = "has ended, and" if self._is_silent else "runs, and"
+            assert so(self.told), f"inorder work {how} has said: {self.told}"
 
     def outcomes(self) -> Counter[str]:
         return Counter(one["outcome"] for one in self.told if one["event"] == "attempt")
@@ -180,6 +208,30 @@ def test_whatever_is_killed_no_attempt_is_lost_and_every_dead_letter_has_its_rea
     assert {key for one in work.told for key in one} == keys_below("Work")
     deaths = [one for one in work.told if one["event"] == "died"]
     assert [one["status"] for one in deaths] == [-signal.SIGKILL] * 5  # three of "kill", one of each "once"
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_between_a_verdict_and_the_rest_leaves_the_rest_to_others(
+    qm: QueueManager, place: str, tmp_path: Path
+) -> None:
+    given = ["dead", "discard", "dead on"]
+    qm.put_many("Q", [body.encode() for body in given])
+    (tmp_path / "kills").touch()
+    with Work(tmp_path, place, "shop_tasks:final", "--processes", "2") as work:
+        work.has_ended(3)
+        work.until(lambda told: len([one for one in told if one["event"] == "died"]) == 3)
+        assert work.end(signal.SIGTERM) == 0
+    assert {body: (tmp_path / f"called {body}").read_text() for body in given} == dict.fromkeys(given, "x")
+    assert work.outcomes() == Counter(dead=2, discarded=1)
+    letters = {one.message.body: one.why for one in qm.dead_letters()}
+    assert {body: (why.reason, why.attempts) for body, why in letters.items()} == {
+        b"dead": (65_536, 1),
+        b"dead on": (inorder.Reason.BACKOUT_THRESHOLD_REACHED, 1),
+    }
+    assert letters[b"dead"].error == "no such article"
+    assert letters[b"dead on"].error.startswith("KeyError: 'price' (shop_tasks.py:")
+    assert (qm.depth("Q"), qm.depth("NEXT"), qm.units()) == (0, 0, [])
+    assert [one["status"] for one in work.told if one["event"] == "died"] == [-signal.SIGKILL] * 3
 
 
 @pytest.mark.slow
@@ -230,9 +282,12 @@ def test_a_stop_lets_calls_end_and_a_second_signal_does_not(qm: QueueManager, pl
     qm.overview()  # it backs out what dead processes held
     assert [(one.body, one.backout_count) for one in qm.browse("Q")] == [(b"slow", 1), (b"behind", 0)]
     began.unlink()
+    takes_no_more = tmp_path / "takes no more"
+    takes_no_more.unlink(missing_ok=True)
     with Work(tmp_path, place, "shop_tasks") as work:
         await_file(began)
         work.process.send_signal(signal.SIGINT)
+        await_file(takes_no_more)  # else the call may end before its process hears of the signal
         goes_on.touch()
         assert work.end() == 0
     assert (work.outcomes(), [one.body for one in qm.browse("Q")]) == (Counter(done=1), [b"behind"])

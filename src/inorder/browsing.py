@@ -19,9 +19,10 @@ from .confirming import Use
 from .errors import NoMessageAvailable, OrderPending
 from .message import Got
 from .options import GetOptions
-from .rules.grouping import Numbers
+from .rules.browse_token import encode
+from .rules.grouping import Numbers, next_member
 from .rules.ordering import UNSET, Cursor
-from .session import Retained, Session
+from .session import NOT_OPEN, Retained, Session
 from .stores.protocol import Store
 from .stores.records import GetOutcome, GetRequest
 
@@ -139,6 +140,7 @@ class BrowsingAhead(ABC):
     _session: Session
     _store: Store
     _handle: int
+    _incarnation: int
     _cursor: Cursor
     _browses: Retained
 
@@ -150,6 +152,19 @@ class BrowsingAhead(ABC):
 
     @abstractmethod
     def browse_next(self, options: GetOptions) -> Got: ...
+
+    @property
+    def incarnation(self) -> int:
+        """Names the queue since it was created: one made again under its name has another."""
+        return self._incarnation
+
+    @property
+    def standing(self) -> Standing:
+        """Where the browse of this handle stands."""
+        state = self._browses.state
+        has_token = self._handle != NOT_OPEN and (self._cursor.logical is None or self._cursor.strict)
+        token = encode(self._incarnation, self._cursor, state) if has_token else None
+        return Standing(token, next_member(state))
 
     def browse_on(self, options: GetOptions, page: Page) -> Got:
         """`browse_next` of a loop that fetches ahead."""

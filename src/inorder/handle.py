@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from .attributes import QueueAttributes, QueueStatus
-from .browsing import Browsing, BrowsingAhead, Standing
+from .browsing import Browsing, BrowsingAhead
 from .confirming import USES, ConfirmedCalls, Use, check_use
 from .errors import (
     CallerError,
@@ -26,6 +26,7 @@ from .errors import (
     bad_argument,
     may_have_happened,
 )
+from .events import check_callable
 from .keywords import BROWSE_FIRST, BROWSE_NEXT, DEFAULT_PUT, PutCall, get_options, message_of, split_put, sweep_options
 from .message import Got, Message, UniqueId
 from .options import (
@@ -39,7 +40,7 @@ from .options import (
     check_switch,
 )
 from .rules.browse_token import decode, encode
-from .rules.grouping import GroupState, next_member, unfinished
+from .rules.grouping import GroupState, unfinished
 from .rules.lifecycle import Event
 from .rules.ordering import UNSET, pending_text
 from .rules.puts import PutResult
@@ -85,7 +86,7 @@ class Queue(ConfirmedCalls, BrowsingAhead):
             self._open(options, dynamic_name)
         self._puts, self._gets, self._browses = Retained(), Retained(), Retained()
         self._cursor = UNSET
-        self.closed = False
+        self.closed, self.was_used = False, True  # of a default handle: since `close_unused_queues` looked last
         session.retained(self._puts, self._gets)
 
     def _open(self, options: OpenOptions, dynamic_name: str = "*") -> None:
@@ -326,19 +327,6 @@ class Queue(ConfirmedCalls, BrowsingAhead):
         logical = options.logical if self._cursor.logical is None else options.logical or self._cursor.logical
         return replace(options, read_order=options.read_order or "strict", logical=logical)
 
-    @property
-    def incarnation(self) -> int:
-        """Names the queue since it was created: one made again under its name has another."""
-        return self._incarnation
-
-    @property
-    def standing(self) -> Standing:
-        """Where the browse of this handle stands."""
-        state = self._browses.state
-        has_token = self._handle != NOT_OPEN and (self._cursor.logical is None or self._cursor.strict)
-        token = encode(self._incarnation, self._cursor, state) if has_token else None
-        return Standing(token, next_member(state))
-
     def leave_group(self, *, browsing: bool = False) -> bool:
         """Leaves the group, or message in segments, that this handle is inside, without closing it.
 
@@ -412,7 +400,19 @@ class Queue(ConfirmedCalls, BrowsingAhead):
             options = replace(options, browse=position)
         return self._get(options, 1).messages[0]
 
-    def _get(self, options: GetOptions, count: int, *, one_group: bool = False) -> GetOutcome:
+    def get_if(self, accepts: Callable[[Got], object], options: GetOptions | None = None) -> Got:
+        """For doors: a get that `accepts` may refuse before it has happened; see `QueueManager.get_if`."""
+        check_callable(accepts)
+        return self._get(get_options({}, options, DEFAULT_GET), 1, accepts=accepts).messages[0]
+
+    def _get(
+        self,
+        options: GetOptions,
+        count: int,
+        *,
+        one_group: bool = False,
+        accepts: Callable[[Got], object] | None = None,
+    ) -> GetOutcome:
         session, browse, syncpoint = self._session, options.browse, options.syncpoint
         with session:
             if browse or options.under_cursor or "input" not in self._uses:
@@ -423,7 +423,7 @@ class Queue(ConfirmedCalls, BrowsingAhead):
             in_unit = syncpoint and not (browse or options.confirm_id)
             if in_unit or (options.syncpoint_if_persistent and not browse):
                 session.join_unit()
-            asked = (self._handle, options, retained.state, self._cursor, in_unit, count, one_group)
+            asked = (self._handle, options, retained.state, self._cursor, in_unit, count, one_group, accepts)
             request = _tuple(GetRequest, asked)
             if retained.is_lost and options.logical and not browse:
                 retained.check()

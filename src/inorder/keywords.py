@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 
 from .errors import ArgumentError, OptionsError, Reason, bad_argument, unknown_name
 from .message import Descriptor, Message
-from .options import BrowseKeywords, GetKeywords, GetOptions, Match, PutKeywords, PutOptions
+from .options import BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutKeywords, PutOptions
 from .rules.selectors import selector_of
 
 DEFAULT_PUT = PutOptions()
+FOR_INPUT = OpenOptions(input="as_queue")
 BROWSE_FIRST = GetOptions(browse="first")
 BROWSE_NEXT = GetOptions(browse="next")
 MESSAGE_FIELDS, PUT_OPTIONS = Descriptor.__annotations__.keys(), PutKeywords.__annotations__.keys()

@@ -6,14 +6,19 @@ may go to another caller, and when a get that found nothing should look again.
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from .clock import Clock
+from .errors import ConnectionBroken, bad_argument
 from .events import check_callable
+from .field_checks import is_storable
 from .handle import Queue
-from .options import OpenKeywords
+from .keywords import FOR_INPUT
+from .message import Got
+from .options import GetOptions, OpenKeywords, OpenOptions
 from .rules.puts import Program
 from .session import Session
 from .stores.protocol import Promises, Store
@@ -25,6 +30,9 @@ if TYPE_CHECKING:
     from .work.reporting import WorkerEvent
     from .work.tasks import Tasks
     from .work.worker import Worker
+
+
+USER_LENGTH_MAX: Final = 256
 
 
 class Lending(ABC):
@@ -134,6 +142,59 @@ class Lending(ABC):
         with self.open(queue, browse=True) as handle, self._session:
             self._session.services.store.watch(handle.number, changed)
 
+    def get_if(self, queue: str, accepts: Callable[[Got], object], options: GetOptions | None = None) -> Got:
+        """Gets a message, unless `accepts` refuses it: what that raises leaves the message where it was, uncounted.
+
+        Args:
+            accepts: called with the message just before the get has happened, and once more with what is found then if
+                that has to be tried again. Nobody else can put or get meanwhile, so it must be quick, must not wait,
+                and must make no call of this queue manager.
+            options: as of `get`.
+
+        Returns: the message. It is gone, or in the unit of work, as `get` says.
+
+        Raises: what `accepts` raises; as `get`. ArgumentError, it cannot be called.
+        """
+        got: Got = self._through(queue, FOR_INPUT, Queue.get_if, accepts, options)
+        return got
+
+    @contextlib.contextmanager
+    def on_behalf_of(self, user: str) -> Iterator[None]:
+        """A block for doors: confirm ids and lock ids that begin in it are listed under this user, as leases are.
+
+        Such an id belongs to nobody: who knows it ends it. If several use one, the user who began it stands there.
+
+        Args:
+            user: 1 to 256 characters.
+
+        Raises: ArgumentError.
+        """
+        if not isinstance(user, str) or not is_storable(user) or not 1 <= len(user) <= USER_LENGTH_MAX:
+            raise bad_argument("user", user, f"a text of 1 to {USER_LENGTH_MAX} characters")
+        self._session.check()
+        store, owner = self._session.services.store, self._session.owner
+        before = store.set_user(owner, user)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(ConnectionBroken):  # it was lost, and its user with it
+                store.set_user(owner, before)
+
+    def close_unused_queues(self) -> None:
+        """Closes the default handles that no call has used since this was called last, and that nobody would miss.
+
+        So a program that serves many keeps no queue in use that nobody uses. The next call by name opens it again.
+        """
+        for name, queue in list(self._queues.items()):
+            if queue.is_idle and not queue.was_used:
+                self._close_default(name)
+            queue.was_used = False
+
+    @property
+    def has_queues(self) -> bool:
+        """Whether calls by name have left queues open."""
+        return bool(self._queues)
+
     def promises(self) -> Promises:
         """For calls that a thread makes for several others: what they promise goes to disk at once.
 
@@ -152,5 +213,9 @@ class Lending(ABC):
     def open(
         self, name: str, *, manager: str = "", dynamic_name: str = "*", **options: Unpack[OpenKeywords]
     ) -> Queue: ...
+    @abstractmethod
+    def _through(self, name: Any, options: OpenOptions, call: Callable[..., Any], /, *given: Any) -> Any: ...
+    @abstractmethod
+    def _close_default(self, name: Any) -> object: ...
     @abstractmethod
     def _check_no_model(self, name: str) -> None: ...

@@ -33,7 +33,7 @@ from .errors import (
     is_url,
 )
 from .handle import Queue
-from .keywords import PutCall, sweep_options
+from .keywords import FOR_INPUT, PutCall, sweep_options
 from .leases import Lease, LeaseCalls
 from .lending import Lending
 from .listening import Listening
@@ -246,6 +246,7 @@ class QueueManager(
                 self._queues.pop(name, None)
             return self._queues.setdefault(name, self._made(name, options, grows=True, lazy=True))
         self._queues.move_to_end(name)
+        queue.was_used = True
         return queue
 
     def _open(self, name: Name, options: OpenOptions, **how: Any) -> Queue:
@@ -348,13 +349,13 @@ class QueueManager(
 
     def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got:
         """Removes one message and returns it; see `Queue.get`."""
-        return self._through(queue, _FOR_INPUT, Queue.get, options, **keywords)
+        return self._through(queue, FOR_INPUT, Queue.get, options, **keywords)
 
     def get_many(
         self, queue: str, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]
     ) -> list[Got]:
         """Removes up to `count` messages; see `Queue.get_many`."""
-        return self._through(queue, _FOR_INPUT, Queue.get_many, count, options, **keywords)
+        return self._through(queue, FOR_INPUT, Queue.get_many, count, options, **keywords)
 
     def browse(self, queue: str, *, after: str | None = None, **keywords: Unpack[BrowseKeywords]) -> Browsing:
         """Copies every suitable message, from the first on, or on from a token; see `Queue.browse`.
@@ -370,7 +371,7 @@ class QueueManager(
 
     def leave_group(self, queue: str) -> bool:
         """Leaves the group that the default handle of a queue is inside for its gets; see `Queue.leave_group`."""
-        return self._through(queue, _FOR_INPUT, Queue.leave_group)
+        return self._through(queue, FOR_INPUT, Queue.leave_group)
 
     def group(self, queue: str, *, manager: str = "") -> groups.GroupWriter:
         """A block that puts one group in logical order, through a handle of its own; see `GroupWriter` and `put`."""
@@ -401,7 +402,7 @@ class QueueManager(
         return self._take_groups(queue, groups.whole_group(wait=wait, match=match, read_order=read_order))
 
     def _take_groups(self, queue: str, options: GetOptions) -> Generator[Got, None, None]:
-        handle = self._through(queue, _FOR_INPUT, Queue.checked_for, "input")
+        handle = self._through(queue, FOR_INPUT, Queue.checked_for, "input")
         yield from groups.get_group(self._session, handle, options)
 
     def put_stream(self, queue: str, stream: IO[bytes], *, manager: str = "", **options: Any) -> PutResult:
@@ -423,7 +424,7 @@ class QueueManager(
         """Gets one logical message, or a group, into a binary stream; see `inorder.groups.get_stream`."""
         return self._through(
             queue,
-            _FOR_INPUT,
+            FOR_INPUT,
             lambda handle: groups.get_stream(self._session, handle, stream, wait=wait, match=match, as_group=as_group),
         )
 
@@ -435,7 +436,7 @@ class QueueManager(
 
     def confirm_get(self, queue: str, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
         """Removes for good a message that was got under a confirm id; see `Queue.confirm_get`."""
-        return self._through(queue, _FOR_INPUT, Queue.confirm_get, uid, confirm_id=confirm_id)
+        return self._through(queue, FOR_INPUT, Queue.confirm_get, uid, confirm_id=confirm_id)
 
     def browse_and_lock(
         self,
@@ -449,7 +450,7 @@ class QueueManager(
         """Copies and locks messages that match, under one new lock id; see `Queue.browse_and_lock`."""
         return self._through(
             queue,
-            _FOR_INPUT,
+            FOR_INPUT,
             Queue.browse_and_lock,
             match,
             confirm_id=confirm_id,
@@ -463,7 +464,7 @@ class QueueManager(
 
     def delete(self, queue: str, uid: UniqueId, *, lock_id: int = 0) -> None:
         """Removes one message, unlocked, or locked under `lock_id`; see `Queue.delete`."""
-        self._through(queue, _FOR_INPUT, Queue.delete, uid, lock_id=lock_id)
+        self._through(queue, FOR_INPUT, Queue.delete, uid, lock_id=lock_id)
 
     def undo(self, queue: str, confirm_id: int) -> int:
         """Takes back everything put, got or locked under a confirm id; see `Queue.undo`."""
@@ -593,7 +594,6 @@ def _name(queue: str, manager: str) -> Name:
 
 _HERE = ""  # the default, which a put by name knows by `is`: what is given may be nothing that can be compared
 _FOR_OUTPUT = OpenOptions(output=True)
-_FOR_INPUT = OpenOptions(input="as_queue")
 _FOR_BROWSE = OpenOptions(browse=True)
 
 

@@ -35,7 +35,7 @@ from .errors import (
 )
 from .field_checks import EXPIRY_SECONDS_MAX
 from .handle import Queue
-from .keywords import DEFAULT_PUT, MESSAGE_FIELDS, PutCall, changed, split_put
+from .keywords import DEFAULT_PUT, FOR_INPUT, MESSAGE_FIELDS, PutCall, changed, split_put
 from .message import NO_ID, Descriptor, Got, Message, MessageType, Report
 from .options import (
     FOREVER,
@@ -222,7 +222,7 @@ class Requesting(ABC):
         if model in self._reply_queues:
             return self._reply_queues[model]
         if name and (name in self._queues or self.attributes(name).type != "model"):
-            self._through(name, _FOR_INPUT, _open_for_input)
+            self._through(name, FOR_INPUT, _open_for_input)
             return name
         if self.attributes(model).definition_type != "temporary_dynamic":
             raise bad_argument(
@@ -404,9 +404,6 @@ class Requesting(ABC):
         *given: P.args,
         **named: P.kwargs,
     ) -> T: ...
-
-
-_FOR_INPUT = OpenOptions(input="as_queue")
 
 
 def _open_for_input(queue: Queue) -> None:

@@ -146,6 +146,32 @@ def test_machines_are_told_a_line_for_each_command(run: Command) -> None:
     assert (total, ended.err.count("\n")) == ({"commands": 4, "refused": 1, "not_valid": 1, "skipped": {}}, 0)
 
 
+def test_who_is_connected_is_shown_for_people_and_machines(run: Command, queue: str, store: Path) -> None:
+    with inorder.connect(store, program="shop") as qm, qm.open("ORDERS", input="shared", output=True):
+        (number,) = [f"{one.connection:016X}" for one in qm.connections() if one.program.name == "shop"]
+        script = f"DIS CONN({number}) TYPE(ALL) APPLTAG OPENOPTS".encode()
+        ended = run("mqsc", given=script)
+        assert ended.out.splitlines()[2:-3] == [
+            "AMQ8276I: Display Connection details.",
+            f"   CONN({number})                  TYPE(ALL)",
+            "   APPLTAG('shop')",
+            "",
+            "   OBJNAME(ORDERS)                         OBJTYPE(QUEUE)",
+            "   OPENOPTS(MQOO_INPUT_SHARED,MQOO_OUTPUT)",
+        ]
+        record, _ = run("mqsc", "--json", given=script).records
+        assert record["rows"] == [
+            {
+                "CONN": number,
+                "TYPE": "ALL",
+                "APPLTAG": "shop",
+                "OBJECTS": [
+                    {"OBJNAME": "ORDERS", "OBJTYPE": "QUEUE", "OPENOPTS": ["MQOO_INPUT_SHARED", "MQOO_OUTPUT"]}
+                ],
+            }
+        ]
+
+
 def test_what_is_exported_makes_the_same_store_again(run: Command, store: Path, tmp_path: Path) -> None:
     run("mqsc", given=SCRIPT + b"DEFINE QALIAS(AL) TARGET(A) DESCR('a ''b'' \xe2\x80\xae')\nALTER QMGR MAXUMSGS(7)")
     exported = run("mqsc", "--export")

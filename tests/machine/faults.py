@@ -23,7 +23,7 @@ from inorder.stores.backend import Expired
 from inorder.stores.catalog import Catalog
 from inorder.stores.memory import MemoryStore, backend, bulk
 from inorder.stores.memory.backend import MemoryBackend
-from inorder.stores.process import VerbLock
+from inorder.stores.process import OpenStore, VerbLock
 from inorder.stores.queue import LocalQueue
 from inorder.stores.queued import QueuedMessage
 from inorder.stores.tables import UnitRow
@@ -62,15 +62,15 @@ class Fault:
     def store(self, clock: Clock) -> MemoryStore:
         """A store that has it."""
         store = OtherNumbers(clock)
-        store.lock = _FaultyLock(store.path, self)
+        store.lock = _FaultyLock(store, self)
         return store
 
 
 class _FaultyLock(VerbLock):
     """A fault is planted as long as a verb holds the lock of its store."""
 
-    def __init__(self, path: str, fault: Fault) -> None:
-        super().__init__(path)
+    def __init__(self, store: OpenStore, fault: Fault) -> None:
+        super().__init__(store)
         self._fault = fault
         self._planted: Any = None
 

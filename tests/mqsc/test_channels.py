@@ -33,7 +33,7 @@ def test_a_script_defines_and_operates_a_channel(tmp_path: Path) -> None:
         assert (made.batch_size, made.batch_interval, made.read_order) == (3, 0.5, "relaxed")
         ((row,),) = (one.rows for one in run_script(["DIS CHANNEL(TO.*) BATCHSZ BATCHINT READORDER"], qm))
         assert row == {
-            "CHANNEL": "TO.B", "CHLTYPE": "SDR", "BATCHSZ": 3, "BATCHINT": "500", "READORDER": "RELAXED"
+            "CHANNEL": "TO.B", "CHLTYPE": "SDR", "BATCHSZ": 3, "BATCHINT": 500, "READORDER": "RELAXED"
         }  # fmt: skip
         ((row,),) = (one.rows for one in run_script(["DIS CHS(TO.B) STATUS LSTSEQNO INDOUBT STOPREQ"], qm))
         assert row == {"CHANNEL": "TO.B", "STATUS": "STOPPED", "INDOUBT": "NO", "LSTSEQNO": 4, "STOPREQ": "YES"}

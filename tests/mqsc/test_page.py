@@ -13,6 +13,7 @@ from inorder.attribute import Attribute
 from inorder.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, QueueStatus
 from inorder.mqsc import run_script
 from inorder.mqsc.channelling import WORDS as CHANNEL_WORDS
+from inorder.mqsc.connecting import CONNECTION, HANDLE, STATUS
 from inorder.mqsc.lacking import (
     LACKING_IN_CHANNELS,
     LACKING_IN_MANAGER,
@@ -71,6 +72,14 @@ def test_the_tables_of_attributes_are_whole_and_true(table: dict[str, Attribute]
 def test_the_table_of_attributes_has_the_status_too() -> None:
     told = set(re.findall(r"`(\w+)`", " ".join(row[2] for row in cells(OF_THE_QUEUE))))
     assert told >= set(QueueStatus.__slots__)
+
+
+def test_the_tables_of_connections_and_handles_are_whole() -> None:
+    section = TEXT.partition("### Connections and handles")[2].partition("\nWHERE ")[0]
+    told = set(re.findall(r"`([A-Z]+)`", " ".join(" ".join(row) for row in cells(section))))
+    assert told == ({*CONNECTION, *HANDLE, *STATUS} - {"QUEUE"})
+    for option in ("INPUT_SHARED", "INPUT_EXCLUSIVE", "BROWSE", "OUTPUT", "CO_OP"):
+        assert f"MQOO_{option}" in section
 
 
 def test_the_table_of_the_descriptor_is_whole_and_true() -> None:

@@ -289,7 +289,7 @@ def test_an_assembler_says_whether_a_command_goes_on() -> None:
         ("DIS Q(A) MAXDEPT", 1, 10, "found 'MAXDEPT'; allowed is a keyword to display (nearest: MAXDEPTH"),
         ("DIS Q(A) CLUSTER", 1, 10, "found MQ's attribute CLUSTER"),
         ("DIS QS(A) LPUTTIME", 1, 11, "found MQ's attribute LPUTTIME"),
-        ("DIS QS(A) TYPE(HANDLE)", 1, 16, "found 'HANDLE'; allowed is TYPE(QUEUE)"),
+        ("DIS QS(A) TYPE(BOTH)", 1, 16, "found 'BOTH'; allowed is TYPE(QUEUE) or TYPE(HANDLE)"),
         ("DIS Q(A) TYPE(QCLUSTER)", 1, 15, "allowed is TYPE(ALL) or TYPE(QLOCAL) or TYPE(QALIAS) or TYPE(QMODEL)"),
         ("DIS QMGR WHERE(CCSID EQ 1)", 1, 10, "found 'WHERE'"),
         (
@@ -332,7 +332,7 @@ def test_the_nearest_names_are_data_too() -> None:
 
 PIECES = """DEFINE DEF ALTER DISPLAY DIS DELETE CLEAR QLOCAL QALIAS QMODEL QMGR QUEUE QSTATUS END LIKE REPLACE
     NOREPLACE WHERE ALL TYPE PURGE SHARE NOSHARE MAXDEPTH DESCR GET ENABLED EQ 5 A A* * ( ( ) ) (A) (5) 'a' ' '' ; , + -
-    TRIGGER USAGE CURDEPTH EXPIRY NOLIMIT""".split()
+    TRIGGER USAGE CURDEPTH EXPIRY NOLIMIT CONN HANDLE OPENTYPE OPENOPTS OBJNAME CT EXG PID""".split()
 
 
 def scripts() -> st.SearchStrategy[str]:

@@ -123,13 +123,13 @@ def test_reading_alone_changes_nothing() -> None:
 # ---- DISPLAY
 
 
-def rows(qm: inorder.QueueManager, command: str) -> list[dict[str, int | str | bool]]:
+def rows(qm: inorder.QueueManager, command: str) -> list[dict[str, Any]]:
     told = answer(qm, command)
     assert told.outcome == "done", told.text
     return [dict(row) for row in told.rows]
 
 
-def names(qm: inorder.QueueManager, command: str) -> list[int | str | bool]:
+def names(qm: inorder.QueueManager, command: str) -> list[object]:
     """The queues that a DISPLAY shows, without those that every store has."""
     told = answer(qm, command)
     if told.outcome == "refused":

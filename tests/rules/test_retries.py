@@ -6,9 +6,20 @@ from typing import Any
 
 import pytest
 
-from inorder import Message
+from inorder import Message, UniqueId
 from inorder.errors import ArgumentError
-from inorder.rules.retries import ERROR_CHARACTERS_MAX, Backoff, Failure, Later, failed, failure_of, noted, without
+from inorder.rules.retries import (
+    ERROR_CHARACTERS_MAX,
+    Backoff,
+    Failure,
+    GivenUp,
+    Later,
+    failed,
+    failure_of,
+    given_up,
+    noted,
+    without,
+)
 
 
 def test_properties_without_the_failure_are_the_putters() -> None:
@@ -39,7 +50,9 @@ def test_tries_are_counted_by_the_work_that_failed_and_only_in_a_row() -> None:
     assert dict(without(message)) == {"a": 1}
 
 
-@pytest.mark.parametrize("own", [{"retry.work": 3}, {"retry.tries": "many"}, {"retry.attempt": "1"}])
+@pytest.mark.parametrize(
+    "own", [{"retry.work": 3}, {"retry.tries": "many"}, {"retry.attempt": "1"}, {"retry.given_up": 0}]
+)
 def test_what_anybody_wrote_is_not_taken_for_a_failure(own: dict[str, Any]) -> None:
     said: dict[str, Any] = {"retry.error": "no", "retry.time": 1.0, "retry.attempt": 1}
     assert failure_of(Message(b"", properties=said | own)) is None
@@ -49,6 +62,54 @@ def test_what_anybody_wrote_is_not_taken_for_a_failure(own: dict[str, Any]) -> N
 def test_a_failure_gives_way_to_the_properties_that_are_there(own: dict[str, Any]) -> None:
     message = Message(b"", properties=own)
     assert noted(message, Failure("no", 1.0, 1)) is message.properties
+
+
+# --- what is given up
+
+HERE = UniqueId("QM1", 17)
+
+
+@pytest.mark.parametrize("reason", [0, 2362, 70_000, 2**31 - 1])
+def test_what_is_given_up_stays_so_until_the_next_failure(reason: int) -> None:
+    message = Message(b"").with_values(uid=HERE)
+    final = GivenUp(HERE, reason)
+    for later, kept in ((Later(error="no", given_up=final), final), (Later(error="busy"), None)):
+        failure = failed(message, later, 1.0, 3)
+        message = message.with_values(properties=noted(message, failure), backout_count=3)
+        assert given_up(message) == kept
+        again = message.with_values(backout_count=5)  # since then it was got, and its program killed
+        assert given_up(again) == kept
+
+
+def test_what_the_unit_got_besides_is_not_given_up() -> None:
+    message = Message(b"").with_values(uid=UniqueId("QM1", 18))
+    assert failed(message, Later(error="no", given_up=GivenUp(HERE)), 1.0, 1) == Failure("no", 1.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "attempt", "backouts", "uid"),
+    [
+        ("0 17 QM1", 1, 0, HERE),  # it came from another store of that name
+        ("0 17 QM1", 2, 1, HERE),
+        ("0 17 QM1", 0, 0, HERE),
+        ("0 17 QM1", -1, 1, HERE),
+        ("0 17 QM1", 1, 1, UniqueId("QM1", 18)),
+        ("0 17 QM1", 1, 1, UniqueId("QM2", 17)),
+        ("0 17 QM1", 1, 1, None),
+        ("00 17 QM1", 1, 1, HERE),
+        ("-1 17 QM1", 1, 1, HERE),
+        ("x 17 QM1", 1, 1, HERE),
+        ("17 QM1", 1, 1, HERE),
+        ("\u0663 17 QM1", 1, 1, HERE),  # a digit elsewhere
+        ("1" * 5_000 + " 17 QM1", 1, 1, HERE),  # longer than Python reads
+        ("", 1, 1, HERE),
+    ],
+)
+def test_what_anybody_wrote_and_what_was_elsewhere_gives_nothing_up(
+    text: str, attempt: int, backouts: int, uid: UniqueId | None
+) -> None:
+    said: dict[str, Any] = {"retry.error": "no", "retry.time": 1.0, "retry.attempt": attempt, "retry.given_up": text}
+    assert given_up(Message(b"", properties=said).with_values(backout_count=backouts, uid=uid)) is None
 
 
 # --- how long

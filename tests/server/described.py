@@ -51,6 +51,8 @@ class Described:
         if answer is None:
             assert response.is_error, f"{operation['operationId']} does not describe {status}: {response.text}"
             answer = self.document["components"]["responses"]["Error"]
+            for error in response.json()["error"]:
+                assert response.status_code in answer["x-errors"][error["messageId"]]["status"], response.text
         elif not response.is_error:
             known = {one["name"] for one in operation["parameters"]}
             assert said.keys() <= known, f"accepted, and not described: {said.keys() - known}"

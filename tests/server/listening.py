@@ -32,7 +32,7 @@ def parsed(block: str) -> Event:
 class Listener:
     """One request."""
 
-    def __init__(self, app: ASGIApp, path: str, query: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, app: ASGIApp, path: str, query: str, headers: Mapping[str, str | None]) -> None:
         self._sent: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._left = asyncio.Event()
         self._asked = False
@@ -53,7 +53,7 @@ class Listener:
             "raw_path": path.encode(),
             "root_path": "",
             "query_string": query.encode(),
-            "headers": [(name.lower().encode(), value.encode()) for name, value in given.items()],
+            "headers": [(name.lower().encode(), value.encode()) for name, value in given.items() if value is not None],
             "client": ("127.0.0.1", 1),
             "server": ("localhost", PORT),
         }
@@ -105,8 +105,8 @@ class Listener:
 
 
 @contextlib.asynccontextmanager
-async def listening(app: ASGIApp, path: str, query: str = "", **headers: str) -> AsyncIterator[Listener]:
-    """A client until the end of the block."""
+async def listening(app: ASGIApp, path: str, query: str = "", **headers: str | None) -> AsyncIterator[Listener]:
+    """A client until the end of the block. It has the launch token, unless authorization is None, or another one."""
     one = Listener(app, path, query, {name.replace("_", "-"): value for name, value in headers.items()})
     try:
         yield one

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import re
 from typing import Any
 
@@ -61,6 +63,10 @@ ANSWERED: list[tuple[dict[str, Any], dict[str, Any]]] = [
      {"commandResponse": [ok(parameters={"queue": "Q1", "type": "QUEUE", "curdepth": 0})], **DONE}),
     (as_object("display", "qmgr", responseParameters=["ccsid"]),
      {"commandResponse": [ok(parameters={"qmname": "QM1", "ccsid": 1208})], **DONE}),
+    (as_object("display", "qmgr", responseParameters=["markint", "trigint"]),
+     {"commandResponse": [ok(parameters={"qmname": "QM1", "markint": 5000, "trigint": 999_999_999})], **DONE}),
+    (as_object("alter", "qmgr", parameters={"markint": 0.5, "maxhands": 7.0}),
+     {"commandResponse": [ok(message=["AMQ8005I: Queue manager altered."])], **DONE}),
     (as_object("display", "qlocal", "Q1", responseParameters=["share", "trigger"]),
      {"commandResponse": [ok(parameters={"queue": "Q1", "type": "QLOCAL", "share": "YES", "trigger": "NO"})], **DONE}),
     (as_object("alter", "qlocal", "Q1", parameters={"share": "no", "trigger": "yes", "initq": "I"}),
@@ -81,6 +87,38 @@ def test_commands_are_run(served: Served, version: str, command: dict[str, Any],
         assert response.json() == answer
 
     served.run(work)
+
+
+def test_connections_and_handles_are_shown_in_text_and_in_json(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        with inorder.connect(served.store, program="shop") as qm, qm.open("Q1", input="shared", output=True):
+            own = [one for one in qm.connections() if one.program.name == "shop"]
+            number, host, user = f"{own[0].connection:016X}", own[0].host, own[0].program.user
+            where = {"where": "APPLTAG EQ shop"}
+            for kind, handles in (("conn", False), ("handle", True), ("all", True)):
+                asked = as_object("display", "conn", "*", parameters={"type": kind} | where)
+                (item,) = (await client.post(V2 + MQSC, json=asked)).json()["commandResponse"]
+                found = item["parameters"]
+                assert (found["conn"], found["type"]) == (number, kind.upper())
+                assert ("appltag" in found) == (kind != "handle")
+                assert found.get("objects") == ([HANDLE] if handles else None)
+            asked = as_object("display", "qstatus", "Q1", parameters={"type": "handle", "opentype": "input"} | where)
+            (item,) = (await client.post(V2 + MQSC, json=asked)).json()["commandResponse"]
+            assert item["parameters"] == {
+                "queue": "Q1", "type": "HANDLE", "appltag": "shop", "appltype": "USER", "conname": host,
+                "hstate": "INACTIVE", "input": "SHARED", "output": "YES", "pid": os.getpid(), "userid": user,
+            }  # fmt: skip
+            asked = text(f"DISPLAY CONN({number}) TYPE(HANDLE) OPENOPTS")
+            (item,) = (await client.post(V2 + MQSC, json=asked)).json()["commandResponse"]
+            assert item["text"][0].startswith(f"AMQ8276I: Display Connection details.   CONN({number})")
+            assert item["text"][0].endswith("OPENOPTS(MQOO_INPUT_SHARED,MQOO_OUTPUT)")
+
+    served.run(work)
+
+
+HANDLE = {
+    "objname": "Q1", "objtype": "QUEUE", "hstate": "INACTIVE", "openopts": ["MQOO_INPUT_SHARED", "MQOO_OUTPUT"]
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -134,6 +172,52 @@ def test_objects_that_are_not_commands_are_refused(served: Served, command: dict
     served.run(work)
     with inorder.connect(served.store) as qm:
         assert [one.name for one in qm.queues()] == ["Q1"]
+
+
+WRONG_MEMBERS = [
+    (as_object("displey", "qlocal", "Q1"), "command: found 'DISPLEY'; "),
+    (as_object("display", "topic", "X"), "qualifier: found MQ's object TOPIC"),
+    (as_object("display", "qlocal", "A B"), "name: found 'A B'; "),
+    (as_object("define", "qlocal", parameters={"maxdepth": 1}), "name must be the name of what is a QLOCAL"),
+    (as_object("display", "qmgr", "QM1"), "name must be left out"),
+    (as_object("define", "qlocal", "X", parameters={"descr": "it's", "maxdepth": "many"}),
+     "parameters.maxdepth: found 'MANY'; allowed is MAXDEPTH(an integer"),
+    (as_object("define", "qlocal", "X", parameters={"Colour": "red"}), "parameters.Colour: found 'COLOUR'; "),
+    (as_object("define", "qlocal", "X", parameters={"maxdepth": 1, "cluster": "C"}), "parameters.cluster: found MQ's"),
+    (as_object("alter", "qmgr", parameters={"trigint": 1e999}), "parameters.trigint must be a text, a number"),
+    (as_object("alter", "qmgr", parameters={"maxhands": 10**400}), "parameters.maxhands: found '1000"),
+    (as_object("alter", "qmgr", parameters={"maxhands": 1.5}), "parameters.maxhands: found '1.5'; "),
+    (as_object("display", "qlocal", "Q1", responseParameters=["get", "maxmsglen"]),
+     "responseParameters: found 'MAXMSGLEN'; "),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "said"), WRONG_MEMBERS, ids=lambda one: str(one)[:60])
+def test_an_error_in_an_object_names_the_member(served: Served, command: dict[str, Any], said: str) -> None:
+    """Its sender wrote no line of MQSC."""
+
+    async def work(client: httpx.AsyncClient) -> None:
+        body = json.dumps(command).replace("Infinity", "1e999")
+        headers = {"Content-Type": "application/json"}
+        (found,) = (await client.post(V2 + MQSC, content=body, headers=headers)).json()["error"]
+        assert found["message"].startswith(f"MQWB0120E: The command in JSON is not valid: {said}"), found
+        assert "line " not in found["message"]
+
+    served.run(work)
+
+
+def test_a_fraction_of_a_millisecond_is_a_number_as_well(served: Served) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.alter_manager(mark_interval=0.0005, trigger_interval=None)
+
+    async def work(client: httpx.AsyncClient) -> None:
+        asked = as_object("display", "qmgr", responseParameters=["markint", "trigint"])
+        (item,) = (await client.post(V2 + MQSC, json=asked)).json()["commandResponse"]
+        assert item["parameters"] == {"qmname": "QM1", "markint": 0.5, "trigint": "NOLIMIT"}
+        (item,) = (await client.post(V2 + MQSC, json=text("DISPLAY QMGR MARKINT"))).json()["commandResponse"]
+        assert item["text"][0].endswith("MARKINT(0.5)")
+
+    served.run(work)
 
 
 @pytest.mark.parametrize(
@@ -230,10 +314,67 @@ def test_queues_are_listed_with_what_is_asked_for(served: Served) -> None:
         assert whole["applicationDefaults"]["messagePersistence"] == "persistent"
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z", whole["timestamps"]["created"])
         assert number_of(await client.get(f"{base}/NONE")) == (404, "MQWB0037E", 2085)
-        for query in ("?attributes=maxDepth", "?status=depth", "?type=cluster", "?filter=x", "/Q1?name=Q1"):
+        for query in ("?attributes=maxDepth", "?status=depth", "?type=cluster", "?filter=x", "/Q1?name=Q1",
+                      "/Q1?filter=status.currentDepth:equalTo:1", "?filter=status.currentDepth:greaterThan",
+                      "?filter=status.currentDepth:over:0", "?filter=status.depth:equalTo:0",
+                      "?filter=status.currentDepth:equalTo:x", "?filter=general.inhibitPut:equalTo:no",
+                      "?filter=general.inhibitPut:lessThan:true"):  # fmt: skip
             assert number_of(await client.get(base + query)) == (400, "INWB0003E", 0)
         for version in (V2, V3):
             assert number_of(await client.get(f"{version}/admin/qmgr/QM1/queue")) == (404, "INWB0001E", 0)
+
+    served.run(work)
+
+
+@pytest.mark.parametrize(
+    ("condition", "names"),
+    [
+        ("status.currentDepth:greaterThan:0", ["FULL"]),
+        ("status.currentDepth:lessThanOrEqualTo:0", ["EMPTY", "Q1"]),
+        ("status.currentDepth:equalTo:2", ["FULL"]),
+        ("storage.maximumDepth:lessThan:100", ["EMPTY"]),
+        ("storage.maximumDepth:greaterThanOrEqualTo:99", ["EMPTY", "FULL", "Q1"]),
+        ("storage.maximumDepth:notEqualTo:99", ["FULL", "Q1"]),
+        ("status.oldestMessageAge:lessThan:600", ["EMPTY", "FULL", "Q1"]),
+        ("general.inhibitPut:equalTo:true", ["EMPTY"]),
+        ("general.description:equalTo:a: *", ["EMPTY"]),
+        ("general.description:notEqualTo:a: queue", ["FULL", "Q1"]),
+        ("alias.targetName:equalTo:F*", ["ALIAS"]),
+    ],
+)
+def test_queues_are_filtered(served: Served, condition: str, names: list[str]) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.create_queue("EMPTY", max_depth=99, put_allowed=False, description="a: queue")
+        qm.create_queue("FULL")
+        qm.put_many("FULL", [b"1", b"2"])
+        qm.create_alias("ALIAS", base_queue="FULL")
+
+    async def work(client: httpx.AsyncClient) -> None:
+        kind = "alias" if names == ["ALIAS"] else "local"
+        answer = await client.get(f"{V1}/admin/qmgr/QM1/queue", params={"filter": condition, "type": kind})
+        assert answer.status_code == 200, answer.text
+        assert [one["name"] for one in answer.json()["queue"]] == names
+
+    served.run(work)
+
+
+def test_a_script_that_watches_depths_runs(served: Served) -> None:
+    """Its query, as monitoring scripts of others send it."""
+    with inorder.connect(served.store) as qm:
+        qm.create_queue("EMPTY")
+        qm.put("Q1", b"1")
+
+    async def work(client: httpx.AsyncClient) -> None:
+        query = (
+            "?type=local&attributes=storage.maximumDepth&status=status.currentDepth,status.oldestMessageAge,"
+            "status.uncommittedMessages,status.lastGet,status.lastPut&filter=status.currentDepth:greaterThan:0"
+        )
+        (one,) = (await client.get(f"{V1}/admin/qmgr/QM1/queue{query}")).json()["queue"]
+        assert 0 <= one["status"].pop("oldestMessageAge") < 600
+        status = {"currentDepth": 1, "uncommittedMessages": 0, "lastGet": "", "lastPut": ""}
+        storage = {"maximumDepth": 999_999_999}
+        assert one == {"name": "Q1", "type": "local", "storage": storage, "status": status}
+        assert (await client.delete(f"{V1}/admin/qmgr/QM1/queue/EMPTY?keepAuthorityRecords")).status_code == 204
 
     served.run(work)
 

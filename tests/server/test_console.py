@@ -10,6 +10,7 @@ from tests.server.conftest import AS_NOBODY, TOKEN, Served, client_of, somebody
 
 import inorder
 from inorder.server.console.pages import PAGES
+from inorder.server.logs import LOGGER
 
 HTML = {"Accept": "text/html"}
 HOSTILE = "<script>alert(1)</script>"
@@ -19,6 +20,31 @@ def csrf_in(text: str) -> str:
     found = re.search(r'name="csrf" value="([0-9a-f]{64})"', text)
     assert found, "the page has no form with a token"
     return found[1]
+
+
+# --- what goes wrong
+
+
+def test_an_unexpected_error_is_a_page_and_is_in_the_log(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a secret of the program")
+
+    async def work(client: httpx.AsyncClient) -> None:
+        monkeypatch.setattr("inorder.server.console.held.running", broken)
+        page = await client.get("/console/held", headers=HTML)
+        assert page.status_code == 500
+        assert page.headers["content-type"].startswith("text/html")
+        assert "An unexpected error occurred." in page.text
+        assert 'href="/console/"' in page.text
+        assert "a secret" not in page.text
+        (noted,) = (one for one in caplog.records if one.exc_info)
+        assert (noted.name, noted.levelname, noted.getMessage()) == (LOGGER, "ERROR", "an unexpected error")
+        assert "a secret of the program" in str(noted.exc_info)
+        assert (await client.get("/console/")).status_code == 200
+
+    served.run(work)
 
 
 # --- getting in

@@ -170,7 +170,7 @@ def test_units_are_committed_and_backed_out_by_their_names(served: Served, worke
                 assert refused.status_code == 422, key
             done = await send(client, path, outcome=outcome, typed=key)
             assert (done.status_code, done.headers["location"]) == (303, "/console/held"), key
-            assert (await send(client, path, outcome=outcome, typed=key)).status_code == 400, "it is settled"
+            assert (await send(client, path, outcome=outcome, typed=key)).status_code == 404, "it is settled"
 
     served.run(work)
     assert worker.units() == []
@@ -210,7 +210,7 @@ def test_a_lock_id_is_released_by_its_name(served: Served, worker: inorder.Queue
         assert (await send(client, path, typed="Q1")).status_code == 422
         assert len(worker.locks()) == 1
         assert (await send(client, path, typed=f"lock:Q1:{lock_id}")).status_code == 303
-        assert (await client.get(f"/console/{path}")).status_code == 400
+        assert (await client.get(f"/console/{path}")).status_code == 404
 
     served.run(work)
     assert worker.locks() == []
@@ -231,7 +231,10 @@ def test_claims_are_released_by_the_name_of_their_application(served: Served, wo
             assert (await send(client, path, action="burn", typed="spark")).status_code == 400
             assert (await send(client, path, action="release", typed="spark")).status_code == 303
             assert (await send(client, path, action="leave", typed="spark")).status_code == 303
-            assert (await client.get("/console/held/claim/Q1/nobody")).status_code == 404
+            missing = await client.get("/console/held/claim/Q1/nobody")
+            assert missing.status_code == 404
+            assert "INWB0017E" in missing.text
+            assert "nobody has read nothing in claims on Q1" in missing.text
 
         served.run(work)
     assert bodies(served) == [b"1", b"2"]
@@ -350,6 +353,7 @@ def test_a_command_is_answered_as_runmqsc_does_and_kept_on_the_page(served: Serv
         wrong = await send(client, "mqsc", command="FROBNICATE")
         assert wrong.status_code == 422
         assert "AMQ8405I" in wrong.text
+        assert ">\nFROBNICATE</textarea>" in wrong.text, "it is there to be corrected"
 
     served.run(work)
     with inorder.connect(served.store) as qm:

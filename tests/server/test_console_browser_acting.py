@@ -194,7 +194,7 @@ def full(shop: Served) -> list[str]:
     queue = [f"queue/{LONG}{one}" for one in ("", f"/message/{uid.number}-{uid.origin}")]
     acts = [f"queue/{LONG}/{one}" for one in ("put", "import", "export", "act", "act?selector=TRUE")]
     held = ["held", f"held/unit/prepared:{'U' * 64}", f"held/lock/{LONG}/{lock_id}", f"held/claim/{LONG}/{'R' * 64}"]
-    return ["", *queue, *acts, *held, "dead", "mqsc", "channels", "users", "log", "nowhere"]
+    return ["", *queue, *acts, *held, "dead", "mqsc", "channels", "users", "log", "api", "nowhere"]
 
 
 def reviewed(seen: Window, action: str) -> None:
@@ -218,6 +218,22 @@ def test_no_page_is_wider_than_a_phone_and_none_breaks_the_policy(
             colours = "return getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g).map(Number)"
             assert (max(seen.browser.execute_script(colours)[:3]) < 128) == is_dark, seen.path
         assert [one for one in seen.complaints() if "nowhere" not in one] == []
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE, PAPER], ids=["wide", "phone", "paper"])
+def test_a_link_of_the_page_about_http_opens_what_it_leads_to(
+    link: str, browser: Chrome, size: tuple[int, int]
+) -> None:
+    is_shown = "return document.getElementById(arguments[0]).checkVisibility()"
+    with window(browser, link, WIDE) as seen:
+        seen.go("api")
+        dress(browser, size, media="print" if size == PAPER else "")
+        assert browser.execute_script(is_shown, "put") == (size == PAPER)
+        browser.execute_script("document.querySelector('a[href=\"#put\"]').click()")
+        seen.wait(lambda: browser.execute_script(is_shown, "put"))
+        browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
+        assert seen.width() <= size[0], f"{seen.width()} pixels wide with everything open"
+        assert seen.complaints() == []
 
 
 def test_what_breaks_the_policy_is_seen(link: str, browser: Chrome) -> None:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack
 from html import unescape
 from typing import Any
 
 import httpx
 import pytest
-from tests.server.conftest import AS_NOBODY, Served, Start, somebody
+from tests.cutting import ended
+from tests.server.conftest import AS_NOBODY, Served, Start, alive, somebody
+from tests.server.listening import Listener, listening
 
 import inorder
 from inorder import Flags, QueueManager, Report
+from inorder.by_hand import key_of
 from inorder.operating import Sight
 from inorder.server.console.queue import LOOKED_MAX
+from inorder.server.ours.streaming import Streamed
 
 IN, LAST, SEGMENT, END = Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT
 HOSTILE = "</td><script>alert('x')</script>\"&\x1b[31m\u202e"
@@ -206,6 +212,54 @@ def test_pages_show_each_message_once(served: Served, qm: QueueManager, order: s
     assert not place, "there is no page behind the last message"
 
 
+def test_a_group_that_a_page_cuts_says_so(served: Served, qm: QueueManager) -> None:
+    with qm.unit_of_work(), qm.group("Q1") as group:
+        for number in range(120):
+            group.put(b"%d" % number)
+    found, place = [], "queue/Q1?order=logical"
+    for _ in range(3):
+        (page,) = seen(served, place)
+        found += re.findall(r"(\d+ messages) (.*?) whole", words(page))
+        following = re.search(r'href="/console/([^"]*)">Next', page)
+        place = unescape(following[1]) if following else ""
+    assert found == [
+        ("50 messages", "goes on with the next page"),
+        ("50 messages", "more before and behind"),
+        ("20 messages", "begins on the page before"),
+    ]
+
+
+def test_a_group_that_ends_with_the_page_is_not_cut(served: Served, qm: QueueManager) -> None:
+    with qm.unit_of_work(), qm.group("Q1") as group:
+        for number in range(50):
+            group.put(b"%d" % number)
+    assert "50 messages whole" in one(served, "queue/Q1?order=logical")
+    qm.put("Q1", b"another")
+    assert "50 messages whole" in one(served, "queue/Q1?order=logical")
+
+
+def test_the_navigation_says_where_one_is(served: Served, groups: QueueManager) -> None:
+    with groups.connect() as holder:
+        holder.get("Q1", syncpoint=True)
+        (unit,) = [found for found in groups.units() if found.gets]
+        places = {"": "Queues", "queue/Q1": "Queues", "queue/Q1/put": "Queues", "dead": "Dead letters"}
+        for place, name in {**places, f"held/unit/{key_of(unit)}": "Held"}.items():
+            (page,) = seen(served, place)
+            assert re.findall(r"aria-current=\"(?:page|true)\">([^<]*)</a>", page.partition("</nav>")[0]) == [name], (
+                place
+            )
+    (page,) = seen(served, "nowhere", status=404)
+    assert "aria-current" not in page
+
+
+def test_a_unit_that_is_settled_is_not_there_any_more(served: Served, qm: QueueManager) -> None:
+    for place in ("held/unit/session:77", "held/lock/Q1/3"):
+        text = one(served, place, status=404)
+        assert "9011" in text
+        assert "settled since" in text
+        assert "body of the request" not in text
+
+
 def test_a_selector_shows_some_messages_and_says_what_is_wrong_in_it(served: Served, groups: QueueManager) -> None:
     text = one(served, "queue/Q1?selector=colour+%3D+'red'&order=physical")
     assert "alone" in text
@@ -290,6 +344,15 @@ def test_a_long_body_is_cut_and_saved_whole(served: Served, qm: QueueManager) ->
         assert saved.headers["content-disposition"].startswith("attachment;")
 
     served.run(work)
+
+
+def test_one_byte_is_no_plural(served: Served, qm: QueueManager) -> None:
+    assert "Body 1 byte text" in one(served, put(qm, b"x"))
+    assert "Body 2 bytes text" in one(served, put(qm, b"xy"))
+
+
+def test_json_with_half_a_character_is_a_page(served: Served, qm: QueueManager) -> None:
+    assert r'"\ud800"' in one(served, put(qm, rb'["\ud800"]'))
 
 
 def test_the_descriptor_the_properties_and_the_life(served: Served, qm: QueueManager) -> None:
@@ -407,6 +470,43 @@ def test_events_say_that_something_has_changed_and_end_with_the_server(
         running.process.terminate()
         list(lines)  # to the end, which comes
     assert running.process.wait(60) == 0
+
+
+def test_pages_that_open_at_once_do_not_exceed_the_limit(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inorder.server.console.watching.LISTENERS_MAX", 3)
+    begun, may_go = [], asyncio.Event()
+    real = Streamed.__call__
+
+    async def slow(self: Streamed, *given: Any) -> None:
+        begun.append(self)
+        await may_go.wait()  # admitted, and nothing is sent yet
+        await real(self, *given)
+
+    monkeypatch.setattr(Streamed, "__call__", slow)
+
+    async def inside() -> None:
+        async with alive(served.app()) as app, AsyncExitStack() as held:
+            pages = [await held.enter_async_context(listening(app, "/console/live")) for _ in range(5)]
+            refused = [one for one in pages if await _is_refused(one, begun)]
+            assert (len(begun), len(refused)) == (3, 2)
+            may_go.set()
+            for one in pages:
+                if one not in refused:
+                    assert (await one.next() or pytest.fail("it has ended")).data == "look"
+                await one.leave()
+            async with listening(app, "/console/live") as another:
+                assert (await another.next() or pytest.fail("it has ended")).data == "look"
+
+    ended(inside())
+
+
+async def _is_refused(page: Listener, begun: Sequence[object]) -> bool:
+    """Whether a page was answered, when each was either admitted or answered."""
+    while len(begun) < 3 and not page.task.done():
+        await asyncio.sleep(0)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    return page.task.done()
 
 
 def test_events_for_nobody_are_refused_without_a_page(served: Served) -> None:

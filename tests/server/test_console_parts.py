@@ -16,13 +16,15 @@ import inorder
 import inorder.aio
 from inorder import Flags
 from inorder.message import NO_ID, Place
-from inorder.server.console import bodies, cursors, words
+from inorder.rules.puts import Program
+from inorder.server.console import bodies, cursors, listing, words
 from inorder.server.console.groups import AGAIN_SECONDS, BUDGET_SECONDS, Groups, Wholeness, wholeness
 from inorder.server.console.pictures import POINTS_MAX, sparkline
+from inorder.server.console.programs import running
 from inorder.server.console.watching import KEPT_SECONDS, Watching
 from inorder.server.problems import Problem
 from inorder.server.sampling import Look
-from inorder.stores.views import Position, QueueView
+from inorder.stores.views import ConnectionView, Position, QueueView
 
 
 class Clock:
@@ -110,7 +112,6 @@ def test_who_listens_hears_of_a_change_and_of_no_other_look() -> None:
         assert await following is None
         stopping.set()
         assert await anext(heard, "the end") == "the end"
-        assert watching.listeners == 0
         await watching.close()
 
     ended(work())
@@ -214,6 +215,21 @@ def test_views_of_a_body(data: bytes, views: tuple[str, ...]) -> None:
     assert (found.views, found.view) == (views, views[0])
 
 
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        (rb'["\u202e"]', r'"\u202e"'),  # it would turn the text around
+        (rb'["\ud800"]', r'"\ud800"'),  # half a character, which UTF-8 cannot have
+        (rb'["\u0007"]', r'"\u0007"'),
+        ('["ü"]'.encode(), '"ü"'),
+    ],
+)
+def test_json_that_stands_for_what_cannot_be_shown_is_shown_by_its_number(data: bytes, shown: str) -> None:
+    text = bodies.shown(data, len(data), "json").text
+    assert shown in text
+    text.encode()
+
+
 @given(st.binary(max_size=200), st.integers(0, 200))
 def test_every_body_has_a_view(data: bytes, more: int) -> None:
     found = bodies.shown(data, len(data) + more, "json")
@@ -270,3 +286,57 @@ def test_many_queues_take_turns() -> None:
             assert sorted(await groups.of_all(views)) == ["A", "B", "C"]
 
     ended(work())
+
+
+# --- programs
+
+
+def test_connections_of_a_process_stand_together() -> None:
+    """Of a store on a server each has the time at which it opened the store."""
+    program = Program(name="shop", user="anna")
+
+    def connected(number: int, process: int | None, host: str, since: float) -> ConnectionView:
+        return ConnectionView(connection=number, program=program, process=process, host=host, since=since, opened=())
+
+    there = [
+        connected(1, 7, "10.0.0.1", 5.0),
+        connected(2, 7, "10.0.0.1", 3.0),
+        connected(3, 7, "10.0.0.2", 3.0),
+        connected(4, 8, "", 1.0),
+        connected(5, 8, "", 1.0),
+        connected(6, 8, "", 2.0),  # another process that had the same number
+        connected(7, None, "", 1.0),
+        connected(8, None, "", 1.0),
+    ]
+    found = [(one.process, one.host, one.since, one.connections) for one in running(there, [], [])]
+    assert sorted(found, key=str) == sorted(
+        [
+            (7, "10.0.0.1", 3.0, 2),
+            (7, "10.0.0.2", 3.0, 1),
+            (8, "", 1.0, 2),
+            (8, "", 2.0, 1),
+            (None, "", 1.0, 1),
+            (None, "", 1.0, 1),
+        ],
+        key=str,
+    )
+
+
+# --- rows
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"a\nb", "a↵b"),
+        (b"\xff\xfe", "ff fe"),
+        (b"\xff" * listing.HEX_SHOWN, "ff " * (listing.HEX_SHOWN - 1) + "ff"),
+        (b"\xff" * (listing.HEX_SHOWN + 1), "ff " * listing.HEX_SHOWN + "…"),
+    ],
+)
+def test_a_row_says_that_a_body_goes_on_only_where_it_does(body: bytes, text: str) -> None:
+    with inorder.connect() as qm:
+        qm.create_queue("Q1")
+        qm.put("Q1", body)
+        (sight,) = qm.look("Q1", preview=listing.PREVIEW)
+        assert listing.row(sight).body == text

@@ -186,7 +186,7 @@ def test_what_is_locked_is_hidden_until_it_is_freed(served: Served) -> None:
     async def work(client: httpx.AsyncClient) -> None:
         ours = await described(client)
         await ours("put_many", {"messages": [{"body": str(n)} for n in range(5)]})
-        locked = await ours("browse_and_lock", most=3, seconds=600)
+        locked = await ours("browse_and_lock", count=3, seconds=600)
         lock_id = locked.json()["lock_id"]
         uids = [one["uid"] for one in locked.json()["messages"]]
         assert bodies_of(locked) == ["0", "1", "2"]
@@ -203,6 +203,23 @@ def test_what_is_locked_is_hidden_until_it_is_freed(served: Served) -> None:
     served.run(work)
 
 
+def test_what_is_held_is_listed_under_the_user_who_asked(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        ours = await described(client)
+        await ours("put_many", {"messages": [{"body": str(n)} for n in range(3)]})
+        await ours("browse_and_lock", count=1, seconds=600)
+        await ours("get", confirm_id=7)
+        await ours("get", confirm_id=8, wait=1)
+        await ours("put", {"body": "held"}, confirm_id=9)
+
+    served.run(work)
+    with inorder.connect(served.store) as qm:
+        held = {one.name: one.program for one in qm.units() if one.kind in ("confirm", "lock")}
+    assert {"7", "8", "9"} < held.keys()
+    assert {one.user for one in held.values()} == {"launch-token"}
+    assert {one.name for one in held.values()} == {"inorder serve"}
+
+
 def test_a_confirm_id_undoes_everything_under_it(served: Served) -> None:
     async def work(client: httpx.AsyncClient) -> None:
         ours = await described(client)
@@ -217,6 +234,24 @@ def test_a_confirm_id_undoes_everything_under_it(served: Served) -> None:
     served.run(work)
 
 
+def test_a_number_without_a_fraction_is_an_integer(served: Served) -> None:
+    """So JSON Schema has it, and some programs write each number with a point."""
+
+    async def work(client: httpx.AsyncClient) -> None:
+        ours = await described(client)
+        put = await ours("put", {"body": "a", "priority": 7.0, "sequence_number": 1e0}, confirm_id=7)
+        uid = put.json()["uid"]
+        uid["number"] = float(uid["number"])
+        assert (await ours("confirm_put", {"uid": uid, "confirm_id": 7.0})).status_code == 200
+        lock_id = (await ours("browse_and_lock", count=1)).json()["lock_id"]
+        assert (await ours("release_lock", {"lock_id": float(lock_id)})).json() == {"messages": 1}
+        got = (await ours("get", confirm_id=8)).json()
+        assert (got["priority"], type(got["priority"])) == (7, int)
+        assert (await ours("undo", {"confirm_id": 8.0})).json() == {"messages": 1}
+
+    served.run(work)
+
+
 BAD_BODIES = [
     ("confirm_put", {}), ("confirm_put", {"uid": "QM1:7"}), ("confirm_put", {"uid": {"origin": "QM1"}}),
     ("confirm_put", {"uid": {"origin": "QM1", "number": -1}}), ("confirm_put", {"uid": {"origin": 1, "number": 1}}),
@@ -224,7 +259,9 @@ BAD_BODIES = [
     ("confirm_get", {"uid": {"origin": "QM1", "number": 1}, "confirm_id": True}),
     ("confirm_get", {"uid": {"origin": "QM1", "number": 1}, "colour": 1}),
     ("unlock", {"uid": {"origin": "QM1", "number": 1}}), ("undo", {}), ("undo", {"confirm_id": "7"}),
-    ("undo", {"confirm_id": 2**64}), ("release_lock", {"lock_id": None}), ("delete", {"lock_id": 1}),
+    ("undo", {"confirm_id": 2**64}), ("undo", {"confirm_id": 7.5}), ("undo", {"confirm_id": float(2**64)}),
+    ("confirm_put", {"uid": {"origin": "QM1", "number": 1.5}}),
+    ("release_lock", {"lock_id": None}), ("delete", {"lock_id": 1}),
 ]  # fmt: skip
 
 

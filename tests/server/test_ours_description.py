@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -57,6 +58,20 @@ def test_the_description_is_whole(served: Served) -> None:
                 assert in_path == set(re.findall(r"{(\w+)}", path)), (path, method)
 
     served.run(work)
+
+
+def test_every_error_that_the_interface_names_is_described() -> None:
+    """What is answered is held against this by `Described`; here is what no test of ours may have reached."""
+    folder = Path(interface.__file__).parent
+    shared = [folder.parent / name for name in ("addresses.py", "entrance.py", "guard.py", "wanted.py")]
+    named = {
+        number
+        for path in (*folder.glob("*.py"), *shared)
+        for number in re.findall(r'problem\(\s*"(\w+)"', path.read_text(encoding="utf-8"))
+    }
+    assert {"INWB0003E", "INWB0020E", "MQWB0104E"} <= named
+    described = interface.document()["components"]["responses"]["Error"]["x-errors"]
+    assert named <= described.keys(), "openapi.NUMBERS lacks what the interface answers"
 
 
 async def _after_puts(
@@ -117,7 +132,7 @@ FIRST: dict[str, Asked] = {
     "extend_lease": lambda ours, known: ours("extend_lease", headers=_token(known), seconds=60),
     "commit_lease": lambda ours, known: ours("commit_lease", headers=_token(known)),
     "back_out_lease": _in_another,
-    "browse_and_lock": lambda ours, known: _kept(ours("browse_and_lock", most=3), known, "locked"),
+    "browse_and_lock": lambda ours, known: _kept(ours("browse_and_lock", count=3), known, "locked"),
     "unique_ids": lambda ours, known: ours("unique_ids", lock_id=known["locked"]["lock_id"]),
     "unlock": lambda ours, known: ours("unlock", _locked(known, 0)),
     "delete": lambda ours, known: ours("delete", _locked(known, 1)),

@@ -10,6 +10,8 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.cutting import ended
 from tests.server.conftest import Served, alive, client_of, somebody
 from tests.server.described import BASE, described, refusal
@@ -20,6 +22,7 @@ import inorder
 from inorder import Flags, Message
 from inorder.server import Limits, wanted
 from inorder.server.ours import taking
+from inorder.server.ours.parameters import seconds
 from inorder.server.wanted import IsWanted
 
 ID = "0102030405060708090a0b0c0d0e0f101112131415161718"
@@ -149,8 +152,24 @@ def test_what_is_no_message_is_refused(served: Served, given: Any, expected: tup
         assert qm.depth("Q1") == 0, "what is refused changes nothing"
 
 
+@given(st.floats(0, 3_600))
+def test_a_duration_is_whatever_a_program_writes_for_a_float(value: float) -> None:
+    assert seconds("wait", "", 3_600).read(repr(value)) == value
+
+
+def test_an_error_with_a_picture_of_the_place_is_one_line(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        answer = await (await described(client))("get", selector="0")
+        message = answer.json()["error"][0]["message"]
+        assert message.startswith("INWB0014E: the selector is wrong at line 1, column 1: ")
+        assert message.endswith("where a condition is wanted [2459 SELECTOR_SYNTAX_ERROR]")
+
+    served.run(work)
+
+
 # Which operation, with what, and how it is refused.
 WRONG: list[tuple[str, dict[str, Any], dict[str, str], tuple[int, str]]] = [
+    ("get", {"wait": "1e9"}, {}, (400, "INWB0003E")),
     ("get", {"wait": "soon"}, {}, (400, "INWB0003E")),
     ("get", {"wait": "3601"}, {}, (400, "INWB0003E")),
     ("get", {"wait": "-1"}, {}, (400, "INWB0003E")),

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp
 from tests.cutting import ended
-from tests.server.conftest import AS_NOBODY, Served, add, alive
+from tests.server.conftest import AS_NOBODY, PASSWORD, PORT, Served, add, alive, client_of
 from tests.server.listening import Listener, listening
 from tests.server.test_messaging import number_of
 
@@ -62,6 +62,10 @@ async def _browse(client: httpx.AsyncClient) -> httpx.Response:
     return await client.get(f"{Q}/browse", params={"wait": 600})
 
 
+async def _of_ibm(client: httpx.AsyncClient) -> httpx.Response:
+    return await client.delete("/ibmmq/rest/v3/messaging/qmgr/QM1/queue/Q1/message", params={"wait": 600_000})
+
+
 async def _claim(client: httpx.AsyncClient) -> httpx.Response:
     pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
     begun = await client.post(f"{Q}/readers/copy")
@@ -70,12 +74,8 @@ async def _claim(client: httpx.AsyncClient) -> httpx.Response:
     return await client.post(f"{Q}/readers/copy/arrow", params=given)
 
 
-@IS_OUT
-@pytest.mark.parametrize("ask", [_get, _get_many, _get_group, _in_lease, _held, _browse, _claim])
-def test_a_request_that_waits_gives_nothing_to_a_user_who_is_out(
-    served: Served, ask: Ask, how: How, expected: tuple[int, str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add(served, "anna", **GRANTED)
+def _noted_looks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Requests that have looked, and wait."""
     looked: list[object] = []
     has_looked = waiting.Watch.has_looked
 
@@ -84,6 +84,16 @@ def test_a_request_that_waits_gives_nothing_to_a_user_who_is_out(
         looked.append(waiter)
 
     monkeypatch.setattr(waiting.Watch, "has_looked", noted)
+    return looked
+
+
+@IS_OUT
+@pytest.mark.parametrize("ask", [_get, _get_many, _get_group, _in_lease, _held, _browse, _claim])
+def test_a_request_that_waits_gives_nothing_to_a_user_who_is_out(
+    served: Served, ask: Ask, how: How, expected: tuple[int, str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(served, "anna", **GRANTED)
+    looked = _noted_looks(monkeypatch)
 
     async def work(client: httpx.AsyncClient) -> None:
         with inorder.connect(served.store) as qm:
@@ -247,6 +257,105 @@ def test_what_was_shown_counts_no_longer_than_it_is_valid(
     ended(work())
 
 
+# --- sessions that end
+
+
+COOKIE = f"LtpaToken2_{PORT}"
+SECONDS = 7_200.0
+
+
+@pytest.fixture
+def session_ends(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Moves the clock of the server to the end of the sessions that have begun."""
+    real, passed = time.time, [0.0]
+    monkeypatch.setattr("time.time", lambda: real() + passed[0])
+    return lambda: passed.__setitem__(0, SECONDS)
+
+
+async def _logged_in(client: httpx.AsyncClient) -> str:
+    """The cookie of a session of anna's."""
+    client.auth = AS_NOBODY
+    answer = await client.post("/ibmmq/rest/v3/login", json={"username": "anna", "password": PASSWORD})
+    assert answer.status_code == 204, answer.text
+    return f"{COOKIE}={client.cookies[COOKIE]}"
+
+
+@pytest.mark.parametrize("path", [f"{Q}/events", "/inorder/v1/events", "/console/live"])
+def test_a_stream_ends_with_the_session_that_began_it(
+    served: Served, path: str, session_ends: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(served, "anna", roles=["reader"])
+    real = asyncio.sleep
+    monkeypatch.setattr(presence, "pause", lambda seconds: real(0.001))
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 600.0)
+    monkeypatch.setattr(events, "pause", lambda seconds: real(600))
+
+    async def inside() -> None:
+        async with alive(served.app()) as app, client_of(app) as client:
+            cookie = await _logged_in(client)
+            async with listening(app, path, authorization=None, cookie=cookie) as listener:
+                await listener.next()
+                assert listener.status == 200
+                session_ends()
+                while not (found := await listener.next() or pytest.fail("it has ended without a word")).kind:
+                    pass
+                if found.kind == "queues":
+                    found = await listener.event()
+                assert found.kind == "failed"
+                assert "log in again" in found.data or found.data["message"].startswith("MQWB0112E")
+                assert await listener.next() is None
+                assert listener.is_over
+            async with listening(app, path, authorization=None, cookie=cookie) as refused:
+                assert await refused.next() is None
+                assert refused.status in (401, 303), "a browser is led to the log-in"
+
+    ended(inside())
+
+
+@pytest.mark.parametrize("ask", [_get, _in_lease, _held, _browse, _of_ibm])
+def test_a_request_that_waits_gives_nothing_when_its_session_is_over(
+    served: Served, ask: Ask, session_ends: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(served, "anna", **GRANTED)
+    looked = _noted_looks(monkeypatch)
+
+    async def work(client: httpx.AsyncClient) -> None:
+        await _logged_in(client)
+        asking = asyncio.ensure_future(ask(client))
+        while not looked:
+            assert not asking.done(), "it did not wait"
+            await asyncio.sleep(0.01)
+        session_ends()
+        with inorder.connect(served.store) as qm:
+            qm.put("Q1", b"x")
+            assert number_of(await asking) == (401, "MQWB0112E", 0)
+            assert qm.get("Q1").body == b"x", "nobody holds it"
+
+    served.run(work)
+
+
+def test_a_stream_that_a_token_began_outlives_a_session(
+    served: Served, session_ends: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cookie beside the token says nothing."""
+    add(served, "anna", **GRANTED)
+    real = asyncio.sleep
+    monkeypatch.setattr(presence, "pause", lambda seconds: real(0.001))
+
+    async def inside() -> None:
+        async with alive(served.app()) as app, client_of(app) as client:
+            cookie = await _logged_in(client)
+            with inorder.connect(served.store) as qm:
+                token = qm.create_token("anna", "a program")
+                async with listening(app, f"{Q}/events", authorization=f"Bearer {token}", cookie=cookie) as listener:
+                    await listener.next()
+                    session_ends()
+                    qm.put("Q1", b"x")
+                    assert (await listener.event()).kind == "message"
+
+    ended(inside())
+
+
 def test_a_stream_goes_on_for_a_user_who_is_back(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the watch has seen counts only if it is still so."""
     add(served, "anna", **GRANTED)
@@ -255,8 +364,8 @@ def test_a_stream_goes_on_for_a_user_who_is_back(served: Served, monkeypatch: py
     real = presence.Presence.watched
 
     @contextlib.contextmanager
-    def noted(self: presence.Presence, *given: Any) -> Iterator[asyncio.Event]:
-        with real(self, *given) as out:
+    def noted(self: presence.Presence, *given: Any, **more: Any) -> Iterator[asyncio.Event]:
+        with real(self, *given, **more) as out:
             outs.append(out)
             yield out
 

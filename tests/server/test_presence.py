@@ -114,6 +114,24 @@ def test_a_store_that_cannot_be_asked_ends_nothing_and_is_asked_again(
     ended(inside())
 
 
+def test_a_stream_ends_with_its_own_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def inside() -> None:
+        looks, now = Looks(monkeypatch), [100.0]
+        watching = Presence(looks.again, lambda: now[0])
+        with watching.watched(ANNA, until=200.0) as one, watching.watched(ANNA, until=300.0) as two:
+            await looks.look()
+            assert (one.is_set(), two.is_set()) == (False, False)
+            now[0] = 200.0
+            await looks.look()
+            assert (one.is_set(), two.is_set()) == (True, False)
+            now[0] = 300.0
+            looks.answers["t1"] = StoreError("the store is busy")
+            await looks.look()
+            assert two.is_set(), "to know the time needs no store"
+
+    ended(inside())
+
+
 def test_nothing_is_left_when_the_last_stream_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     async def inside() -> None:
         looks = Looks(monkeypatch)

@@ -134,6 +134,35 @@ def test_a_kill_loses_nothing_that_was_acknowledged(start: Start, served: Served
     assert set(there) | set(got) <= set(under_way)
 
 
+def test_a_queue_that_several_workers_have_used_can_be_cleared_and_deleted(start: Start, served: Served) -> None:
+    """Puts by name leave it open in each worker, and nobody who asks one worker can reach the others."""
+    running = start("--workers", "2")
+
+    def put(number: int) -> None:
+        with running.client() as each:
+            assert each.post(f"{V1}/message", content=str(number), headers=TEXT).status_code == 201
+
+    def both_have_it_open() -> bool:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(put, range(40)))
+        with inorder.connect(served.store) as qm:
+            users = {one.process for one in qm.connections() if any(opened.queue == "Q1" for opened in one.opened)}
+        return len(users) == 2
+
+    def run(command: str) -> Any:
+        with running.client() as each:
+            path = "/ibmmq/rest/v2/admin/action/qmgr/QM1/mqsc"
+            answer = each.post(path, json={"type": "runCommand", "parameters": {"command": command}})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    for command in ("CLEAR QLOCAL(Q1)", "DELETE QLOCAL(Q1) PURGE"):
+        until(both_have_it_open, "both workers have the queue open")
+        answer = run(command)
+        assert answer["overallCompletionCode"] == 0, answer
+    assert running.stop() == 0
+
+
 def test_workers_end_with_the_process_that_began_them(start: Start) -> None:
     running = start("--workers", "2")
     with running.client() as client:

@@ -363,6 +363,8 @@ REQUESTS: list[tuple[str, str, dict[str, Any], str, str]] = [
             ("DISPLAY CHANNEL(*)", "admin operator reader", ""),
             ("DISPLAY CHSTATUS(*)", "admin operator reader", ""),
             ("DISPLAY PROCESS(*)", "admin operator reader", ""),
+            ("DISPLAY CONN(*) TYPE(ALL)", "admin operator reader", ""),
+            ("DISPLAY QSTATUS(Q1) TYPE(HANDLE)", "admin operator reader", "inquire"),
             ("ALTER QLOCAL(Q1) MAXDEPTH(5)", "admin operator", "alter"),
             ("CLEAR QLOCAL(Q1)", "admin operator", "clear"),
             ("START CHANNEL(C)", "admin operator", ""),

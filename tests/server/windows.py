@@ -12,7 +12,7 @@ from tests.server.conftest import Served, Start
 
 pytest.importorskip("selenium")
 
-from selenium.common.exceptions import TimeoutException
+from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
@@ -39,7 +39,16 @@ class Window:
         return str(self.browser.execute_script(asked, selector))
 
     def press(self, key: str) -> None:
-        self.browser.switch_to.active_element.send_keys(key)
+        """Presses it in what has the focus. If the page was loaded again in that moment nothing was pressed yet."""
+
+        def is_pressed() -> bool:
+            try:
+                self.browser.switch_to.active_element.send_keys(key)
+            except StaleElementReferenceException:
+                return False
+            return True
+
+        self.wait(is_pressed)
 
     def wait(self, condition: Callable[[], object]) -> None:
         """Until it is so."""

@@ -2,13 +2,15 @@
 
     python -m tools.proof.working --kills 300 --seconds 300
 
-A round has a store, a queue that is read strictly or not, and messages of which some fail, a few times or always; a
-schedule that nobody has run for hours; and messages that are put under keys. Programs with a worker each, which puts
-what the schedule says too, are killed at random moments and begun again; each puts all keys meanwhile, alone or in
-units. A last one works until nothing is left. Each call of the function first notes, in a file, its message and the
-backout count that it saw. Then
+A round has a store, a queue that is read strictly or not, and messages of which some fail, a few times or always, and
+some are given up by `Dead` or `Discard`; a schedule that nobody has run for hours; and messages that are put under
+keys. Programs with a worker each, which puts what the schedule says too, are killed at random moments and begun again;
+each puts all keys meanwhile, alone or in units. Some kill themselves when a call has given up its message and that is
+on disk, before the message is set aside. A last one works until nothing is left. Each call of the function first notes,
+in a file, its message and the backout count that it saw, and so does each verdict that is on disk. Then
 
     each message is done once, or a dead letter once; what never fails is no dead letter unless it was killed too often
+    what a call has given up is a dead letter for that reason, or removed, and is not called again
     no attempt is lost from the count: no two calls of one message saw the same backout count
     a dead letter says its reason, its error and its queue, and as many attempts as it may have
     what was done on a queue that is read strictly was done in the order in which it was put
@@ -33,13 +35,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import inorder
 from inorder.stores.postgresql import PostgresStore
 from inorder.stores.sqlite import SqliteStore
 from inorder.testing import ManualClock
-from inorder.work import Backoff, Schedule, Tasks
+from inorder.work import Backoff, Dead, Discard, Schedule, Tasks, attempts
 from inorder.work.periodic import Periodic, standings
 
 ATTEMPTS, MESSAGES, LIVES = 5, 40, 6
@@ -48,10 +50,17 @@ LAST_SECONDS = 120.0
 RUNS, EVERY_SECONDS = 600, 60  # of the schedule
 KEYS = 400
 ALWAYS = 99  # how often a message fails that is never done
+DEAD, DISCARDED = 1_000, 1_001  # instead of that: its first call that ends gives it up
+REASON = 70_000  # of those that are dead then
+CHANCE_OF_DEATH = 0.3  # of a program, between a verdict and what it asks for
 
 
 class Round(NamedTuple):
-    """A round: where it is, how its queue is read, how often each message fails, when the schedule was seen first."""
+    """A round: where it is, how its queue is read, how often each message fails, when the schedule was seen first.
+
+    Args:
+        log: a line for each call, `message count`, and for each verdict that is on disk, `message count given up`.
+    """
 
     place: str
     log: Path
@@ -67,13 +76,15 @@ class Report:
     seed: int
     kills: int = 0
     calls: int = 0
+    verdicts: int = 0
     letters: int = 0
     runs: int = 0
     findings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         found = "\n".join(self.findings) or "nothing found"
-        what = f"{self.calls:,} calls, {self.letters:,} dead letters, {self.runs:,} periodic puts"
+        what = f"{self.calls:,} calls, {self.verdicts:,} verdicts, {self.letters:,} dead letters"
+        what += f", {self.runs:,} periodic puts"
         return f"seed {self.seed}: {self.kills:,} kills, {what}\n{found}"
 
 
@@ -87,7 +98,7 @@ def schedule() -> Schedule:
 
 def plan(place: str, log: Path, chance: random.Random) -> Round:
     """A round that follows from the seed."""
-    fails = tuple(chance.choice((0, 0, 0, 0, 1, 2, ALWAYS)) for _ in range(MESSAGES))
+    fails = tuple(chance.choice((0, 0, 0, 0, 1, 2, ALWAYS, DEAD, DEAD, DISCARDED)) for _ in range(MESSAGES))
     return Round(place, log, chance.random() < 0.5, fails, float(int(time.time()) - RUNS * EVERY_SECONDS))
 
 
@@ -119,17 +130,40 @@ def tasks_of(one: Round) -> Tasks:
     """A function that notes its call, and fails as the round says; and the schedule."""
     tasks = Tasks()
     tasks.add(schedule())
-    log = os.open(one.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    log = opened(one.log)
 
     @tasks.task("Q", attempts=ATTEMPTS, backoff=Backoff(first=0.001, most=0.01))
     def work(message: inorder.Got, qm: inorder.QueueManager) -> None:
         number = int(message.body)
         os.write(log, f"{number} {message.backout_count}\n".encode())
         qm.put("NEXT", message.body)
+        if one.fails[number] == DISCARDED:
+            raise Discard(f"message {number} is given up")
+        if one.fails[number] == DEAD:
+            raise Dead(f"message {number} is given up", reason=REASON)
         if message.backout_count < one.fails[number]:
             raise ValueError(f"message {number} fails")
 
     return tasks
+
+
+def opened(log: Path) -> int:
+    """For lines of several programs."""
+    return os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+
+def watch_verdicts(one: Round, chance_of_death: float) -> None:
+    """This program notes each verdict that is on disk, and may be killed then."""
+    log, back_out = opened(one.log), attempts.back_out
+
+    def noted(unit: Any, first: inorder.Got, verdict: attempts.Verdict) -> None:
+        back_out(unit, first, verdict)
+        if verdict.is_final:
+            os.write(log, f"{int(first.body)} {first.backout_count} given up\n".encode())
+            if random.random() < chance_of_death:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    attempts.back_out = noted
 
 
 def forked(act: Callable[[], None]) -> int:
@@ -172,6 +206,8 @@ def _is_put(qm: inorder.QueueManager, keys: Iterable[int]) -> bool:
 
 def live(one: Round) -> None:
     """Works until it is killed."""
+    random.seed()
+    watch_verdicts(one, CHANCE_OF_DEATH)
     with inorder.connect(one.place) as qm, qm.worker(tasks_of(one), threads=2, log=lambda event: None):
         put_keys(qm)
         signal.pause()
@@ -180,6 +216,7 @@ def live(one: Round) -> None:
 def finish(one: Round) -> None:
     """Works until nothing is left."""
     ends = time.monotonic() + LAST_SECONDS
+    watch_verdicts(one, 0.0)
     with inorder.connect(one.place) as qm, qm.worker(tasks_of(one), threads=2, log=lambda event: None):
         put_keys(qm)
         while (
@@ -218,27 +255,39 @@ def run_round(report: Report, one: Round, chance: random.Random) -> None:
 
 def judge(report: Report, one: Round) -> list[str]:
     """What is not as it was promised."""
-    calls = [tuple(map(int, line.split())) for line in one.log.read_text().splitlines()] if one.log.exists() else []
+    lines = [line.split() for line in one.log.read_text().splitlines()] if one.log.exists() else []
+    calls = [(int(number), int(seen)) for number, seen, *verdict in lines if not verdict]
+    verdicts = {int(number): int(seen) for number, seen, *verdict in lines if verdict}
     with inorder.connect(one.place) as qm:
         found = by_the_clock(report, qm, one) + under_keys(qm)
         done = [int(message.body) for message in qm.browse("NEXT")]
         letters = {int(letter.message.body): letter.why for letter in qm.dead_letters()}
         count = qm.depth("DEAD")
     report.calls += len(calls)
+    report.verdicts += len(verdicts)
     report.letters += count
+    found += [f"message {n} was given up with backout count {verdicts[n]}, and called again with {seen}"
+              for n, seen in calls if seen > verdicts.get(n, seen)]  # fmt: skip
     found += [f"message {n} was called twice with backout count {seen}" for (n, seen), times in Counter(calls).items()
              if times > 1]  # fmt: skip
     ends = Counter([*done, *letters])
-    found += [f"message {n} has {ends[n]} ends" for n in range(len(one.fails)) if ends[n] != 1]
+    found += [f"message {n} has {ends[n]} ends" for n, fails in enumerate(one.fails)
+              if ends[n] != (fails != DISCARDED or n in letters)]  # fmt: skip
     if count != len(letters):
         found.append(f"{count} dead letters of {len(letters)} messages")
     for number, why in letters.items():
-        if why.attempts < ATTEMPTS or not why.error or (why.reason, why.queue) != (2362, "Q"):
+        is_given_up = number in verdicts or why.reason == REASON
+        least, reason = (1, REASON) if is_given_up and one.fails[number] == DEAD else (ATTEMPTS, 2362)
+        if why.attempts < least or not why.error or (why.reason, why.queue) != (reason, "Q"):
             found.append(f"the dead letter of message {number} says {why}")
-        was_killed = "ended in the middle" in why.error or one.fails[number] == ALWAYS
+        if is_given_up and why.error != f"message {number} is given up":
+            found.append(f"message {number} was given up, and is dead for another reason: {why.error}")
+        was_killed = "ended in the middle" in why.error or one.fails[number] == ALWAYS or is_given_up
         if not was_killed and f"message {number} fails" not in why.error:
             found.append(f"message {number} is dead for another reason: {why.error}")
-    found += [f"message {n} fails always, and is done" for n in done if one.fails[n] == ALWAYS]
+    found += [f"message {n} fails always, and is done" for n in done if one.fails[n] >= ALWAYS]
+    found += [f"message {n} was to be removed, and is a dead letter" for n in letters
+              if one.fails[n] == DISCARDED and n in verdicts]  # fmt: skip
     if one.strict and done != sorted(done):
         found.append(f"the strict order is broken: {done}")
     return found

@@ -39,9 +39,10 @@ So a task that gets CancelledError knows that the call has not happened, and one
 A message that was backed out has one more in its backout count: every return of a got message counts (A-40). A get
 costs a second trip to the thread and a unit of work for this.
 
-**Threads.** The loop's own is used for nothing that may take long. Values that a call is given, and what it returns,
-pass from thread to thread as they are, and the context of the task with them: so traces go on. A `QueueManager`
-belongs to the loop in which it was made; a child made by fork makes its own.
+**Threads.** The loop's own is used for nothing that may take long: for brief calls that wait for nobody (`brief.py`).
+Values that a call is given, and what it returns, pass from thread to thread as they are, and the context of the task
+with them: so traces go on. A `QueueManager` belongs to the loop in which it was made; a child made by fork makes its
+own.
 
 `calls.py` and `queue_calls.py` are written by `python -m tools.reference` from the calls that do not wait, with their
 signatures.

@@ -109,6 +109,12 @@ class Lane:
         self._no_more = weakref.finalize(self, self._jobs.put, None)  # the thread does not keep it
         self._no_more.atexit = False
 
+    @property
+    def has_queues(self) -> bool:
+        """Whether calls by name have left queues open on its connection."""
+        connection = self.connection
+        return connection is not None and connection.has_queues
+
     def submit(self, call: Callable[[Connection], T], *, is_revocable: bool = True) -> Job[T]:
         """Has its thread make a call, after those that were submitted before. Raises: ConnectionClosed."""
         if self._is_over:

@@ -114,6 +114,13 @@ class QueueManager(ManagerCalls):
         await self._shared.let_go(name)
         return warning
 
+    async def close_unused_queues(self) -> None:
+        """Closes what calls by name hold open on free connections, and have not used since this was called last.
+
+        For a program that serves many, now and then: a queue that is open cannot be cleared or deleted (2042).
+        """
+        await self._shared.close_unused()
+
     async def _get(self, method: Callable[..., T], options: GetOptions, queue: str, *given: Any) -> T:
         at_once = replace(options, wait=0)
         seat = self._shared.seat("" if options.syncpoint is False or options.confirm_id else "get")
@@ -137,9 +144,10 @@ class QueueManager(ManagerCalls):
             names = await qm.run(lambda connection: [one.name for one in connection.queues()])
 
         Args:
-            is_brief: it takes about as long as a put or a get. Such calls of several tasks share one more connection:
-                its thread makes those that are there at once, one after another, brings to disk at once what all of
-                them promise, and then they return. While one takes long others go elsewhere.
+            is_brief: it takes about as long as a put or a get. Such calls of all tasks share one more connection. One
+                is made at once, in the thread of the loop, if nobody else writes to the store, which is on this
+                machine; else the connection's thread makes those that are there, one after another. What they
+                promise is brought to disk together, and then they return. While one takes long others go elsewhere.
         """
         if is_brief:
             return await self._shared.brief(work)
@@ -169,7 +177,6 @@ class QueueManager(ManagerCalls):
 
         Raises: what the last look raises.
         """
-        key, rank = object() if key is None else key, rank_of(GetOptions(match=match))
 
         async def once(found: Callable[[], object]) -> T:
             try:
@@ -181,7 +188,10 @@ class QueueManager(ManagerCalls):
             found()
             return answer
 
-        return await self._shared.awaited(queue, key, rank, wait, once) if wait else await once(lambda: None)
+        if not wait:
+            return await once(lambda: None)
+        rank = rank_of(GetOptions(match=match))
+        return await self._shared.awaited(queue, object() if key is None else key, rank, wait, once)
 
     # --- blocks, loops, and what else takes a connection for a while
 

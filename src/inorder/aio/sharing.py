@@ -143,7 +143,7 @@ class Sharing:
             self.lanes.all.append(self._brief)
         if not seat.is_empty or self._brief.is_held_up:
             return await self.run(seat, call)
-        return await finished(self._brief.submit(call))
+        return await self._brief.make(call)
 
     async def on(self, lane: Lane, joins: str, call: Callable[[Connection], T]) -> T:
         """A call on the connection of something that is open: a queue, a group, a loop."""
@@ -175,6 +175,11 @@ class Sharing:
         for lane in [one for one in self.lanes.all if not one.is_out]:
             await finished(lane.submit(lambda one: one.close_queue(queue)))
         return True
+
+    async def close_unused(self) -> None:
+        """Closes what calls by name hold open on free connections, and have not used since this was called last."""
+        for lane in [one for one in self.lanes.all if not one.is_out and one.has_queues]:
+            await finished(lane.submit(lambda one: one.close_unused_queues()))
 
     def asking(self) -> Lane:
         """Where requests are put and replies come, beside all others; it waits for nobody."""

@@ -25,6 +25,7 @@ from .running import DONE, Command, Run, takes_store
 
 if TYPE_CHECKING:
     from .. import QueueManager
+    from ..server.renewing import Files
     from ..server.settings import Settings
 
 TOKEN_LENGTH_MIN, TOKEN_LENGTH_MAX = 16, 512
@@ -57,12 +58,9 @@ class Address(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """A certificate and its key in PEM, and who signs those of clients; without TLS none is there."""
+    """The files for TLS, and the SHA-256 of the certificate; without TLS nothing is there."""
 
-    certificate: Path | None = None
-    key: Path | None = None
-    client_ca: Path | None = None
-    client_crl: Path | None = None
+    files: Files | None = None
     fingerprint: str = ""
 
 
@@ -95,9 +93,7 @@ PEM = click.Path(dir_okay=False, path_type=Path)
     "--client-ca", type=PEM,
     help="Who signs client certificates, in PEM: a user may come in by one of its own; see inorder user.",
 )  # fmt: skip
-@click.option(
-    "--client-crl", type=PEM, help="Lists of client certificates that were revoked, in PEM; read at the start."
-)
+@click.option("--client-crl", type=PEM, help="Lists of client certificates that were revoked, in PEM.")
 @takes_store
 def serve(
     run: Run,
@@ -133,10 +129,10 @@ def serve(
             raise click.UsageError(f"--host {host} {NEEDS_USERS}")
     token = _token(run, token_file) if address.is_ours else None
     with (
-        contextlib.closing(_listener(host, port)) as listener,
         _keys(sorted(address.hosts), certificate, key, client_ca, client_crl, self_signed) as keys,
+        contextlib.closing(_listener(host, port)) as listener,
     ):
-        settings = _settings(run, address, listener, token, workers, is_secure=keys.certificate is not None)
+        settings = _settings(run, address, listener, token, workers, is_secure=keys.files is not None)
         _announce(run.output, name, settings, address, token_file, keys)
         _serve(settings, listener, keys)
     return DONE
@@ -241,23 +237,20 @@ def _keys(
     client_crl: Path | None,
     self_signed: bool,
 ) -> Iterator[Keys]:
-    from ..server.certificates import check, check_authorities, fingerprint, make  # noqa: PLC0415 - it is of the server
+    """The files for TLS, which are right; those of a certificate that is made now are gone at the end."""
+    from ..server.certificates import fingerprint, make  # noqa: PLC0415 - it is of the server
+    from ..server.renewing import Files  # noqa: PLC0415 - it loads uvicorn
 
-    if client_ca is not None:
-        check_authorities(client_ca)
-        if client_crl is not None:
-            from ..server.revocation import check as check_lists  # noqa: PLC0415 - it loads uvicorn
-
-            check_lists(client_crl, client_ca, datetime.now(timezone.utc))
-    if certificate is not None and key is not None:
-        check(certificate, key)
-        yield Keys(certificate, key, client_ca, client_crl, fingerprint(certificate))
-    elif self_signed:
-        with tempfile.TemporaryDirectory(prefix="inorder-") as folder:
-            made = make(Path(folder), hosts)
-            yield Keys(made.certificate, made.key, client_ca, client_crl, made.fingerprint)
-    else:
-        yield Keys()
+    with contextlib.ExitStack() as held:
+        if self_signed:
+            folder = held.enter_context(tempfile.TemporaryDirectory(prefix="inorder-"))
+            certificate, key, _ = make(Path(folder), hosts)
+        if certificate is None or key is None:
+            yield Keys()
+            return
+        files = Files(certificate=certificate, key=key, client_ca=client_ca, client_crl=client_crl)
+        files.check(datetime.now(timezone.utc))
+        yield Keys(files, fingerprint(certificate))
 
 
 def _settings(
@@ -308,11 +301,4 @@ def _announce(
 def _serve(settings: Settings, listener: socket.socket, keys: Keys) -> None:
     from ..server.running import serve as serve_on  # noqa: PLC0415 - it loads uvicorn
 
-    serve_on(
-        settings,
-        listener,
-        certificate=keys.certificate,
-        key=keys.key,
-        client_ca=keys.client_ca,
-        client_crl=keys.client_crl,
-    )
+    serve_on(settings, listener, files=keys.files)

@@ -25,6 +25,7 @@ from .errors import FormatError
 TEXT_ID = "text:"  # before an id that is given as a text
 IDS = {"message_id": 24, "correlation_id": 24, "group_id": 24, "accounting_token": 32}
 FIELDS = tuple(Descriptor.__annotations__)
+INTEGERS = {name for name in FIELDS if type(Message.FIELDS[name].default) is int} | {"priority"}
 FILLED_IN = ("length", "backout_count", "token", "uid", "place", "warning")  # by the queue manager: shown, never taken
 
 
@@ -151,7 +152,14 @@ def _taken(name: str, value: Any) -> Any:
         return _properties(value)
     if name == "transmission":
         return _transmission(value)
+    if name in INTEGERS:
+        return whole(value)
     return math.inf if name == "expiry" and value is None else value
+
+
+def whole(value: Any) -> Any:
+    """A number without a fraction is an integer in JSON, however it is written; what is not one stays as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def id_of(value: object, name: str = "id", length: int = len(NO_ID)) -> bytes:

@@ -23,7 +23,7 @@ from .lacking import LACKING_CHANNEL_TYPES, LACKING_IN_CHANNELS
 from .objects import Row, Words, chosen, fits, meets, read_define, read_display, without
 from .parameters import Parameter
 from .tokens import Token
-from .values import allowed_values, mqsc_value, read_value
+from .values import Scalar, allowed_values, mqsc_value, read_value
 from .words import age
 
 OBJECTS: Final = ("CHANNEL", "CHSTATUS")
@@ -190,7 +190,7 @@ def _definitions(qm: QueueManager, command: ObjectCommand) -> list[Row]:
         channels.channel(qm, command.name)  # which says what is like it
     with qm._session:
         found = [each for each in qm._store.objects(KIND) if fits(each.name, command.name)]
-    rows = []
+    rows: list[Row] = []
     for each in found:
         one, altered = channel_of(each.attributes), utc(each.altered_at)
         row = channel_row(one) | {"ALTDATE": f"{altered:%Y-%m-%d}", "ALTTIME": f"{altered:%H.%M.%S}"}
@@ -199,7 +199,7 @@ def _definitions(qm: QueueManager, command: ObjectCommand) -> list[Row]:
     return rows
 
 
-def channel_row(one: ChannelAttributes) -> dict[str, int | str | bool]:
+def channel_row(one: ChannelAttributes) -> dict[str, Scalar]:
     """The attributes of a channel by their keywords, as MQSC writes them."""
     return {
         word: mqsc_value(each, getattr(one, each.name))

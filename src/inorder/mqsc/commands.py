@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ..attributes import QueueType
 
@@ -71,6 +71,9 @@ class Condition:
     value: int | float | str | bool
 
 
+Handles = Literal["ALL", "INPUT", "OUTPUT"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Display:
     """DISPLAY of queues: QUEUE and the types, or QSTATUS.
@@ -80,6 +83,7 @@ class Display:
         type: only queues of this type; None is all.
         keywords: what is asked for; empty is everything.
         is_status: QSTATUS.
+        handles: QSTATUS of handles, by what they are open for; None: of queues.
     """
 
     name: str
@@ -87,6 +91,7 @@ class Display:
     keywords: tuple[str, ...] = ()
     where: Condition | None = None
     is_status: bool = False
+    handles: Handles | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +108,12 @@ class End:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectCommand:
-    """A command about channels or process definitions.
+    """A command about channels, process definitions or connections.
 
     Args:
-        verb: "DEFINE" ... "RESOLVE"; target: the object: "CHANNEL", "CHSTATUS", "PROCESS".
+        verb: "DEFINE" ... "RESOLVE"; target: the object: "CHANNEL", "CHSTATUS", "PROCESS", "CONN".
         name: of one object, or in a DISPLAY its beginning followed by "*".
-        given: attributes by our names; of other verbs what they take: "mode", "number", "action".
+        given: attributes by our names; else what the command takes: "mode", "number", "action", "type".
         asked: the keywords that a DISPLAY asks for; none: all.
         like: the object whose attributes are taken where none are given.
         without_effect: keywords of MQ's that ask for nothing here.

@@ -30,6 +30,11 @@ class MqscSyntaxError(CallerError):
 
     reason = Reason.ARGUMENT_ERROR
 
+    @property
+    def what(self) -> str:
+        """What was found, and what is allowed, without the place."""
+        return str(self.args[0]).partition(": ")[2]
+
 
 class Unsupported(MqscSyntaxError):
     """MQ has it, and it asks for something that is not here; data: also what, and the keyword of an

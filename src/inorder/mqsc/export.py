@@ -10,7 +10,7 @@ from ..channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes
 from ..process_attributes import ProcessAttributes
 from .channelling import channel_row
 from .processes import process_row
-from .values import mqsc_value, written
+from .values import Scalar, mqsc_value, written
 from .words import KINDS, MANAGER_KEYWORDS, is_ours, keywords_of
 
 INDENT = "   "
@@ -83,7 +83,7 @@ def export_channel(channel: ChannelAttributes) -> str:
     return _define(row)
 
 
-def _define(row: Mapping[str, int | str | bool]) -> str:
+def _define(row: Mapping[str, Scalar]) -> str:
     """A definition of which the name is the first item."""
     first, *items = [written(word, value) for word, value in row.items()]
     return " +\n".join([f"DEFINE {first}", *(INDENT + item for item in items), f"{INDENT}REPLACE"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from .commands import Condition
 from .errors import syntax_error, unknown_word, unsupported
 from .lacking import Lacking
 from .tokens import Token
-from .values import INTEGER, comparable, read_value
+from .values import INTEGER, Value, comparable, digits, read_value
 from .words import INTEGER_STATUS, is_switch
 
 COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = MappingProxyType(
@@ -23,11 +24,13 @@ COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = MappingProxyType(
         "GT": operator.gt,
         "LE": operator.le,
         "GE": operator.ge,
-        "CT": operator.eq,  # contains, of a list: and of what is one value, that it is this one
+        "CT": operator.eq,  # contains: one value is a list of one
         "EX": operator.ne,
     }
 )
 LIKE: Final[Mapping[str, bool]] = MappingProxyType({"LK": True, "NL": False, "CTG": True, "EXG": False})
+ANY: Final[Mapping[str, str]] = MappingProxyType({"CT": "EQ", "CTG": "LK"})  # of a list, and of its values
+NONE: Final[Mapping[str, str]] = MappingProxyType({"EX": "CT", "EXG": "CTG"})
 OPERATORS: Final = (*COMPARE, *LIKE)
 YES: Final[Mapping[str, bool]] = MappingProxyType({"YES": True, "NO": False})
 FORM: Final = f"WHERE(KEYWORD EQ VALUE); instead of EQ: {', '.join(OPERATORS[1:])}"
@@ -92,12 +95,24 @@ def _value(attribute: Attribute, token: Token, read: Callable[[Attribute, Token]
     return comparable(attribute, read(attribute, token))
 
 
-def holds(condition: Condition, value: int | float | str | bool) -> bool:
+def holds(condition: Condition, value: Value | float) -> bool:
     """Whether a value meets the condition. A number is like a pattern that its digits are like."""
+    if isinstance(value, tuple):
+        return _list_holds(condition, value)
     if condition.operator in LIKE:
-        text = ("NO", "YES")[value] if isinstance(value, bool) else str(value)
+        text = ("NO", "YES")[value] if isinstance(value, bool) else value if isinstance(value, str) else digits(value)
         return is_like(text, str(condition.value)) == LIKE[condition.operator]
     return COMPARE[condition.operator](value, condition.value)
+
+
+def _list_holds(condition: Condition, values: tuple[str, ...]) -> bool:
+    """CT and CTG: one of them does; EX and EXG: none does. Other operators compare the list as it is written."""
+    if condition.operator in ANY:
+        one = replace(condition, operator=ANY[condition.operator])
+        return any(holds(one, value) for value in values)
+    if condition.operator in NONE:
+        return not _list_holds(replace(condition, operator=NONE[condition.operator]), values)
+    return holds(condition, ",".join(values))
 
 
 def is_like(text: str, pattern: str) -> bool:

@@ -6,18 +6,20 @@ table of attributes. What a DISPLAY finds goes the other way.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 from ..errors import bad_argument
 from .channelling import KEYWORDS as CHANNEL_KEYWORDS
 from .lines import Source
+from .objects import Found, Row
 from .parameters import SWITCHES
-from .running import Row
 from .tokens import WORD as BARE
-from .values import quoted
-from .words import MANAGER_KEYWORDS, QUEUE_KEYWORDS, is_switch
+from .values import Value, digits, number, quoted
+from .words import MANAGER_KEYWORDS, OBJECTS, QUEUE_KEYWORDS, SHORT, is_switch
 
 WORD: Final = re.compile(r"[A-Za-z]{1,20}")
 ATTRIBUTES: Final = frozenset(word for word, each in QUEUE_KEYWORDS.items() if is_switch(each))
@@ -33,7 +35,8 @@ TEXTS: Final = frozenset(
     }
 )
 WORDS: Final = "a word of letters, as in 'display'"
-VALUES: Final = "a text, an integer, or a list of texts"
+VALUES: Final = "a text, a number, or a list of texts"
+NAMED: Final = frozenset(word for words in OBJECTS.values() for word in words) - {"QMGR"}
 
 
 def source_of(
@@ -54,18 +57,28 @@ def source_of(
 
     Raises: ArgumentError, which names the member.
     """
-    begin = f"{_word('command', command)} {_word('qualifier', qualifier)}"
-    if not isinstance(name, str | None):
-        raise bad_argument("name", name, "a text")
-    pieces = [f"{begin}({quoted(name)})" if name else begin]
+    pieces = [("command", _word("command", command)), ("qualifier", _word("qualifier", qualifier))]
+    _check_name(pieces[-1][1], name)
+    if name:
+        pieces.append(("name", f"({quoted(str(name))})"))
     if not isinstance(parameters, Mapping | None):
         raise bad_argument("parameters", parameters, "an object of values by keywords")
-    pieces += [_parameter(key, value) for key, value in (parameters or {}).items()]
+    pieces += [(f"parameters.{key}", _parameter(key, value)) for key, value in (parameters or {}).items()]
     if asked is not None and (isinstance(asked, str) or not isinstance(asked, Sequence)):
         raise bad_argument("responseParameters", asked, "a list of keywords")
-    pieces += [_word("responseParameters", each) for each in asked or ()]
-    last = len(pieces) - 1
-    return Source(tuple((n + 1, piece if n == last else f"{piece} +") for n, piece in enumerate(pieces)))
+    pieces += [("responseParameters", _word("responseParameters", each)) for each in asked or ()]
+    last = len(pieces)
+    lines = tuple((n, piece if n == last else f"{piece} +") for n, (_, piece) in enumerate(pieces, 1))
+    return Source(lines, members=tuple(member for member, _ in pieces))
+
+
+def _check_name(qualifier: str, name: object) -> None:
+    if not isinstance(name, str | None):
+        raise bad_argument("name", name, "a text")
+    if not name and SHORT.get(qualifier, qualifier) in NAMED:
+        raise bad_argument("name", name, f"the name of what is a {qualifier}")
+    if name and qualifier == "QMGR":
+        raise bad_argument("name", name, "left out: there is one queue manager")
 
 
 def _word(member: str, value: object) -> str:
@@ -87,9 +100,16 @@ def _parameter(key: object, value: Any) -> str:
     if keyword == "WHERE" and isinstance(value, str):
         return _condition(member, value)
     values = value if isinstance(value, list) else [value]
-    if not values or not all(isinstance(one, str | int) and not isinstance(one, bool) for one in values):
+    if not values or not all(isinstance(one, str) or _is_number(one) for one in values):
         raise bad_argument(member, value, VALUES)
-    return f"{keyword}({','.join(_written(keyword, str(one)) for one in values)})"
+    texts = [one if isinstance(one, str) else digits(number(Decimal(repr(one)))) for one in values]
+    return f"{keyword}({','.join(_written(keyword, one) for one in texts)})"
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _written(keyword: str, value: str) -> str:
@@ -109,6 +129,14 @@ def _condition(member: str, value: str) -> str:
     return f"WHERE({_word(member, subject)} {_word(member, operator)} {quoted(compared)})"
 
 
-def object_of(row: Row) -> dict[str, int | str]:
+def object_of(found: Found) -> dict[str, Any]:
     """What a DISPLAY found: keywords in small letters; what is a switch in MQSC is YES or NO."""
-    return {word.lower(): ("NO", "YES")[value] if isinstance(value, bool) else value for word, value in row.items()}
+    return {word.lower(): _in_json(value) for word, value in found.items()}
+
+
+def _in_json(value: Value | tuple[Row, ...]) -> Any:
+    if isinstance(value, tuple):
+        return [object_of(one) if isinstance(one, Mapping) else one for one in value]
+    if isinstance(value, bool):
+        return ("NO", "YES")[value]
+    return float(value) if isinstance(value, Decimal) else value

@@ -83,9 +83,38 @@ LACKING_IN_STATUS: Final[Mapping[str, Lacking]] = MappingProxyType(
         **_lacks("the store keeps no such times", "LGETDATE LGETTIME LPUTDATE LPUTTIME"),
         **_lacks("a queue has no file of its own", "CURFSIZE CURMAXFS MEDIALOG"),
         **_lacks(_STATISTICS, "MONQ"),
-        **_lacks("`inorder unit list` shows who holds what", "OPENTYPE APPLTAG APPLTYPE ASTATE BROWSE CHANNEL CONNAME"),
-        **_lacks("`inorder unit list` shows who holds what", "HSTATE INPUT INQUIRE OUTPUT PID SET TID URID USERID"),
+        **_lacks("TYPE(HANDLE) has it", "APPLTAG APPLTYPE CONNAME HSTATE INPUT OUTPUT PID USERID"),
+        **_lacks("TYPE(HANDLE) of MQ has it", "ASTATE BROWSE CHANNEL INQUIRE SET TID URID"),
         **_lacks(_ZOS, "CMDSCOPE QSGDISP"),
+    }
+)
+
+_ON_A_CHANNEL = "channels do not bring connections of programs: CONNAME is where a program has come from"
+_LISTENERS = "the store does not know which handles have listeners"
+_THREADS = "the store knows the process of a connection, not the thread"
+_TOPICS = "there is no publish/subscribe, so each object is a queue"
+_MQ_UNITS = "`inorder unit list` shows all units of work"
+_CONNECTIONS = {
+    **_lacks("the program's name is APPLTAG", "APPLDESC"),
+    **_lacks(_ON_A_CHANNEL, "CHANNEL CLIENTID"),
+    **_lacks(_LISTENERS, "ASTATE"),
+    **_lacks(_THREADS, "TID"),
+    **_lacks(_MQ_UNITS, "EXTURID NID QMURID URTYPE"),
+    **_lacks(_ZOS, "ASID CMDSCOPE PSBNAME PSTID QSGDISP TASKNO TRANSID URDISP"),
+}
+
+LACKING_IN_HANDLES: Final[Mapping[str, Lacking]] = MappingProxyType(
+    {**_CONNECTIONS, **_lacks("the store does not keep it of a handle", "BROWSE INQUIRE SET"), **_lacks(_ZOS, "URID")}
+)
+
+LACKING_IN_CONNECTIONS: Final[Mapping[str, Lacking]] = MappingProxyType(
+    {
+        **_CONNECTIONS,
+        **_lacks("a connection has one number, which is CONN", "EXTCONN CONNTAG"),
+        **_lacks("a connection has no options", "CONNOPTS"),
+        **_lacks("the log is the store's own affair", "UOWLOG UOWLOGDA UOWLOGTI"),
+        **_lacks("each get asks the queue: there is no read-ahead", "READA"),
+        **_lacks(_TOPICS, "DEST DESTQMGR SUBID SUBNAME TOPICSTR"),
     }
 )
 
@@ -185,7 +214,7 @@ LACKING_OBJECTS: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys("TOPIC TPSTATUS TPS SUB SBSTATUS SBS PUBSUB TCLUSTER".split(), _PUBLISH),
         **dict.fromkeys("AUTHINFO AUTHREC AUTHSERV CHLAUTH ENTAUTH POLICY".split(), _AUTHORITY),
         **dict.fromkeys("NAMELIST NL".split(), "there are no lists of names"),
-        **dict.fromkeys("CONN".split(), "`inorder unit list` shows who holds what"),
+        "CONN": "DISPLAY CONN shows connections; one ends with its process, or by its own program",
         **dict.fromkeys("QMSTATUS APSTATUS".split(), "a store has no process of its own"),
         **dict.fromkeys("STGCLASS CFSTRUCT PSID GROUP USAGE TRACE LOG SECURITY BUFFPOOL".split(), _ZOS),
     }

@@ -11,9 +11,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
-from .errors import Position, syntax_error
+from .errors import MqscSyntaxError, Position, syntax_error
 
 LINE_LENGTH_MAX: Final = 2_048  # runmqsc's
 COMMAND_LENGTH_MAX: Final = 32_768
@@ -27,15 +27,23 @@ class Source:
     Args:
         lines: each line as written, with its number from 1; comments and blank lines are left out.
         goes_on: the script ended where the command was to be continued.
+        members: of an object that the command was made of: the one behind each line; empty: it was a script.
     """
 
     lines: tuple[tuple[int, str], ...]
     goes_on: bool = False
+    members: tuple[str, ...] = ()
 
     @property
     def line(self) -> int:
         """The number of the first line."""
         return self.lines[0][0]
+
+    def text_of(self, error: MqscSyntaxError) -> str:
+        """What is wrong with the command, at a place that its author knows: in the script, or in the object."""
+        if not self.members:
+            return str(error.args[0])
+        return f"{self.members[cast(int, error.data['line']) - 1]}: {error.what}"
 
 
 @dataclass(frozen=True, slots=True)

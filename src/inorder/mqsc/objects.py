@@ -13,9 +13,11 @@ from .filters import LIKE, holds, is_like, read_condition
 from .lacking import Lacking
 from .parameters import Parameter, refuse_lacking, without_effect
 from .tokens import Token
-from .values import allowed_values, comparable, read_value
+from .values import Value, allowed_values, comparable, read_value
 
-Row = Mapping[str, int | str | bool]
+Row = Mapping[str, Value]
+Found = Mapping[str, Value | tuple[Row, ...]]  # what a DISPLAY shows of one object
+OBJECTS: Final = "OBJECTS"  # where the handles of a connection are, as IBM's answers in JSON call it
 NAME: Final = "LIKE(NAME)"
 
 
@@ -30,6 +32,7 @@ class Words:
         integers: those of `shown` that are numbers.
         lacking: what MQ has and we have not.
         read: a value, where a word may stand for it.
+        compared: by WHERE, besides what a DISPLAY shows.
     """
 
     who: str
@@ -38,6 +41,7 @@ class Words:
     integers: frozenset[str] = frozenset()
     lacking: Mapping[str, Lacking]
     read: Callable[[Attribute, Token], Any] = read_value
+    compared: Sequence[str] = ()
 
     def value(self, attribute: Attribute, parameter: Parameter) -> Any:
         return self.read(attribute, parameter.value(allowed_values(attribute)))
@@ -73,7 +77,8 @@ def read_display(target: str, name: str, parameters: Iterable[Parameter], words:
     where: Condition | None = None
     for each in parameters:
         if each.keyword == "WHERE":
-            where = read_condition(each.token, each.values or (), known, words.lacking, words.integers, words.read)
+            compared = {**known, **dict.fromkeys(words.compared)}
+            where = read_condition(each.token, each.values or (), compared, words.lacking, words.integers, words.read)
             continue
         if each.keyword not in (*known, "ALL"):
             if each.keyword in words.lacking:
@@ -110,7 +115,7 @@ def meets(condition: Condition | None, thing: object, row: Row, words: Words) ->
     return holds(condition, comparable(attribute, getattr(thing, attribute.name)))
 
 
-def chosen(row: Row, asked: Sequence[str], always: Sequence[str]) -> Row:
+def chosen(row: Row, asked: Sequence[str], always: Sequence[str]) -> dict[str, Value]:
     """What was asked for, all of it if nothing was."""
     return {word: value for word, value in row.items() if not asked or word in (*always, *asked)}
 

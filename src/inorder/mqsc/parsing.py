@@ -12,23 +12,32 @@ attributes, so that a script whose every command can be read fails only for what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NoReturn
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NoReturn, cast, get_args
 
 from ..attribute import Attribute, changed_by, check_queue_name
 from ..attributes import QueueType
 from ..errors import ArgumentError, nearest_names
-from . import channelling, processes
-from .commands import Alter, AlterManager, Clear, Command, Define, Delete, Display, DisplayManager, End
+from . import channelling, connecting, processes
+from .commands import Alter, AlterManager, Clear, Command, Define, Delete, Display, DisplayManager, End, Handles
 from .errors import Unsupported, shown, syntax_error, unknown_word, unsupported
 from .filters import read_condition
-from .lacking import LACKING_IN_MANAGER, LACKING_IN_QUEUES, LACKING_IN_STATUS, LACKING_OBJECTS, LACKING_VERBS, Lacking
+from .lacking import (
+    LACKING_IN_HANDLES,
+    LACKING_IN_MANAGER,
+    LACKING_IN_QUEUES,
+    LACKING_IN_STATUS,
+    LACKING_OBJECTS,
+    LACKING_VERBS,
+    Lacking,
+)
 from .lines import Source, together
 from .parameters import Parameter, Tokens, refuse_lacking, without_effect
 from .tokens import Token, tokens_of
 from .values import allowed_values, read_value
 from .words import (
     ENDS,
+    INTEGER_STATUS,
     KINDS,
     LOCAL_KEYWORDS,
     OBJECTS,
@@ -78,6 +87,8 @@ def parse(source: Source, *, skip: list[str] | None = None) -> Command:
 def _command(verb: str, target: str, name: str, parameters: Sequence[Parameter]) -> Command:
     if target in channelling.OBJECTS:
         return channelling.read_channel_command(verb, target, name, parameters)
+    if target == connecting.OBJECT:
+        return connecting.read_display_of_connections(name, parameters)
     if target == processes.OBJECT:
         return processes.read_process_command(verb, name, parameters)
     if target == "QMGR":
@@ -115,6 +126,8 @@ def _name(tokens: Tokens, target: str, *, generic: bool) -> str:
     values = tokens.take_values(target)
     if len(values) > 1:
         raise syntax_error(values[1].at, values[1].found, f"one name, as in {target}(NAME)")
+    if target == connecting.OBJECT:
+        return connecting.connection_number(values[0])
     return _checked_name(values[0], generic=generic)
 
 
@@ -272,17 +285,32 @@ def _type(parameter: Parameter) -> QueueType | None:
 
 
 def _display_status(name: str, parameters: Sequence[Parameter]) -> Display:
-    rest = []
+    kind, handles, rest = "QUEUE", "ALL", []
+    opening: Parameter | None = None
     for each in parameters:
         if each.keyword == "TYPE" and each.values is not None:
-            token = each.value("TYPE(QUEUE)")
-            if token.value != "QUEUE":
-                raise syntax_error(token.at, token.found, "TYPE(QUEUE); `inorder unit list` shows who holds what")
+            kind = _word(each, ("QUEUE", "HANDLE"))
+        elif each.keyword == "OPENTYPE":
+            opening, handles = each, _word(each, get_args(Handles))
         else:
             rest.append(each)
+    if kind == "HANDLE":
+        asked, where = _asked(rest, dict.fromkeys(connecting.STATUS), LACKING_IN_HANDLES, connecting.INTEGERS)
+        return Display(name=name, keywords=asked, where=where, is_status=True, handles=cast(Handles, handles))
+    if opening is not None:
+        raise syntax_error(opening.token.at, opening.token.found, "OPENTYPE beside TYPE(HANDLE)")
     keywords: dict[str, Attribute | None] = {"QUEUE": QUEUE_KEYWORDS["QUEUE"], **dict.fromkeys(STATUS_KEYWORDS)}
     asked, where = _asked(rest, keywords, LACKING_IN_STATUS)
     return Display(name=name, keywords=asked, where=where, is_status=True)
+
+
+def _word(parameter: Parameter, words: Sequence[str]) -> str:
+    """The value of a parameter that is one of these words. Raises: MqscSyntaxError."""
+    allowed = " or ".join(f"{parameter.keyword}({word})" for word in words)
+    token = parameter.value(allowed)
+    if token.value not in words:
+        raise syntax_error(token.at, token.found, allowed)
+    return token.value
 
 
 def _display_manager(parameters: Sequence[Parameter]) -> DisplayManager:
@@ -295,7 +323,10 @@ def _display_manager(parameters: Sequence[Parameter]) -> DisplayManager:
 
 
 def _asked(
-    parameters: Iterable[Parameter], keywords: Mapping[str, Attribute | None], lacking: Mapping[str, Lacking]
+    parameters: Iterable[Parameter],
+    keywords: Mapping[str, Attribute | None],
+    lacking: Mapping[str, Lacking],
+    integers: Collection[str] = INTEGER_STATUS,
 ) -> tuple[tuple[str, ...], Any]:
     """The keywords that a DISPLAY asks for, none for all, and its condition."""
     asked: list[str] = []
@@ -303,7 +334,7 @@ def _asked(
     wants_all = False
     for each in parameters:
         if each.keyword == "WHERE":
-            where = read_condition(each.token, each.values or (), keywords, lacking)
+            where = read_condition(each.token, each.values or (), keywords, lacking, integers)
             continue
         if each.keyword != "ALL" and each.keyword not in keywords:
             _refuse_asked(each, [*keywords, "ALL", "WHERE"], lacking)

@@ -18,7 +18,7 @@ from .lacking import LACKING_IN_PROCESSES
 from .objects import Row, Words, chosen, fits, meets, read_define, read_display, refuse_all, without
 from .parameters import Parameter
 from .tokens import Token
-from .values import INTEGER, allowed_values, mqsc_value, read_value
+from .values import INTEGER, Scalar, allowed_values, mqsc_value, read_value
 
 OBJECT: Final = "PROCESS"
 TYPE: Final = "application_type"
@@ -125,7 +125,7 @@ def _rows(qm: QueueManager, command: ObjectCommand) -> Iterator[Row]:
             yield chosen(ordered, command.asked, (OBJECT,))
 
 
-def process_row(one: ProcessAttributes) -> dict[str, int | str | bool]:
+def process_row(one: ProcessAttributes) -> dict[str, Scalar]:
     """The attributes by their keywords, as MQSC writes them; the name is the first."""
     row = {word: mqsc_value(each, getattr(one, each.name)) for word, each in WORDS.keywords.items()}
     return row | {"APPLTYPE": TYPE_WORDS.get(one.application_type, one.application_type)}

@@ -18,10 +18,25 @@ from ..attributes import (
 from ..errors import InorderError, Reason, StoreError, UnknownQueue, WrongQueueType
 from ..manager import QueueManager
 from .channelling import run_channel_command
-from .commands import Alter, AlterManager, Clear, Command, Define, Delete, Display, DisplayManager, End, ObjectCommand
+from .commands import (
+    Alter,
+    AlterManager,
+    Clear,
+    Command,
+    Define,
+    Delete,
+    Display,
+    DisplayManager,
+    End,
+    Handles,
+    ObjectCommand,
+)
+from .connecting import OBJECT as CONNECTION
+from .connecting import handle_rows, run_display_of_connections
 from .errors import MqscSyntaxError, Unsupported
 from .filters import LIKE, holds, is_like
 from .lines import Source, commands_in
+from .objects import Found, Row
 from .parsing import parse
 from .processes import OBJECT as PROCESS
 from .processes import run_process_command
@@ -42,7 +57,6 @@ TYPE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 Outcome = Literal["done", "read", "refused", "not valid", "skipped", "end"]
-Row = Mapping[str, int | str | bool]
 
 # The numbers of runmqsc's answers, which scripts and administrators look for. The sentences are ours.
 DEFINED, ALTERED, DELETED, CLEARED = "AMQ8006I", "AMQ8008I", "AMQ8007I", "AMQ8022I"
@@ -68,7 +82,8 @@ class Answer:
             of ours; "skipped", it is MQ's and was to be passed over; "end", it was END and nothing more is read.
         number: of the message with which runmqsc answers so; empty: there is none.
         text: a sentence.
-        rows: what a DISPLAY found: values by keywords, as MQSC has them; a switch is True or False.
+        rows: what a DISPLAY found: values by keywords, as MQSC has them; a switch is True or False, a list a tuple.
+            OBJECTS of a connection are its handles, each a row.
         skipped: keywords that MQ has and we have not, and without which the command was run.
         error: why it was refused, is not valid or was skipped.
         messages: how many a CLEAR has removed.
@@ -78,7 +93,7 @@ class Answer:
     outcome: Outcome
     number: str = ""
     text: str = ""
-    rows: tuple[Row, ...] = ()
+    rows: tuple[Found, ...] = ()
     skipped: tuple[str, ...] = ()
     error: InorderError | None = None
     messages: int | None = None
@@ -122,8 +137,8 @@ def run_command(source: Source, qm: QueueManager | None, *, skip: bool = False) 
         command = parse(source, skip=skipped if skip else None)
     except MqscSyntaxError as error:
         if skip and isinstance(error, Unsupported):
-            return Answer(source=source, outcome="skipped", text=error.args[0], error=error)
-        return Answer(source=source, outcome="not valid", number=NOT_VALID, text=error.args[0], error=error)
+            return Answer(source=source, outcome="skipped", text=source.text_of(error), error=error)
+        return Answer(source=source, outcome="not valid", number=NOT_VALID, text=source.text_of(error), error=error)
     if isinstance(command, End):
         return Answer(source=source, outcome="end")
     if qm is None:
@@ -145,7 +160,7 @@ class Done(NamedTuple):
 
     number: str
     text: str
-    rows: tuple[Row, ...] = ()
+    rows: tuple[Found, ...] = ()
     messages: int | None = None
 
 
@@ -195,10 +210,10 @@ def _do_display_manager(qm: QueueManager, command: DisplayManager) -> Done:
 
 
 def _do_object(qm: QueueManager, command: ObjectCommand) -> Done:
-    run = run_process_command if command.target == PROCESS else run_channel_command
-    return Done(*run(qm, command))
+    return Done(*_ON_OBJECTS.get(command.target, run_channel_command)(qm, command))
 
 
+_ON_OBJECTS: Final = MappingProxyType({PROCESS: run_process_command, CONNECTION: run_display_of_connections})
 _DOES: Final[Mapping[type[Command], Callable[[QueueManager, Any], Done]]] = MappingProxyType(
     {
         Define: _do_define,
@@ -278,18 +293,31 @@ def _displayed(qm: QueueManager, command: Display) -> tuple[Row, ...]:
 
 def nothing_fits(command: Display) -> UnknownQueue:
     """What a DISPLAY is refused for that finds nothing, or nothing that its user may see."""
-    return UnknownQueue(f"no queue fits {command.name}{' and the condition' if command.where else ''}")
+    what = "queue" if command.handles is None else "open handle"
+    return UnknownQueue(f"no {what} fits {command.name}{' and the condition' if command.where else ''}")
 
 
 def _rows(qm: QueueManager, command: Display) -> Iterator[Row]:
+    found = _queues(qm, command) if command.handles is None else _handles(qm, command, command.handles)
+    for queue, whole in found:
+        if _holds(command, queue, whole):
+            yield _chosen(whole, ("QUEUE", "TYPE"), command.keywords)
+
+
+def _queues(qm: QueueManager, command: Display) -> Iterator[tuple[QueueAttributes, Row]]:
     ages = _ages(qm) if command.is_status else {}
     for queue in _matching(qm, command):
         try:
             whole = _status_row(qm, queue, ages) if command.is_status else _queue_row(qm, queue, command)
         except UnknownQueue:  # somebody has deleted it meanwhile
             continue
-        if _holds(command, queue, whole):
-            yield _chosen(whole, ("QUEUE", "TYPE"), command.keywords)
+        yield queue, whole
+
+
+def _handles(qm: QueueManager, command: Display, handles: Handles) -> Iterator[tuple[QueueAttributes, Row]]:
+    queues = _matching(qm, command)
+    rows = list(handle_rows(qm, handles))
+    return ((queue, row) for queue in queues for row in rows if row["QUEUE"] == queue.name)
 
 
 def _matching(qm: QueueManager, command: Display) -> list[QueueAttributes]:
@@ -333,7 +361,7 @@ def _holds(command: Display, queue: QueueAttributes, row: Row) -> bool:
     word = command.where.keyword
     if word not in row:
         return False
-    attribute = QUEUE_KEYWORDS.get(word)
+    attribute = None if command.handles else QUEUE_KEYWORDS.get(word)
     if attribute is None or command.where.operator in LIKE:
         return holds(command.where, row[word])
     value = comparable(attribute, getattr(queue, attribute.name))

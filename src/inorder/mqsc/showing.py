@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from typing import cast
 
-from .values import written
+from .objects import OBJECTS, Found, Row
+from .values import Value, written
 
 INDENT = "   "
 COLUMN_WIDTH = 40
 
 
-def columns(row: Mapping[str, int | str | bool]) -> Iterator[str]:
-    """The lines for one row: two items a line, where they fit; any item can be copied into a DEFINE or ALTER."""
+def columns(found: Found) -> Iterator[str]:
+    """The lines for one object: two items a line, where they fit; any item can be copied into a DEFINE or ALTER.
+
+    What belongs to it stands behind it, each behind an empty line.
+    """
+    yield from _lines(written(word, cast(Value, value)) for word, value in found.items() if word != OBJECTS)
+    for row in cast("tuple[Row, ...]", found.get(OBJECTS, ())):
+        yield ""
+        yield from columns(row)
+
+
+def _lines(items: Iterable[str]) -> Iterator[str]:
     waiting = ""
-    for item in (written(word, value) for word, value in row.items()):
+    for item in items:
         if waiting and len(waiting) < COLUMN_WIDTH and len(item) < COLUMN_WIDTH:
             yield f"{INDENT}{waiting:{COLUMN_WIDTH}}{item}"
             waiting = ""

@@ -12,6 +12,9 @@ from ..errors import ArgumentError
 from .errors import shown, syntax_error
 from .tokens import WORD, Token
 
+Number = int | Decimal  # a fraction is a Decimal, which keeps each digit
+Scalar = Number | str | bool
+Value = Scalar | tuple[str, ...]  # of a keyword that is displayed; a list is a tuple
 INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 NUMBER: Final = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,400})?")  # the smallest of Python's numbers has 343 digits
 NO_LIMIT: Final = "NOLIMIT"
@@ -67,7 +70,7 @@ def _matched(pattern: re.Pattern[str], text: str) -> str:
     return text
 
 
-def mqsc_value(attribute: Attribute, value: Any) -> int | str | bool:
+def mqsc_value(attribute: Attribute, value: Any) -> Scalar:
     """A value as MQSC has it, without quotes; a switch stays True or False, a number a number."""
     match attribute.kind:
         case "choice":
@@ -81,16 +84,29 @@ def mqsc_value(attribute: Attribute, value: Any) -> int | str | bool:
         case "seconds" if value is None:
             return NO_LIMIT
         case "seconds":
-            return f"{(Decimal(repr(value)) * attribute.mqsc_per_second).normalize():f}"
+            return number(Decimal(repr(value)) * attribute.mqsc_per_second)
         case "text" | "name":
             return str(value)
 
 
-def written(keyword: str, value: int | str | bool) -> str:
+def number(value: Decimal) -> Number:
+    """A number; without a fraction it is an integer."""
+    whole = int(value)
+    return whole if whole == value else value.normalize()
+
+
+def written(keyword: str, value: Value) -> str:
     """A keyword with its value, as a script has it."""
     if isinstance(value, bool):
         return keyword if value else f"NO{keyword}"
-    return f"{keyword}({quoted(value) if isinstance(value, str) else value})"
+    if isinstance(value, tuple):
+        return f"{keyword}({','.join(map(quoted, value)) or quoted('')})"
+    return f"{keyword}({quoted(value) if isinstance(value, str) else digits(value)})"
+
+
+def digits(value: Number | float) -> str:
+    """A number as it is written; a fraction without an exponent."""
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 def quoted(value: str) -> str:
@@ -105,4 +121,6 @@ def comparable(attribute: Attribute, value: Any) -> int | float | str | bool:
     """A value as WHERE compares it: as `mqsc_value`, but seconds are a number, without limit the greatest."""
     if attribute.kind == "seconds":
         return math.inf if value is None else float(value) * attribute.mqsc_per_second
-    return mqsc_value(attribute, value)
+    found = mqsc_value(attribute, value)
+    assert not isinstance(found, Decimal)
+    return found

@@ -86,7 +86,7 @@ BY_TYPE: Final[Mapping[str, Kind]] = MappingProxyType({each.type: each for each 
 OTHERS: Final[Mapping[str, tuple[str, ...]]] = {  # what only some verbs go with
     "DEFINE": ("CHANNEL", "PROCESS"),
     "ALTER": ("QMGR", "CHANNEL", "PROCESS"),
-    "DISPLAY": ("QUEUE", "QSTATUS", "QMGR", "CHANNEL", "CHSTATUS", "PROCESS"),
+    "DISPLAY": ("QUEUE", "QSTATUS", "QMGR", "CHANNEL", "CHSTATUS", "PROCESS", "CONN"),
     "DELETE": ("CHANNEL", "PROCESS"),
     **dict.fromkeys(CHANNEL_VERBS, ("CHANNEL",)),
 }

@@ -10,9 +10,14 @@ message wherever it goes, and everybody sees it who sees the message:
     retry.attempt   which attempt that was: the backout count since then
     retry.work      which work has failed, where a program keeps several apart
     retry.tries     how often that work has failed in a row
+    retry.given_up  if no other attempt is to be made: the reason of the dead letter that it is to be, 0 if it is to be
+                    removed; then the number and the origin of its unique id
 
 The next failure replaces them, and a dead letter has them as its own (`rules.dead_letters`). If the backout count is
 above `retry.attempt`, the attempts since then ended without a word: their program was killed, or backed out plainly.
+
+That a message is given up holds where it lies. On another queue, or in another store, it is another message, and is
+worked on as any other: its unique id is another one, or it has not been backed out there as often.
 """
 
 from __future__ import annotations
@@ -23,15 +28,35 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ..errors import ArgumentError, bad_argument
-from ..message import Message
+from ..message import Message, UniqueId
 from ..properties import Properties
 
 PREFIX: Final = "retry."
+GIVEN_UP: Final = "retry.given_up"
 ERROR_CHARACTERS_MAX: Final = 1_000
 FACTOR_MAX: Final = 1_000.0
 SECONDS_MAX: Final = 99_999_999.9  # of a delivery delay
-_KINDS: Final[Mapping[str, type]] = {"error": str, "time": float, "attempt": int, "work": str, "tries": int}
+_KINDS: Final[Mapping[str, type]] = {
+    "error": str, "time": float, "attempt": int, "work": str, "tries": int, "given_up": str,
+}  # fmt: skip
+REASON_DIGITS_MAX: Final = 10
 _ALWAYS: Final = {"error", "time", "attempt"}
+
+
+class GivenUp(NamedTuple):
+    """No other attempt is to be made of a message.
+
+    Args:
+        uid: which one; of a group the first.
+        reason: of the dead letter that it is to be; 0: it is to be removed.
+    """
+
+    uid: UniqueId
+    reason: int = 0
+
+    @property
+    def text(self) -> str:
+        return f"{self.reason:d} {self.uid.number} {self.uid.origin}"
 
 
 class Later(NamedTuple):
@@ -41,11 +66,13 @@ class Later(NamedTuple):
         delay: seconds before what the unit got may be read again; 0: at once.
         error: what went wrong, in words; empty: nothing is kept of it.
         work: which work it was; empty: it is not counted by itself.
+        given_up: a message that the unit got and that is not to be tried again; the error is kept with it.
     """
 
     delay: float = 0.0
     error: str = ""
     work: str = ""
+    given_up: GivenUp | None = None
 
 
 class Failure(NamedTuple):
@@ -53,6 +80,7 @@ class Failure(NamedTuple):
 
     Args:
         work, tries: which work it was, and how often it has failed in a row; empty and 0: it is not counted by itself.
+        given_up: what is to become of the message, as `GivenUp.text` says it; empty: it is to be tried again.
     """
 
     error: str
@@ -60,13 +88,15 @@ class Failure(NamedTuple):
     attempt: int
     work: str = ""
     tries: int = 0
+    given_up: str = ""
 
 
 def failed(message: Message, later: Later, now: float, attempt: int) -> Failure:
     """What is to be kept of an attempt that has failed now."""
     last = failure_of(message)
     before = last.tries if last is not None and last.work == later.work else 0
-    return Failure(later.error, now, attempt, later.work, before + 1 if later.work else 0)
+    final = later.given_up.text if later.given_up and later.given_up.uid == message.uid else ""
+    return Failure(later.error, now, attempt, later.work, before + 1 if later.work else 0, final)
 
 
 def noted(message: Message, failure: Failure) -> Properties:
@@ -97,6 +127,21 @@ def failure_of(message: Message) -> Failure | None:
     if any(not isinstance(value, _KINDS[name]) for name, value in said.items()) or not said.keys() >= _ALWAYS:
         return None  # anybody may write such properties
     return Failure(**said)
+
+
+def given_up(message: Message) -> GivenUp | None:
+    """What is to become of a message that a failure has given up where it lies; None: it is to be worked on."""
+    text = message.properties.text
+    if text is None or GIVEN_UP not in text:  # what only failed is not read for this
+        return None
+    last = failure_of(message)
+    if last is None or message.uid is None or not 0 < last.attempt <= message.backout_count:
+        return None
+    reason = last.given_up.partition(" ")[0]
+    if not reason.isdecimal() or len(reason) > REASON_DIGITS_MAX:
+        return None
+    found = GivenUp(message.uid, int(reason))
+    return found if found.text == last.given_up else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

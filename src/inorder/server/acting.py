@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from starlette.requests import Request
 
@@ -12,9 +14,13 @@ from ..manager import QueueManager
 from .calls import Context
 from .entrance import address_of
 from .identity import Identity
+from .watching import PROGRAM
 
 T = TypeVar("T")
 QUEUE_LENGTH_MAX = 256
+ALONE: Final = frozenset({"clear", "delete"})  # acts on a queue that nobody has open
+LOOKS: Final = 25
+LOOK_SECONDS: Final = 0.1  # so that they are more than two times `UNUSED_SECONDS`, after which unused queues are closed
 
 
 async def acted(
@@ -37,8 +43,33 @@ async def acted(
             return work(qm, acting)
 
     if queue:
-        await context.qm.close_queue(queue)  # which puts and gets of other requests hold open by its name
+        await _let_go(context, queue, everywhere=act in ALONE)
     return await context.qm.run(noted)
+
+
+async def _let_go(context: Context, queue: str, *, everywhere: bool) -> None:
+    """Has what puts and gets of other requests hold open by the name of a queue closed.
+
+    Here it is closed at once. Other servers, and other workers of this one, close within two seconds what nobody uses.
+
+    Args:
+        everywhere: waits for these, unless another program has the queue open, too: then nothing is won.
+    """
+    await context.qm.close_queue(queue)
+    for _ in range(LOOKS if everywhere else 0):
+        programs = await context.qm.run(lambda qm: _users_elsewhere(qm, queue))
+        if programs != {PROGRAM}:
+            return
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _users_elsewhere(qm: QueueManager, queue: str) -> set[str]:
+    """The programs of other processes that have a queue open."""
+    return {
+        one.program.name
+        for one in qm.connections()
+        if one.process != os.getpid() and any(queue in (opened.queue, opened.name) for opened in one.opened)
+    }
 
 
 def _storable(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import time
@@ -29,17 +30,20 @@ from .guard import Guard
 from .identity import Authenticator, LaunchToken
 from .interface import BASE, Interface
 from .login import set_session
+from .logs import LOGGER
 from .ours import interface as ours
 from .problems import Problem, of_admin_error, problem
 from .sessions import Sessions
 from .settings import Settings
 from .stopping import set_by_signals
 from .users import Users
-from .wanted import IN_ONE_WRITE
+from .wanted import IN_ONE_WRITE, ended
 from .watching import PROGRAM, Metrics, health, ready
 
+log = logging.getLogger(LOGGER)
 NOTHING_HELD: Final = contextlib.nullcontext()
 CLIENT_LEFT = 499  # not a status of HTTP: for the log
+UNUSED_SECONDS: Final = 1.0  # in which no request has used a queue
 PARENT_SECONDS = 1.0  # between two looks whether the parent lives
 
 
@@ -71,11 +75,13 @@ def application(settings: Settings, authenticator: Authenticator | None = None) 
             )
             held["metrics"] = metrics
             guardian = asyncio.create_task(_end_with_parent(settings.parent))
+            closer = asyncio.create_task(_close_unused_queues(qm))
             try:
                 with set_by_signals(held["context"].stopping):
                     yield {"stopping": held["context"].stopping}
             finally:
                 guardian.cancel()
+                await ended(closer)
                 await console.close()
                 await asyncio.to_thread(metrics.close)
 
@@ -211,6 +217,16 @@ async def _end_with_parent(parent: int) -> None:
         await asyncio.sleep(PARENT_SECONDS)
     if parent:
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+async def _close_unused_queues(qm: aio.QueueManager) -> None:
+    """Has queues open only while requests use them: one that is open cannot be cleared or deleted, by anybody."""
+    while True:
+        await asyncio.sleep(UNUSED_SECONDS)
+        try:
+            await qm.close_unused_queues()
+        except InorderError as error:  # the store is gone for a while, say: the next call of a request says so
+            log.info("queues that nobody uses could not be closed: %s", error)
 
 
 @dataclass(frozen=True, slots=True)

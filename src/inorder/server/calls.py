@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import math
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,6 +18,7 @@ from starlette.types import Message, Receive
 
 from .. import aio
 from ..errors import Reason
+from ..manager import QueueManager
 from ..rules.authorities import Authority
 from .identity import Authenticator, Identity
 from .presence import Presence
@@ -125,8 +127,18 @@ class Call:
         await self.ask_again()
         self.demand(authority, queue)
 
+    @property
+    def session_ends_at(self) -> float:
+        """When the session ends by which the user came in, seconds since 1970; infinity: it was not by a session."""
+        cookie = self.request.cookies.get(self.context.settings.cookie)
+        if cookie is None or b"authorization" in self._headers or self.identity.subject:
+            return math.inf
+        return self.context.sessions.ends_at(cookie)
+
     async def ask_again(self) -> None:
-        """After a wait: who the user is now, and what they may do. Raises: Problem 401, they are out."""
+        """After a wait: who the user is now, and what they may do. Raises: Problem 401, they or the session are out."""
+        if self.context.sessions.is_over(self.session_ends_at):
+            raise problem("MQWB0112E", self.context.settings.cookie)
         now = await self.context.authenticator.again(self.identity)
         if now is None:
             raise problem("MQWB0104E", self.request.url.path)
@@ -140,6 +152,15 @@ class Call:
         """Raises: Problem 404, the address names another queue manager."""
         if self.names["qmgr"] != self.context.name:
             raise problem("MQWB0009E", self.names["qmgr"], reason=Reason.Q_MGR_NAME_ERROR.value)
+
+    async def run(self, work: Callable[[QueueManager], T]) -> T:
+        """What `work` returns, on a connection; what it begins to hold is listed under the name of the user."""
+
+        def as_user(qm: QueueManager) -> T:
+            with qm.on_behalf_of(self.identity.name):
+                return work(qm)
+
+        return await self.context.qm.run(as_user)
 
     # --- the query
 

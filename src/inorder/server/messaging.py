@@ -1,13 +1,13 @@
 """IBM's messaging interface: put, get, browse, list.
 
-**What a get promises.** It is at most once, as IBM's is. The message is taken in a unit of work and looked at, and the
-unit is committed just before the answer is sent. While it waits nothing is taken. A client that goes away before the
-commit, a user who may not get any more, and a message that is not a text, leave it in its place, with one more in its
-backout count. After the commit nothing can bring it back: if the answer does not arrive then, the message is gone.
+**What a get promises.** It is at most once, as IBM's is. A client that goes away before the message is gone, a user who
+may not get any more, and a message that is not a text, leave it in its place. Afterwards nothing can bring it back: if
+the answer does not arrive then, the message is gone.
 
-A get that does not wait is one job of a connection's thread, which asks the system just before the commit whether the
-client is still there. One that waits is a task, not a thread (`inorder.aio`). It ends when the message comes, when its
-time is over, when the client goes, and when the server stops.
+A get that does not wait is one call of the store, which before it commits makes the answer, and asks the system whether
+the client is still there. One that waits is a task, not a thread (`inorder.aio`), and takes nothing meanwhile. When the
+message comes it takes it in a unit of work, which is backed out if nobody wants it any more: that counts. The wait ends
+when the message comes, when its time is over, when the client goes, and when the server stops.
 """
 
 from __future__ import annotations
@@ -82,14 +82,17 @@ async def get(call: Call) -> Response:
         return answer
 
     def take_now(qm: QueueManager, check: Callable[[], None]) -> Response:
-        with qm.unit_of_work():
-            try:
-                message = qm.get(call.queue, options)
-            except NOTHING:
-                return _nothing()
-            answer = _answer(call, message)
+        answers: list[Response] = []
+
+        def accept(message: Got) -> None:
+            answers.append(_answer(call, message))
             check()
-        return answer
+
+        try:
+            qm.get_if(call.queue, accept, options)
+        except NOTHING:
+            return _nothing()
+        return answers[-1]
 
     if not seconds:
         is_gone = is_gone_of(call)

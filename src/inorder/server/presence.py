@@ -1,13 +1,16 @@
 """Who of those that listen for long may go on: each is looked up again every few seconds, once for all their streams.
 
 A stream of events asks who its user is before it says anything. One that has nothing to say would go on for a user who
-is out, so there is a watch: one task for each user, token or certificate that has streams at this worker.
+is out, so there is a watch: one task for each user, token or certificate that has streams at this worker. A stream that
+a session began ends with this session, of which its user may have others.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +32,7 @@ Shown = tuple[str, str, str, str]  # by what somebody came in
 @dataclass(eq=False, slots=True)
 class _Stream:
     may: May
+    until: float
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -45,21 +49,25 @@ class Presence:
 
     Args:
         again: who an identity is now, as `Authenticator.again` says.
+        now: seconds since 1970.
     """
 
-    def __init__(self, again: Again) -> None:
-        self._again = again
+    def __init__(self, again: Again, now: Callable[[], float] | None = None) -> None:
+        self._again, self._now = again, now or time.time
         self._watches: dict[Shown, _Watch] = {}
 
     @contextmanager
-    def watched(self, identity: Identity, may: May = lambda _: True) -> Iterator[asyncio.Event]:
+    def watched(
+        self, identity: Identity, may: May = lambda _: True, *, until: float = math.inf
+    ) -> Iterator[asyncio.Event]:
         """An event that is set, within some seconds, when the user is out or may not any more.
 
         Args:
             may: whether somebody may go on to listen.
+            until: when the session ends by which they came in, seconds since 1970.
         """
         shown = (identity.name, identity.session, identity.token, identity.subject)
-        watch, stream = self._watches.setdefault(shown, _Watch()), _Stream(may)
+        watch, stream = self._watches.setdefault(shown, _Watch()), _Stream(may, until)
         watch.streams.add(stream)
         if watch.task is None:
             watch.task = asyncio.create_task(self._look(identity, watch.streams))
@@ -74,6 +82,9 @@ class Presence:
     async def _look(self, identity: Identity, streams: set[_Stream]) -> None:
         while True:
             await pause(EVERY_SECONDS)
+            for one in streams:
+                if self._now() >= one.until:
+                    one.over.set()
             try:
                 now = await self._again(identity)
             except InorderError as error:  # it may pass; before it says anything a stream asks itself

@@ -23,7 +23,9 @@ from ..errors import (
     Reason,
     StoreError,
     TooManyLogIns,
+    UnitNotFound,
     UnknownObject,
+    UnknownQueue,
 )
 
 NOT_AUTHORIZED: Final = 2035
@@ -217,6 +219,12 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
             "The session has ended since the page was loaded, or another site has sent the form.",
             "Load the page again, and repeat what you did.",
         ),
+        "INWB0017E": _kind(
+            404,
+            "{}",
+            "It has been settled since, its program has ended, or it has never been.",
+            "Look again at what is held.",
+        ),
         "INWB0020E": _kind(
             501,
             "There are no Arrow streams: the library pyarrow is not installed.",
@@ -266,7 +274,7 @@ class Problem(Exception):
     def record(self) -> dict[str, Any]:
         """As JSON. IBM's pages call the number messageId, its server msgId: both are there."""
         kind = KINDS[self.number]
-        shown = [printable(str(one)) for one in self.inserts]
+        shown = [printable(_in_one_line(one) if isinstance(one, InorderError) else str(one)) for one in self.inserts]
         places = kind.text.count("{}")
         return {
             "type": "rest",
@@ -289,6 +297,15 @@ def problem(number: str, *inserts: object, reason: int = 0, status: int = 0, **h
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     completion = Completion.FAILED.value if reason else 0
     return Problem(number, inserts, completion=completion, reason=reason, headers=named, status=status)
+
+
+def _in_one_line(error: InorderError) -> str:
+    """An error without the picture that some have below their first line, of the place that is wrong."""
+    first, *more = str(error).splitlines() or [""]
+    reason = f" [{error.reason.value} {error.reason.name}]"
+    if more and more[-1].strip() == f"^{reason}":
+        return f"{first}{reason}"
+    return " ".join([first, *more])
 
 
 def printable(text: str) -> str:
@@ -319,8 +336,10 @@ def of_admin_error(error: InorderError, queue: str) -> Problem:
     reason = error.reason.value
     if isinstance(error, StoreError | QueueManagerStopping):
         return problem("INWB0012E", error, reason=reason)
-    if isinstance(error, UnknownObject):
+    if isinstance(error, UnknownQueue):
         return problem("MQWB0037E", queue, reason=reason)
+    if isinstance(error, UnknownObject | UnitNotFound):
+        return problem("INWB0017E", error, reason=reason)
     return problem("INWB0004E", error, reason=reason, status=400 if isinstance(error, CallerError) else 409)
 
 

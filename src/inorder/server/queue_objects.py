@@ -65,12 +65,16 @@ PLACES: Final[Mapping[str, Place]] = {
 }
 ALWAYS: Final = ("alias", "remote")  # groups that an answer has unasked, of queues that have them
 TIMESTAMPS: Final = ("created", "altered")
-STATUS: Final[Mapping[str, Callable[[QueueStatus], int]]] = {
-    "currentDepth": lambda status: status.current_depth,
-    "openInputCount": lambda status: status.open_input_count,
-    "openOutputCount": lambda status: status.open_output_count,
-    "uncommittedMessages": lambda status: status.uncommitted,
+STATUS: Final[Mapping[str, Callable[[QueueStatus, int], int | str]]] = {
+    "currentDepth": lambda status, _: status.current_depth,
+    "openInputCount": lambda status, _: status.open_input_count,
+    "openOutputCount": lambda status, _: status.open_output_count,
+    "uncommittedMessages": lambda status, _: status.uncommitted,
+    "oldestMessageAge": lambda _, age: age,
+    "lastGet": lambda *_: "",  # the store does not keep it; so MQ answers without monitoring, MONQ(OFF)
+    "lastPut": lambda *_: "",
 }
+AGE: Final = "status.oldestMessageAge"
 GROUPS: Final = tuple(dict.fromkeys([*(place.group for place in PLACES.values()), "timestamps"]))
 PATHS: Final = frozenset(
     {*(f"{place.group}.{place.name}" for place in PLACES.values()), *(f"timestamps.{name}" for name in TIMESTAMPS)}
@@ -108,9 +112,9 @@ def object_of(queue: QueueAttributes, paths: frozenset[str], status: QueueStatus
     return found
 
 
-def status_of(status: QueueStatus, paths: frozenset[str]) -> dict[str, int]:
-    """The status of a queue, as far as it was asked for."""
-    return {name: value(status) for name, value in STATUS.items() if f"status.{name}" in paths}
+def status_of(status: QueueStatus, paths: frozenset[str], age: int) -> dict[str, int | str]:
+    """The status of a queue, as far as it was asked for. `age`: of its oldest message, in seconds."""
+    return {name: value(status, age) for name, value in STATUS.items() if f"status.{name}" in paths}
 
 
 def attributes_in(given: Mapping[str, Any]) -> dict[str, Any]:

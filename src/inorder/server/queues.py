@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -12,11 +13,12 @@ from ..attributes import QueueAttributes, QueueStatus
 from ..errors import InorderError, UnknownQueue, WrongQueueType
 from ..manager import QueueManager
 from ..mqsc.filters import is_like
-from ..mqsc.words import BY_TYPE
+from ..mqsc.words import BY_TYPE, age
 from .acting import acted
 from .calls import Call
 from .problems import of_admin_error, problem
-from .queue_objects import GROUPS, PATHS, STATUS, attributes_in, object_of, status_of, wanted
+from .queue_filters import Filter, NotComparable, read_filter
+from .queue_objects import AGE, GROUPS, PATHS, STATUS, attributes_in, object_of, status_of, wanted
 
 TYPES: Final = ("all", *BY_TYPE)
 STATUS_PATHS: Final = frozenset(f"status.{name}" for name in STATUS)
@@ -37,20 +39,44 @@ async def _show(call: Call, name: str | None) -> Response:
     call.check_manager()
     if name:
         call.demand("inquire", name)
-    given = call.query("type", "attributes", "status", *(() if name else ("name",)))
+    given = call.query("type", "attributes", "status", *(() if name else ("name", "filter")))
     pattern, kind = name or given.get("name", "*"), given.get("type", "all")
     if kind not in TYPES:
         raise problem("INWB0003E", "type", f"it must be one of {', '.join(TYPES)}")
     paths = _wanted(given, "attributes", GROUPS, PATHS)
     of_status = _wanted(given, "status", ("status",), STATUS_PATHS)
+    chosen = _filter(given)
+    needed = frozenset((chosen.path,)) if chosen else frozenset()
 
     def look(qm: QueueManager) -> list[dict[str, Any]]:
         found = [qm.attributes(name)] if name else qm.queues()
         seen = [one for one in found if call.identity.may("inquire", one.name)]
         fitting = [one for one in seen if _fits(one, pattern, kind, is_named=name is not None)]
-        return [object_ for one in fitting if (object_ := _object(qm, one, paths, of_status)) is not None]
+        ages = _ages(qm) if AGE in of_status | needed else {}
+        if chosen:
+            whole = ((one, _object(qm, one, needed & PATHS, needed & STATUS_PATHS, ages)) for one in fitting)
+            fitting = [one for one, values in whole if values is not None and chosen.fits(values)]
+        return [object_ for one in fitting if (object_ := _object(qm, one, paths, of_status, ages)) is not None]
 
-    return JSONResponse({"queue": await _asked(call, look, pattern)})
+    try:
+        return JSONResponse({"queue": await _asked(call, look, pattern)})
+    except NotComparable as error:
+        raise problem("INWB0003E", "filter", error) from None
+
+
+def _filter(given: dict[str, str]) -> Filter | None:
+    if "filter" not in given:
+        return None
+    try:
+        return read_filter(given["filter"], PATHS | STATUS_PATHS)
+    except ValueError as error:
+        raise problem("INWB0003E", "filter", error) from None
+
+
+def _ages(qm: QueueManager) -> dict[str, int]:
+    """How old the oldest message of each queue is, in seconds."""
+    now = time.time()
+    return {one.name: age(one.oldest_put_at, now) for one in qm.overview()}
 
 
 def _wanted(given: dict[str, str], parameter: str, groups: tuple[str, ...], paths: frozenset[str]) -> frozenset[str]:
@@ -68,7 +94,11 @@ def _fits(queue: QueueAttributes, pattern: str, kind: str, *, is_named: bool) ->
 
 
 def _object(
-    qm: QueueManager, queue: QueueAttributes, paths: frozenset[str], of_status: frozenset[str]
+    qm: QueueManager,
+    queue: QueueAttributes,
+    paths: frozenset[str],
+    of_status: frozenset[str],
+    ages: Mapping[str, int],
 ) -> dict[str, Any] | None:
     """A queue as JSON has it; None: it was deleted meanwhile."""
     needs_status = bool(of_status) or any(path.startswith(OF_STATUS) for path in paths)
@@ -80,7 +110,7 @@ def _object(
             return None
     found = object_of(queue, paths, status)
     if status is not None and of_status:
-        found["status"] = status_of(status, of_status)
+        found["status"] = status_of(status, of_status, ages.get(queue.name, 0))
     return found
 
 
@@ -119,10 +149,10 @@ async def alter(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    """DELETE queue/NAME; with ?purge with its messages."""
+    """DELETE queue/NAME; with ?purge with its messages. What users may do with its name stays, in either case."""
     call.check_manager()
     call.demand("administer")
-    purge = "purge" in call.query("purge")
+    purge = "purge" in call.query("purge", "keepAuthorityRecords")
     await _done(call, "delete", call.queue, lambda qm: qm.delete_queue(call.queue, purge=purge))
     return Response(status_code=204)
 

@@ -1,20 +1,17 @@
-"""Lists of client certificates that were revoked: what a list must be for the server to start with it.
+"""Lists of client certificates that were revoked: what a list must be for the server to use it.
 
 OpenSSL compares each client certificate with the list of its signer, and takes none of a signer whose list is missing
-or has expired. A server that began so would refuse all its clients, each with an error of TLS that says little. So the
-lists are read here first, as far as that needs: whose they are, and from when to when they count (RFC 5280, 5.1).
+or has expired. A server with such a list would refuse all its clients, each with an error of TLS that says little. So
+the lists are read here first, as far as that needs: whose they are, and from when to when they count (RFC 5280, 5.1).
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Final, NamedTuple
-
-from uvicorn import Config
 
 from ..errors import CallerError
 
@@ -109,17 +106,3 @@ def _blocks(text: str) -> Iterator[bytes]:
         if not end:
             raise ValueError(f"{END} is missing")
         yield ssl.PEM_cert_to_DER_cert(f"-----BEGIN CERTIFICATE-----{body}-----END CERTIFICATE-----")
-
-
-@dataclass(frozen=True, slots=True)
-class WithRevocation:
-    """Makes the TLS of a worker, with the lists: what uvicorn hands to the processes that it begins."""
-
-    path: Path
-
-    def __call__(self, config: Config, default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
-        del config
-        context = default()
-        context.load_verify_locations(self.path)
-        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
-        return context

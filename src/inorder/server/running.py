@@ -10,18 +10,17 @@ import socket
 import ssl
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 from uvicorn import Config, Server
 from uvicorn.supervisors import Multiprocess
 
-from ..errors import bad_argument
+from ..errors import ArgumentError
 from .app import Factory
 from .logs import CONFIGURATION
 from .protocol import Protocol
-from .revocation import WithRevocation
+from .renewing import Files, Renewing
 from .settings import Settings
 
 BACKLOG: Final = 1_024
@@ -45,26 +44,24 @@ def listening(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        allowed = f"an address and a port that are free here ({error.strerror})"
-        raise bad_argument("host, port", f"{host}:{port}", allowed) from None
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        text = f"nothing can listen at {place}: {why}"
+        allowed = "an address of this machine, and a port that is free"
+        raise ArgumentError(text, argument="host, port", value=place, allowed=allowed) from None
 
 
 def serve(
     settings: Settings,
     listener: socket.socket,
     *,
-    certificate: Path | None = None,
-    key: Path | None = None,
-    client_ca: Path | None = None,
-    client_crl: Path | None = None,
+    files: Files | None = None,
 ) -> None:
     """Serves until a signal says stop; then requests that are under way have some seconds to end.
 
     Args:
         listener: of `listening`; all workers share it.
-        certificate, key: in PEM; None: no TLS.
-        client_ca: who signs client certificates, in PEM; None: nobody is asked for one.
-        client_crl: lists of those that were revoked, in PEM, as `revocation.check` wants them; None: there are none.
+        files: for TLS; None: there is none.
     """
     several = settings.workers > 1
     shared = replace(settings, parent=os.getpid() if several else 0)
@@ -86,17 +83,23 @@ def serve(
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=limits.stop_seconds,
         timeout_worker_healthcheck=STARTED_SECONDS,
-        ssl_certfile=certificate,
-        ssl_keyfile=key,
-        ssl_ca_certs=client_ca,
-        ssl_cert_reqs=ssl.CERT_NONE if client_ca is None else ssl.CERT_OPTIONAL,
-        ssl_context_factory=None if client_crl is None else WithRevocation(client_crl),
+        **({} if files is None else _tls(files)),
     )
     with _quietly():
         if several:
             Supervisor(config, sockets=[listener]).run()
         else:
             Server(config).run(sockets=[listener])
+
+
+def _tls(files: Files) -> dict[str, Any]:
+    return {
+        "ssl_certfile": files.certificate,
+        "ssl_keyfile": files.key,
+        "ssl_ca_certs": files.client_ca,
+        "ssl_cert_reqs": ssl.CERT_NONE if files.client_ca is None else ssl.CERT_OPTIONAL,
+        "ssl_context_factory": Renewing(files),
+    }
 
 
 class Supervisor(Multiprocess):

@@ -39,6 +39,23 @@ class Sessions:
 
     def read(self, cookie: str) -> tuple[str, str] | None:
         """Whose cookie it is, and what it is bound to; None: it was not signed with this key, or it has expired."""
+        signed = self._signed(cookie)
+        if signed is None:
+            return None
+        name, bound_to, end = signed
+        return (name, bound_to) if self._now() < end else None
+
+    def ends_at(self, cookie: str) -> float:
+        """When its session ends, seconds since 1970; 0: it was not signed with this key."""
+        signed = self._signed(cookie)
+        return 0.0 if signed is None else signed[2]
+
+    def is_over(self, end: float) -> bool:
+        """Whether a session that ends then has ended."""
+        return self._now() >= end
+
+    def _signed(self, cookie: str) -> tuple[str, str, float] | None:
+        """What a cookie says, whether it has expired or not; None: it was not signed with this key."""
         text, _, signature = cookie.partition(".")
         try:
             said, signed = _decoded(text), _decoded(signature)
@@ -47,7 +64,7 @@ class Sessions:
         if not hmac.compare_digest(signed, self._signature(said)):
             return None
         name, bound_to, end = json.loads(said)  # ours, since it is signed
-        return (str(name), str(bound_to)) if self._now() < end else None
+        return str(name), str(bound_to), float(end)
 
     def _signature(self, text: bytes) -> bytes:
         return hmac.new(self._key, PURPOSE + text, hashlib.sha256).digest()

@@ -29,10 +29,10 @@ def is_gone_of(call: Call) -> IsGone | None:
 
 
 async def at_once(call: Call, is_gone: IsGone, work: Callable[[QueueManager, Callable[[], None]], T]) -> T:
-    """What `work` takes and commits in a connection's thread, in one go.
+    """What `work` takes in one call of the store.
 
     Args:
-        work: does not wait. It begins a unit of work, and calls what it is given just before it commits.
+        work: does not wait. It calls what it is given just before the message is gone.
 
     Raises: what `work` raises; ClientDisconnect, the client has gone.
     """
@@ -74,7 +74,7 @@ async def while_wanted(call: Call, take: Callable[[IsWanted], Awaitable[Response
         return await taking
     finally:
         for one in (gone, stops, taking):
-            await _ended(one)
+            await ended(one)
 
 
 async def _gone(call: Call) -> None:
@@ -82,7 +82,7 @@ async def _gone(call: Call) -> None:
         pass
 
 
-async def _ended(task: asyncio.Future[Any]) -> None:
+async def ended(task: asyncio.Future[Any]) -> None:
     """Ends a task that is not needed any more."""
     task.cancel()
     await asyncio.wait({task})

@@ -488,6 +488,10 @@ class Host(Protocol):
     def sync(self, ticket: int) -> None:
         """Returns when this commit, and with it all before it, is on disk. Raises: StoreError."""
 
+    @property
+    def syncs_quickly(self) -> bool:
+        """Whether `sync` will take about a millisecond at most: the last one did, and nobody is at it."""
+
     def make_room(self, *, feeds: bool) -> None:
         """Inside a verb that writes, has done nothing yet and found the medium full before: it is to succeed now.
 
@@ -495,6 +499,19 @@ class Host(Protocol):
             feeds: it brings more in, and is not to take the room that others need to get something out.
         Raises: StoreError and its kinds.
         """
+
+    def hold(self) -> bool:
+        """Under the store's lock: transactions of this thread wait for nobody from now on; whether that can be.
+
+        `let_go` is to follow, whatever comes of it. False: somebody is there now, or the medium is far away.
+        """
+
+    def let_go(self) -> None:
+        """Others come again. Harmless when repeated, and when nothing is held."""
+
+    @property
+    def has_more_to_do(self) -> bool:
+        """Whether `after` has something to do."""
 
     def after(self, step: Callable[[Callable[[], object]], None]) -> None:
         """A verb that writes is over, its lock is free: what is left to do for the medium can be done.

@@ -58,7 +58,7 @@ def browse_and_lock(
     reader = locker(verb, handle, ahead)
     lock_id = verb.number()
     ends_at = None if request.lease is None else verb.now + request.lease
-    unit = verb.begin_unit(handle.connection.program, "lock", str(lock_id), queue.id, lease_ends_at=ends_at)
+    unit = verb.begin_unit(handle.connection.holder, "lock", str(lock_id), queue.id, lease_ends_at=ends_at)
     verb.idle.add(unit.id)  # if nothing matches
     found = list(islice(queue.find_all(wanted_by(request.match), reader), request.most))
     verb.durable |= bool(found)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from ..errors import LeaseOver, WaitEnded
+from ..message import Got
 from . import confirming
 from .ahead import NOT_YET, Ahead, rest
 from .bulk import Shortcuts
@@ -128,9 +129,11 @@ class GettingVerbs(OpenStore, ABC):
         if self.shortcuts is not None:
             taken = self.shortcuts.get(verb, handle, queue, request, resolved)
             if taken is not None:
-                return taken, None
+                return (taken if request.accepts is None else _accepted(request.accepts, taken)), None
         reading = Reading(verb, handle, queue, request, resolved, verb.manager, waits=waits, ahead=ahead)
         outcome = reading.run()
+        if request.accepts is not None:
+            _accepted(request.accepts, outcome)
         if outcome.messages or outcome.is_far or not waits:
             return outcome, None
         begin_wait(verb, handle, outcome, reading.in_its_way)
@@ -174,3 +177,10 @@ class GettingVerbs(OpenStore, ABC):
         queue = tidied(verb, handle)
         get_allowed(verb, handle, queue)
         return confirming.browse_and_lock(verb, handle, queue, request, ahead)
+
+
+def _accepted(accepts: Callable[[Got], object], outcome: GetOutcome) -> GetOutcome:
+    """What was found, unless who asks for it refuses it."""
+    for one in outcome.messages:
+        accepts(one)
+    return outcome

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from .. import life
 from ..clock import Clock
@@ -19,6 +19,7 @@ from .backend import Backend, Host
 from .changes import Changes
 from .definitions import Definitions
 
+T = TypeVar("T")
 NO_NUMBERS: Iterator[int] = iter(())
 
 
@@ -34,6 +35,7 @@ class OpenConnection:
         waits: a record says that a call of it waits.
         handles: how many it has open.
         is_leased: its unit of work is a lease, which ends without it.
+        user: on whose behalf confirm ids and lock ids begin; None: on that of the program's own.
     """
 
     id: int
@@ -46,6 +48,12 @@ class OpenConnection:
     waits: bool = False
     handles: int = 0
     is_leased: bool = False
+    user: str | None = None
+
+    @property
+    def holder(self) -> Program:
+        """Who has what is held under a name that begins now."""
+        return self.program if self.user is None else self.program._replace(user=self.user)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -78,18 +86,22 @@ class OpenHandle:
 class VerbLock(Lock):
     """Held while a verb runs: one at a time in a process, and only in the process that opened the store.
 
+    Attributes:
+        is_held: its thread has it for all verbs that it is about to run (`OpenStore.hold`).
+
     Raises: ForkedConnection, in a child made by fork, which has a copy of no use; CallInProgress, a finalizer or
     a signal handler made a call in the middle of a verb of its own thread.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, store: OpenStore) -> None:
         super().__init__()
-        self._path, self._life = path, life.current
+        self._store, self._life = store, life.current
+        self.is_held = False
 
     def __enter__(self) -> None:
         if self._life is not life.current:
-            raise forked(self._path)
-        if self._is_owned():
+            raise forked(self._store.path)
+        if self._is_owned() and (not self.is_held or self._store.unfinished is not None):
             raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
         try:
             self.acquire()
@@ -124,6 +136,7 @@ class Promises:
     def __init__(self, store: OpenStore) -> None:
         self._store = store
         self._ticket: int | None = None
+        self._step: Callable[[Callable[[], object]], None] | None = None
         self.count = 0
 
     def add(self, ticket: int) -> None:
@@ -131,11 +144,47 @@ class Promises:
         self._ticket = ticket if self._ticket is None else max(ticket, self._ticket)
         self.count += 1
 
+    def put_off(self, step: Callable[[Callable[[], object]], None]) -> None:
+        """A verb is over, and something is left to do for the medium; see `Host.after`."""
+        self._step = step
+
+    @property
+    def is_empty(self) -> bool:
+        return self._ticket is None and self._step is None
+
+    @property
+    def is_quick(self) -> bool:
+        """See `protocol.Promises`."""
+        return self._step is None and (self._ticket is None or self._store.host.syncs_quickly)
+
     def keep(self) -> None:
         """See `protocol.Promises`."""
-        ticket, self._ticket = self._ticket, None
+        (ticket, self._ticket), (step, self._step) = (self._ticket, None), (self._step, None)
         if ticket is not None:
             self._store.host.sync(ticket)
+        if step is not None:
+            self._store.host.after(step)
+
+    def at_once(self, call: Callable[[], T]) -> tuple[T] | None:
+        """See `protocol.Promises`."""
+        store = self._store
+        if store.lock.is_mine:
+            return None
+        try:
+            if not store.hold():
+                return None
+            store.gathering.promises = self
+            return (call(),)
+        finally:
+            try:
+                self._let_go()
+            finally:
+                self._let_go()
+            store.report()
+
+    def _let_go(self) -> None:
+        self._store.gathering.promises = None
+        self._store.let_go()
 
     def __enter__(self) -> None:
         self._store.gathering.promises = self
@@ -163,7 +212,7 @@ class OpenStore:
 
     def __init__(self, backend: Backend, host: Host, path: str, name: str, clock: Clock) -> None:
         self.backend, self.host, self.path, self.name, self.clock = backend, host, path, name, clock
-        self.lock, self.gathering = VerbLock(path), Gathering()
+        self.lock, self.gathering = VerbLock(self), Gathering()
         self.unfinished: Undoable | None = None  # the one that runs, or that exceptions from outside left half done
         self.changes = Changes()
         self.definitions = Definitions()
@@ -180,6 +229,36 @@ class OpenStore:
     def promises(self) -> Promises:
         """See `LocalStore.promises`."""
         return Promises(self)
+
+    def set_user(self, owner: int, user: str | None) -> str | None:
+        """See `LocalStore.set_user`."""
+        connection = self.connection(owner)
+        before, connection.user = connection.user, user
+        return before
+
+    def hold(self) -> bool:
+        """Has this thread run its next verbs without waiting for anybody, if that can be now; whether it can.
+
+        Whatever comes of it, `let_go` is to follow. Nobody else runs a verb that writes until then.
+        """
+        lock = self.lock
+        if not lock.acquire(blocking=False):
+            return False
+        lock.is_held = True
+        return self.host.hold()
+
+    def let_go(self) -> None:
+        """Others come again. Harmless when repeated, and when this thread holds nothing."""
+        lock = self.lock
+        if lock.is_mine:
+            self.host.let_go()
+            lock.is_held = False
+            lock.release()
+
+    def report(self) -> None:
+        """What verbs have changed is reported to those who listen, outside of locks."""
+        if self.changes.waiting and not self.lock.is_mine:
+            self.changes.hand_out()
 
     def connection(self, owner: int) -> OpenConnection:
         if owner not in self.connections:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from ..attributes import ManagerAttributes, QueueAttributes, QueueStatus
 from ..clock import Clock
@@ -44,6 +44,8 @@ from .records import (
 from .tables import ObjectRow
 from .telemetry import Telemetry
 from .views import ConnectionView, Dropped, LockView, LookRequest, OrderView, QueueView, Sight, Unit, Wait
+
+T = TypeVar("T")
 
 
 class Store(BulkStore, Protocol):
@@ -393,8 +395,25 @@ class Promises(Protocol):
 
     count: int
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether `keep` has nothing to do."""
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether `keep` will take about a millisecond at most, as far as that can be known."""
+
     def keep(self) -> None:
         """Returns when all of it is on disk. Raises: StoreError, it cannot be brought there."""
+
+    def at_once(self, call: Callable[[], T]) -> tuple[T] | None:
+        """What a call answers that is made inside of `with`, and waits for nobody.
+
+        Nobody else can write until it is over, whatever calls of this store it consists of.
+
+        Returns: None: it cannot be, and has not been made. Somebody else, of any process, runs a call that writes, or
+            the store is on a server.
+        """
 
     def __enter__(self) -> object: ...
 
@@ -422,6 +441,16 @@ class LocalStore(Store, Protocol):
         misses nothing. It is called on this thread, outside of verbs, and may end all this by raising something.
 
         Raises: WaitEnded, `end_waits`; ConnectionBroken 2009, the connection is ended; QueueDeleted 2052, the queue is.
+        """
+
+    def set_user(self, owner: int, user: str | None) -> str | None:
+        """Confirm ids and lock ids that a connection begins from now on are listed under this user.
+
+        Args:
+            user: None: that of the program.
+        Returns: which it was before.
+
+        Raises: ConnectionBroken 2009.
         """
 
     def promises(self) -> Promises:

@@ -53,7 +53,7 @@ def put(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: PutRequest) 
     if in_unit:
         unit = verb.enlist(connection, len(messages), verb.manager.max_uncommitted)
     elif options.confirm_id:
-        unit = verb.confirm_unit(connection.program, queue, options.confirm_id)
+        unit = verb.confirm_unit(connection.holder, queue, options.confirm_id)
     if earlier is not None:
         happen(verb, queue, earlier, Event.BACK_OUT)
     if arrive(verb, queue, planned.arriving, unit) and unit is None:

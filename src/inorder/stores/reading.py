@@ -317,7 +317,7 @@ class Reading:
         if verdict.in_unit:
             return self.verb.enlist(self.handle.connection, 1, self.manager.max_uncommitted)
         if self.request.options.confirm_id:
-            return self.verb.confirm_unit(self.handle.connection.program, self.queue, self.request.options.confirm_id)
+            return self.verb.confirm_unit(self.handle.connection.holder, self.queue, self.request.options.confirm_id)
         return None
 
     def _take(self, row: QueuedMessage, unit: UnitRow | None, **values: Any) -> None:

@@ -253,7 +253,9 @@ def settle(
 
 
 def put_off(verb: Verb, unit: int, later: Later) -> None:
-    """What a unit got is not to be read for a while once it is backed out; why is kept with the first of each queue.
+    """What a unit got is not to be read for a while once it is backed out.
+
+    Why is kept with the first of each queue, or with the one that is given up.
 
     It is on disk when the call returns: the attempt counts, whatever happens to the machine.
     """
@@ -265,23 +267,24 @@ def put_off(verb: Verb, unit: int, later: Later) -> None:
         if later.delay:
             verb.backend.delay_gets(unit, share, verb.now + later.delay)
     if later.error:
-        for row in _first_got(verb, unit):
+        for row in _failed(verb, unit, later):
             (whole,) = verb.backend.read([row])
             failure = failed(whole.message, later, verb.now, row.backouts + 1)
             verb.backend.describe(row, whole.message.with_values(properties=noted(whole.message, failure)))
 
 
-def _first_got(verb: Verb, unit: int) -> Sequence[QueuedMessage]:
-    """The first message that a unit got on each queue: of a group its first."""
+def _failed(verb: Verb, unit: int, later: Later) -> Sequence[QueuedMessage]:
+    """The message that is given up, and the first that the unit got on each other queue: of a group its first."""
+    uid = None if later.given_up is None else later.given_up.uid
+
+    def turn(row: QueuedMessage) -> tuple[bool, int, int, Place]:
+        return row.message.uid != uid, row.message.sequence_number, row.message.offset, row.place
+
     first: dict[int, QueuedMessage] = {}
     for row in verb.backend.rows(unit=unit):
-        if row.state in GOT and (row.queue not in first or _turn(row) < _turn(first[row.queue])):
+        if row.state in GOT and (row.queue not in first or turn(row) < turn(first[row.queue])):
             first[row.queue] = row
     return list(first.values())
-
-
-def _turn(row: QueuedMessage) -> tuple[int, int, Place]:
-    return row.message.sequence_number, row.message.offset, row.place
 
 
 def settle_lease(verb: Verb, unit: int, outcome: Outcome) -> None:

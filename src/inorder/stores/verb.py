@@ -145,16 +145,19 @@ class Verb:
     def tell(self) -> None:
         """After the store's lock is free: what was done is reported, and what was promised is brought to disk."""
         store = self.store
+        promises = store.gathering.promises
         if store.changes.waiting:
-            store.changes.hand_out()
+            store.report()
         if self.durable:
-            promises = store.gathering.promises
             if promises is None:
                 store.host.sync(self._ticket)
             else:
                 promises.add(self._ticket)
-        if self.kind.writes:
-            store.host.after(self._step)
+        if self.kind.writes and store.host.has_more_to_do:
+            if promises is None:
+                store.host.after(self._step)
+            else:
+                promises.put_off(self._step)
 
     def _step(self, act: Callable[[], object]) -> None:
         """Does not run the verb again because of others in its way: it has happened."""
@@ -457,7 +460,7 @@ def run(
     except BaseException as error:
         if isinstance(error, OutcomeUnknown) and isinstance(answer, PutOutcome):
             error.data["uids"] = tuple(one.uid for one in answer.results)
-        store.changes.hand_out()
+        store.report()
         raise
     return answer
 

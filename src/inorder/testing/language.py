@@ -244,10 +244,10 @@ BODY = re.compile(r"[^\s#+\[\]=$]+")
 
 
 class TableError(Exception):
-    """A table that says something the language does not have: file, line, and what is wrong."""
+    """A table that says something the language does not have: file, line (0: the whole file), and what is wrong."""
 
     def __init__(self, file: str, line: int, text: str) -> None:
-        super().__init__(f"{file}:{line}: {text}")
+        super().__init__(f"{file}:{line}: {text}" if line else f"{file}: {text}")
         self.file, self.line, self.text = file, line, text
 
 

@@ -1,6 +1,7 @@
 """One attempt: a message or a group is taken, the function called, and what it took committed or backed out.
 
     got, was tried often enough      set aside, without a call
+    got, was given up                set aside or removed, without a call
     returned                         committed: the get, and what the function put
     Retry                            backed out, not to be read for a while
     Discard                          backed out, then removed
@@ -10,8 +11,9 @@
 
 Attempts are counted by the queue manager: they are the message's backout count, so a program that was killed in the
 middle of one has used it up. A message to be set aside is backed out first, which undoes what the function put, and got
-again in a unit of its own: with its put on the dead-letter queue. A worker that is killed in between leaves a message
-that was tried often enough, and the next get sets it aside.
+again in a unit of its own: with its put on the dead-letter queue. In between another thread may get it, or the worker
+may be killed. Then the next get does the rest without a call: the message was tried often enough, or the back out has
+left with it what `Discard`, `Dead` and `dead_on` decided (`rules.retries.GivenUp`).
 
 Where the read order is required nothing may pass a message that cannot be worked on: the task stops (B-24).
 """
@@ -31,7 +33,7 @@ from ..attributes import QueueAttributes
 from ..errors import Reason, Undeliverable
 from ..message import IN_GROUP, LAST_IN_GROUP, Got
 from ..options import GetOptions, Match
-from ..rules.retries import failure_of
+from ..rules.retries import GivenUp, Later, failure_of, given_up
 from .tasks import ATTEMPTS, Dead, Discard, Retry, Task
 
 
@@ -95,6 +97,7 @@ class Verdict(NamedTuple):
         reason: of a dead letter.
         trace: where the function failed, for a log.
         is_failure: a call has failed, or did not end: what the unit did is undone.
+        is_final: the call has decided it, however many attempts are left.
     """
 
     outcome: Outcome
@@ -103,6 +106,7 @@ class Verdict(NamedTuple):
     reason: int = Reason.BACKOUT_THRESHOLD_REACHED
     trace: str = ""
     is_failure: bool = True
+    is_final: bool = False
 
 
 WELL_DONE = Verdict(Outcome.DONE, "", is_failure=False)
@@ -157,16 +161,31 @@ def judge(
     """
     text, trace = said(error), "".join(traceback.format_exception(error))
     if isinstance(error, Discard):
-        return Verdict(Outcome.DISCARDED, text)
+        return Verdict(Outcome.DISCARDED, text, is_final=True)
     if isinstance(error, Dead):
-        return Verdict(Outcome.DEAD, text, reason=error.reason)
+        return Verdict(Outcome.DEAD, text, reason=error.reason, is_final=True)
     if isinstance(error, task.dead_on):
-        return Verdict(Outcome.DEAD, text, trace=trace)
+        return Verdict(Outcome.DEAD, text, trace=trace, is_final=True)
     if attempt >= most:
         return Verdict(Outcome.DEAD, text, trace=trace)
     asked = error.after if isinstance(error, Retry) else None
     delay = task.backoff.after(attempt, luck()) if asked is None else asked
     return Verdict(Outcome.RETRIED, text, delay, trace="" if isinstance(error, Retry) else trace)
+
+
+def back_out(unit: Any, first: Got, verdict: Verdict) -> None:
+    """Backs out the unit of a call that has failed. A final verdict is on disk with the message when this returns."""
+    final = GivenUp(first.uid, verdict.reason if verdict.outcome is Outcome.DEAD else 0) if verdict.is_final else None
+    unit._put_off(Later(verdict.delay, verdict.error, given_up=final))
+
+
+def decided(message: Got) -> Verdict | None:
+    """The final verdict of an earlier call, which is to be carried out; None: there is none."""
+    found, last = given_up(message), failure_of(message)
+    if found is None or last is None:
+        return None
+    outcome = Outcome.DEAD if found.reason else Outcome.DISCARDED
+    return Verdict(outcome, last.error, reason=found.reason, is_failure=False)
 
 
 def said(error: BaseException) -> str:

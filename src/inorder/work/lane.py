@@ -49,6 +49,7 @@ class Owner(Protocol):
     def report(self, event: WorkerEvent) -> None: ...
     def may_try_again(self, task: Task, failure: Failure | None) -> bool: ...
     def stop_task(self, task: Task, why: str) -> None: ...
+    def replace(self, lane: Any) -> None: ...
     def lane_ends(self) -> None: ...
 
 
@@ -56,7 +57,9 @@ class Lane:
     """A thread and its connection.
 
     While the function is called, the lane or the keeper may decide how the attempt ends: the first to take `_lock`. If
-    it is the keeper the lane is *lost*: its connection has ended, and what it does has no effect any more.
+    it is the keeper the lane is *lost*: its connection has ended, and what it does has no effect any more. It counts as
+    at work until its attempt is given up and reported, and the worker has replaced it: a process whose worker looked
+    idle sooner would end before that.
     """
 
     def __init__(self, worker: Owner, task: Task) -> None:
@@ -66,15 +69,16 @@ class Lane:
         self._qm: Connection | None = None
         self._called: Taken | None = None  # what the function is at work on
         self._began = 0.0
-        self._is_lost = self._said_inhibited = False
+        self._is_lost = self._is_given_up = self._said_inhibited = False
 
     def start(self) -> None:
         self._thread.start()
 
     @property
     def is_at_work(self) -> bool:
-        """Whether it works, or waits for work."""
-        return self._thread.is_alive() and not self._is_lost
+        """Whether it works, or waits for work, or another thread still gives up its attempt."""
+        is_alive = self._thread.is_alive()  # asked first: a lane is lost before its thread ends, never after
+        return not self._is_given_up if self._is_lost else is_alive
 
     @property
     def goes_on(self) -> bool:
@@ -91,18 +95,20 @@ class Lane:
             with contextlib.suppress(InorderError):
                 qm.end_waits()
 
-    def end_overdue(self) -> bool:
-        """Ends a call that is past its time; whether it was."""
+    def end_overdue(self) -> None:
+        """Ends a call if it is past its time, and has the lane replaced."""
         limit, attempt = self.task.timeout, 0
         with self._lock:
             taken = self._called
             if limit is None or taken is None or self._is_lost or time.monotonic() < self._began + limit:
-                return False
+                return
             self._is_lost = True
             attempt = taken.first.backout_count + 1
         delay = self.task.backoff.after(attempt, 0.5)
         self._give_up(taken, Verdict(Outcome.OVERDUE, f"the call took longer than {limit:g} s", delay))
-        return True
+        self._worker.replace(self)
+        self._is_given_up = True
+        self._worker.lane_ends()
 
     def give_back(self, why: str) -> bool:
         """Ends a call that has not ended by itself; whether there was one."""
@@ -112,6 +118,7 @@ class Lane:
                 return False
             self._is_lost = True
         self._give_up(taken, Verdict(Outcome.RETURNED, why))
+        self._is_given_up = True
         return True
 
     def _give_up(self, taken: Taken, verdict: Verdict) -> None:
@@ -181,28 +188,32 @@ class Lane:
             with qm.unit_of_work() as unit:
                 taken = attempts.take(qm, self.task)
                 self._began, self._said_inhibited = time.monotonic(), False
-                verdict = self._exhausted(qm, taken) or self._call(qm, taken)
+                verdict = self._settled_before(qm, taken) or self._call(qm, taken)
                 if verdict is None:
                     return  # the keeper has ended the attempt
                 if verdict.is_failure and unit.status == "open":
-                    unit.back_out(delay=verdict.delay, error=verdict.error)
+                    attempts.back_out(unit, taken.first, verdict)
         except NOTHING:
             return
-        if verdict.is_failure and verdict.outcome is not Outcome.RETRIED:
-            self._finish(qm, taken.first, verdict)
+        if verdict.is_failure and verdict.outcome is not Outcome.RETRIED and not self._finish(qm, taken.first, verdict):
+            verdict = verdict._replace(outcome=Outcome.RETRIED)  # it is back, and the reader that has it says the rest
         self._report(taken.first, verdict)
 
-    def _exhausted(self, qm: Connection, taken: Taken) -> Verdict | None:
-        """What was tried often enough is set aside, in the unit that is open."""
+    def _settled_before(self, qm: Connection, taken: Taken) -> Verdict | None:
+        """What was given up or tried often enough is set aside or removed, in the unit that is open. None: call it."""
         first = taken.first
-        if not first.backout_count or first.backout_count < attempts.attempts_of(qm, self.task):
+        if not first.backout_count:
             return None
-        is_required = attempts.local(qm, self.task.queue).read_order == "required"
-        if is_required and self._worker.may_try_again(self.task, failure_of(first)):
-            return None
-        why = Verdict(Outcome.DEAD, attempts.why_exhausted(first), is_failure=False)
-        messages: Iterable[Got] = (first,) if self.task.group is None else taken.given
-        self._set_aside(qm, messages, first, why)
+        why = attempts.decided(first)
+        if why is None:
+            if first.backout_count < attempts.attempts_of(qm, self.task):
+                return None
+            why = Verdict(Outcome.DEAD, attempts.why_exhausted(first), is_failure=False)
+        if why.outcome is Outcome.DEAD and attempts.local(qm, self.task.queue).read_order == "required":
+            if self._worker.may_try_again(self.task, failure_of(first)):
+                return None
+            raise OrderStops(attempts.why_stopped(self.task, first, first.backout_count, why.error))
+        self._carry_out(qm, (first,) if self.task.group is None else taken.given, why)
         return why
 
     def _call(self, qm: Connection, taken: Taken) -> Verdict | None:
@@ -212,7 +223,7 @@ class Lane:
             self._called = taken
         try:
             attempts.call(qm, self.task, taken)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, it is what became of the attempt
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is what became of the attempt
             failure = error
         with self._lock:
             self._called = None
@@ -222,23 +233,29 @@ class Lane:
             return attempts.WELL_DONE
         return attempts.judge(self.task, failure, taken.first.backout_count + 1, attempts.attempts_of(qm, self.task))
 
-    def _finish(self, qm: Connection, first: Got, verdict: Verdict) -> None:
-        """Gets again what was backed out, without a call of the function: to make it a dead letter, or to remove it."""
+    def _finish(self, qm: Connection, first: Got, verdict: Verdict) -> bool:
+        """Gets again what was backed out, without a call of the function: to make it a dead letter, or to remove it.
+
+        Returns: whether that is done; False: another reader has it.
+        """
         is_required = attempts.local(qm, self.task.queue).read_order == "required"
         if is_required and verdict.outcome is Outcome.DEAD:
             raise OrderStops(attempts.why_stopped(self.task, first, first.backout_count + 1, verdict.error))
         try:
             with qm.unit_of_work():
-                again = attempts.taken_again(qm, self.task, first)
-                if verdict.outcome is Outcome.DEAD:
-                    self._set_aside(qm, again, first, verdict)
+                self._carry_out(qm, attempts.taken_again(qm, self.task, first), verdict)
         except NOTHING:
             log.info("another reader has message %s, and handles it", first.message_id.hex())
+            return False
+        return True
 
-    def _set_aside(self, qm: Connection, messages: Iterable[Got], first: Got, why: Verdict) -> None:
-        if attempts.local(qm, self.task.queue).read_order == "required":
-            raise OrderStops(attempts.why_stopped(self.task, first, first.backout_count, why.error))
-        attempts.set_aside(qm, self.task, messages, why)
+    def _carry_out(self, qm: Connection, messages: Iterable[Got], why: Verdict) -> None:
+        """In the unit that got the messages: they become dead letters, or go with its commit."""
+        if why.outcome is Outcome.DEAD:
+            attempts.set_aside(qm, self.task, messages, why)
+        else:
+            for _ in messages:
+                pass
 
     def _report(self, first: Got, verdict: Verdict) -> None:
         attempt = first.backout_count + (verdict.is_failure or verdict.outcome is Outcome.DONE)

@@ -179,6 +179,16 @@ class Worker:
             self.report(WorkerEvent("stopped", task.queue, task=task.name, text=why))
         self._nudge()
 
+    def replace(self, lane: Lane) -> None:
+        """A lane is lost: another takes its place, or the process is worn."""
+        if not self._replaces_threads:
+            self.is_worn = True
+        elif not self.ends.is_set():
+            fresh = Lane(self, lane.task)
+            with self._changed:  # `wait` must not see both of them idle
+                self._lanes[self._lanes.index(lane)] = fresh
+                fresh.start()
+
     def lane_ends(self) -> None:
         with self._changed:
             self._changed.notify_all()
@@ -192,22 +202,12 @@ class Worker:
                     return
                 self._changed.wait(TICK_SECONDS if self._has_to_look else None)
             for lane in list(self._lanes):
-                if lane.end_overdue():
-                    self._replace(lane)
+                lane.end_overdue()
             self._end_waits()
 
     @property
     def _has_to_look(self) -> bool:
         return self._watches or any(lane.is_at_work and not lane.goes_on for lane in self._lanes)
-
-    def _replace(self, lane: Lane) -> None:
-        if not self._replaces_threads:
-            self.is_worn = True
-            self.lane_ends()
-        elif not self.ends.is_set():
-            fresh = Lane(self, lane.task)
-            self._lanes[self._lanes.index(lane)] = fresh
-            fresh.start()
 
     def _nudge(self) -> None:
         """Lanes that only wait look whether they are to end."""

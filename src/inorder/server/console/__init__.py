@@ -9,6 +9,8 @@ each act. It needs the extra ``inorder[server]``.
   out, **`forms.py`** what a form carries against forgery, **`notices.py`** what the next page says.
 * **`rendering.py`** makes pages of the templates in ``templates``; **`words.py`** has times, sizes and bodies as people
   read them; **`files.py`** serves ``static``: a style sheet, htmx, and a few lines of script.
+* **`api.py`** is the page about our HTTP interface, **`described.py`** reads the OpenAPI description of that, and
+  **`curl.py`** makes lines for a shell of it.
 """
 
 from __future__ import annotations

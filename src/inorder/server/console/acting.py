@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from ...errors import NoMessageAvailable, bad_argument
+from ...errors import ArgumentError, NoMessageAvailable, bad_argument
 from ...manager import QueueManager
 from ...message import Got, UniqueId
 from ...options import Match
@@ -22,6 +22,11 @@ CHOSEN_MAX: Final = 5_000
 """Messages that one act is about at most."""
 PAGE: Final = 500
 """Messages that are looked at in one call."""
+
+
+def left_out(argument: str, text: str) -> ArgumentError:
+    """The error for a field of a form that somebody has to fill in: a text for people."""
+    return ArgumentError(text, argument=argument, value="", allowed=text)
 
 
 def uid_of(text: str) -> UniqueId:

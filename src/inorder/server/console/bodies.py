@@ -40,7 +40,7 @@ def shown(data: bytes, length: int, wanted: str = "") -> Body:
     if text is not None:
         pretty = _json(text) if is_whole else None
         if pretty is not None:
-            found["json"] = pretty
+            found["json"] = visible(pretty)
         found["text"] = visible(text)
     found["hex"] = _hex(data[:HEX_MAX])
     view = next((one for one in found if one == wanted), next(iter(found)))

@@ -70,7 +70,8 @@ async def act(visit: Visit) -> Response:
     if isinstance(answer.error, StoreError):
         raise answer.error
     done = {"answer": answer, "lines": _lines(answer), "ran": text, "earlier": [*earlier, text][-EARLIER_MAX:]}
-    return shown(visit, values | done | {"command": ""}, status=422 if answer.failed else 200)
+    kept = text if answer.failed else ""  # to be corrected
+    return shown(visit, values | done | {"command": kept}, status=422 if answer.failed else 200)
 
 
 def _lines(answer: Answer) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import FormData
-from starlette.requests import Request
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
@@ -15,6 +17,7 @@ from ...errors import InorderError
 from ..calls import Call, Context
 from ..entrance import identity_of
 from ..identity import Identity
+from ..logs import LOGGER
 from ..problems import Problem, of_admin_error, problem
 from . import entering, files, forms
 from .groups import Groups
@@ -23,6 +26,7 @@ from .pages import PAGES
 from .rendering import framed, plain_page, shown
 from .watching import Watching
 
+log = logging.getLogger(LOGGER)
 NOBODY = Identity(name="", roles=frozenset())
 
 
@@ -58,6 +62,11 @@ class Console:
             return _error(context, request, found)
         except InorderError as error:
             return _error(context, request, of_admin_error(error, getattr(error, "queue", "")))
+        except (ClientDisconnect, HTTPException):  # nobody is there any more; what the server itself answers
+            raise
+        except Exception:
+            log.exception("an unexpected error")
+            return _error(context, request, problem("MQWB0000E"))
 
     async def _found(self, context: Context, request: Request) -> Response:
         pieces = _pieces(request)

@@ -86,7 +86,7 @@ async def act(visit: Visit) -> Response:
     try:
         uids = acting.uids_of(texts_in(visit, "uid"))
         if not uids:
-            raise bad_argument("uid", "", "the dead letters that are meant: tick their boxes")
+            raise acting.left_out("uid", "no dead letter is chosen: tick the boxes of some")
         visit.demand("get" if name == "replay" else "clear", there)
         letters, missing = await visit.context.qm.run(lambda qm: letters_of(qm, there, uids))
         missing = list(told(visit, there, missing))

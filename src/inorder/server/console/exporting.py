@@ -21,6 +21,7 @@ from starlette.responses import Response, StreamingResponse
 from ...aio import QueueManager as QueueManagerOfTasks
 from ...errors import ArgumentError
 from ...formats import dmpmqmsg
+from ...formats.errors import FormatError
 from ...formats.json_lines import lines_of
 from ...manager import QueueManager
 from ...message import Message, UniqueId
@@ -138,6 +139,9 @@ async def download(visit: Visit, uids: Sequence[UniqueId], match: Match, form: s
         first = await anext(pieces)
     except ArgumentError as error:
         raise problem("INWB0003E", "selector" if match.selector else "queue", error) from None
+    except FormatError as error:
+        instead = "" if "bare" in form else f"; choose {FORMS['dmpmqmsg-bare'].word!r}, or another form"
+        raise problem("INWB0003E", "form", f"{error.args[0]}{instead}") from None
     name = re.sub(r"[^A-Za-z0-9._-]", "_", visit.queue) + chosen.suffix
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(_with_first(first, pieces), media_type=chosen.media_type, headers=headers)

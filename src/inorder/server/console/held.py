@@ -47,7 +47,7 @@ async def show(visit: Visit) -> Mapping[str, Any]:
             "more": len(programs) - SHOWN,
         }
 
-    return {**await visit.context.qm.run(look), "now": time.time(), "key_of": key_of, "why": pending_text}
+    return {**await visit.context.qm.run(look), "now": time.time(), "why": pending_text}
 
 
 # --- a unit

@@ -12,7 +12,7 @@ from ...errors import InorderError, bad_argument
 from ...formats import FormatError
 from ...formats.json_lines import message_of
 from ...manager import QueueManager
-from . import notices
+from . import acting, notices
 from .noting import noted, refused, text_in
 from .page import Page, Visit, to
 from .rendering import shown
@@ -49,7 +49,7 @@ def _file(visit: Visit) -> BinaryIO:
     """The file that was sent. Raises: ArgumentError, there is none, or nothing is in it."""
     file = visit.form.get("file")
     if not isinstance(file, UploadFile) or not file.size:
-        raise bad_argument("file", "", FILE_ALLOWED)
+        raise acting.left_out("file", f"no file is chosen, or it is empty: choose {FILE_ALLOWED}")
     return file.file
 
 

@@ -59,6 +59,7 @@ class Block(NamedTuple):
 
     Args:
         name: of the group; empty: these are in none.
+        begun, goes_on: the page before has some of it, the next one has more.
         missing: in words; empty: nothing.
         held: by whom, each once.
         since: when the oldest was put.
@@ -68,6 +69,8 @@ class Block(NamedTuple):
     anchor: str
     shade: int
     rows: Sequence[Row]
+    begun: bool
+    goes_on: bool
     missing: str
     held: Sequence[str]
     states: Sequence[str]
@@ -81,13 +84,21 @@ def rows(sights: Sequence[Sight]) -> list[Row]:
     return [row(one) for one in sights]
 
 
-def blocks(sights: Sequence[Sight], missing: Mapping[bytes, Gaps]) -> list[Block]:
+def blocks(
+    sights: Sequence[Sight], missing: Mapping[bytes, Gaps], before: bytes = b"", following: bytes = b""
+) -> list[Block]:
     """In logical order.
 
     Args:
         missing: of each group that there is.
+        before, following: the groups of the last message before these, and of the next one behind them.
     """
-    return [_block(group_id, list(found), missing) for group_id, found in groupby(sights, _group_of)]
+    found = [_block(group_id, list(members), missing) for group_id, members in groupby(sights, _group_of)]
+    if found and found[0].anchor and found[0].anchor == _anchor(before):
+        found[0] = found[0]._replace(begun=True)
+    if found and found[-1].anchor and found[-1].anchor == _anchor(following):
+        found[-1] = found[-1]._replace(goes_on=True)
+    return found
 
 
 def groups_in(sights: Sequence[Sight]) -> set[bytes]:
@@ -100,9 +111,11 @@ def _block(group_id: bytes, sights: Sequence[Sight], missing: Mapping[bytes, Gap
     lacks = missing.get(group_id)
     return Block(
         name=name_of(group_id) if group_id else "",
-        anchor=group_id.rstrip(b"\0").hex(),
+        anchor=_anchor(group_id),
         shade=shade_of(group_id),
         rows=found,
+        begun=False,
+        goes_on=False,
         missing="" if lacks is None or lacks.is_complete else in_words(lacks),
         held=list(dict.fromkeys(one.held for one in found if one.held)),
         states=list(dict.fromkeys(one.sight.state for one in found)),
@@ -121,7 +134,6 @@ def row(sight: Sight) -> Row:
     """One message."""
     message, group_id = sight.message, group_of(sight.message)
     text = text_of(message)
-    more = "…" if message.length > len(message.body) else ""
     return Row(
         sight=sight,
         uid="" if message.uid is None else uid_text(message.uid),
@@ -131,12 +143,19 @@ def row(sight: Sight) -> Row:
         number=_number(message),
         segment=_segment(message),
         held="" if sight.holder is None else by_whom(sight.holder),
-        body=f"{words.one_line(text)}{more}" if text is not None else f"{message.body[:HEX_SHOWN].hex(' ')} …",
+        body=_body(message, text),
         is_text=text is not None,
         properties=", ".join(f"{name}={value!r}" for name, value in list(message.properties.items())[:4]),
         message_id=id_text(message.message_id),
         correlation_id=id_text(message.correlation_id),
     )
+
+
+def _body(message: Message, text: str | None) -> str:
+    """The beginning of a body in one line; bytes that are not a text in hex."""
+    if text is None:
+        return f"{message.body[:HEX_SHOWN].hex(' ')}{' …' if message.length > HEX_SHOWN else ''}"
+    return f"{words.one_line(text)}{'…' if message.length > len(message.body) else ''}"
 
 
 def by_whom(holder: Holder) -> str:
@@ -172,6 +191,10 @@ def id_text(value: bytes) -> str:
 def shade_of(group_id: bytes) -> int:
     """Which colour a group has; 0: none."""
     return 1 + zlib.crc32(group_id) % SHADES if group_id else 0
+
+
+def _anchor(group_id: bytes) -> str:
+    return group_id.rstrip(b"\0").hex()
 
 
 def _group_of(sight: Sight) -> bytes:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from typing import Final, NamedTuple
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from ... import QueueManager
 from ...attributes import ManagerAttributes, QueueAttributes
 from ...stores.views import Dropped, QueueView, Unit, Wait
-from ..problems import problem
+from ..ours.describing import EVENTS
+from ..ours.streaming import Streamed
 from .page import Page, Visit
 from .rendering import shown
 from .troubles import Seen, troubles
 from .watching import Recent
 
-LISTENERS_MAX: Final = 200
 SHOWN_MAX: Final = 200  # queues
 FULL_MAX: Final = 1_000_000  # a queue that may hold more has no bar
 
@@ -93,17 +94,18 @@ def _full(one: QueueView, seen: Seen) -> int | None:
 async def live(visit: Visit) -> Response:
     """Server-sent events: each says that something may look different now."""
     visit.query()
-    if visit.watching.listeners >= LISTENERS_MAX:
-        raise problem("INWB0008E", "open pages of the console", f"{LISTENERS_MAX}", Retry_After="10")
-    return StreamingResponse(_events(visit), media_type="text/event-stream")
+    with ExitStack() as held:
+        held.enter_context(visit.watching.listening.taken())
+        out = held.enter_context(visit.context.presence.watched(visit.identity, until=visit.session_ends_at))
+        seconds = visit.context.settings.limits.body_seconds
+        return Streamed(_events(visit, out), held.pop_all(), seconds=seconds, media_type=EVENTS)
 
 
-async def _events(visit: Visit) -> AsyncIterator[bytes]:
-    with visit.context.presence.watched(visit.identity) as out:
-        async for _ in visit.watching.changes(visit.context.stopping, out):
-            yield b"data: look\n\n"
-        if out.is_set():  # the browser asks again, is refused, and leads to the log-in
-            yield b"event: failed\ndata: log in again\n\n"
+async def _events(visit: Visit, out: asyncio.Event) -> AsyncIterator[bytes]:
+    async for _ in visit.watching.changes(visit.context.stopping, out):
+        yield b"data: look\n\n"
+    if out.is_set():  # the browser asks again, is refused, and leads to the log-in
+        yield b"event: failed\ndata: log in again\n\n"
 
 
 PAGES: Final = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from . import commands, dead, held, importing, lists, message, overview, putting, queue, selection
+from . import api, commands, dead, held, importing, lists, message, overview, putting, queue, selection
 from .page import Page
 
 PAGES: Final[tuple[Page, ...]] = (
@@ -18,4 +18,5 @@ PAGES: Final[tuple[Page, ...]] = (
     *dead.PAGES,
     *commands.PAGES,
     *lists.PAGES,
+    *api.PAGES,
 )

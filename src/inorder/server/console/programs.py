@@ -39,10 +39,15 @@ class Running(NamedTuple):
 
 
 def running(connections: Sequence[ConnectionView], units: Sequence[Unit], waits: Sequence[Wait]) -> list[Running]:
-    """The programs: workers first, then by name; what is not known to be in one process stands by itself."""
+    """The programs: workers first, then by name; what is not known to be in one process stands by itself.
+
+    In a store on a server each connection of a process has its own time, and the host says whose the number is.
+    """
     together: dict[tuple[object, ...], list[ConnectionView]] = {}
     for one in connections:
-        whose = one.connection if one.process is None else (one.host, one.process, one.since)
+        whose: object = one.connection
+        if one.process is not None:
+            whose = (one.host, one.process, None if one.host else one.since)
         together.setdefault((one.program, whose), []).append(one)
     found = [_running(each, units, waits) for each in together.values()]
     return sorted(found, key=lambda one: (not one.is_worker, one.program.name, one.since or 0.0))
@@ -56,7 +61,7 @@ def _running(connections: Sequence[ConnectionView], units: Sequence[Unit], waits
         program=one.program,
         process=one.process,
         host=one.host,
-        since=one.since,
+        since=min((each.since for each in connections if each.since is not None), default=None),
         is_worker=one.program.name.startswith(f"{WORKER} "),
         is_here=one.process == os.getpid() and one.program.name == PROGRAM,
         connections=len(connections),

@@ -145,9 +145,9 @@ async def act(visit: Visit) -> Response:
         put = await visit.context.qm.put(visit.queue, message, context="set_identity")
     except InorderError as error:
         return refused(visit, error, {"given": given})
-    return notices.leave(
-        visit.context, to("queue", visit.queue), f"1 message put, with message id {put.message_id.hex()}."
-    )
+    warned = "" if put.warning is None else f", with the warning {put.warning.name}"
+    text = f"1 message put, with message id {put.message_id.hex()}{warned}."
+    return notices.leave(visit.context, to("queue", visit.queue), text)
 
 
 PAGES: Final = (

@@ -18,6 +18,7 @@ from ...stores.views import ListingOrder, LockView, Opening, OrderView, Position
 from ..calls import QUERY_FIELDS_MAX
 from ..problems import problem
 from . import cursors, listing
+from .groups import group_of
 from .page import Page, Visit, address
 from .programs import Running, running, who_has_open
 
@@ -32,11 +33,13 @@ class Listed(NamedTuple):
 
     Args:
         behind: where the listing goes on; None: this is its end.
+        following: the group of the message that stands there; empty: it is in none, or not looked at.
         looked: how many messages were looked through for a selector.
     """
 
     sights: Sequence[Sight] = ()
     behind: Position | None = None
+    following: bytes = b""
     looked: int = 0
 
 
@@ -160,9 +163,11 @@ def _listed(
     looked = list(qm.look(name, order=order, preview=listing.PREVIEW, most=most, after=after))
     fitting = [one for one in looked if selector is None or selector.fits(one.message)]
     if len(fitting) > PAGE:
-        return Listed(fitting[:PAGE], fitting[PAGE - 1].position, len(looked))
+        return Listed(
+            fitting[:PAGE], fitting[PAGE - 1].position, following=group_of(fitting[PAGE].message), looked=len(looked)
+        )
     is_end = selector is None or len(looked) < LOOKED_MAX
-    return Listed(fitting, None if is_end else looked[-1].position, len(looked))
+    return Listed(fitting, None if is_end else looked[-1].position, looked=len(looked))
 
 
 def _held(qm: QueueManager, name: str) -> Held:
@@ -179,19 +184,22 @@ def _side(
     queue: str, order: ListingOrder, found: Found, wanted: Wanted, pairs: Sequence[tuple[str, str]]
 ) -> Mapping[str, Any]:
     """One of the two lists."""
-    shown, behind, looked = found.sides[order]
+    shown, behind, following, looked = found.sides[order]
+    after = wanted.after[order]
     kept = [(name, value) for name, value in pairs if name != order]
     more = [*kept, (order, cursors.written(behind))] if behind is not None else None
     return {
         "order": order,
         "title": ORDERS[order],
         "rows": listing.rows(shown) if order == "physical" else (),
-        "blocks": listing.blocks(shown, found.missing) if order == "logical" else (),
+        "blocks": listing.blocks(shown, found.missing, after.group_id if after else b"", following)
+        if order == "logical"
+        else (),
         "count": len(shown),
         "looked": looked if wanted.selector else 0,
         "fields": list(listing.fields(order, wanted.columns)),
         "next": more and address("queue", queue, pairs=more),
-        "first": address("queue", queue, pairs=kept) if wanted.after[order] is not None else "",
+        "first": address("queue", queue, pairs=kept) if after is not None else "",
     }
 
 

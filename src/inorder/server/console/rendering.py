@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, Response
 
 from ...by_hand import key_of
@@ -40,8 +41,16 @@ def environment() -> Environment:
         "rate": words.rate,
         "clock": words.clock,
         "iso": words.iso,
+        "line": words.one_line,
+        "marked": marked,
     }
     return made
+
+
+def marked(text: str) -> Markup:
+    """A text of ours in which backticks mark code."""
+    pieces = (f"<code>{escape(one)}</code>" if n % 2 else str(escape(one)) for n, one in enumerate(text.split("`")))
+    return Markup("".join(pieces))
 
 
 def rendered(template: str, **values: Any) -> str:
@@ -57,6 +66,7 @@ def shown(visit: Visit, values: Mapping[str, Any], *, status: int = 200, templat
         "title": visit.page.title.format_map(visit.names),
         "here": visit.here,
         "path": visit.page.path,
+        "section": _section(visit.page),
         "notice": notice,
         "is_live": visit.page.is_live and visit.request.method != "POST",  # what an act shows is not loaded again
         "names": visit.names,
@@ -67,6 +77,12 @@ def shown(visit: Visit, values: Mapping[str, Any], *, status: int = 200, templat
     return response
 
 
+def _section(page: Page) -> str:
+    """The page of the navigation that this one belongs to, by its path."""
+    first = page.path.partition("/")[0]
+    return "" if first == "queue" else first
+
+
 def framed(context: Context, identity: Identity, menu: Sequence[Page], csrf: str) -> dict[str, Any]:
     """What is around each page of somebody who is known. Templates have `may`, too: ``may('put', queue)``."""
     return {"manager": context.name, "user": identity.name, "menu": menu, "csrf": csrf, "may": identity.may}
@@ -74,5 +90,6 @@ def framed(context: Context, identity: Identity, menu: Sequence[Page], csrf: str
 
 def plain_page(template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """A page that is none of the table: without navigation, if the values have none."""
-    empty = dict.fromkeys(("manager", "user", "here", "csrf", "notice", "path"), "")
-    return HTMLResponse(rendered(template, **(empty | {"menu": (), "is_live": False} | values)), status)
+    empty = dict.fromkeys(("manager", "user", "here", "csrf", "notice"), "")
+    nowhere = {"path": None, "section": None, "menu": (), "is_live": False}
+    return HTMLResponse(rendered(template, **(empty | nowhere | values)), status)

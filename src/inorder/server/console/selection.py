@@ -93,7 +93,7 @@ def wish_of(visit: Visit) -> Wish:
         raise problem("INWB0004E", f"action is out of {', '.join(ACTIONS)}")
     uids = acting.uids_of(texts_in(visit, "uid"))
     if not uids and "selector" not in visit.form:
-        raise bad_argument("uid", "", "the messages that are meant: tick their boxes, or give a selector")
+        raise acting.left_out("uid", "no message is chosen: tick the boxes of some, or give a selector")
     return Wish(
         name=name,
         queue=visit.queue,
@@ -148,7 +148,7 @@ def _demand(visit: Visit, wish: Wish) -> None:
     visit.demand(wish.action.authority, wish.queue)
     if wish.action.has_target:
         if not wish.target:
-            raise bad_argument("target", wish.target, "the name of a queue")
+            raise acting.left_out("target", "the name of a queue is missing: fill in To queue")
         visit.demand("put", wish.target)
 
 

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from ...errors import InorderError
 from ...stores.views import QueueView
+from ..calls import Room
 from ..logs import LOGGER
 from ..sampling import Look
 
@@ -25,6 +26,7 @@ KEPT_SECONDS: Final = 300.0
 IDLE_SECONDS: Final = 60.0
 RATE_SECONDS: Final = 5.0  # over which a rate is taken
 AT_LEAST_SECONDS: Final = 10.0  # a page is loaded again that often even if nothing changes: what it says ages
+LISTENERS_MAX: Final = 200
 LISTENED_SECONDS: Final = 300.0  # then a browser asks again, and is asked again who it is
 
 
@@ -77,7 +79,7 @@ class Watching:
         self._before: list[QueueView] = []
         self._number, self._changed = 0, asyncio.Condition()
         self._wanted_at = 0.0
-        self.listeners = 0
+        self.listening = Room("open pages of the console", LISTENERS_MAX)
         self.task: asyncio.Task[None] | None = None
 
     def want(self) -> None:
@@ -94,14 +96,6 @@ class Watching:
 
     async def changes(self, *ends: asyncio.Event) -> AsyncIterator[None]:
         """Each time that something has changed; the first at once. It ends at an event, or after some minutes."""
-        self.listeners += 1
-        try:
-            async for _ in self._listened(ends):
-                yield None
-        finally:
-            self.listeners -= 1
-
-    async def _listened(self, ends: Sequence[asyncio.Event]) -> AsyncIterator[None]:
         end = self._clock() + LISTENED_SECONDS
         seen = self._number
         yield None

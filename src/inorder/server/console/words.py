@@ -66,4 +66,4 @@ def visible(text: str) -> str:
 
 def one_line(text: str) -> str:
     """A text as a row has it: in one line, and what cannot be seen made visible."""
-    return "".join(one if one.isprintable() else "␤" if one == "\n" else "·" for one in text)
+    return "".join(one if one.isprintable() else "↵" if one == "\n" else "·" for one in text)

@@ -2,10 +2,11 @@
 
 **An operation is one value** (`describing.Operation`): address, method, authority, parameters, body, answers, and the
 function behind them. The table of operations routes, reads and checks what a request says, and is the description:
-``GET /inorder/v1/openapi.json`` is made from it, and so is the reference. What is not described cannot be sent.
+``GET /inorder/v1/openapi.json`` is made from it, and so are the reference and the page of the console. What is not
+described cannot be sent.
 
 **How a module joins.** It has `OPERATIONS`, a tuple of `Operation`, and may have `SCHEMAS`, the JSON schemas that its
-operations `ref` to, by name. `interface.MODULES` names the module.
+operations `ref` to, by name. `interface.MODULES` names the module, and the group of its operations.
 
 * **`interface.py`** finds the operation, and asks it; **`describing.py`** has the words of which one is made,
   **`parameters.py`** the kinds of parameters, **`schemas.py`** messages as JSON, **`openapi.py`** the description.

@@ -9,7 +9,7 @@ from typing import Any, Final
 from starlette.responses import JSONResponse, Response
 
 from ...errors import Reason
-from ...formats.json_lines import record_of
+from ...formats.json_lines import record_of, whole
 from ...message import UniqueId
 from ..calls import Call
 from ..problems import problem
@@ -43,12 +43,9 @@ async def undo(call: Call, given: Given) -> Response:
 
 async def browse_and_lock(call: Call, given: Given) -> Response:
     """Copies and locks messages."""
-    locked = await call.context.qm.browse_and_lock(
-        call.queue,
-        match_of(given),
-        confirm_id=given["confirm_id"] or 0,
-        most=given["most"],
-        lease=given["seconds"],
+    match, confirm_id, most, lease = match_of(given), given["confirm_id"] or 0, given["count"], given["seconds"]
+    locked = await call.run(
+        lambda qm: qm.browse_and_lock(call.queue, match, confirm_id=confirm_id, most=most, lease=lease)
     )
     record = await asyncio.to_thread(
         lambda: rendered({"lock_id": locked.lock_id, "messages": [record_of(one) for one in locked.messages]})
@@ -98,10 +95,10 @@ async def _named(call: Call, given: Given, id_name: str, *, required: bool = Fal
         isinstance(uid, dict)
         and uid.keys() == {"origin", "number"}
         and isinstance(uid["origin"], str)
-        and _is_whole(uid["number"], 0)
+        and _is_between(0, number := whole(uid["number"]))
     ):
         raise problem("INWB0004E", "it has uid, an object of origin and number")
-    return UniqueId(**uid), _checked(record, id_name, required=required)
+    return UniqueId(uid["origin"], number), _checked(record, id_name, required=required)
 
 
 async def _ids(call: Call, name: str) -> dict[str, int]:
@@ -109,13 +106,13 @@ async def _ids(call: Call, name: str) -> dict[str, int]:
 
 
 def _checked(record: Mapping[str, Any], name: str, *, required: bool) -> dict[str, int]:
-    is_there = name in record
-    if record.keys() - {name} or (required and not is_there) or (is_there and not _is_whole(record[name], 1)):
+    found = {key: whole(value) for key, value in record.items()}
+    if found.keys() - {name} or (required and not found) or not all(_is_between(1, one) for one in found.values()):
         raise problem("INWB0004E", f"{name} is an integer from 1 to 2**64 - 1, and nothing else is there")
-    return dict(record)
+    return found
 
 
-def _is_whole(value: object, least: int) -> bool:
+def _is_between(least: int, value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= ID_MAX
 
 
@@ -192,7 +189,7 @@ OPERATIONS: Final = (
         "Copy messages and lock them for everybody else, under a new lock id.",
         authority="get",
         parameters=(
-            integer("most", "How many, the first in queue order.", 1, LOCKED_MAX, default=10),
+            integer("count", "How many, the first in queue order.", 1, LOCKED_MAX, default=10),
             integer("confirm_id", "For undo.", 1, ID_MAX),
             seconds("seconds", "Until the lock ends by itself; without it never.", LOCK_SECONDS_MAX, above=True),
             *MATCH,

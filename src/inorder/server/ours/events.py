@@ -100,7 +100,7 @@ async def queues(call: Call, given: Given) -> Response:
     """How the queues stand that who asks may see."""
     with ExitStack() as held:
         held.enter_context(call.context.subscribers.taken())
-        out = held.enter_context(call.context.presence.watched(call.identity))
+        out = held.enter_context(call.context.presence.watched(call.identity, until=call.session_ends_at))
         return _answer(call, _changes(call, given["interval"], out), held.pop_all())
 
 
@@ -168,7 +168,9 @@ async def messages(call: Call, given: Given) -> Response:
             cursor = await call.context.qm.run(lambda one: _start(one, call.queue, given["start"]))
         shown = Shown(Match(selector=given["selector"]), given["bodies"])
         first = await call.context.qm.run(lambda one: _page(one, call.queue, cursor, shown))
-        watched = call.context.presence.watched(call.identity, lambda one: one.may("browse", call.queue))
+        watched = call.context.presence.watched(
+            call.identity, lambda one: one.may("browse", call.queue), until=call.session_ends_at
+        )
         out = held.enter_context(watched)
         return _answer(call, _arrivals(call, shown, first, out), held.pop_all())
 
@@ -243,7 +245,7 @@ STREAM: Final = {"type": "string", "description": "events, as HTML's EventSource
 ENDS: Final = (
     "Every 15 seconds at the latest there is a sign of life. The stream ends after 15 minutes and when the server "
     "stops: connect again. It ends within seconds when the user is out or has lost the authority, and when "
-    "the token that began it is revoked or expires. Then the last event is `failed`, with `message` and "
+    "the session or the token that began it ends. Then the last event is `failed`, with `message` and "
     "`reasonCode`, 0 if MQ has none, which say why."
 )
 OPERATIONS: Final = (

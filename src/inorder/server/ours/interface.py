@@ -21,37 +21,46 @@ from .openapi import description
 BASE: Final = ("inorder", "v1")
 OURS: Final = ("inorder-", "idempotency-key", "last-event-id")  # how headers begin that nobody else reads
 
-MODULES: Final = (
-    queues,
-    messages,
-    browsing,
-    leases,
-    confirming,
-    bulk,
-    events,
-)  # each has OPERATIONS, and may have SCHEMAS
+MODULES: Final = {
+    "Queues": queues,
+    "Put and get": messages,
+    "Browse": browsing,
+    "Units of work": leases,
+    "Confirm ids and locks": confirming,
+    "In bulk": bulk,
+    "Events": events,
+}
+"""By the group of their operations. Each has OPERATIONS, and may have SCHEMAS."""
 
 
 async def described(call: Call, given: Given) -> Response:
     """This description."""
     del call, given
-    return JSONResponse(description(OPERATIONS, SCHEMAS))
+    return JSONResponse(document())
 
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
-    Operation(
-        name="openapi",
-        method="GET",
-        path="openapi.json",
-        authority=None,
-        summary="This description, in OpenAPI 3.1.",
-        handler=described,
-        answers={200: Answer(summary="The description.", schema={"type": "object"})},
+def document() -> dict[str, Any]:
+    """The description of this interface, in OpenAPI 3.1."""
+    return description(GROUPS, SCHEMAS)
+
+
+GROUPS: Final[Mapping[str, tuple[Operation, ...]]] = {
+    "Description": (
+        Operation(
+            name="openapi",
+            method="GET",
+            path="openapi.json",
+            authority=None,
+            summary="This description, in OpenAPI 3.1.",
+            handler=described,
+            answers={200: Answer(summary="The description.", schema={"type": "object"})},
+        ),
     ),
-    *(operation for module in MODULES for operation in module.OPERATIONS),
-)
+    **{group: module.OPERATIONS for group, module in MODULES.items()},
+}
+OPERATIONS: Final[tuple[Operation, ...]] = tuple(one for operations in GROUPS.values() for one in operations)
 SCHEMAS: Final[Mapping[str, Schema]] = {
-    name: schema for module in (schemas, *MODULES) for name, schema in getattr(module, "SCHEMAS", {}).items()
+    name: schema for module in (schemas, *MODULES.values()) for name, schema in getattr(module, "SCHEMAS", {}).items()
 }  # fmt: skip
 
 

@@ -55,7 +55,7 @@ async def _done(call: Call, given: Given, work: Callable[[QueueManager], T]) -> 
     """What a put does: in the lease that the request names, or at once."""
     token = given[LEASE]
     if token is None:
-        return await call.context.qm.run(work)
+        return await call.run(work)
     lease = await call.context.qm.resume_lease(token, user=call.identity.name)
     return await lease.run(work)
 
@@ -220,7 +220,8 @@ OPERATIONS: Final = (
         summary="Remove a message and return it.",
         text=(
             "At most once: if the answer is lost the message is gone, unless it was got in a lease or under a confirm "
-            "id. What strict order withholds is answered 409, with the reason ORDER_PENDING."
+            "id. Under a confirm id it stays held then: undo the id before the next get, which takes another message. "
+            "What strict order withholds is answered 409, with the reason ORDER_PENDING."
         ),
         handler=get,
         parameters=(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ..addresses import CSRF
+from ..problems import KINDS
 from .describing import Answer, Body, Operation, Parameter, Schema, ref
 
 VERSION: Final = "1"
@@ -20,7 +21,7 @@ ERRORS: Final[Mapping[str, Schema]] = {
         "required": ["messageId", "message", "explanation", "action", "completionCode", "reasonCode"],
         "properties": {
             "type": {"type": "string"},
-            "messageId": {"type": "string", "description": "the error's number"},
+            "messageId": {"type": "string", "description": "the error's number, one of those in `x-errors`"},
             "msgId": {"type": "string", "description": "the same, as programs for IBM's server read it"},
             "message": {"type": "string"},
             "explanation": {"type": "string"},
@@ -32,16 +33,38 @@ ERRORS: Final[Mapping[str, Schema]] = {
 }
 
 
-def description(operations: Iterable[Operation], schemas: Mapping[str, Schema]) -> dict[str, Any]:
-    """All of it, as a JSON object."""
+NUMBERS: Final[Mapping[str, tuple[int, ...]]] = {
+    **{
+        number: (KINDS[number].status,)
+        for number in (
+            *("MQWB0000E", "MQWB0100E", "MQWB0103E", "MQWB0104E", "MQWB0112E", "MQWB0302E", "MQWB0306E"),
+            *(f"INWB{number:04}E" for number in (*range(1, 13), 14, 20, 30)),
+        )
+    },
+    "INWB0008E": (429, 503),
+    "INWB0014E": (400, 404, 409),
+}
+"""The errors that this interface answers, with their status."""
+NAMES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "queue": {"description": "The name of the queue, percent-encoded.", "example": "ORDERS"},
+    "reader": {"description": "The name of the reader, percent-encoded.", "example": "loader"},
+}
+"""What the names in addresses are."""
+NAME: Final[Schema] = {"type": "string", "minLength": 1}
+
+
+def description(groups: Mapping[str, Sequence[Operation]], schemas: Mapping[str, Schema]) -> dict[str, Any]:
+    """All of it, as a JSON object; a group is a tag."""
     paths: dict[str, dict[str, Any]] = {}
-    for one in operations:
-        paths.setdefault(f"/{one.path}", {})[one.method.lower()] = _operation(one)
+    for group, operations in groups.items():
+        for one in operations:
+            paths.setdefault(f"/{one.path}", {})[one.method.lower()] = {"tags": [group], **_operation(one)}
     return {
         "openapi": "3.1.0",
         "info": {"title": "inorder", "version": VERSION, "description": "Messages, in order."},
         "servers": [{"url": "/inorder/v1"}],
         "security": [{"bearer": []}, {"basic": []}, {"session": []}],
+        "tags": [{"name": group} for group in groups],
         "paths": paths,
         "components": {
             "schemas": {**schemas, **ERRORS},
@@ -49,6 +72,7 @@ def description(operations: Iterable[Operation], schemas: Mapping[str, Schema]) 
                 "Error": {
                     "description": "The request was refused.",
                     "content": {"application/json": {"schema": ref("Errors")}},
+                    "x-errors": {number: _error(number, statuses) for number, statuses in NUMBERS.items()},
                 }
             },
             "securitySchemes": {
@@ -68,7 +92,7 @@ def description(operations: Iterable[Operation], schemas: Mapping[str, Schema]) 
 def _operation(one: Operation) -> dict[str, Any]:
     names = [piece.strip("{}") for piece in one.pattern if piece.startswith("{")]
     parameters = [
-        *({"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names),
+        *({"name": name, "in": "path", "required": True, **NAMES[name], "schema": NAME} for name in names),
         *map(_parameter, one.parameters),
         *([] if one.method == "GET" else [_csrf()]),
     ]
@@ -88,6 +112,15 @@ def _operation(one: Operation) -> dict[str, Any]:
     return found
 
 
+def _error(number: str, statuses: Sequence[int]) -> dict[str, Any]:
+    kind = KINDS[number]
+    texts = {"message": kind.text, "explanation": kind.why, "action": kind.remedy}
+    return {
+        "status": list(statuses),
+        **{name: text.replace("{}.", "…").replace("{}", "…") for name, text in texts.items()},
+    }
+
+
 def _csrf() -> dict[str, Any]:
     summary = "Any value, or none: a page of another site cannot send it."
     schema = {"type": "string"}
@@ -96,6 +129,7 @@ def _csrf() -> dict[str, Any]:
         "in": "header",
         "required": True,
         "description": summary,
+        "example": "",
         "schema": schema,
     }
 

@@ -85,8 +85,12 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
     "UniqueId": {
         "type": "object",
         "description": "Names a message for ever.",
+        "examples": [{"origin": "QM1", "number": 17}],
         "required": ["origin", "number"],
-        "properties": {"origin": {"type": "string"}, "number": {"type": "integer", "minimum": 0}},
+        "properties": {
+            "origin": {"type": "string", "minLength": 1},
+            "number": {"type": "integer", "minimum": 1, "maximum": 2**63 - 1},
+        },
         "additionalProperties": False,
     },
     "Messages": {

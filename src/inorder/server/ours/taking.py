@@ -2,7 +2,8 @@
 
 **A get is at most once**, as in `server.messaging`: the messages are taken in a unit of work, the answer is made, and
 the unit is committed just before it is sent, if the client is still there. A client that cannot bear to lose an answer
-gets in a lease or under a confirm id: then the messages are held, and its next request says what becomes of them.
+gets in a lease or under a confirm id: then the messages are held, and its next request says what becomes of them. What
+is held under a confirm id is never undone by the server: its client knows the id, and undoes what it has no answer to.
 
 A get that waits is a task without a connection: it looks when something has changed on the queue. Meanwhile
 the user may be out, or have lost the authority: a get that commits asks again before the commit, and one whose messages
@@ -95,9 +96,9 @@ async def get_and_hold(call: Call, work: Callable[[QueueManager], T], *, waits: 
     Raises: Problem, the user is out; what was got then stays held, as when an answer is lost.
     """
     if not waits:
-        return await call.context.qm.run(work)
+        return await call.run(work)
     await call.demand_again("get", call.queue)
-    found = await call.context.qm.run(work)
+    found = await call.run(work)
     await call.demand_again("get", call.queue)
     return found
 
@@ -117,14 +118,16 @@ async def taken(
     wait, lease = wait_of(call, given), given.get(LEASE)
     qm, queue = call.context.qm, call.queue
 
-    async def hold() -> bytes:
-        return await get_and_hold(call, work, waits=wait > 0)
-
     async def take(is_wanted: IsWanted) -> Response:
         if lease is not None:
             return await _answer(_in_lease(call, lease, work, wait, key, match))
+
+        async def hold_if_wanted() -> bytes:
+            await check_wanted(is_wanted)  # a client that has gone by now leaves nothing held
+            return await get_and_hold(call, work, waits=wait > 0)
+
         if is_held:
-            return await _answer(qm.awaited(queue, hold, wait=wait, match=match, key=key))
+            return await _answer(qm.awaited(queue, hold_if_wanted, wait=wait, match=match, key=key))
 
         async def commit_if_wanted() -> bytes:
             async with qm.unit_of_work():

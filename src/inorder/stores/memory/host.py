@@ -53,8 +53,22 @@ class MemoryHost:
     def sync(self, ticket: int) -> None:
         """There is no disk."""
 
+    @property
+    def syncs_quickly(self) -> bool:
+        return True
+
     def make_room(self, *, feeds: bool) -> None:
         """There is no disk."""
+
+    def hold(self) -> bool:
+        return True
+
+    def let_go(self) -> None:
+        """Nobody else is there."""
+
+    @property
+    def has_more_to_do(self) -> bool:
+        return False
 
     def after(self, step: Callable[[Callable[[], object]], None]) -> None:
         """Nothing is left to do."""

@@ -119,8 +119,22 @@ class PostgresHost:
         if points.reached:
             points.reached("synced")
 
+    @property
+    def syncs_quickly(self) -> bool:
+        return False
+
     def make_room(self, *, feeds: bool) -> None:
         """The server's disk is not ours."""
+
+    def hold(self) -> bool:
+        return False  # each statement waits for the server
+
+    def let_go(self) -> None:
+        """Nothing was held."""
+
+    @property
+    def has_more_to_do(self) -> bool:
+        return self._backend.has_leftovers
 
     def after(self, step: Callable[[Callable[[], object]], None]) -> None:
         try:

@@ -101,6 +101,7 @@ class Coordination:
         self.identity = (status.st_dev, status.st_ino)
         self._owners: set[int] = set()
         self._threads = {TURN: Lock(), TIDYING: Lock()}
+        self._has_turn = False  # this process: the lock of its threads is taken before, while it waits
         self._leader = TryLock()
         self._sleepers: deque[Bell] = deque()
         self._woken_by = 0  # the last commit of this process that has woken somebody
@@ -212,8 +213,10 @@ class Coordination:
             if error.errno != errno.EDEADLK:
                 raise
             self._wait(at)
-        if at == TURN and self.words[UNANNOUNCED]:
-            self._announce_lost()
+        if at == TURN:
+            self._has_turn = True
+            if self.words[UNANNOUNCED]:
+                self._announce_lost()
 
     def lock_of(self, at: int) -> Lock:
         """What a lock is among the threads of this process."""
@@ -226,14 +229,22 @@ class Coordination:
     def try_take(self, at: int) -> bool:
         """Take a lock if it is free now, of this thread as well. `give` is to follow, whatever comes of it."""
         lock = self._threads[at]
-        return not lock.is_mine and lock.acquire(blocking=False) and self._try(at)
+        if lock.is_mine or not lock.acquire(blocking=False) or not self._try(at):
+            return False
+        if at == TURN:
+            self._has_turn = True
+            if self.words[UNANNOUNCED]:
+                self._announce_lost()
+        return True
 
     def give(self, at: int) -> None:
         """Give a lock back. Harmless when repeated, and when this thread does not have it."""
         lock = self._threads[at]
         if lock._is_owned():
-            if at == TURN and self.words[UNANNOUNCED]:
-                self._announce_lost()
+            if at == TURN and self._has_turn:  # else another process has it, whose commit may be under way
+                if self.words[UNANNOUNCED]:
+                    self._announce_lost()
+                self._has_turn = False
             fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, at)
             lock.release()
 
@@ -294,6 +305,12 @@ class Coordination:
     def synced(self) -> int:
         """Commits up to this number are on disk."""
         return self.words[SYNCED]
+
+    @property
+    def syncs_quickly(self) -> bool:
+        """Whether a sync now is led by who asks, and the last one was short."""
+        words = self.words
+        return words[SYNCING] <= words[SYNCED] and 0 < words[SYNC_US] < SLOW_SYNC_SECONDS * 1e6
 
     def sync(self, number: int, act: Callable[[], None]) -> None:
         """Return when the commit of this number is on disk; one of all who wait acts for all.

@@ -38,7 +38,7 @@ from ...locks import Lock
 from .. import points
 from ..migrations import Ladder
 from .bell import SharedBell
-from .coordination import STOPPED, TURN, UNANNOUNCED, attach, detach, identity_of
+from .coordination import STOPPED, TURN, UNANNOUNCED, Coordination, attach, detach, identity_of
 from .faults import PASSING, is_full, store_error, told_as_ours
 from .forks import databases, inherited, opening
 from .log import Log
@@ -89,7 +89,7 @@ class Database:
         self._in_use = Lock()
         self._sidecar, self._user = Path(f"{self.path}-lock"), object()
         self._has_let_go = self._forks = False
-        self._writes = self._commits = False
+        self._writes = self._commits = self._keeps_turn = False
         self._looked_at = -LOOK_SECONDS
         self.has_happened = False  # the transaction that was begun last
         self._connection: apsw.Connection | None = None
@@ -121,6 +121,8 @@ class Database:
 
     def _open_first(self) -> None:
         """Connect; what is missing of a new store is made in the turn, so that of two who begin one waits."""
+        if self._turn.is_mine:  # to give it back would give away that of the call
+            raise CallInProgress("the store was opened once more from inside a call on it")
         try:
             self._coordination.take(TURN)
             with told_as_ours(self.path):
@@ -237,7 +239,7 @@ class Database:
             self._refuse_unusable()
         in_use = self._in_use
         assert not in_use._is_owned(), "a transaction inside another one"
-        if self._turn._is_owned():
+        if self._turn._is_owned() and not self._keeps_turn:
             raise CallInProgress("a call was made by a finalizer or a signal handler, in the middle of work on the log")
         in_use.acquire()
         self._writes, self.has_happened = writes, False
@@ -249,7 +251,7 @@ class Database:
             # and keep the connection at the state that it saw.
             self._disconnect()
             connection = self.connection
-        if writes:
+        if writes and not self._keeps_turn:
             self._coordination.take(TURN)
         if monotonic() - self._looked_at >= LOOK_SECONDS:
             self._refuse_replaced()
@@ -322,9 +324,23 @@ class Database:
         if self._writes:
             if self.log.is_lent:
                 self.log.take_back()
-            self._coordination.give(TURN)
+            if not self._keeps_turn:
+                self._coordination.give(TURN)
         self._commits = False
         self._in_use.release()
+
+    def keep_turn(self) -> bool:
+        """Take the turn, if it is free, for all transactions until `give_turn`, which must follow; whether it was."""
+        if self._refusal is not None or self._turn.is_mine:
+            return False
+        self._keeps_turn = True
+        return self._coordination.try_take(TURN)
+
+    def give_turn(self) -> None:
+        """Give back what `keep_turn` took. Harmless when repeated, and when it took nothing."""
+        if self._keeps_turn:
+            self._coordination.give(TURN)
+            self._keeps_turn = False
 
     def make_room(self, *, feeds: bool) -> None:
         """Inside a writing transaction that has done nothing yet: what can be done on a full disk for it to succeed.
@@ -389,10 +405,8 @@ class Database:
         self._looked_at = now
 
     def _refuse_unusable(self) -> None:
-        if self._refusal is ForkedConnection:
-            raise forked(self._name)
-        if self._refusal is not None:
-            raise self._refusal(f"{self.path} was closed")
+        assert self._refusal is not None, "who asks has looked"
+        raise forked(self._name) if self._refusal is ForkedConnection else self._refusal(f"{self.path} was closed")
 
     # ---- durability
 
@@ -430,6 +444,13 @@ class Database:
     # ---- communication between processes
 
     @property
+    def shared(self) -> Coordination:
+        """What its processes share. Raises: as `begin`, where it cannot be used."""
+        if self._refusal is not None:
+            self._refuse_unusable()
+        return self._coordination
+
+    @property
     def is_reservation_open(self) -> bool:
         """Inside `writing`: whether numbers that are drawn now may be of a reservation that is not on disk yet."""
         return self._coordination.is_reservation_open
@@ -446,17 +467,13 @@ class Database:
 
     def expect(self, slot: int) -> int:
         """Inside `writing`: be woken by the next change of this slot; what `seen` says before it."""
-        if self._refusal is not None:
-            self._refuse_unusable()
-        self._coordination.bell.expect(slot)
-        return self._coordination.seen(slot)
+        self.shared.bell.expect(slot)
+        return self.shared.seen(slot)
 
     @property
     def bell(self) -> SharedBell:
         """What wakes those who wait for a change, in all processes; not to be used after `close`."""
-        if self._refusal is not None:
-            self._refuse_unusable()
-        return self._coordination.bell
+        return self.shared.bell
 
     @property
     def stopped(self) -> bool:
@@ -467,9 +484,7 @@ class Database:
 
     @stopped.setter
     def stopped(self, value: bool) -> None:
-        if self._refusal is not None:
-            self._refuse_unusable()
-        self._coordination.stopped = value
+        self.shared.stopped = value
 
     # ---- owners
 
@@ -479,35 +494,26 @@ class Database:
         Args:
             number: 0 to 2**61, never given to two owners.
         """
-        if self._refusal is not None:
-            self._refuse_unusable()
-        self._coordination.hold_owner(number)
+        self.shared.hold_owner(number)
         self._owners.add(number)
 
     def release_owner(self, number: int) -> None:
         """Be dead as that owner."""
-        if self._refusal is not None:
-            self._refuse_unusable()
+        shared = self.shared
         self._owners.remove(number)
-        self._coordination.release_owner(number)
+        shared.release_owner(number)
 
     def is_alive(self, number: int) -> bool:
         """Whether that owner lives, here or in another process; asked of the operating system, no clock in it."""
-        if self._refusal is not None:
-            self._refuse_unusable()
-        return self._coordination.is_alive(number)
+        return self.shared.is_alive(number)
 
     def process_of(self, number: int) -> int | None:
         """The id of the process that lives as that owner; None if none does, or it is not known here."""
-        if self._refusal is not None:
-            self._refuse_unusable()
-        return self._coordination.process_of(number)
+        return self.shared.process_of(number)
 
     def any_owner_alive(self) -> bool:
         """Whether any owner lives, here or in another process."""
-        if self._refusal is not None:
-            self._refuse_unusable()
-        return self._coordination.any_owner_alive()
+        return self.shared.any_owner_alive()
 
     # ---- closing, and forks
 

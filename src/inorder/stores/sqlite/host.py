@@ -82,9 +82,23 @@ class SqliteHost:
         assert self.watch is not None
         return QueueBell(self.watch, queue)
 
+    @property
+    def syncs_quickly(self) -> bool:
+        return self.database.shared.syncs_quickly
+
     def make_room(self, *, feeds: bool) -> None:
         if not self._keeps_log:
             self.database.make_room(feeds=feeds)
+
+    def hold(self) -> bool:
+        return self.database.keep_turn()
+
+    def let_go(self) -> None:
+        self.database.give_turn()
+
+    @property
+    def has_more_to_do(self) -> bool:
+        return self._backend.has_leftovers or (self.database.log.is_long and not self._keeps_log)
 
     def after(self, step: Callable[[Callable[[], object]], None]) -> None:
         try:

@@ -1,0 +1,82 @@
+"""The filter of version 1's `GET queue`: ``storage.maximumDepth:greaterThan:5000``, one for each request."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..mqsc.filters import is_like
+
+COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "lessThan": operator.lt,
+    "greaterThan": operator.gt,
+    "lessThanOrEqualTo": operator.le,
+    "greaterThanOrEqualTo": operator.ge,
+}
+EQUAL: Final[Mapping[str, bool]] = {"equalTo": True, "notEqualTo": False}
+OPERATORS: Final = (*COMPARE, *EQUAL)
+FORM: Final = "ATTRIBUTE:OPERATOR:VALUE, as in status.currentDepth:greaterThan:0"
+SWITCHES: Final = {"true": True, "false": False}
+
+
+class NotComparable(ValueError):
+    """A value that the attribute cannot have, or an operator that does not fit it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """A condition on one attribute.
+
+    Args:
+        path: of the attribute, as in storage.maximumDepth.
+        operator: one of `OPERATORS`.
+        value: as it was given.
+    """
+
+    path: str
+    operator: str
+    value: str
+
+    def fits(self, found: Mapping[str, Any]) -> bool:
+        """Whether a queue, with this attribute in its JSON, is meant; one without the attribute is not.
+
+        Raises: NotComparable.
+        """
+        group, _, name = self.path.partition(".")
+        there = found.get(group, {}).get(name)
+        if there is None:
+            return False
+        if isinstance(there, str) and self.operator in EQUAL:  # an asterisk at the end stands for any text
+            return is_like(there, self.value) is EQUAL[self.operator]
+        value = self._like(there)
+        if self.operator in EQUAL:
+            return (there == value) is EQUAL[self.operator]
+        return COMPARE[self.operator](there, value)
+
+    def _like(self, there: Any) -> Any:
+        """The value, of the attribute's type."""
+        if isinstance(there, bool):
+            if self.value not in SWITCHES or self.operator not in EQUAL:
+                raise NotComparable(f"{self.path} is true or false, and compared by {' or '.join(EQUAL)}")
+            return SWITCHES[self.value]
+        if isinstance(there, int):
+            digits = self.value.removeprefix("-")
+            if not (digits.isascii() and digits.isdecimal() and len(digits) <= 20):
+                raise NotComparable(f"{self.path} is an integer, not {self.value!r}")
+            return int(self.value)
+        return self.value
+
+
+def read_filter(text: str, paths: Collection[str]) -> Filter:
+    """A filter out of a query. Raises: ValueError, it is not one."""
+    path, _, rest = text.partition(":")
+    word, separator, value = rest.partition(":")
+    if not separator:
+        raise ValueError(f"it is {FORM}")
+    if path not in paths:
+        raise ValueError(f"{path!r} is not one of {', '.join(sorted(paths))}")
+    if word not in OPERATORS:
+        raise ValueError(f"{word!r} is not one of {', '.join(OPERATORS)}")
+    return Filter(path=path, operator=word, value=value)

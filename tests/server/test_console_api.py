@@ -1,0 +1,308 @@
+"""The page of the console about our HTTP interface: all of the description is on it, and its lines do what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from html import unescape
+from html.parser import HTMLParser
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from tests.server.conftest import AS_NOBODY, PORT, TOKEN, Served, Start, client_of, somebody, with_role
+
+import inorder
+from inorder.server.ours.interface import OPERATIONS, document
+
+DOCUMENT = document()
+BY_NAME: dict[str, tuple[str, str, dict[str, Any]]] = {
+    one["operationId"]: (method.upper(), path, one)
+    for path, methods in DOCUMENT["paths"].items()
+    for method, one in methods.items()
+}
+VOID = {"meta", "link", "img", "input", "br"}
+BASE = f"http://localhost:{PORT}/inorder/v1"
+
+
+class Tags(HTMLParser):
+    """The elements of a page; raises AssertionError where one ends that is not the last that began."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.feed(text)
+        assert not self.open, f"not closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        assert len(named) == len(attrs), f"an attribute comes twice: {tag} {attrs}"
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        self.links += [value for name, value in attrs if name == "href" and value]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        began = self.open.pop() if self.open else None
+        assert began == tag, f"</{tag}> ends another element, at {self.getpos()}"
+
+
+def page_of(served: Served) -> str:
+    found: list[str] = []
+
+    async def work(client: httpx.AsyncClient) -> None:
+        answer = await client.get("/console/api")
+        assert answer.status_code == 200, answer.text
+        found.append(answer.text)
+
+    served.run(work)
+    return found[0]
+
+
+def words(html: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
+
+
+def sections(page: str) -> dict[str, str]:
+    """The part of each operation, by its name."""
+    parts = re.split(r'<(?:div|section) class="(?:card )?inside" id="([\w-]+)">', page)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+class Request(NamedTuple):
+    """What a line for curl asks for."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: str | None
+
+
+def lines_of(part: str) -> str:
+    found = re.search(r'<pre class="line"[^>]*>(.*?)</pre>', part, re.DOTALL)
+    assert found, "there is no example"
+    return unescape(found[1])
+
+
+def request_in(line: str) -> Request:
+    """A line as a shell and curl read it."""
+    method, url, body, headers = "", "", None, {}
+    taken = iter(shlex.split(line.replace("\\\n", " "))[1:])
+    for word in taken:
+        match word:
+            case "-H":
+                header = next(taken)
+                name, _, value = header.partition(":") if ":" in header else (header.removesuffix(";"), "", "")
+                headers[name] = value.strip()
+            case "-X":
+                method = next(taken)
+            case "--data" | "--data-binary":
+                body = next(taken)
+            case "--output":
+                next(taken)
+            case "-N":
+                pass
+            case _:
+                assert not url, f"curl would ask for {word}, too"
+                url = word
+    return Request(method or ("GET" if body is None else "POST"), url, headers, body)
+
+
+# --- what is on it
+
+
+def test_every_operation_and_every_parameter_of_the_description_is_there(served: Served) -> None:
+    page = page_of(served)
+    parts = sections(page)
+    assert [name for name in parts if name in BY_NAME] == [one.name for one in OPERATIONS]
+    for name, (method, path, one) in BY_NAME.items():
+        assert f"{method} {path} {one['summary']}" in words(page)
+        text = words(parts[name])
+        for expected in (one["summary"], one.get("description", "").replace("`", " ")):
+            assert " ".join(expected.split()) in text, name
+        for each in one["parameters"]:
+            assert re.search(rf"(?<!\w){re.escape(each['name'])}(?!\w)", text), (name, each["name"])
+            assert each["description"] in text, (name, each["name"])
+        for authority in one.get("x-authorities", ()):
+            assert re.search(rf"authorit(y|ies) .*\b{authority}\b", text), (name, authority)
+        for status, answer in one["responses"].items():
+            assert status == "default" or f"{status} {answer['description']}" in text, (name, status)
+
+
+def test_every_field_of_what_is_exchanged_is_there(served: Served) -> None:
+    parts = sections(page_of(served))
+    for name, schema in DOCUMENT["components"]["schemas"].items():
+        text = words(parts[f"json-{name}"])
+        for field, each in schema["properties"].items():
+            assert re.search(rf"(?<!\w){field}(?!\w)", text), (name, field)
+            assert words(each.get("description", "").replace("`", " ")) in text, (name, field)
+    assert "message_id" in parts["put"], "the fields of a body stand with the operation"
+    assert "backout_count" in parts["get"], "and so do those of an answer"
+    assert "lock_id" in parts["unlock"]
+    assert 'href="#json-UniqueId"' in parts["unlock"]
+
+
+def test_ranges_types_and_defaults_are_there(served: Served) -> None:
+    parts = {name: words(part) for name, part in sections(page_of(served)).items()}
+    assert "wait query number 0 to 3,600 0 Seconds to wait for a message." in parts["get"]
+    assert "count query integer 1 to 10,000 100 How many at most." in parts["get_many"]
+    assert "read_order query string strict or relaxed strict How order is kept." in parts["browse"]
+    assert "confirm_id query integer 1 to 18,446,744,073,709,551,615 Hold it" in parts["put"]
+    assert "Idempotency-Key header string 1 to 200 characters required" in parts["put_arrow"]
+    assert "deduplicate_for query number above 0, at most" in parts["put"]
+
+
+def test_every_error_is_there_with_its_number(served: Served) -> None:
+    text = words(page_of(served).partition('id="errors"')[2])
+    errors = DOCUMENT["components"]["responses"]["Error"]["x-errors"]
+    assert len(errors) > 15
+    for number, one in errors.items():
+        said = f"{number} {', '.join(map(str, one['status']))} {one['message']} {one['explanation']} {one['action']}"
+        assert said in text
+
+
+def test_the_page_is_well_formed_and_every_link_in_it_leads_somewhere(served: Served) -> None:
+    tags = Tags(page_of(served))
+    assert len(tags.ids) == len(set(tags.ids)), "an id comes twice"
+    wanted = {link.removeprefix("#") for link in tags.links if link.startswith("#")}
+    assert wanted <= set(tags.ids)
+    assert BY_NAME.keys() <= wanted, "the table of contents has all operations"
+    assert "/inorder/v1/openapi.json" in tags.links
+
+
+def test_the_page_needs_no_script_or_style_of_its_own(served: Served) -> None:
+    page = page_of(served)
+    assert not re.search(r"<script(?![^>]* src=)|<style|\sstyle=|\son\w+=|javascript:", page)
+
+
+# --- who may see it
+
+
+def test_everybody_who_has_logged_in_may_see_it(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        page = await client.get("/console/api")
+        assert page.status_code == 200
+        assert '<a href="/console/api" aria-current="page">API</a>' in page.text
+        assert (await client.post("/console/api")).status_code == 405
+        assert (await client.get("/console/api?colour=red")).status_code == 400
+
+    served.run(work, with_role("reader"))
+    served.run(work, somebody("ann"))
+
+
+def test_who_has_not_is_sent_to_the_log_in(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        client.auth = AS_NOBODY
+        answer = await client.get("/console/api")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/console/log-in?to=%2Fconsole%2Fapi")
+
+    served.run(work)
+
+
+def test_the_link_to_the_description_works_in_the_session(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        client.auth = AS_NOBODY
+        await client.get(f"/?token={TOKEN}")
+        page = (await client.get("/console/api")).text
+        (place,) = {one for one in Tags(page).links if one.endswith("/openapi.json")}
+        assert (await client.get(place)).json() == DOCUMENT
+
+    served.run(work)
+
+
+# --- its lines
+
+
+def test_the_address_is_the_one_that_the_browser_used(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        for host in ("localhost:9443", "127.0.0.1:9443", "[::1]:9443"):
+            page = (await client.get("/console/api", headers={"Host": host})).text
+            assert f"http://{host}/inorder/v1" in page
+            assert request_in(lines_of(sections(page)["queues"])).url == f"http://{host}/inorder/v1/queues"
+
+    served.run(work)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_line_asks_for_what_is_described(served: Served, name: str) -> None:
+    method, path, one = BY_NAME[name]
+    line = lines_of(sections(page_of(served))[name])
+    checked = subprocess.run(["bash", "-n"], input=line, capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    asked = request_in(line)
+    place = urlsplit(asked.url)
+    assert asked.method == method
+    assert re.fullmatch(re.sub(r"{\w+}", "[^/{}]+", f"{BASE}{path}"), asked.url.partition("?")[0])
+    assert asked.headers.pop("Authorization") == "Bearer $token"
+    kind = asked.headers.pop("Content-Type", None)
+    given = {"query": dict(parse_qsl(place.query, strict_parsing=bool(place.query))), "header": asked.headers}
+    for where, values in given.items():
+        required = {each["name"] for each in one["parameters"] if each["in"] == where and each["required"]}
+        assert values.keys() == required
+    for operation in (each for each in OPERATIONS if each.name == name):
+        for each in operation.parameters:
+            if each.required:
+                each.read(given[each.where][each.name])  # raises ValueError
+    if "requestBody" not in one:
+        assert (asked.body, kind) == (None, None)
+        return
+    ((media, content),) = one["requestBody"]["content"].items()
+    assert kind == media
+    if media == "application/json":
+        assert asked.body is not None
+        whole = {**content["schema"], "components": DOCUMENT["components"]}
+        Draft202012Validator(whole).validate(json.loads(asked.body))
+    else:
+        assert (asked.body or "").startswith("@"), "a file"
+
+
+DONE_IN_ORDER = ("openapi", "queues", "queue", "put", "put_many", "browse", "get", "get_many", "begin_lease",
+                 "browse_and_lock", "begin_reader", "settle_claims", "release_claims")  # fmt: skip
+
+
+def test_the_requests_of_the_lines_are_answered_as_described(served: Served) -> None:
+    parts = sections(page_of(served))
+    with inorder.connect(served.store) as qm:
+        qm.create_queue("ORDERS")
+
+    async def work(client: httpx.AsyncClient) -> None:
+        async with client_of(client._transport.app, auth=AS_NOBODY, headers={}) as other:  # type: ignore[attr-defined]
+            for name in DONE_IN_ORDER:
+                asked = request_in(lines_of(parts[name]))
+                headers = {key: value.replace("$token", TOKEN) for key, value in asked.headers.items()}
+                answer = await other.request(asked.method, asked.url, headers=headers, content=asked.body)
+                least = min(int(one) for one in BY_NAME[name][2]["responses"] if one != "default")
+                assert answer.status_code == least, (name, answer.text)
+
+    served.run(work)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_the_lines_run_in_a_shell(served: Served, start: Start) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.create_queue("ORDERS")
+    running = start()
+    with running.client() as client:
+        page = client.get("console/api").text
+    parts = sections(page)
+    said = {}
+    for name in ("queues", "put", "browse", "get"):
+        script = f"token={shlex.quote(running.token)}\n{lines_of(parts[name])}"
+        ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+        assert ran.returncode == 0, ran.stderr
+        said[name] = json.loads(ran.stdout)
+    assert said["queues"] == {"queues": ["ORDERS", "Q1"]}
+    assert said["put"]["queue"] == "ORDERS"
+    assert [one["body"] for one in said["browse"]["messages"]] == ["two apples"]
+    assert (said["get"]["body"], said["get"]["priority"]) == ("two apples", 7)
+    first = lines_of(parts["log-in"]).replace("TOKEN", running.token, 1)
+    ran = subprocess.run(["bash", "-c", first], capture_output=True, text=True, timeout=60, check=False)
+    assert json.loads(ran.stdout) == {"queues": ["ORDERS", "Q1"]}, ran.stderr

@@ -1,0 +1,165 @@
+"""Answers that nobody reads: what was taken stays held, and the way back is the same, whoever noticed what."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import struct
+from typing import Any
+
+import httpx
+import pytest
+from starlette.types import ASGIApp
+from tests.cutting import ended
+from tests.server.conftest import CSRF, PASSWORD, PORT, TOKEN, Running, Served, Start, add, alive
+from tests.support import until
+
+import inorder
+from inorder.server.calls import Call
+
+Q = "/inorder/v1/queues/Q1"
+AT_ONCE = struct.pack("ii", 1, 0)  # SO_LINGER: the connection is reset, and nothing that was sent is read
+
+
+class Asked:
+    """A request on a socket of its own, whose answer is never read."""
+
+    def __init__(self, running: Running, path: str) -> None:
+        url = httpx.URL(running.record["url"])
+        self._socket = socket.create_connection((url.host, url.port or 0), timeout=60)
+        credentials = base64.b64encode(f"me:{running.token}".encode()).decode()
+        named = {"Host": "localhost", "Authorization": f"Basic {credentials}", "Content-Length": "0", **CSRF}
+        head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+        self._socket.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode())
+
+    def is_cut(self) -> None:
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+        self._socket.close()
+
+
+@pytest.mark.parametrize("wait", [0, 60])
+def test_a_get_under_a_confirm_id_whose_answer_is_lost_is_undone_by_the_id(
+    start: Start, served: Served, wait: int
+) -> None:
+    running = start()
+    with inorder.connect(served.store) as qm, running.client() as client:
+        qm.put_many("Q1", [b"first", b"second"])
+        asked = Asked(running, f"{Q}/get?confirm_id=7&wait={wait}")
+        until(lambda: [(one.kind, one.name, one.gets) for one in qm.units()] == [("confirm", "7", 1)], "it is held")
+        asked.is_cut()
+        held = client.get(f"{Q}/unique_ids", params={"confirm_id": 7}).json()["uids"]
+        assert len(held) == 1, "the id finds it"
+        assert [message.body for message in qm.browse("Q1")] == [b"second"]
+        assert client.post(f"{Q}/undo", json={"confirm_id": 7}).json() == {"messages": 1}
+        assert [message.body for message in qm.browse("Q1")] == [b"first", b"second"], "it is back in its place"
+        assert client.post(f"{Q}/undo", json={"confirm_id": 7}).status_code == 409, "nothing is held any more"
+        again = client.post(f"{Q}/get", params={"confirm_id": 8}).json()
+        assert again["uid"] == held[0]
+        assert client.post(f"{Q}/confirm_get", json={"uid": again["uid"], "confirm_id": 8}).status_code == 200
+        assert [message.body for message in qm.browse("Q1")] == [b"second"]
+
+
+def test_a_get_under_the_same_confirm_id_takes_the_next_message(start: Start, served: Served) -> None:
+    """An id may hold several, so it is no key of one request: who repeats undoes first."""
+    running = start()
+    with inorder.connect(served.store) as qm, running.client() as client:
+        qm.put_many("Q1", [b"first", b"second"])
+        bodies = [client.post(f"{Q}/get", params={"confirm_id": 7}).json()["body"] for _ in range(2)]
+        assert bodies == ["first", "second"]
+        assert client.post(f"{Q}/undo", json={"confirm_id": 7}).json() == {"messages": 2}
+
+
+def test_a_claim_whose_answer_is_lost_is_answered_once_more(start: Start, served: Served) -> None:
+    pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
+    from tests.server.arrows import rows_in
+
+    running = start()
+    with inorder.connect(served.store) as qm, running.client() as client:
+        qm.put_many("Q1", [b"first", b"second", b"third"])
+        reader = f"{Q}/readers/copy"
+        epoch = client.post(reader).json()["epoch"]
+        path = f"{reader}/arrow?epoch={epoch}&after=0&messages=2"
+        asked = Asked(running, path)
+        until(lambda: [unit.gets for unit in qm.units() if unit.kind == "claim"] == [2], "it is claimed")
+        asked.is_cut()
+        answers = [client.post(path) for _ in range(2)]
+        assert [answer.headers["Inorder-Claim"] for answer in answers] == ["1", "1"]
+        assert [[row["body"] for row in rows_in(answer)] for answer in answers] == [[b"first", b"second"]] * 2
+        assert client.post(f"{reader}/release").json() == {"messages": 2}
+        assert [message.body for message in qm.browse("Q1")] == [b"first", b"second", b"third"]
+
+
+@pytest.mark.parametrize("wait", [0, 60])
+def test_a_client_that_is_known_to_be_gone_takes_nothing_under_a_confirm_id(served: Served, wait: int) -> None:
+    async def inside() -> None:
+        async with alive(served.app()) as app:
+            with inorder.connect(served.store) as qm:
+                qm.put("Q1", b"x")
+                for _ in range(20):
+                    await _gone(app, f"{Q}/get", f"confirm_id=7&wait={wait}")
+                assert qm.units() == []
+                assert [message.body for message in qm.browse("Q1")] == [b"x"]
+
+    ended(inside())
+
+
+async def _gone(app: ASGIApp, path: str, query: str) -> None:
+    """A request of a client that goes as soon as it is sent."""
+    said: list[Any] = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive() -> Any:
+        return said.pop() if said else {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        assert message.get("status", 499) == 499, f"it was answered: {message}"
+
+    credentials = base64.b64encode(f"me:{TOKEN}".encode()).decode()
+    named = {"host": f"localhost:{PORT}", "authorization": f"Basic {credentials}", "content-length": "0", **CSRF}
+    scope = {
+        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "POST",
+        "scheme": "http", "path": path, "raw_path": path.encode(), "root_path": "", "query_string": query.encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in named.items()], "client": ("127.0.0.1", 1),
+        "server": ("localhost", PORT),
+    }  # fmt: skip
+    await app(scope, receive, send)
+
+
+@pytest.mark.parametrize("what", ["get", "claim"])
+def test_what_was_taken_as_its_user_went_is_not_sent_and_another_has_the_way_back(
+    served: Served, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if what == "claim":
+        pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
+    add(served, "anna", roles=["operator"])
+    real, asked = Call.demand_again, list[str]()
+
+    async def just_then(self: Call, *given: Any) -> None:
+        asked.append(self.identity.name)
+        if len(asked) == 2:  # the message is taken, and not sent yet
+            with inorder.connect(served.store) as qm:
+                qm.alter_user("anna", enabled=False)
+        await real(self, *given)
+
+    monkeypatch.setattr(Call, "demand_again", just_then)
+
+    async def work(client: httpx.AsyncClient) -> None:
+        client.auth = httpx.BasicAuth("anna", PASSWORD)
+        with inorder.connect(served.store) as qm:
+            qm.put("Q1", b"secret")
+            if what == "get":
+                answer = await client.post(f"{Q}/get", params={"confirm_id": 7, "wait": 60})
+            else:
+                epoch = (await client.post(f"{Q}/readers/copy")).json()["epoch"]
+                given = {"epoch": epoch, "after": 0, "wait": 60}
+                answer = await client.post(f"{Q}/readers/copy/arrow", params=given)
+            assert (answer.status_code, b"secret" in answer.content) == (401, False)
+            assert list(qm.browse("Q1")) == [], "it is held"
+            client.auth = httpx.BasicAuth("anybody", TOKEN)
+            if what == "get":
+                answer = await client.post(f"{Q}/undo", json={"confirm_id": 7})
+            else:
+                answer = await client.post(f"{Q}/readers/copy/release")
+            assert answer.json() == {"messages": 1}
+            assert [message.body for message in qm.browse("Q1")] == [b"secret"]
+
+    served.run(work)

@@ -1,0 +1,73 @@
+"""A turn that is kept for several transactions, beside other processes that want it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.sqlite.children import SCHEMA, VERSION, Child
+
+from inorder.errors import CallInProgress
+from inorder.stores.sqlite.database import Database
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "orders.db"
+
+
+@pytest.fixture
+def database(path: Path) -> Iterator[Database]:
+    database = Database(path, schema=SCHEMA, version=VERSION)
+    yield database
+    database.close()
+
+
+def test_who_tries_in_vain_does_not_announce_what_another_process_commits(database: Database, path: Path) -> None:
+    with Child(path) as child:
+        before, committed = database.seen(3), database._coordination.committed
+        child.run("shared = database._coordination; shared.take(coordination.TURN)")
+        child.run("shared.words[coordination.UNANNOUNCED] = 1")
+        for _ in range(2):
+            assert not database.keep_turn()
+            database.give_turn()
+        assert (database.seen(3), database._coordination.committed) == (before, committed)
+
+
+def test_a_turn_that_is_kept_is_one_for_several_transactions(database: Database, path: Path) -> None:
+    with Child(path) as child:
+        assert database.keep_turn()
+        assert not database.keep_turn(), "it is kept already"
+        for _ in range(2):
+            with database.writing():
+                pass
+            assert not child.ask("database._coordination.try_take(coordination.TURN)")
+            child.run("database._coordination.give(coordination.TURN)")
+        for _ in range(2):
+            database.give_turn()
+        assert child.ask("database._coordination.try_take(coordination.TURN)")
+
+
+def test_the_store_is_not_opened_once_more_inside_of_a_turn(database: Database, path: Path) -> None:
+    with Child(path) as child:
+        assert database.keep_turn()
+        with pytest.raises(CallInProgress):
+            database.again()
+        assert not child.ask("database._coordination.try_take(coordination.TURN)"), "it is still ours"
+        child.run("database._coordination.give(coordination.TURN)")
+        database.give_turn()
+        assert child.ask("database._coordination.try_take(coordination.TURN)")
+        child.run("database._coordination.give(coordination.TURN)")
+    database.again().close()
+
+
+def test_a_turn_that_is_tried_tells_what_a_dead_process_could_not(database: Database, path: Path) -> None:
+    with Child(path) as child:
+        before = database.seen(3)
+        child.run("shared = database._coordination; shared.take(coordination.TURN)")
+        child.run("shared.words[coordination.UNANNOUNCED] = 1")
+        child.kill()
+        assert database.keep_turn()
+        assert database.seen(3) > before
+        database.give_turn()

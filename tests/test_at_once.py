@@ -1,0 +1,181 @@
+"""Calls that wait for nobody, and gets that are refused before they have happened: for all stores."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import inorder
+from inorder import GetOptions, Got, QueueManager
+from inorder.errors import CallInProgress
+from inorder.stores.postgresql import PostgresStore
+
+
+def in_another_thread(call: Callable[[], object]) -> object:
+    """What a call answers or raises in another thread; None: it has not come back."""
+    found: list[object] = []
+
+    def run() -> None:
+        try:
+            found.append(call())
+        except Exception as error:  # noqa: BLE001 - the caller looks at it
+            found.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(60)
+    return found[0] if found else None
+
+
+def is_far(qm: QueueManager) -> bool:
+    """Whether the store is on a server, so that no call can be made at once."""
+    return isinstance(qm._session.services.store, PostgresStore)
+
+
+# ---- at once
+
+
+def test_a_call_is_made_at_once_if_nobody_writes(qm: QueueManager) -> None:
+    found = qm.promises().at_once(lambda: qm.put("Q", b"1"))
+    assert (found is None) == is_far(qm)
+    assert qm.depth("Q") == (0 if found is None else 1)
+
+
+def test_several_calls_are_one_turn(qm: QueueManager) -> None:
+    def calls() -> list[bytes]:
+        with qm.unit_of_work():
+            qm.put("Q", b"1")
+        qm.put("Q", b"2", persistent=False)
+        return [one.body for one in qm.get_many("Q", 9)]
+
+    promises = qm.promises()
+    found = promises.at_once(calls)
+    assert found == (None if is_far(qm) else ([b"1", b"2"],))
+    promises.keep()
+
+
+def test_no_call_is_made_at_once_inside_another_one(qm: QueueManager) -> None:
+    promises, other = qm.promises(), qm.connect()
+    found = promises.at_once(lambda: other.promises().at_once(lambda: other.put("Q", b"")))
+    assert found == (None if is_far(qm) else (None,))
+    assert isinstance(in_another_thread(lambda: other.put("Q", b"")), inorder.PutResult)
+
+
+def test_what_a_call_raises_leaves_nothing_held(qm: QueueManager) -> None:
+    other = qm.connect()
+
+    def fails() -> None:
+        qm.put("Q", b"1", syncpoint=True)
+        raise KeyError("mine")
+
+    with contextlib.suppress(KeyError):
+        qm.promises().at_once(fails)
+    assert isinstance(in_another_thread(lambda: other.put("Q", b"2")), inorder.PutResult)
+    if qm.has_unit:
+        qm.back_out()
+    assert [one.body for one in qm.get_many("Q", 9)] == [b"2"]
+
+
+def test_while_a_call_is_made_at_once_others_wait(qm: QueueManager) -> None:
+    other, done = qm.connect(), threading.Event()
+
+    def put() -> None:
+        other.put("Q", b"2")
+        done.set()
+
+    def calls() -> bool:
+        threading.Thread(target=put, daemon=True).start()
+        for _ in range(3):
+            qm.put("Q", b"1")
+        return done.is_set()
+
+    found = qm.promises().at_once(calls)
+    assert found == (None if is_far(qm) else (False,))
+    if found is not None:
+        assert done.wait(60)
+        assert [one.body for one in qm.get_many("Q", 9)] == [b"1", b"1", b"1", b"2"]
+
+
+def test_a_finalizer_makes_no_call_in_the_middle_of_a_verb(qm: QueueManager) -> None:
+    other, refused = qm.connect(), list[BaseException]()
+    qm.put("Q", b"1")
+
+    def meddle(message: Got) -> None:
+        try:
+            other.put("Q", b"2")
+        except CallInProgress as error:
+            refused.append(error)
+
+    found = qm.promises().at_once(lambda: qm.get_if("Q", meddle))
+    if found is None:
+        qm.get_if("Q", meddle)
+    assert len(refused) == 1
+    assert qm.depth("Q") == 0
+
+
+# ---- a get that is refused
+
+
+class Refused(Exception):
+    """The message is not wanted."""
+
+
+def refuse(message: Got) -> None:
+    raise Refused(message.body)
+
+
+@pytest.mark.parametrize("read_order", ["relaxed", "strict", "unordered"])
+@pytest.mark.parametrize("persistent", [True, False])
+def test_what_is_refused_stays_where_it_was(qm: QueueManager, read_order: Any, persistent: bool) -> None:
+    qm.create_queue("R", read_order=read_order)
+    qm.put_many("R", [b"1", b"2"], persistent=persistent)
+    for _ in range(3):
+        with pytest.raises(Refused, match="1"):
+            qm.get_if("R", refuse)
+    assert qm.depth("R") == 2
+    assert not qm.has_unit
+    accepted: list[bytes] = []
+    got = qm.get_if("R", lambda message: accepted.append(message.body))
+    assert (got.body, got.backout_count, accepted) == (b"1", 0, [b"1"])
+    assert [one.body for one in qm.get_many("R", 9)] == [b"2"]
+
+
+def test_a_message_that_is_asked_for_is_refused_by_itself(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    second = list(qm.browse("Q"))[1]
+    match = inorder.Match(message_id=second.message_id)
+    with pytest.raises(Refused, match="2"):
+        qm.get_if("Q", refuse, GetOptions(match=match))
+    assert qm.get_if("Q", lambda message: None, GetOptions(match=match)).body == b"2"
+    assert qm.depth("Q") == 1
+
+
+def test_nothing_is_asked_about_a_message_that_is_not_there(qm: QueueManager) -> None:
+    asked: list[Got] = []
+    with pytest.raises(inorder.NoMessageAvailable):
+        qm.get_if("Q", asked.append)
+    assert asked == []
+
+
+def test_in_a_unit_of_work_a_refused_get_is_no_part_of_it(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    with qm.unit_of_work():
+        assert qm.get("Q").body == b"1"
+        with pytest.raises(Refused, match="2"):
+            qm.get_if("Q", refuse)
+    assert [(one.body, one.backout_count) for one in qm.get_many("Q", 9)] == [(b"2", 0)]
+
+
+@pytest.mark.parametrize(
+    ("accepts", "options", "word"),
+    [(None, None, "None"), ("no", None, "'no'"), (refuse, 1, "options"), (refuse, {}, "{}")],
+)
+def test_what_is_no_function_or_no_options_is_refused(qm: QueueManager, accepts: Any, options: Any, word: str) -> None:
+    qm.put("Q", b"1")
+    with pytest.raises(inorder.ArgumentError, match=word):
+        qm.get_if("Q", accepts, options)
+    assert qm.depth("Q") == 1
