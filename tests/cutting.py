@@ -3,7 +3,7 @@
 A step is a point where the task is suspended. Its moments are
 
     at once     before a thread has begun what the task waits for, as far as it can be
-    begun       a thread is amid the call: it is held up until the cancel has come
+    begun       a thread is amid the call: it is held up until the cancel has come; or the loop is
     answered    the call is over, and the task has not gone on yet
 """
 
@@ -37,7 +37,7 @@ class Cut:
         self.step, self.moment = step, moment
         self.came = False
         self.task: asyncio.Task[Any] | None = None
-        self._steps = 0
+        self._steps = self._loop_runs_in = 0
 
     def cancel(self) -> None:
         assert self.task is not None
@@ -45,12 +45,15 @@ class Cut:
         self.task.cancel()
 
     def begins(self) -> None:
-        """In a thread: it begins a call."""
+        """A thread begins a call, or the loop does."""
         cancelled, task = threading.Event(), self.task
         if task is None or task.done():
             return
         self._steps += 1
         if self._steps != self.step:
+            return
+        if threading.get_ident() == self._loop_runs_in:
+            self.cancel()
             return
 
         def cancel() -> None:
@@ -64,6 +67,7 @@ class Cut:
     def cutting(self, work: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
         """The work, with the cancel at its step."""
         self.task, steps, act, value = asyncio.current_task(), 0, work.send, None
+        self._loop_runs_in = threading.get_ident()
         assert self.task is not None
         while True:
             try:

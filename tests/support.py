@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -257,3 +258,18 @@ def check(line: Line, world: Any) -> None:
     if isinstance(error, ArgumentError):
         assert {"argument", "value"} <= error.data.keys()
     assert snapshot(world.qm) == before
+
+
+class Raw(io.RawIOBase):
+    """A stream without a buffer, as a socket is: each write takes three bytes at most."""
+
+    def __init__(self, *, is_full: bool = False) -> None:
+        self.written, self._is_full = b"", is_full
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int | None:
+        taken = bytes(data)[:3]
+        self.written += taken
+        return None if self._is_full else len(taken)

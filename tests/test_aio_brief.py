@@ -18,7 +18,7 @@ import pytest
 import inorder
 from inorder import aio
 from inorder.aio import brief
-from inorder.errors import IN_MEMORY
+from inorder.errors import IN_MEMORY, OutcomeUnknown
 from inorder.stores.sqlite.log import Log
 
 TASKS = 16
@@ -79,6 +79,25 @@ def test_an_answer_comes_when_its_put_is_on_disk(tmp_path: Path, syncs: list[int
     in_tasks(tmp_path / "store.db", work)
 
 
+def test_a_call_that_fails_fails_when_what_it_has_done_is_on_disk(tmp_path: Path, syncs: list[int]) -> None:
+    """As without tasks: who sees the error of its second step knows that of its first."""
+
+    def put_and_fail(one: inorder.QueueManager) -> None:
+        one.put("Q", b"1")
+        raise KeyError("mine")
+
+    async def work(qm: aio.QueueManager) -> None:
+        await putting(qm)(0)
+        for _ in range(3):
+            before = len(syncs)
+            with pytest.raises(KeyError, match="mine"):
+                await qm.run(put_and_fail, is_brief=True)
+            assert len(syncs) > before
+        assert await qm.depth("Q") == 4
+
+    in_tasks(tmp_path / "store.db", work)
+
+
 def test_what_cannot_be_brought_to_disk_is_answered_by_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, syncs: list[int]
 ) -> None:
@@ -97,6 +116,39 @@ def test_what_cannot_be_brought_to_disk_is_answered_by_nobody(
         await qm.abandon()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("together", [1, 3])
+def test_puts_of_which_nobody_knows_are_named_each_by_its_own_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    """As a lost connection to a server leaves them, once what they did is committed and not known to be on disk."""
+    uids: dict[int, inorder.UniqueId] = {}
+
+    def lose(ticket: int) -> None:
+        raise OutcomeUnknown("the connection was lost", uids=())
+
+    async def work(qm: aio.QueueManager) -> None:
+        def put(number: int) -> Awaitable[None]:
+            def note(one: inorder.QueueManager) -> None:
+                uids[number] = one.put("Q", b"").uid
+
+            return qm.run(note, is_brief=True)
+
+        await put(-1)  # opens the queue, and reserves numbers
+        lane = qm._shared._brief
+        assert lane is not None
+        assert lane.connection is not None
+        host = lane.connection._session.services.store.host  # type: ignore[attr-defined] # of each store that is here
+        with monkeypatch.context() as patched:
+            patched.setattr(host, "sync", lose)
+            errors = await asyncio.gather(*map(put, range(together)), return_exceptions=True)
+        assert [type(one) for one in errors] == [OutcomeUnknown] * together
+        assert [one.data["uids"] for one in errors if isinstance(one, OutcomeUnknown)] == [
+            (uids[number],) for number in range(together)
+        ]
+
+    in_tasks(tmp_path / "store.db", work)
 
 
 def test_each_call_fails_alone() -> None:
@@ -162,6 +214,67 @@ def test_a_call_that_promises_nothing_gives_the_loop_no_turn(tmp_path: Path) -> 
     in_tasks(tmp_path / "store.db", work)
 
 
+def test_a_task_whose_calls_are_all_made_at_once_leaves_the_loop_to_others() -> None:
+    """Else no time-out would come, and no cancel."""
+
+    async def work(qm: aio.QueueManager) -> None:
+        put, calls = putting(qm, persistent=False), 0
+
+        async def put_on() -> None:
+            nonlocal calls
+            for calls in range(10 * brief.TOGETHER_MAX):
+                await put(calls)
+
+        task = asyncio.ensure_future(put_on())
+        await asyncio.sleep(0)  # it begins
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await qm.depth("Q") == calls, "the call that was cancelled has not happened"
+
+    in_tasks(IN_MEMORY, work)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_call_that_would_wait_is_refused(tmp_path: Path, is_first: bool) -> None:
+    """Whoever makes it: the loop, or the thread."""
+
+    async def main() -> None:
+        async with aio.connect(tmp_path / "store.db") as qm:
+            await qm.create_queue("Q")
+            if not is_first:
+                await putting(qm)(1)
+                await qm.get("Q")
+            for _ in range(2):
+                with pytest.raises(inorder.errors.CallInProgress, match="wait=0"):
+                    await qm.run(lambda one: one.get("Q", wait=60), is_brief=True)
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no forks")
+def test_a_call_may_fork_and_its_child_is_refused(tmp_path: Path) -> None:
+    parent, children = os.getpid(), list[int]()
+
+    def fork(one: inorder.QueueManager) -> None:
+        one.put("Q", b"1")
+        children.append(os.fork())
+        one.put("Q", b"2")
+
+    async def work(qm: aio.QueueManager) -> None:
+        try:
+            await qm.run(fork, is_brief=True)
+        except inorder.errors.ForkedConnection:
+            os._exit(17)
+        finally:
+            if os.getpid() != parent:
+                os._exit(18)
+        assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 17
+        assert [one.body for one in await qm.get_many("Q", 9)] == [b"1", b"2"]
+
+    in_tasks(tmp_path / "store.db", work)
+
+
 @pytest.mark.parametrize("path", ["file", IN_MEMORY])
 def test_a_call_waits_in_another_thread_while_somebody_writes(tmp_path: Path, path: str) -> None:
     async def work(qm: aio.QueueManager) -> None:
@@ -175,6 +288,31 @@ def test_a_call_waits_in_another_thread_while_somebody_writes(tmp_path: Path, pa
         assert await qm.depth("Q") == 1
 
     in_tasks(IN_MEMORY if path == IN_MEMORY else tmp_path / "store.db", work)
+
+
+def test_calls_that_have_waited_leave_the_loop_to_others(tmp_path: Path) -> None:
+    """However many there are, when who was in their way has gone: some at a time, and others in the thread."""
+    made: list[tuple[int, int]] = []
+    turn = 0
+
+    def put(one: inorder.QueueManager) -> None:
+        one.put("Q", b"", persistent=False)
+        made.append((threading.get_ident(), turn))
+
+    async def work(qm: aio.QueueManager) -> None:
+        nonlocal turn
+        with somebody_writes(qm):
+            calls = [asyncio.ensure_future(qm.run(put, is_brief=True)) for _ in range(10 * brief.TOGETHER_MAX)]
+            await asyncio.sleep(0)
+        while not all(one.done() for one in calls):
+            turn += 1
+            await asyncio.sleep(0)
+        await asyncio.gather(*calls)
+        in_loop = [at for thread, at in made if thread == threading.get_ident()]
+        assert len(made) == len(calls)
+        assert max(map(in_loop.count, in_loop), default=0) <= brief.TOGETHER_MAX
+
+    in_tasks(tmp_path / "store.db", work)
 
 
 def test_the_loop_goes_on_while_another_process_writes(tmp_path: Path) -> None:

@@ -72,6 +72,16 @@ async def handle(qm: aio.QueueManager) -> None:
         await queue.get(wait=60)
 
 
+async def brief_put(qm: aio.QueueManager) -> None:
+    await qm.run(lambda one: None, is_brief=True)  # connects: the next one is made at once, where that can be
+    await qm.run(lambda one: one.put("Q", b"1"), is_brief=True)
+
+
+async def brief_get(qm: aio.QueueManager) -> None:
+    await qm.run(lambda one: None, is_brief=True)
+    await qm.run(lambda one: one.get_if("Q", lambda message: None), is_brief=True)
+
+
 async def browse(qm: aio.QueueManager) -> None:
     assert [message.body async for message in qm.browse("Q")] == [b"1"]
 
@@ -96,6 +106,8 @@ PIECES = {
     "group": Piece(group, [], [b"1", b"2"]),
     "get of a group": Piece(got_group, [b"1"], []),
     "handle": Piece(handle, [b"1"], []),
+    "brief put": Piece(brief_put, [], [b"1"]),
+    "brief get": Piece(brief_get, [b"1"], []),
     "browse": Piece(browse, [b"1"], [b"1"]),
     "stream": Piece(stream, [], [b"1", b"2"]),
     "get of a stream": Piece(got_stream, [b"1"], []),

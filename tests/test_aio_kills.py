@@ -41,6 +41,25 @@ async def main():
 asyncio.run(main())
 """
 
+BRIEF = f"""
+import asyncio, os, sys
+from inorder import aio
+
+async def worker(qm, task):
+    number = 0
+    while True:
+        body = b"%d.%d.%d" % (os.getpid(), task, number)
+        await qm.run(lambda one: one.put("Q", body), is_brief=True)
+        os.write(1, body + b"\\n")
+        number += 1
+
+async def main():
+    async with aio.connect(sys.argv[1]) as qm:
+        await asyncio.gather(*(worker(qm, task) for task in range({TASKS})))
+
+asyncio.run(main())
+"""
+
 
 def kill_again_and_again(where: str, qm: QueueManager) -> None:
     names = [b"%d" % number for number in range(MESSAGES)]
@@ -74,6 +93,33 @@ def test_killed_programs_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with connect(path) as qm:
         kill_again_and_again(str(path), qm)
+
+
+def test_programs_that_are_killed_amid_brief_calls_lose_nothing(tmp_path: Path) -> None:
+    """Two at a time, so that each finds the other in its way."""
+    path, said = tmp_path / "store.db", list[str]()
+    with connect(path) as qm:
+        qm.create_queue("Q")
+        for lines in LINES:
+            both = [
+                subprocess.Popen([sys.executable, "-c", BRIEF, str(path)], stdout=subprocess.PIPE, text=True)
+                for _ in range(2)
+            ]
+            for program in both:
+                assert program.stdout is not None
+                with program, program.stdout:
+                    said += [program.stdout.readline().strip() for _ in range(lines)]
+                    program.kill()
+                    said += program.stdout.read().split()
+        found = [body.decode() for body in bodies(qm)]
+        assert len(found) == len(set(found))
+        assert set(said) <= set(found), "puts that were answered are lost"
+        assert len(found) <= len(said) + 2 * KILLS * TASKS, "more were put than were under way"
+        tasks: dict[str, list[int]] = {}
+        for one in found:
+            task, _, number = one.rpartition(".")
+            tasks.setdefault(task, []).append(int(number))
+        assert all(numbers == list(range(len(numbers))) for numbers in tasks.values()), "in the order of each task"
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -13,6 +13,9 @@ import inorder
 from inorder import GetOptions, Got, QueueManager
 from inorder.errors import CallInProgress
 from inorder.stores.postgresql import PostgresStore
+from inorder.stores.protocol import Promises
+
+T = TypeVar("T")
 
 
 def in_another_thread(call: Callable[[], object]) -> object:
@@ -34,6 +37,15 @@ def in_another_thread(call: Callable[[], object]) -> object:
 def is_far(qm: QueueManager) -> bool:
     """Whether the store is on a server, so that no call can be made at once."""
     return isinstance(qm._session.services.store, PostgresStore)
+
+
+def gathered(promises: Promises, call: Callable[[], T]) -> T:
+    """What a call answers, at once where that can be."""
+    found = promises.at_once(call)
+    if found is not None:
+        return found[0]
+    with promises:
+        return call()
 
 
 # ---- at once
@@ -115,6 +127,115 @@ def test_a_finalizer_makes_no_call_in_the_middle_of_a_verb(qm: QueueManager) -> 
         qm.get_if("Q", meddle)
     assert len(refused) == 1
     assert qm.depth("Q") == 0
+
+
+def test_who_observes_a_call_holds_nobody_up(qm: QueueManager) -> None:
+    """It may wait for another thread that makes calls."""
+    other, found = qm.connect(), list[object]()
+
+    def observe(event: inorder.StoreEvent) -> None:
+        if event.name == "inorder.put":
+            found.append(in_another_thread(lambda: other.depth("Q")))
+
+    qm.put("Q", b"0")  # opens the queue, and reserves numbers
+    promises = qm.promises()
+    with contextlib.closing(contextlib.ExitStack()) as stack:
+        stack.callback(qm.observe(observe).cancel)
+        gathered(promises, lambda: qm.put("Q", b"1", persistent=False))
+        assert found == [2], "at once, for it has promised nothing"
+        gathered(promises, lambda: qm.put("Q", b"2"))
+        promises.keep()
+        assert found == [2, 3]
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_who_observes_a_call_hears_of_it_when_it_is_on_disk(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[str] = []
+
+    def sync(descriptor: int) -> None:
+        happened.append("synced")
+
+    monkeypatch.setattr("inorder.stores.sqlite.log.sync_data", sync)
+    qm.put("Q", b"0")  # opens the queue, and reserves numbers
+    happened.clear()
+    promises = qm.promises()
+    with contextlib.closing(contextlib.ExitStack()) as stack:
+        stack.callback(qm.observe(lambda event: happened.append(event.name)).cancel)
+        assert promises.at_once(lambda: qm.put("Q", b"1")) is not None
+        assert promises.at_once(lambda: qm.put("Q", b"2", persistent=False)) is not None
+        assert happened == ["inorder.put"], "of the second, which promises nothing"
+        promises.keep()
+    assert happened == ["inorder.put", "synced", "inorder.put"]
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_who_observes_a_call_hears_that_it_could_not_be_kept(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    heard: list[inorder.StoreEvent] = []
+    qm.put("Q", b"0")
+    promises = qm.promises()
+    monkeypatch.setattr("inorder.stores.sqlite.log.sync_data", fail)
+    with contextlib.closing(contextlib.ExitStack()) as stack:
+        stack.callback(qm.observe(heard.append).cancel)
+        assert promises.at_once(lambda: qm.put("Q", b"1")) is not None
+        with pytest.raises(inorder.StoreError):
+            promises.keep()
+    (one,) = heard
+    assert (one.metadata["completion"], one.metadata["error"]) == ("failed", "StoreError")
+    assert set(one.measurements) == {"seconds"}
+
+
+def test_what_an_observer_puts_is_on_disk_when_its_call_returns(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no part of what is gathered."""
+    syncs: list[int] = []
+    store = qm._session.services.store
+    sync = store.host.sync  # type: ignore[attr-defined] # of each store that is here
+
+    def noting(ticket: int) -> None:
+        syncs.append(ticket)
+        sync(ticket)
+
+    monkeypatch.setattr(store.host, "sync", noting)  # type: ignore[attr-defined]
+    other, found = qm.connect(), list[bool]()
+    other.put("Q", b"0")
+
+    def observe(event: inorder.StoreEvent) -> None:
+        if event.name == "inorder.put":
+            before = len(syncs)
+            other.put("Q", b"of the observer")
+            found.append(len(syncs) > before)
+
+    promises = qm.promises()
+    with contextlib.closing(contextlib.ExitStack()) as stack:
+        stack.callback(qm.observe(observe).cancel)
+        gathered(promises, lambda: qm.put("Q", b"1"))
+        with promises:
+            qm.put("Q", b"2")
+        promises.keep()
+    assert found == [True, True]
+
+
+@pytest.mark.parametrize("how", ["at once", "gathered"])
+def test_a_call_that_is_gathered_does_not_wait(qm: QueueManager, how: str) -> None:
+    promises, calls = qm.promises(), list[int]()
+
+    def wait() -> None:
+        calls.append(1)
+        qm.get("Q", wait=60)
+
+    def within() -> None:
+        with promises:
+            wait()
+
+    with pytest.raises(CallInProgress, match="wait=0"):
+        gathered(promises, wait) if how == "at once" else within()
+    assert calls == [1]
+    qm.put("Q", b"1")
+    assert qm.get("Q", wait=60).body == b"1"
 
 
 # ---- a get that is refused

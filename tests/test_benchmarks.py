@@ -211,6 +211,7 @@ def test_figures_are_written_for_people(value: float, text: str) -> None:
     assert report.number(value) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wake_up", "request_reply"])
 def test_processes_wait_for_each_other(name: str, tmp_path: Path) -> None:
     found = run(QUESTIONS[name], Site(folder=tmp_path), rounds=1, seconds=0.001)
@@ -295,6 +296,7 @@ def test_a_cost_is_a_rate_and_the_processor_time_of_a_message() -> None:
 SMALL = sorted({*PEERS, *TO_THE_LIMIT} - {"eight_processes"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_a_question_is_answered_beside_the_limit(name: str, tmp_path: Path) -> None:
     site = Site(folder=tmp_path / "disk", memory=tmp_path / "memory", systems=[Ours, Limit, Bare], scale=0.001)
@@ -481,6 +483,7 @@ def test_both_pages_are_of_one_run() -> None:
 # --- the command
 
 
+@pytest.mark.slow
 def test_the_command_answers_beside_the_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     places = ["--parent", str(tmp_path), "--memory", str(tmp_path), "--json", str(tmp_path / "found.json")]
     assert command.main(["limit", "--rounds", "1", "--seconds", "0.001", *places]) == 0

@@ -38,7 +38,7 @@ def test_killed_processes_break_no_promise(tmp_path: Path) -> None:
     assert report.promises > 30
 
 
-@pytest.mark.parametrize("point", OFTEN)
+@pytest.mark.parametrize("point", [OFTEN[0], *(pytest.param(one, marks=pytest.mark.slow) for one in OFTEN[1:])])
 def test_a_kill_at_a_point_breaks_no_promise(
     tmp_path: Path, parent: Parent, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -182,6 +182,7 @@ def chosen(steps: Sequence[str]) -> list[int]:
     return [n for n, name in enumerate(steps, 1) if LONG or name not in POINTS or n % 6 == 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", STATUS, ids=lambda path: path.stem)
 def test_killed_at_any_step_and_started_again_it_does_its_work_exactly_once(
     program: Path, rehearsals: Mapping[Path, Rehearsal]

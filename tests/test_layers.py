@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 # A file imports from its own layer and from those above it. A name stands for a file or for a whole package.
 LAYERS = (
-    ("reasons", "errors", "locks", "life"),
+    ("reasons", "errors", "locks", "life", "streams"),
     ("properties", "kinds"),
     ("field_checks",),
     ("message",),
@@ -62,7 +62,7 @@ LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in name
 # The same inside `stores`: from the words over the verbs to the stores that are made of them. What is imported for its
 # type alone may stand later.
 STORES = (
-    ("tables", "points", "changes", "damage", "migrations"),
+    ("tables", "points", "changes", "gathering", "damage", "migrations"),
     ("queued", "records", "views"),
     ("bulk_page",),
     ("surveying", "looking", "telemetry"),

@@ -61,5 +61,5 @@ def test_the_rows_of_layers_fit_their_boxes() -> None:
 
 def test_the_layers_are_all_in_the_picture() -> None:
     drawn = " ".join(texts((FOLDER / "layers.svg").read_text(encoding="utf-8")))
-    small = {"", "__main__", "clock", "housekeeping", "locks", "programs"}
+    small = {"", "__main__", "clock", "housekeeping", "locks", "programs", "streams"}
     assert not {name for names in LAYERS for name in names if name not in drawn} - small

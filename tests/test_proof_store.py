@@ -184,6 +184,7 @@ def test_a_store_that_nobody_touched_has_no_findings(folder: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
 def test_a_fault_planted_in_the_file_is_named(folder: Path, plant: Callable[[Tampered], str]) -> None:
     store = Tampered(folder)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from typing import IO, Any, cast
 
 import pytest
-from tests.support import bodies, memory_alone, waiting
+from tests.support import Raw, bodies, memory_alone, waiting
 
-from inorder import FOREVER, Match, NoMessageAvailable, QueueManager
+from inorder import FOREVER, Match, NoMessageAvailable, QueueManager, aio
 from inorder.errors import ArgumentError, InconsistentCall, InorderError
 from inorder.field_checks import NUMBER_MAX
 from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
@@ -208,6 +209,44 @@ def test_a_message_is_written_segment_by_segment(qm: QueueManager) -> None:
     assert (got.body, got.length, got.offset, got.segment_status) == (b"", 10, 0, "last")
     assert (got.correlation_id[:1], got.group_id) == (b"c", put.group_id)
     assert (qm.depth("Q"), qm.units()) == (0, [])
+
+
+@pytest.mark.parametrize("chunk", [4, 100])
+def test_a_stream_that_takes_a_part_of_each_write_gets_all(qm: QueueManager, chunk: int) -> None:
+    qm.put_stream("Q", io.BytesIO(TEXT), chunk=chunk)
+    raw = Raw()
+    assert qm.get_stream("Q", cast("IO[bytes]", raw)).length == len(raw.written)
+    assert raw.written == TEXT
+
+
+def test_a_stream_that_takes_a_part_gets_all_from_a_task_too() -> None:
+    async def copied() -> bytes:
+        async with aio.connect() as one:
+            await one.create_queue("Q")
+            await one.put("Q", TEXT)
+            raw = Raw()
+            await one.get_stream("Q", cast("IO[bytes]", raw))
+            return raw.written
+
+    assert asyncio.run(copied()) == TEXT
+
+
+def test_a_stream_that_would_block_is_refused_and_the_message_stays(qm: QueueManager) -> None:
+    qm.put("Q", TEXT)
+    with pytest.raises(ArgumentError, match="a binary stream that blocks"):
+        qm.get_stream("Q", cast("IO[bytes]", Raw(is_full=True)))
+    assert bodies(qm) == [TEXT]
+
+
+def test_what_a_buffer_cannot_write_leaves_the_message_where_it_was(qm: QueueManager) -> None:
+    class Buffered(io.BytesIO):
+        def flush(self) -> None:
+            raise OSError("no space left")
+
+    qm.put("Q", TEXT)
+    with pytest.raises(OSError, match="no space left"):
+        qm.get_stream("Q", Buffered())
+    assert bodies(qm) == [TEXT]
 
 
 def test_a_message_that_is_no_segment_is_written_too(qm: QueueManager) -> None:

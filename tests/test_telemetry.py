@@ -25,6 +25,7 @@ from inorder.listening import Arrival
 from inorder.options import FOREVER
 from inorder.stores import telemetry
 from inorder.stores.changes import Changes
+from inorder.stores.gathering import Gathering
 from inorder.stores.memory import bulk as memory_bulk
 from inorder.stores.protocol import LocalStore
 from inorder.stores.sql import bulk as sql_bulk
@@ -425,7 +426,7 @@ def test_an_event_that_cannot_be_made_is_logged_and_changes_nothing(
     monkeypatch.setattr(telemetry, "EVENTS", {})
 
     class Odd:
-        telemetry = Telemetry(Changes(), lambda: {"store": "odd", "manager": "ODD"})
+        telemetry = Telemetry(Changes(), Gathering(), lambda: {"store": "odd", "manager": "ODD"})
 
         @event("undo", "messages", measured=lambda answer: [len(answer)])
         def undo(self) -> object:

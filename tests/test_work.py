@@ -154,7 +154,10 @@ def test_attempts_that_ended_without_a_word_count(qm: QueueManager, tasks: Tasks
         heard.attempts(1)
     assert heard.outcomes == [DEAD]
     (letter,) = qm.dead_letters()
-    assert (letter.why.attempts, letter.why.error) == (2, "the program ended in the middle of 2 attempts")
+    assert (letter.why.attempts, letter.why.error) == (
+        2,
+        "the program ended, or backed out, in the middle of 2 attempts",
+    )
 
 
 def test_the_last_words_stay_where_a_later_attempt_left_none(qm: QueueManager, tasks: Tasks) -> None:
@@ -169,7 +172,7 @@ def test_the_last_words_stay_where_a_later_attempt_left_none(qm: QueueManager, t
     with at_work(qm, tasks) as (_, heard):
         heard.attempts(1)
     (letter,) = qm.dead_letters()
-    assert letter.why.error == "the program ended in the middle of an attempt; before: KeyError: 1"
+    assert letter.why.error == "the program ended, or backed out, in the middle of an attempt; before: KeyError: 1"
 
 
 def test_a_retry_waits_as_long_as_it_says(qm: QueueManager, tasks: Tasks) -> None:
@@ -424,6 +427,16 @@ def test_a_stop_within_the_grace_time_finishes_what_was_begun(qm: QueueManager, 
     assert bodies(qm, "Q") == [b"2"]
 
 
+@pytest.mark.parametrize("grace", [-1, float("nan"), float("inf"), "5", None, True])
+def test_a_grace_time_out_of_its_range_changes_nothing(qm: QueueManager, tasks: Tasks, grace: Any) -> None:
+    tasks.task("Q", name="see")(lambda message: None)
+    with at_work(qm, tasks) as (worker, heard):
+        with pytest.raises(ArgumentError, match="grace"):
+            worker.stop(grace)
+        qm.put("Q", b"1")
+        heard.attempts(1)
+
+
 def test_a_worker_that_waits_ends_at_once(qm: QueueManager, tasks: Tasks) -> None:
     tasks.task("Q", name="see")(lambda message: None)
     tasks.task("NEXT", name="too")(lambda message: None)
@@ -480,9 +493,10 @@ def test_observers_hear_of_attempts(qm: QueueManager, tasks: Tasks) -> None:
     assert event.measurements["seconds"] >= 0
 
 
-def test_what_the_log_raises_changes_nothing(qm: QueueManager, tasks: Tasks) -> None:
+@pytest.mark.parametrize("error", [OSError, SystemExit])
+def test_what_the_log_raises_changes_nothing(qm: QueueManager, tasks: Tasks, error: type[BaseException]) -> None:
     def log(told: object) -> None:
-        raise OSError
+        raise error
 
     done = threading.Event()
     tasks.task("Q", name="see")(lambda message: done.set())
@@ -526,11 +540,7 @@ def _of_nothing() -> None:
     """Takes no message."""
 
 
-async def _of_asyncio(message: Got) -> None:
-    """Is not called by a thread."""
-
-
-@pytest.mark.parametrize("function", [_of_nothing, _of_asyncio, 3])
+@pytest.mark.parametrize("function", [_of_nothing, 3])
 def test_a_function_that_cannot_be_called_is_refused(function: Any) -> None:
     tasks = Tasks()
     with pytest.raises(ArgumentError, match=r"function|takes neither"):

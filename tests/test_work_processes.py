@@ -200,7 +200,7 @@ def test_whatever_is_killed_no_attempt_is_lost_and_every_dead_letter_has_its_rea
     assert sorted(one.body for one in qm.browse("NEXT")) == sorted([*good, b"once 1", b"once 2"])
     letters = {one.message.body: one.why for one in qm.dead_letters()}
     assert {body: why.attempts for body, why in letters.items()} == {b"kill": 3, b"fail": 3}
-    assert letters[b"kill"].error == "the program ended in the middle of 3 attempts"
+    assert letters[b"kill"].error == "the program ended, or backed out, in the middle of 3 attempts"
     assert letters[b"fail"].error.startswith("KeyError: 'price' (shop_tasks.py:")
     assert all(why.reason == inorder.Reason.BACKOUT_THRESHOLD_REACHED and why.time and why.queue == "Q"
                for why in letters.values())  # fmt: skip
@@ -315,6 +315,26 @@ def test_processes_end_when_the_one_that_sees_to_them_is_killed(qm: QueueManager
         work.process.wait()
         work._reader.join(LIMIT_SECONDS)  # it ends when the last process has closed the pipe
         assert not work._reader.is_alive(), "a process goes on though the one that sees to it has died"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_process_that_somebody_else_ends_is_reported_and_replaced(
+    qm: QueueManager, place: str, tmp_path: Path
+) -> None:
+    qm.put("Q", b"1")
+    with Work(tmp_path, place, "shop_tasks") as work:
+        work.has_ended(1)  # it handles signals by now
+        os.kill(work.told[0]["pid"], signal.SIGTERM)
+        work.until(lambda told: [one["event"] for one in told].count("started") == 2)
+        qm.put("Q", b"2")
+        work.has_ended(2)
+        assert work.end(signal.SIGTERM) == 0
+    of_processes = [one for one in work.told if one["event"] != "attempt"]
+    assert [(one["event"], one["process"], one["status"]) for one in of_processes] == [
+        ("started", 1, None), ("died", 1, 0), ("started", 1, None),
+    ], "the end of the supervisor, and it alone, ends processes without a report"  # fmt: skip
+    assert of_processes[1]["delay"] > 0
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from .rules.grouping import GroupState
 from .rules.ordering import ReadOrder
 from .rules.puts import PutResult
 from .session import Session
+from .streams import flush, write_whole
 from .unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
@@ -268,7 +269,8 @@ def get_stream(
     """Gets one logical message and writes its data to a binary stream, segment by segment.
 
     Memory holds one segment. It is one unit of work: the open one, or one of its own, committed when all is
-    written, backed out if that fails (what was written then is not all).
+    written and the stream is flushed, backed out if that fails (what was written then is not all). Data that must
+    outlive a crash of the machine need ``os.fsync`` before the commit: get them in a unit of work of your own.
 
     Args:
         as_group: gets a whole group, as `put_stream(as_group=True)` makes one, and writes the data of all its logical
@@ -292,11 +294,12 @@ def get_stream(
     with _unit(session):
         first = message = queue.get(options)
         length = message.length
-        stream.write(message.body)
+        write_whole(stream, message.body)
         while _goes_on(queue.get_state, as_group=as_group):
             message = queue.get(following)
-            stream.write(message.body)
+            write_whole(stream, message.body)
             length += message.length
+        flush(stream)
         return first.with_values(body=b"", length=length, flags=first.flags | message.flags)  # type: ignore[return-value]
 
 

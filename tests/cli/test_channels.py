@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,25 @@ def test_what_cannot_be_ends_with_its_status(places: tuple[str, str]) -> None:
         channels.start_channel(qm, "TO.B")
         channels.alter_channel(qm, "TO.B", connection=f"{b}.none")
     assert main(f"channel ping TO.B --store {a}".split()) == 3
+
+
+def test_a_run_says_what_is_in_the_way_and_when_it_has_gone(places: tuple[str, str], tmp_path: Path) -> None:
+    (a, b), later = places, tmp_path / "later.db"
+    link(a, "B", b)
+    with connect(a) as qm:
+        channels.alter_channel(qm, "TO.B", connection=str(later), short_retry_interval=1)
+        qm.put("Q", b"1", manager="B")
+    command = [sys.executable, "-m", "inorder", "channel", "run", "TO.B", "--until-empty", "--store", a]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        assert running.stderr.readline() == (
+            f"TO.B: retrying: there is no store at {later}; it goes on trying, until Ctrl-C\n"
+        )
+        Path(b).rename(later)
+        assert running.stderr.read().splitlines() == ["TO.B: running", "TO.B: inactive, 1 message sent"]
+    assert running.returncode == 0
+    with connect(later) as qm:
+        assert bodies(qm) == [b"1"]
 
 
 def test_watch_shows_a_channel_that_has_stopped_and_why(

@@ -14,6 +14,7 @@ import subprocess
 import sys
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,11 @@ try:
 finally:
     print(count, file=sys.stderr) if not at else None
 """
+
+
+def moments(count: int) -> list[Any]:
+    """So many, of which the quick gate tries every eighth."""
+    return [nth if nth % 8 == 0 else pytest.param(nth, marks=pytest.mark.slow) for nth in range(count)]
 
 
 def entry_point() -> tuple[str, str]:
@@ -89,14 +95,14 @@ def listing(tmp_path: Path) -> tuple[str, ...]:
     return "queue", "list", "--store", path
 
 
-@pytest.mark.parametrize("nth", range(MOMENTS))
+@pytest.mark.parametrize("nth", moments(MOMENTS))
 def test_an_interrupt_amid_the_imports_ends_the_command(listing: tuple[str, ...], nth: int) -> None:
     at = 1 + nth * (imports("script", *listing[:2], "--help") - 1) // (MOMENTS - 1)
     status, told = starts("script", at, *listing)
     assert (status, told) in ((130, ""), (130, "\ninterrupted; nothing is held\n")), f"at import {at}"
 
 
-@pytest.mark.parametrize("nth", range(8))
+@pytest.mark.parametrize("nth", moments(8))
 def test_of_the_module_too_once_its_package_is_there(listing: tuple[str, ...], nth: int) -> None:
     at = 1 + nth * (imports("module", *listing[:2], "--help") - 1) // 7
     status, told = starts("module", at, *listing)

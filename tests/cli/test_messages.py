@@ -198,6 +198,7 @@ def test_a_body_that_is_no_text_is_base64_in_json(run: Command, queue: str, tmp_
         ("[]", "line 2: not a JSON object"),
         ("[" * 200_000, "line 2: not JSON"),
         ('{"body": "x", "priorty": 1}', "there is no key 'priorty'; did you mean priority"),
+        ('{"body": "x", "qqq": 1}', "there is no key 'qqq'; there are body, body_base64, report,"),
         ('{"priority": 1}', "either body or body_base64"),
         ('{"body_base64": "?"}', "body_base64 is not base64"),
         ('{"body": 1}', "body must be a text"),
@@ -407,6 +408,23 @@ def test_a_pipe_that_closes_puts_the_message_back(run: Command, queue: str, stor
     assert bodies(store, queue) == [b"1", b"2"]
 
 
+@pytest.mark.parametrize("environment", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"])
+def test_a_pipe_that_takes_a_part_puts_the_messages_back(
+    run: Command, queue: str, store: Path, environment: dict[str, str]
+) -> None:
+    """An unbuffered stream writes as much as the pipe takes, and says how much: that is not all."""
+    whole = [bytes([65 + number]) * 100_000 for number in range(10)]  # no pipe holds them
+    run("put", queue, "--lines", given=b"\n".join(whole))
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"} | environment
+    command = [sys.executable, "-m", "inorder", "get", queue, "--all"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as getting:
+        assert getting.stdout is not None
+        assert os.read(getting.stdout.fileno(), 1) == b"A"
+        getting.stdout.close()
+        assert getting.wait(240) == 1
+    assert bodies(store, queue) == whole, "none of them was written whole: their unit of work must be backed out"
+
+
 def test_a_file_keeps_its_content_if_there_is_no_message(run: Command, queue: str, tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("precious")
     assert run("get", queue, "--output", "kept").status == 1
@@ -430,14 +448,19 @@ def test_a_file_that_cannot_be_written_is_trouble_and_the_message_stays(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
-def test_output_that_is_full_is_trouble_and_the_message_stays(run: Command, queue: str, store: Path) -> None:
+@pytest.mark.parametrize("environment", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("arguments", [("get", "ORDERS"), ("queue", "list", "--json")], ids=" ".join)
+def test_output_that_is_full_is_trouble_and_the_message_stays(
+    run: Command, queue: str, store: Path, arguments: tuple[str, ...], environment: dict[str, str]
+) -> None:
     run("put", queue, "1")
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"} | environment
+    command = [sys.executable, "-m", "inorder", *arguments]
     with Path("/dev/full").open("wb") as full:
-        ended = subprocess.run(
-            [sys.executable, "-m", "inorder", "get", queue], stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment)
     assert (ended.returncode, bodies(store, queue)) == (3, [b"1"])
     assert "No space left on device" in ended.stderr
+    assert ended.stderr.count("\n") == 1, ended.stderr
 
 
 @pytest.mark.parametrize("suffix", ["", "-lock", "-wal", "-shm", "-journal"])

@@ -6,6 +6,7 @@ Nothing here starts Spark; `tests/spark/test_jobs.py` runs them.
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import click
 import pytest
 from tests.cli.conftest import Command
 
@@ -195,6 +197,32 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, run: Co
     (tmp_path / "a.parquet").touch()
     ended = run("pipeline", "audit", ".", "findings")
     assert (ended.status, "pip install 'inorder[spark]'" in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize("target", ["closed", "closed/new", "closed/new/er"])
+def test_a_folder_in_which_this_user_may_not_write_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, target: str
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, mode: path != closed)  # tests may run as root, who may everything
+    with pytest.raises(click.ClickException, match=rf"TARGET {target} cannot be written: .* not write in {closed}\."):
+        readiness.check_target("TARGET", target, overwrite=True)
+    readiness.check_target("TARGET", "open/new", overwrite=True)
+
+
+def test_a_folder_below_a_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(click.ClickException, match=r"TARGET file/new cannot be made: .*file is a file\."):
+        readiness.check_target("TARGET", "file/new", overwrite=True)
+
+
+def test_choices_that_are_missing_are_named_in_one_line(run: Command) -> None:
+    ended = run("pipeline", "load", "file", "ORDERS")
+    assert (ended.status, r"\n" in ended.err) == (2, False), ended.err
+    assert "Choose from: parquet, json, csv, files, dmpmqmsg." in ended.err
 
 
 def test_paths_elsewhere_are_left_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:

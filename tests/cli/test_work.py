@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -102,6 +103,13 @@ def test_an_address_for_metrics_that_cannot_be_is_refused(run: Command, queue: s
     assert address.rpartition(":")[2] in told.err
 
 
+@pytest.mark.parametrize("grace", ["nan", "-1", "inf", "86401", "soon"])
+def test_a_grace_time_out_of_its_range_is_refused(run: Command, queue: str, module: str, grace: str) -> None:
+    told = run("work", module, "--list", "--grace", grace)
+    assert told.status == 2
+    assert "--grace" in told.err
+
+
 @pytest.mark.parametrize(
     ("named", "said"),
     [
@@ -110,6 +118,7 @@ def test_an_address_for_metrics_that_cannot_be_is_refused(run: Command, queue: s
         ("packing:three", "packing has no Tasks named three"),
         ("packing:empty", "nothing is registered there"),
         (":tasks", "MODULE or MODULE:OBJECT"),
+        ("packing.py", "name the module, not its file: packing."),
     ],
 )
 def test_what_names_no_tasks_is_refused(run: Command, queue: str, module: str, named: str, said: str) -> None:
@@ -119,8 +128,30 @@ def test_what_names_no_tasks_is_refused(run: Command, queue: str, module: str, n
 
 
 def test_what_a_module_lacks_is_not_mistaken_for_the_module(run: Command, queue: str, module: str) -> None:
-    with pytest.raises(ModuleNotFoundError, match="nowhere_at_all"):
-        run("work", "lacking")
+    told = run("work", "lacking")
+    assert told.status == 2
+    assert "MODULE lacking cannot be imported: ModuleNotFoundError: No module named 'nowhere_at_all'." in told.err
+
+
+def test_a_module_that_fails_is_shown_from_its_own_line_on(run: Command, queue: str, store: Path, module: str) -> None:
+    (store.parent / "failing.py").write_text("def half():\n    return 1 / 0\n\n\nhalf()\n")
+    told = run("work", "failing")
+    assert told.status == 2
+    first, place, *_, last = told.err.splitlines()
+    assert first == "Traceback (most recent call last):"
+    assert "failing.py" in place
+    assert "line 5" in place
+    assert "MODULE failing cannot be imported: ZeroDivisionError: division by zero." in last
+
+
+def test_a_module_that_is_no_python_is_shown_with_its_fault(run: Command, queue: str, store: Path, module: str) -> None:
+    (store.parent / "wrong.py").write_text("def half(:\n")
+    told = run("work", "wrong", "--json")
+    assert (told.status, told.err.count("\n")) == (2, 1)
+    assert "SyntaxError: invalid syntax (wrong.py, line 1)" in json.loads(told.err)["error"]
+    told = run("work", "wrong")
+    assert told.err.count("File ") == 1, told.err
+    assert "def half(:" in told.err
 
 
 def test_a_queue_that_is_not_there_is_said_before_anything_starts(run: Command, store: Path, module: str) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import math
 import re
-from typing import Any
+from typing import IO, Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support import Raw
 
 from inorder import ArgumentError, Message, QueueManager
 from inorder.formats import FormatError
@@ -84,6 +85,12 @@ def written(*several: Message, **how: Any) -> bytes:
     stream = io.BytesIO()
     assert write(several, stream, **how) == len(several)
     return stream.getvalue()
+
+
+def test_a_stream_that_takes_a_part_of_each_write_gets_all() -> None:
+    raw = Raw()
+    assert write(messages(UNLOADED), cast("IO[bytes]", raw)) == 5
+    assert raw.written == written(*messages(UNLOADED))
 
 
 def test_what_the_tool_writes_is_read() -> None:

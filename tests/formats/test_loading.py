@@ -108,6 +108,20 @@ def test_a_load_that_ends_in_its_middle_is_gone_on_with(store: Path, source: Pat
     every_file_is_there_once(store)
 
 
+def test_ctrl_c_is_not_for_the_processes(store: Path, source: Path) -> None:
+    """They would end with tracebacks of their own, each beside the end of the call."""
+    kinds = []
+
+    def interrupt(event: LoadEvent) -> None:
+        kinds.append(event.kind)
+        if event.kind == "begun":
+            os.kill(event.process, signal.SIGINT)
+
+    assert load_folder(store, "FILES", source, RULE, processes=2, progress=interrupt) == WHOLE
+    assert "lost" not in kinds
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
 def dies_after_three(store: Path, source: Path) -> None:
     """The whole call is killed: its processes stay behind, and end."""
     loaded = 0

@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import itertools
 import re
+from typing import IO, cast
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.support import Raw
 
 from inorder import ArgumentError
 from inorder.formats import Delimiter, FormatError, Regex, Rule, Size, Whole, join, parse_rule, split
@@ -83,6 +85,12 @@ def test_the_records_joined_are_the_bytes_and_no_record_is_empty(data: bytes, ru
     assert all(found)
     if not isinstance(rule, Whole):
         assert found == records(data, rule, 1024), "the same at every chunk size"
+
+
+def test_records_are_joined_whole_on_a_stream_that_takes_a_part_of_each_write() -> None:
+    raw = Raw()
+    assert join([b"12345", b"6789"], cast("IO[bytes]", raw)) == len(raw.written)
+    assert raw.written == b"123456789"
 
 
 @given(data=DATA, pattern=PATTERNS, side=st.sampled_from(["start", "end"]), chunk=st.integers(1, 70))

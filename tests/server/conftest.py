@@ -18,11 +18,11 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 import pytest
+from argon2 import PasswordHasher
 from starlette.types import ASGIApp
 from tests.cutting import ended
 
 import inorder
-from inorder import passwords
 from inorder.server import Authenticator, Settings, application
 from inorder.server.identity import Authority, Identity
 from inorder.stores.postgresql import drop, parse
@@ -101,8 +101,8 @@ class Served(NamedTuple):
 
 @functools.cache
 def hash_of(password: str) -> str:
-    """Made once, for it is meant to be slow."""
-    return passwords.hashed(password)
+    """A quick one: the server takes its cost from the hash, and the default is meant to be slow."""
+    return PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(password)
 
 
 def add(served: Served, name: str, *, password: str | None = PASSWORD, **given: Any) -> None:

@@ -245,6 +245,33 @@ def test_what_is_no_list_in_der_is_an_error_of_its_own(cut: int) -> None:
         revocation.read(bytes.fromhex("30820100308200f0020101300a06082a8648ce3d040302")[:cut] + bytes(cut))
 
 
+def test_the_marks_on_a_list_are_those_of_the_certificates(signer: Signer) -> None:
+    """As openssl numbers them; the signer is part of a mark, in whatever letters and kind of string."""
+    numbers = [signer.sign(f"one {n}", f"/CN=one {n}") for n in range(3)]
+    marks = [revocation.mark_of(der_of(one.certificate)) for one in numbers]
+    for one, mark in zip(numbers, marks, strict=True):
+        words = ("openssl", "x509", "-noout", "-serial", "-in", str(one.certificate))
+        said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+        assert f"serial={mark.serial:X}\n" == said
+        assert mark.issuer == revocation.subject_in(der_of(signer.certificate))
+
+    def listed(*revoked: Signed) -> frozenset[revocation.Mark]:
+        return revocation.check(signer.revoke(*revoked), signer.certificate, datetime.now(timezone.utc))
+
+    assert listed() == frozenset()
+    assert listed(numbers[1]) == {marks[1]}
+    assert listed(numbers[2]) == {marks[1], marks[2]}
+    der = der_of(numbers[0].certificate)
+    printable, capitals = b"\x0c\x0dthe authority", b"\x13\x0dThe Authority"
+    assert der.count(printable) == 1
+    assert revocation.mark_of(der.replace(printable, capitals)) == marks[0]
+    assert revocation.mark_of(der.replace(printable, b"\x0c\x0dthe authoritz")) != marks[0]
+
+
+def der_of(path: Path) -> bytes:
+    return ssl.PEM_cert_to_DER_cert(path.read_text())
+
+
 def test_without_a_client_ca_certificates_count_for_nothing(start: Start, served: Served, signer: Signer) -> None:
     add(served, "shop", password=None, subjects=["CN=shop"])
     running = start("--self-signed")

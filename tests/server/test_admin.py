@@ -379,6 +379,61 @@ def test_a_script_that_watches_depths_runs(served: Served) -> None:
     served.run(work)
 
 
+def test_a_queue_is_made_like_another_one(served: Served) -> None:
+    """What the body does not say comes from there; where nothing is named, from the default object of the type."""
+    with inorder.connect(served.store) as qm:
+        qm.create_queue("PATTERN", max_depth=7, description="a pattern", order="commit", default_priority=4)
+        qm.create_alias("NICK", base_queue="PATTERN")
+        qm.create_queue("SYSTEM.DEFAULT.LOCAL.QUEUE", max_depth=11)
+        qm.put("PATTERN", b"x")
+
+        async def work(client: httpx.AsyncClient) -> None:
+            base = f"{V1}/admin/qmgr/QM1/queue"
+            body = {"name": "COPY", "general": {"description": "mine"}}
+            assert (await client.post(f"{base}?like=PATTERN&noReplace", json=body)).status_code == 201
+            assert (await client.post(base, json={"name": "PLAIN"})).status_code == 201
+            alias = {"name": "NICK2", "type": "alias"}
+            assert (await client.post(f"{base}?like=NICK", json=alias)).status_code == 201
+            for like, given, refused in (
+                ("PATTERN&noReplace", {"name": "COPY"}, (409, "INWB0004E", 2100)),
+                ("NONE", {"name": "OTHER"}, (404, "MQWB0037E", 2085)),
+                ("NICK", {"name": "OTHER"}, (400, "INWB0004E", 2043)),
+                ("PATTERN", {"name": "OTHER", "type": "alias"}, (400, "INWB0004E", 2043)),
+                ("", {"name": "OTHER"}, (400, "INWB0003E", 0)),
+                ("PATTERN&like=NICK", {"name": "OTHER"}, (400, "INWB0003E", 0)),
+            ):
+                answer = await client.post(f"{base}?like={like}", json=given)
+                assert number_of(answer) == refused, (like, answer.text)
+            missing = await client.post(f"{base}?like=NONE", json={"name": "OTHER"})
+            assert "NONE" in missing.json()["error"][0]["message"], "it is the pattern that is not there"
+
+        served.run(work)
+        copy, plain, nick = (qm.attributes(name) for name in ("COPY", "PLAIN", "NICK2"))
+        assert (copy.max_depth, copy.description, copy.order, copy.default_priority) == (7, "mine", "commit", 4)
+        assert (plain.max_depth, nick.base_queue) == (11, "PATTERN")
+        assert qm.depth("COPY") == 0, "the messages are not copied"
+        assert "OTHER" not in [one.name for one in qm.queues()]
+
+
+def test_a_queue_that_is_there_is_replaced_and_its_messages_stay(served: Served) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.alter_queue("Q1", max_depth=7, description="before")
+        qm.put("Q1", b"x")
+        qm.close_queue("Q1")
+
+        async def work(client: httpx.AsyncClient) -> None:
+            base = f"{V1}/admin/qmgr/QM1/queue"
+            answer = await client.post(base, json={"name": "Q1", "general": {"description": "after"}})
+            assert (answer.status_code, answer.headers["location"]) == (201, f"{base}/Q1")
+            assert number_of(await client.post(base, json={"name": "Q1", "type": "alias"}))[:2] == (400, "INWB0004E")
+
+        served.run(work)
+        found = qm.attributes("Q1")
+        qm.create_queue("USUAL")
+        assert (found.description, found.max_depth) == ("after", qm.attributes("USUAL").max_depth)
+        assert [one.body for one in qm.browse("Q1")] == [b"x"]
+
+
 def test_a_queue_is_made_altered_and_deleted(served: Served) -> None:
     async def work(client: httpx.AsyncClient) -> None:
         base = f"{V1}/admin/qmgr/QM1/queue"
@@ -389,7 +444,7 @@ def test_a_queue_is_made_altered_and_deleted(served: Served) -> None:
         shown = await client.get(f"{made.headers['location']}?attributes=storage.maximumDepth,general.inhibitPut")
         assert shown.json()["queue"][0]["storage"] == {"maximumDepth": 5}
         assert shown.json()["queue"][0]["general"] == {"inhibitPut": True}
-        assert number_of(await client.post(base, json={"name": "A/B"})) == (409, "INWB0004E", 2100)
+        assert number_of(await client.post(f"{base}?noReplace", json={"name": "A/B"})) == (409, "INWB0004E", 2100)
         changed = await client.patch(made.headers["location"], json={"storage": {"maximumDepth": 6}})
         assert changed.status_code == 204
         for wrong in ({"storage": {"depth": 1}}, {"storage": 1}, {"storage": {"maximumDepth": "1"}},

@@ -156,7 +156,20 @@ def test_ranges_types_and_defaults_are_there(served: Served) -> None:
     assert "read_order query string strict or relaxed strict How order is kept." in parts["browse"]
     assert "confirm_id query integer 1 to 18,446,744,073,709,551,615 Hold it" in parts["put"]
     assert "Idempotency-Key header string 1 to 200 characters required" in parts["put_arrow"]
+    assert "message_id query string 1 to 24 bytes in hex Only" in parts["get"]
+    assert "uid query string ORIGIN:NUMBER Only" in parts["get"]
+    assert "correlation_id string or null in hex required 24 bytes" in parts["json-GotMessage"]
+    assert not re.search(r"matches \^", " ".join(parts.values())), "a pattern is no word for people"
     assert "deduplicate_for query number above 0, at most" in parts["put"]
+
+
+def test_the_roles_that_may_are_named(served: Served) -> None:
+    """By the table on the page about users."""
+    parts = {name: words(part) for name, part in sections(page_of(served)).items()}
+    assert "authority get on the queue: roles admin, operator; application where it is granted for" in parts["get"]
+    assert "authority browse on the queue: roles admin, operator, reader; application where" in parts["browse"]
+    assert "authorities get and put on the queue: roles admin, operator; application where they" in parts["undo"]
+    assert "For everybody who has logged in." in parts["queues"]
 
 
 def test_every_error_is_there_with_its_number(served: Served) -> None:
@@ -230,6 +243,36 @@ def test_the_address_is_the_one_that_the_browser_used(served: Served) -> None:
     served.run(work)
 
 
+def longer_lines_of(part: str) -> str:
+    """The second line; empty: there is none."""
+    found = re.findall(r'<pre class="line"[^>]*>(.*?)</pre>', part, re.DOTALL)
+    return unescape(found[1]) if len(found) > 1 else ""
+
+
+def test_a_longer_line_has_the_optional_parameters_that_have_an_example(served: Served) -> None:
+    parts = sections(page_of(served))
+    shown = {}
+    for name, (method, _, one) in BY_NAME.items():
+        examples = {each["name"]: each for each in one["parameters"] if "example" in each or each["required"]}
+        line = longer_lines_of(parts[name])
+        if all(each["required"] for each in examples.values()):
+            assert line == "", name
+            continue
+        asked = request_in(line)
+        given = dict(parse_qsl(urlsplit(asked.url).query, strict_parsing=True)) | asked.headers
+        assert asked.method == method
+        wanted = {name for name, each in examples.items() if each["in"] != "path"}
+        assert given.keys() - {"Authorization", "Content-Type"} == wanted
+        for operation in (each for each in OPERATIONS if each.name == name):
+            for each in operation.parameters:
+                if each.name in given:
+                    each.read(given[each.name])  # raises ValueError
+        shown[name] = given
+    assert (shown["get"]["wait"], shown["get"]["selector"]) == ("5", "colour = 'red'")
+    assert shown["put"]["Idempotency-Key"] == "order-17"
+    assert shown["message_events"]["bodies"] == "true"
+
+
 @pytest.mark.parametrize("name", BY_NAME)
 def test_a_line_asks_for_what_is_described(served: Served, name: str) -> None:
     method, path, one = BY_NAME[name]
@@ -280,6 +323,27 @@ def test_the_requests_of_the_lines_are_answered_as_described(served: Served) -> 
                 answer = await other.request(asked.method, asked.url, headers=headers, content=asked.body)
                 least = min(int(one) for one in BY_NAME[name][2]["responses"] if one != "default")
                 assert answer.status_code == least, (name, answer.text)
+
+    served.run(work)
+
+
+LONGER_IN_ORDER = ("put", "put_many", "browse", "browse_and_lock", "unique_ids", "begin_lease", "get_many")
+
+
+def test_the_requests_of_the_longer_lines_are_answered_as_described(served: Served) -> None:
+    parts = sections(page_of(served))
+    with inorder.connect(served.store) as qm:
+        qm.create_queue("ORDERS")
+        qm.put_many("ORDERS", [inorder.Message(b"x", properties={"colour": "red"}) for _ in range(20)])
+
+    async def work(client: httpx.AsyncClient) -> None:
+        async with client_of(client._transport.app, auth=AS_NOBODY, headers={}) as other:  # type: ignore[attr-defined]
+            for name in LONGER_IN_ORDER:
+                asked = request_in(longer_lines_of(parts[name]))
+                headers = {key: value.replace("$token", TOKEN) for key, value in asked.headers.items()}
+                answer = await other.request(asked.method, asked.url, headers=headers, content=asked.body)
+                assert str(answer.status_code) in BY_NAME[name][2]["responses"], (name, answer.text)
+                assert answer.is_success, (name, answer.text)
 
     served.run(work)
 

@@ -137,3 +137,30 @@ def test_nothing_is_wider_than_a_phone(served: Served, link: str, browser: Chrom
             seen.browser.get(f"{seen.base}/console/{page}")
             width = seen.browser.execute_script("return document.documentElement.scrollWidth")
             assert width <= PHONE[0], f"/console/{page} is {width} pixels wide"
+
+
+CUT_OFF = """
+return [...document.querySelectorAll("main .wide, main .scroll")]
+  .filter((one) => one.offsetParent && one.scrollWidth > one.clientWidth)
+  .map((one) => one.innerText.slice(0, 60));
+"""
+BROKEN_WORDS = """
+document.querySelector(".choice").open = true;
+return [...document.querySelectorAll(".sheet label")]
+  .filter((one) => one.offsetHeight > 32 || getComputedStyle(one).borderTopWidth !== "0px")
+  .map((one) => one.innerText);
+"""
+
+
+@pytest.mark.parametrize("size", [(1280, 800), PHONE], ids=["wide", "phone"])
+def test_every_column_is_in_sight(served: Served, link: str, browser: Chrome, size: tuple[int, int]) -> None:
+    with inorder.connect(served.store) as qm, window(browser, link, size=size) as seen:
+        qm.put_many("Q1", [b"1", b"2"])
+        qm.get("Q1", confirm_id=7)
+        seen.wait(lambda: seen.all(".spark"))  # the widest form of the table
+        for page in ("", "queue/Q1", "held", "api"):
+            seen.go(page)
+            seen.browser.execute_script("document.querySelectorAll('#opened').forEach((one) => { one.open = true; })")
+            assert seen.browser.execute_script(CUT_OFF) == [], f"/console/{page} has tables that go on to the right"
+        seen.go("queue/Q1")
+        assert seen.browser.execute_script(BROKEN_WORDS) == [], "the names of columns are broken, or framed"

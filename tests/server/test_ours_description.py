@@ -60,6 +60,41 @@ def test_the_description_is_whole(served: Served) -> None:
     served.run(work)
 
 
+PYTHON = re.compile(
+    r"\b(None|True|False|math\.\w+|inorder\.\w+|dicts?|mapping|tuple|datetime|bytes object|exception)\b"
+    r"|`(Flags|Report|MessageType|Message|Match|\w+\(\))`|seconds since 1970"
+)
+
+
+def test_the_description_speaks_of_json_and_not_of_python() -> None:
+    def texts(of: Any, at: str) -> list[tuple[str, str]]:
+        if isinstance(of, dict):
+            return [found for key, one in of.items() for found in texts(one, f"{at}.{key}")]
+        if isinstance(of, list):
+            return [found for n, one in enumerate(of) for found in texts(one, f"{at}[{n}]")]
+        return [(at, of)] if isinstance(of, str) else []
+
+    found = {at: text for at, text in texts(interface.document(), "") if PYTHON.search(text)}
+    assert found == {}, "say it in terms of JSON, in ours/schemas.py for fields of messages"
+
+
+def test_what_is_said_of_null_in_a_message_is_true(served: Served) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.alter_queue("Q1", default_priority=7, default_persistence=True, expiry=3_600.0)
+
+    async def work(client: httpx.AsyncClient) -> None:
+        ours = await described(client)
+        null = dict.fromkeys(("expiry", "priority", "persistent", "message_id", "group_id"))
+        for given, has_an_end in (({}, True), (null, False)):
+            await ours("put", {"body": "x", **given})
+            got = (await ours("get")).json()
+            assert (got["expiry"] is not None) == has_an_end
+            assert (got["priority"], got["persistent"], got["group_id"]) == (7, True, None)
+            assert got["message_id"]
+
+    served.run(work)
+
+
 def test_every_error_that_the_interface_names_is_described() -> None:
     """What is answered is held against this by `Described`; here is what no test of ours may have reached."""
     folder = Path(interface.__file__).parent

@@ -1,23 +1,29 @@
-"""TLS whose files change while a server runs: new connections are made by the files as they are."""
+"""TLS whose files change while a server runs: new connections are made by them, and revoked clients lose theirs."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
 import ssl
+import threading
 from pathlib import Path
 
 import httpx
 import pytest
+from tests.cutting import ended
 from tests.server.conftest import Running, Served, Start, add
 from tests.server.test_addresses import PAST, Signed, Signer, tls_of
 from tests.server.test_users import LOGIN
-from tests.support import until
+from tests.support import Call, until
 
+import inorder
 from inorder.errors import CallerError
+from inorder.server import renewing, revocation
 from inorder.server.logs import LOGGER
-from inorder.server.renewing import Renewed
+from inorder.server.renewing import Renewed, Tls
+from inorder.server.revocation import Mark
 
 
 class Made:
@@ -29,12 +35,12 @@ class Made:
         file.write_text("1")
         self.renewed = Renewed([file], self._make)
 
-    def _make(self) -> ssl.SSLContext:
+    def _make(self) -> Tls:
         self.tries += 1
         if self.file.read_text() == "bad":
             raise CallerError("the file is bad")
         self.contexts.append(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
-        return self.contexts[-1]
+        return Tls(self.contexts[-1])
 
     def used(self) -> int:
         """Which of the contexts makes a connection that comes now."""
@@ -70,11 +76,42 @@ def test_files_that_cannot_be_used_leave_those_before(tmp_path: Path, caplog: py
 
 
 def test_files_that_cannot_be_used_at_the_start_are_an_error(tmp_path: Path) -> None:
-    def make() -> ssl.SSLContext:
+    def make() -> Tls:
         raise CallerError("the file is bad")
 
     with pytest.raises(CallerError):
         Renewed([tmp_path / "file"], make)
+
+
+def test_connections_of_revoked_certificates_are_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file says which numbers are revoked; the bytes of a certificate are its number."""
+    file, context = tmp_path / "file", ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    file.write_text("0")
+    looks = asyncio.Event()
+    monkeypatch.setattr(revocation, "mark_of", lambda data: Mark((), int(data)))
+    monkeypatch.setattr(renewing, "EVERY_SECONDS", 0.0)
+
+    def make() -> Tls:
+        looks.set()
+        return Tls(context, frozenset(Mark((), int(one)) for one in file.read_text().split()))
+
+    async def inside() -> None:
+        renewed, cut = Renewed([file], make), list[int]()
+        one, two, gone = (renewed.shown(b"%d" % n, lambda n=n: cut.append(n)) for n in (1, 2, 3))  # type: ignore[misc]
+        gone.close()
+        assert not one.is_revoked()
+        looks.clear()
+        file.write_text("0 1 3")
+        await looks.wait()  # it looks by itself
+        assert cut == [1]
+        assert (one.is_revoked(), two.is_revoked()) == (True, False)
+        file.write_text("0 1 2 3")
+        assert two.is_revoked(), "who is asked looks"
+        assert sorted(cut) == [1, 1, 2], "each change is a new comparison"
+        one.close()
+        two.close()
+
+    ended(inside())
 
 
 # --- a server
@@ -93,6 +130,13 @@ def _is_let_in(running: Running, signed: Signed) -> bool:
             return False
 
 
+def _port_of(answer: httpx.Response) -> int:
+    """The client's, of the connection by which a good answer came."""
+    assert answer.status_code == 200
+    port: int = answer.extensions["network_stream"].get_extra_info("client_addr")[1]
+    return port
+
+
 def _replaced(path: Path, by: Path) -> None:
     shutil.copy(by, path.with_suffix(".new"))
     path.with_suffix(".new").replace(path)
@@ -100,7 +144,7 @@ def _replaced(path: Path, by: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_new_list_of_revoked_certificates_counts_for_new_connections(
+def test_a_new_list_of_revoked_certificates_closes_connections(
     start: Start, served: Served, signer: Signer, tmp_path: Path, workers: str
 ) -> None:
     for name in ("shop", "stolen", "late"):
@@ -111,10 +155,16 @@ def test_a_new_list_of_revoked_certificates_counts_for_new_connections(
     given = ("--client-ca", str(signer.certificate), "--client-crl", str(lists), "--workers", workers)
     running = start("--self-signed", *given)
     assert [_is_let_in(running, one) for one in (shop, stolen, late) * 3] == [True] * 9
-    with running.client(auth=None, verify=tls_of(stolen)) as client:
-        assert client.get(LOGIN).status_code == 200
+    with (
+        running.client(auth=None, verify=tls_of(stolen)) as theirs,
+        running.client(auth=None, verify=tls_of(shop)) as innocent,
+    ):
+        before = [_port_of(client.get(LOGIN)) for client in (theirs, innocent)]
+        assert [_port_of(client.get(LOGIN)) for client in (theirs, innocent)] == before, "connections stay open"
         _replaced(lists, signer.revoke(stolen))
-        assert client.get(LOGIN).status_code == 200, "a connection that is there stays"
+        with pytest.raises(httpx.TransportError):
+            theirs.get(LOGIN)
+        assert _port_of(innocent.get(LOGIN)) == before[1], "a connection with another certificate stays open"
     assert [_is_let_in(running, one) for one in (shop, stolen, late) * 3] == [True, False, True] * 3
     for bad in (signer.revoke(late, between=PAST).read_text(), "no list", ""):
         lists.write_text(bad)
@@ -126,6 +176,92 @@ def test_a_new_list_of_revoked_certificates_counts_for_new_connections(
     log = running.log.read_text()
     assert "has expired on 2024-02-01" in log
     assert "has no revocation list" in log
+    assert running.stop() == 0
+
+
+class Client:
+    """A program with a client certificate: it reads a stream of messages of Q1, and waits for one of another queue."""
+
+    def __init__(self, served: Served, running: Running, signed: Signed, queue: str) -> None:
+        self._running, self._signed, self._queue = running, signed, queue
+        with inorder.connect(served.store) as qm:
+            qm.create_queue(queue)
+        self._listens = threading.Event()
+        self.stream, self.wait = Call(self._stream), Call(self._wait)
+        assert self._listens.wait(60), "the stream has not begun"
+        with inorder.connect(served.store) as qm:
+            until(lambda: any(one.queue == queue for each in qm.connections() for one in each.opened), "the get waits")
+
+    def _client(self) -> httpx.Client:
+        return self._running.client(auth=None, verify=tls_of(self._signed))
+
+    def _stream(self) -> str:
+        """What the stream says until it ends."""
+        said = ""
+        with self._client() as client, client.stream("GET", "/inorder/v1/queues/Q1/events") as answer:
+            try:
+                for piece in answer.iter_text():
+                    self._listens.set()
+                    said += piece
+            except httpx.TransportError as error:
+                return f"{said}cut off: {type(error).__name__}"
+        return said
+
+    def _wait(self) -> int:
+        """The status of a get that waits; 0: its connection was cut off."""
+        with self._client() as client:
+            try:
+                path = f"/ibmmq/rest/v3/messaging/qmgr/QM1/queue/{self._queue}/message"
+                return client.delete(path, params={"wait": 3_600_000}).status_code
+            except httpx.TransportError:
+                return 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_new_list_ends_the_streams_and_waits_of_who_is_on_it(
+    start: Start, served: Served, signer: Signer, tmp_path: Path, workers: str
+) -> None:
+    for name in ("shop", "stolen"):
+        add(served, name, password=None, roles=["application"], queues={"*": ["get", "browse"]},
+            subjects=[f"CN={name}"])  # fmt: skip
+    shop, stolen = (signer.sign(name, f"/CN={name}") for name in ("shop", "stolen"))
+    lists = tmp_path / "lists.pem"
+    _replaced(lists, signer.revoke())
+    given = ("--client-ca", str(signer.certificate), "--client-crl", str(lists), "--workers", workers)
+    running = start("--self-signed", *given)
+    innocent, theirs = Client(served, running, shop, "FOR.SHOP"), Client(served, running, stolen, "FOR.STOLEN")
+    _replaced(lists, signer.revoke(stolen))
+    with inorder.connect(served.store) as qm:
+        qm.put("FOR.STOLEN", b"x", format="MQSTR")  # before a worker has looked at the list by itself
+        assert theirs.wait.result() == 0
+        assert "cut off" in theirs.stream.result(), "nothing is said on it: a worker looks by itself"
+        assert qm.depth("FOR.STOLEN") == 1, "nobody takes what comes for who is out"
+        qm.put("FOR.SHOP", b"x", format="MQSTR")
+        assert innocent.wait.result() == 200
+    assert running.stop() == 0
+    assert "cut off" not in innocent.stream.result()
+    assert "Traceback" not in running.log.read_text()
+
+
+@pytest.mark.slow
+def test_a_user_who_is_deleted_loses_all_that_their_certificate_began(
+    start: Start, served: Served, signer: Signer
+) -> None:
+    add(served, "shop", password=None, roles=["application"], queues={"*": ["get", "browse"]}, subjects=["CN=shop"])
+    shop = signer.sign("shop", "/CN=shop")
+    running = start("--self-signed", "--client-ca", str(signer.certificate))
+    with running.client(auth=None, verify=tls_of(shop)) as client:
+        port = _port_of(client.get(LOGIN))
+        theirs = Client(served, running, shop, "FOR.SHOP")
+        with inorder.connect(served.store) as qm:
+            qm.delete_user("shop")
+            assert "is not authenticated" in theirs.stream.result(), "its last event says why"
+            qm.put("FOR.SHOP", b"x", format="MQSTR")
+            assert theirs.wait.result() == 401
+            assert qm.depth("FOR.SHOP") == 1
+        answer = client.get(LOGIN)
+        assert (answer.status_code, answer.extensions["network_stream"].get_extra_info("client_addr")[1]) == (401, port)
     assert running.stop() == 0
 
 

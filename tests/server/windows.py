@@ -12,7 +12,11 @@ from tests.server.conftest import Served, Start
 
 pytest.importorskip("selenium")
 
-from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
+from selenium.common.exceptions import (
+    ElementNotInteractableException,
+    StaleElementReferenceException,
+    TimeoutException,
+)
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
@@ -44,7 +48,7 @@ class Window:
         def is_pressed() -> bool:
             try:
                 self.browser.switch_to.active_element.send_keys(key)
-            except StaleElementReferenceException:
+            except (StaleElementReferenceException, ElementNotInteractableException):
                 return False
             return True
 

@@ -160,7 +160,7 @@ def is_told(monkeypatch: pytest.MonkeyPatch, made: list[int | None], first: str,
         words.begin()
         for queue in made:
             if queue is None:
-                Coordination._announce_lost(process)
+                Coordination.announce_lost(process)
             else:
                 Coordination.after_commit(process, [queue])
         words.end()

@@ -62,6 +62,38 @@ def test_the_store_is_not_opened_once_more_inside_of_a_turn(database: Database, 
     database.again().close()
 
 
+def test_a_commit_that_was_not_announced_is_announced_before_the_next(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An exception from outside comes between the two, and who catches it writes on in the same turn."""
+
+    def interrupt(*_: object, **__: object) -> int:
+        raise KeyboardInterrupt
+
+    before = database.seen(3)
+    assert database.keep_turn()
+    database.begin(writes=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(database._coordination, "after_commit", interrupt)
+        with pytest.raises(KeyboardInterrupt) as came:
+            database.commit([3])
+    database.abort(came.value)
+    assert database.has_happened
+    with database.writing():
+        pass
+    database.give_turn()
+    assert database.seen(3) > before
+
+
+def test_a_store_that_was_closed_inside_of_a_turn_has_given_it_back(database: Database, path: Path) -> None:
+    assert database.keep_turn()
+    database.close()
+    for _ in range(2):
+        database.give_turn()
+    with Child(path) as child:
+        assert child.ask("database._coordination.try_take(coordination.TURN)")
+
+
 def test_a_turn_that_is_tried_tells_what_a_dead_process_could_not(database: Database, path: Path) -> None:
     with Child(path) as child:
         before = database.seen(3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from pathlib import Path
@@ -141,6 +142,20 @@ def test_what_may_not_be_written_is_refused(path: Path, monkeypatch: pytest.Monk
     closed = path.parent / what
     monkeypatch.setattr(os, "access", lambda asked, mode: asked != closed)  # root may write everywhere
     refused(path, StoreError, words)
+
+
+def test_a_file_beside_the_store_that_may_not_be_written_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store was given to a group, and what was beside it was not."""
+    opened(path).close()
+    opening_it = os.open
+
+    def closed(file: Any, flags: int, *given: Any, **named: Any) -> int:
+        if str(file).endswith("-lock"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(file))
+        return opening_it(file, flags, *given, **named)
+
+    monkeypatch.setattr(os, "open", closed)  # root may write everywhere
+    refused(path, StoreError, "orders.db-lock cannot be opened.*It belongs to the store: give this user those rights")
 
 
 def test_a_network_file_system_is_refused(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -386,6 +386,7 @@ def test_a_kill_at_any_write_leaves_the_store_as_it_was(tmp_path: Path) -> None:
 ROOMS = range(0, 1_200_000, 16_384)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copies", [False, True], ids=["without a copy", "with a copy"])
 def test_a_disk_that_is_too_full_leaves_the_store_as_it_was(tmp_path: Path, copies: bool) -> None:
     """Whatever room there is: the tables are changed wholly or not at all."""

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from inorder.work import Backoff, Dead, Discard, Outcome, Retry, Tasks
-from inorder.work.attempts import judge
+from inorder.work.attempts import judge, said
 from inorder.work.tasks import Task
 
 RETRIED, DISCARDED, DEAD = Outcome.RETRIED, Outcome.DISCARDED, Outcome.DEAD
@@ -40,3 +40,28 @@ def test_what_an_exception_means(
     assert verdict.is_failure
     assert verdict.error
     assert verdict.is_final is is_final
+
+
+class Wordless(Exception):
+    """Its text cannot be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ValueError("no"), "ValueError: no (test_attempts.py:"),
+        (ValueError("x" * 5_000), f"ValueError: {'x' * 800} (test_attempts.py:"),
+        (Wordless(), "Wordless: its text cannot be had, RuntimeError (test_attempts.py:"),
+        (Dead(), "Dead"),
+        (Discard("old"), "old"),
+    ],
+)
+def test_an_exception_in_one_line_says_what_it_is_and_where(error: Exception, expected: str) -> None:
+    with pytest.raises(type(error)) as raised:
+        raise error
+    line = said(raised.value)
+    assert line.startswith(expected)
+    assert len(line) <= 1_000, "more is not kept with the message"

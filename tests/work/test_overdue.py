@@ -1,4 +1,4 @@
-"""While a call that is past its time is given up its worker is busy: else a process would end before it is reported."""
+"""Calls that another thread ends, at their time limit or at a stop: each is reported once, and commits nothing."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import os
 import sys
 import threading
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from tests.support import LIMIT_SECONDS
+from tests.working import Heard
 
 from inorder import Message, QueueManager
-from inorder.work import Backoff, Outcome, Tasks, Worker, WorkerEvent
+from inorder.work import Backoff, Outcome, Tasks, Worker, WorkerEvent, attempts
+from inorder.work.lane import Lane
 from inorder.work.processes import WORN_OUT, serve
 
 
@@ -82,3 +85,117 @@ def test_a_process_asks_for_another_one_however_long_the_end_of_a_call_takes(
         has_looked.set()
         endless.goes_on.set()
     assert status == WORN_OUT, "no process takes the place of this one"
+
+
+def test_a_stop_does_not_return_before_an_overdue_call_is_reported(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless, heard = Endless(), Heard()
+    is_given_up, stop_waits = threading.Event(), threading.Event()
+
+    def given_up(self: QueueManager, *, give_up: Any = QueueManager.give_up, **how: Any) -> None:
+        is_given_up.set()
+        assert stop_waits.wait(LIMIT_SECONDS)
+        give_up(self, **how)
+
+    class Watched(Worker):
+        def wait(self, timeout: float | None = None) -> bool:
+            stop_waits.set()
+            return super().wait(timeout)
+
+    monkeypatch.setattr(QueueManager, "give_up", given_up)
+    qm.put("Q", b"1")
+    worker = Watched(qm, endless.tasks, log=heard)
+    worker.start()
+    assert is_given_up.wait(LIMIT_SECONDS)
+    assert worker.stop(grace=0) == 0
+    reported = heard.outcomes
+    stop_waits.set()
+    endless.goes_on.set()
+    assert reported == [Outcome.OVERDUE], "a process would have ended without the report"
+
+
+def test_a_call_that_ends_while_it_is_given_up_commits_nothing(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless, heard, comes_late = Endless(), Heard(), threading.Event()
+
+    def given_up(self: QueueManager, *, give_up: Any = QueueManager.give_up, **how: Any) -> None:
+        endless.goes_on.set()
+        assert comes_late.wait(LIMIT_SECONDS)
+        give_up(self, **how)
+
+    class Noting:
+        """A lock that notes when somebody has to wait for it."""
+
+        def __init__(self) -> None:
+            self._lock = threading.Lock()
+
+        def __enter__(self) -> None:
+            if not self._lock.acquire(blocking=False):
+                comes_late.set()
+                self._lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            self._lock.release()
+
+    monkeypatch.setattr(QueueManager, "give_up", given_up)
+    qm.put("Q", b"1")
+    worker = Worker(qm, endless.tasks, log=heard, replaces_threads=False)
+    for lane in worker._lanes:
+        monkeypatch.setattr(lane, "_lock", Noting())
+        monkeypatch.setattr(lane, "_close", comes_late.set)  # its thread ends: it did not wait
+    worker.start()
+    heard.attempts(1)
+    worker.stop()
+    assert heard.outcomes == [Outcome.OVERDUE]
+    assert (qm.depth("Q"), qm.units()) == (1, []), "what is reported as overdue was committed"
+
+
+def test_no_call_begins_after_a_stop(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks, heard, calls = Tasks(), Heard(), list[Message]()
+    is_taken, is_stopped = threading.Event(), threading.Event()
+
+    def take(*given: Any, take: Any = attempts.take) -> Any:
+        taken = take(*given)
+        is_taken.set()
+        assert is_stopped.wait(LIMIT_SECONDS)
+        return taken
+
+    def give_back(self: Lane, why: str, *, give_back: Any = Lane.give_back) -> bool:
+        had_one = bool(give_back(self, why))
+        is_stopped.set()
+        return had_one
+
+    monkeypatch.setattr(attempts, "take", take)
+    monkeypatch.setattr(Lane, "give_back", give_back)
+    tasks.task("Q", name="see")(calls.append)
+    qm.put("Q", b"1")
+    worker = Worker(qm, tasks, log=heard)
+    worker.start()
+    assert is_taken.wait(LIMIT_SECONDS)
+    worker.stop(grace=0)
+    for lane in worker._lanes:
+        lane.thread.join(LIMIT_SECONDS)
+    assert (calls, heard.outcomes, worker.is_busy) == ([], [Outcome.RETURNED], False)
+    assert [(one.body, one.backout_count) for one in qm.browse("Q")] == [(b"1", 1)]
+
+
+def test_the_end_of_a_thread_is_never_missed(qm: QueueManager) -> None:
+    """A thread that has said that it ends may be alive for a while: nobody says so a second time."""
+    tasks, goes_on = Tasks(), threading.Event()
+    tasks.task("Q", name="see")(lambda message: None)
+
+    class Slow(Worker):
+        def lane_ends(self) -> None:
+            super().lane_ends()
+            goes_on.wait(2 * LIMIT_SECONDS)
+
+    worker = Slow(qm, tasks)
+    worker.start()
+    stopping = threading.Thread(target=worker.stop, args=(2 * LIMIT_SECONDS,), daemon=True)
+    stopping.start()
+    stopping.join(LIMIT_SECONDS)
+    has_ended = not stopping.is_alive()
+    goes_on.set()
+    assert has_ended, "a stop waits out its grace time though nothing is at work"

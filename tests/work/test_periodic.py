@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import Counter
+from dataclasses import dataclass
 from datetime import datetime, timezone
 
 import pytest
@@ -104,6 +106,23 @@ def test_the_message_has_what_the_schedule_says_and_else_the_defaults_of_the_que
     assert of_said.correlation_id == b"c".ljust(24, b"\0")
 
 
+def test_what_makes_the_body_needs_no_hash(qm: QueueManager, clock: ManualClock) -> None:
+    @dataclass
+    class Report:
+        title: str
+
+        def __call__(self, due: datetime) -> bytes:
+            return self.title.encode()
+
+    schedule = Schedule(name="sales", cron="0 * * * *", queue="Q", body=Report("sales"))
+    periodic = Periodic(qm, [schedule])
+    periodic.put_due()
+    clock.advance(HOUR)
+    assert len(periodic.put_due()) == 1
+    assert [one.body for one in qm.browse("Q")] == [b"sales"]
+    assert schedule != Schedule(name="sales", cron="0 * * * *", queue="Q", body=Report("stock"))
+
+
 def test_an_alias_stands_for_its_queue(qm: QueueManager, clock: ManualClock) -> None:
     qm.create_alias("A", base_queue="Q")
     periodic = [Periodic(qm, [Schedule(name="s", cron="* * * * *", queue=name, body=b"x")]) for name in ("A", "Q")]
@@ -154,13 +173,14 @@ def test_a_run_that_cannot_be_put_stays_due_and_the_other_schedules_go_on(qm: Qu
     assert (qm.depth("OTHER"), bodies(qm)) == (1, [b"01 01:00"])
 
 
+@pytest.mark.parametrize("raises", [RuntimeError, SystemExit, asyncio.CancelledError, GeneratorExit])
 def test_a_body_that_fails_is_logged_and_the_run_stays_due(
-    qm: QueueManager, clock: ManualClock, caplog: pytest.LogCaptureFixture
+    qm: QueueManager, clock: ManualClock, caplog: pytest.LogCaptureFixture, raises: type[BaseException]
 ) -> None:
-    made: list[bytes | Exception] = [RuntimeError("no body today"), b"made"]
+    made: list[bytes | BaseException] = [raises("no body today"), b"made"]
 
     def body(_: datetime) -> bytes:
-        if isinstance(one := made.pop(0), Exception):
+        if isinstance(one := made.pop(0), BaseException):
             raise one
         return one
 

@@ -75,11 +75,11 @@ def test_several_workers_put_each_run_once(qm: QueueManager, tasks: Tasks, clock
     tasks.add(Schedule(name="all", cron="*/5 * * * *", queue="Q", missed="all"))
     Periodic(qm, tasks.schedules[1:]).put_due()
     clock.advance(HOUR)
-    one, other = Heard(), Heard()
-    with qm.worker(tasks, log=one), qm.worker(tasks, log=other):
-        one.until(lambda _: len(puts(one)) + len(puts(other)) >= 13)
+    heard = Heard()
+    with qm.worker(tasks, log=heard), qm.worker(tasks, log=heard):
+        heard.until(lambda _: len(puts(heard)) >= 13)
         assert qm.depth("Q") == 13
-    due = [(event.schedule, event.run.due) for event in puts(one) + puts(other) if event.run is not None]
+    due = [(event.schedule, event.run.due) for event in puts(heard) if event.run is not None]
     assert len(due) == len(set(due)) == 13
 
 
@@ -160,9 +160,32 @@ def test_a_body_that_does_not_end_is_left_behind_and_puts_nothing(qm: QueueManag
     assert not worker.is_busy
     goes_on.set()
     assert worker._timekeeper is not None
-    worker._timekeeper._thread.join(LIMIT_SECONDS)
+    worker._timekeeper.thread.join(LIMIT_SECONDS)
     assert (qm.depth("Q"), qm.units()) == (0, [])
     assert [one.overdue for one in standings(qm, tasks.schedules)] == [True]
+
+
+def test_a_thread_that_connects_while_the_worker_stops_puts_nothing(
+    qm: QueueManager, tasks: Tasks, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, goes_on = threading.Event(), threading.Event()
+
+    def connect(self: QueueManager, *, connect: Any = QueueManager.connect) -> Any:
+        began.set()
+        assert goes_on.wait(LIMIT_SECONDS)
+        return connect(self)
+
+    clock.advance(HOUR)
+    depth = qm.depth("Q")
+    worker = qm.worker(tasks, log=Heard())
+    monkeypatch.setattr(QueueManager, "connect", connect)
+    worker.start()
+    assert began.wait(LIMIT_SECONDS)
+    worker.stop(grace=0)
+    goes_on.set()
+    assert worker._timekeeper is not None
+    worker._timekeeper.thread.join(LIMIT_SECONDS)
+    assert (qm.depth("Q"), qm.units()) == (depth, [])
 
 
 def test_a_queue_manager_that_stops_stops_schedules(qm: QueueManager, tasks: Tasks, store: RestartableStore) -> None:

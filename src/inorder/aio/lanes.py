@@ -135,11 +135,16 @@ class Lane:
 
     # --- in the thread
 
-    def _make(self, call: Callable[[Connection], T]) -> T:
+    def connected(self) -> Connection:
+        """Its connection, made if it has none. Raises: as `inorder.connect`."""
         if self.connection is None:
             self.connection = self._connect()
+        return self.connection
+
+    def _make(self, call: Callable[[Connection], T]) -> T:
+        connection = self.connection or self.connected()
         try:
-            return call(self.connection)
+            return call(connection)
         except LOST:
             self.drop()
             raise

@@ -147,7 +147,11 @@ class QueueManager(ManagerCalls):
             is_brief: it takes about as long as a put or a get. Such calls of all tasks share one more connection. One
                 is made at once, in the thread of the loop, if nobody else writes to the store, which is on this
                 machine; else the connection's thread makes those that are there, one after another. What they
-                promise is brought to disk together, and then they return. While one takes long others go elsewhere.
+                promise is brought to disk together, and then they return, or raise. While one takes long others go
+                elsewhere. Nobody else can write while it runs in the loop: so it makes calls of this connection
+                alone, not of another store, and waits for no other thread.
+
+        Raises: what the function raises; CallInProgress 2219, a brief one makes a call that waits.
         """
         if is_brief:
             return await self._shared.brief(work)

@@ -8,7 +8,7 @@ import click
 
 from ..errors import InorderError, bounded
 from .app import app
-from .output import Output, made_writable
+from .output import Output, give_up_output, made_writable
 from .running import INTERRUPTED, TROUBLE, WRONG, record_of_error, status_of
 
 
@@ -31,6 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:  # of a file that is read or written; a closed pipe ends in Click, with status 1
         text = bounded(f"{error.filename or 'input or output'}: {error.strerror or error}")
         output.error(text, {"error": text, "class": type(error).__name__, "exit_status": TROUBLE})
+        give_up_output()
         return TROUBLE
 
 
@@ -39,7 +40,7 @@ def _refused(error: click.ClickException, output: Output) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return WRONG
-    text = bounded(error.format_message())
+    text = bounded(error.format_message().replace("\n\t", " "))  # Click sets choices on lines of their own
     if isinstance(error, click.UsageError) and error.ctx is not None and not output.as_json:
         for line in error.ctx.get_usage().splitlines():
             output.note(line)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from .. import QueueManager, channels
+from .. import QueueManager, StoreEvent, channels
 from ..channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes
 from ..channels import ChannelNow, Received
 from ..errors import ChannelStopped, InorderError, ObjectInUse, QueueCondition, StoreError
@@ -47,6 +47,7 @@ RECEIVED_COLUMNS = {
     "received_at": "received",
 }
 RESTART_SECONDS = 1.0
+IN_THE_WAY = ("retrying", "paused")  # what a run notes before it waits and tries once more
 
 
 def channel_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -175,14 +176,14 @@ def _received(one: Received) -> dict[str, Any]:
 
 @channel.command("run", example="inorder channel run TO.B TO.C --store a.db")
 @click.argument("names", nargs=-1, required=True, shell_complete=channel_names)
-@click.option("--until-empty", is_flag=True, help="End when nothing more can be sent.")
+@click.option("--until-empty", is_flag=True, help="End when nothing more can be sent. A channel that retries goes on.")
 @takes_store
 @click.pass_context
 def run_channels(context: click.Context, run: Run, names: tuple[str, ...], until_empty: bool) -> None:
     """Carry channels until Ctrl-C, which ends each behind its batch.
 
     Any number of processes may run one channel: one at a time carries, the next one takes over when it dies. A channel
-    that is stopped is carried again when it is started.
+    that is stopped is carried again when it is started. Standard error says what is in the way of one that tries again.
     """
     with run.opened() as qm, ends_by_signal() as ends, ExitStack() as stack:
         for name in names:
@@ -202,12 +203,19 @@ class _Carrier(threading.Thread):
         super().__init__(name=f"channel {name}")
         self._run, self._qm, self._channel, self._ends, self._until_empty = run, qm, name, ends, until_empty
         self.error: InorderError | None = None
+        self._noted, self._told = "", ""  # the status that the run has noted last, and what people have read last
 
     def run(self) -> None:
-        told = ""
+        observation = self._qm.observe(self._hear)
+        try:
+            self._carry()
+        finally:
+            observation.cancel()
+
+    def _carry(self) -> None:
         while not self._ends.is_set():
             try:
-                now = channels.run_channel(self._qm, self._channel, until_empty=self._until_empty, wait=self._ends.wait)
+                now = channels.run_channel(self._qm, self._channel, until_empty=self._until_empty, wait=self._wait)
                 text = f"{self._channel}: {now.status}, {count(now.messages, 'message')} sent"
             except (ChannelStopped, ObjectInUse) as waits:
                 text = str(waits)
@@ -217,12 +225,31 @@ class _Carrier(threading.Thread):
                 text = str(error)
                 if self._until_empty or not self._may_be_started(error):
                     self.error = error
-            if text != told:
-                self._run.output.note(text)
-                told = text
+            self._tell(text)
             if self.error is not None or self._until_empty:
                 return
             self._ends.wait(RESTART_SECONDS)
+
+    def _hear(self, event: StoreEvent) -> None:
+        if event.name == "inorder.note_channel" and event.metadata.get("channel") == self._channel:
+            self._noted = str(event.metadata.get("status"))
+
+    def _wait(self, seconds: float) -> bool:
+        """A run waits; first people read what it has noted: what is in the way, and that it has gone."""
+        noted, self._noted = self._noted, ""
+        if noted in IN_THE_WAY:
+            with contextlib.suppress(InorderError):  # only the run itself judges trouble with the store
+                now = next(one for one in channels.status(self._qm) if one.name == self._channel)
+                self._tell(f"{self._channel}: {now.status}: {now.error}; it goes on trying, until Ctrl-C")
+        elif noted and self._told:
+            self._tell(f"{self._channel}: {noted}")
+        return self._ends.wait(seconds)
+
+    def _tell(self, text: str) -> None:
+        """A note, if it says something new."""
+        if text != self._told:
+            self._run.output.note(text)
+            self._told = text
 
     def _may_be_started(self, error: InorderError) -> bool:
         """Whether the channel has stopped for an operator to see to it; else this side is in trouble."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,6 +17,17 @@ from ..properties import PropertyValue
 
 F = TypeVar("F", bound=Callable[..., Any])
 UNIT_MESSAGES = 1_000  # a unit of work that others hardly notice
+
+
+class Seconds(click.FloatRange):
+    """A time in a range, which nan is not, though it is not outside of it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        seconds = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail("nan is not a time.", param, ctx)
+        return seconds
+
 
 ORDER = click.option(
     "--order", type=click.Choice(("physical", "logical")), default="physical", show_default=True,

@@ -16,6 +16,7 @@ import click
 from .. import Message, NoMessageAvailable, QueueManager
 from ..formats import dmpmqmsg
 from ..formats.json_lines import record_of
+from ..streams import write_whole
 from .choosing import ORDER, READ_ORDER, UNIT_SIZE, WAIT, takes_format, takes_match
 from .output import json_line, plain
 from .parts import take
@@ -159,7 +160,7 @@ def _writer(run: Run, path: Path | None, files: ExitStack, written: Written) -> 
             assert path is not None
             run.refuse_target(path, "--output")  # once more: it may be long since the command began
             stream = files.enter_context(path.open("wb"))
-        stream.write(text)
+        write_whole(stream, text)  # by PYTHONUNBUFFERED standard output has no buffer
         number += len(messages)
         stream.flush()
         _bring_to_disk(stream)

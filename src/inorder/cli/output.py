@@ -7,10 +7,12 @@ program goes through `plain` before it is shown, so that it cannot steer the ter
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import os
 import sys
+import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +34,7 @@ NARROW = 100  # columns: a terminal that has fewer is shown less
 PIPED_WIDTH = 4000  # no line of a table is cut where a program reads it
 SHOWN_AFTER_SECONDS = 1.0
 BAR_WIDTH = 20
+IMPORTING = importlib.__file__
 
 Record = Mapping[str, Any]
 
@@ -116,6 +119,20 @@ class Output:
             has_lines = record.get("reason") == Reason.SELECTOR_SYNTAX_ERROR
             shown = "\n".join(map(plain, text.split("\n"))) if has_lines else plain(text)
             self.notes.print(Text.assemble(("inorder: ", "bold red"), shown))
+
+    def trace(self, error: Exception, *, behind: str) -> None:
+        """Where code of the user's has failed: its traceback, from behind our own file and Python's importing."""
+        frames = [one.filename for one in traceback.extract_tb(error.__traceback__)]
+        skipped = len(frames) - frames[::-1].index(behind) if behind in frames else 0
+        while skipped < len(frames) and (
+            frames[skipped].startswith("<frozen importlib") or frames[skipped] == IMPORTING
+        ):
+            skipped += 1
+        below = error.__traceback__
+        for _ in range(skipped):
+            below = below.tb_next if below is not None else None
+        for line in "".join(traceback.format_exception(type(error), error, below)).splitlines():
+            self.note(line)
 
     @contextmanager
     def progress(self, what: str, unit: str, *, hidden: bool = False) -> Iterator[Advance]:
@@ -246,6 +263,14 @@ def made_writable() -> bool:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     return True
+
+
+def give_up_output() -> None:
+    """Drops what standard output cannot take: Python would try again at its end, with words and a status of its own."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def standard_input() -> BinaryIO:

@@ -94,18 +94,30 @@ def check_source(source: str) -> None:
 
 
 def check_target(what: str, target: str | None, *, overwrite: bool) -> None:
-    """A folder can be written. Raises: click.ClickException, it is there already, or something else is.
+    """A folder can be written. Raises: click.ClickException, it is there, something else is, or this user may not.
 
     Args:
         what: what the command calls it.
     """
     place = None if target is None else local(target)
-    if place is None or not place.exists():
+    if place is None:
+        return
+    check_writable(what, target, place)
+    if not place.exists():
         return
     if not place.is_dir():
         raise click.ClickException(f"{what} {target} is a file: name a folder.")
     if not overwrite:
         raise click.ClickException(f"{what} {target} is there already: name another folder, or say --overwrite.")
+
+
+def check_writable(what: str, target: str | None, place: Path) -> None:
+    """This user may make the folder, or write in it. Raises: click.ClickException."""
+    there = next(folder for folder in (place.absolute(), *place.absolute().parents) if folder.exists())
+    if not there.is_dir() and there != place.absolute():
+        raise click.ClickException(f"{what} {target} cannot be made: {there} is a file.")
+    if there.is_dir() and not os.access(there, os.W_OK | os.X_OK):
+        raise click.ClickException(f"{what} {target} cannot be written: this user may not write in {there}.")
 
 
 def local(path: str) -> Path | None:

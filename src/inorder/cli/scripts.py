@@ -94,7 +94,8 @@ def _lines(script: str) -> Iterable[str]:
         raise click.UsageError(f"{script} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise click.UsageError(f"{script} is not in UTF-8: byte {content[error.start]:#04x} in line {line}") from error
+        named = "standard input" if script == STANDARD_INPUT else script
+        raise click.UsageError(f"{named} is not in UTF-8: byte {content[error.start]:#04x} in line {line}") from error
 
 
 class _Report:

@@ -64,7 +64,7 @@ class Keys(NamedTuple):
     fingerprint: str = ""
 
 
-PEM = click.Path(dir_okay=False, path_type=Path)
+PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command("serve", cls=Command, example="inorder serve orders.db --port 9443")

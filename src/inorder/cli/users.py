@@ -14,12 +14,13 @@ from ..errors import ObjectExists, UnknownObject
 from ..formats.json_lines import when
 from ..rules.authorities import GRANTABLE, ROLES
 from ..stores.records import Act
-from ..users import TOKEN_SECONDS, Token, User
+from ..users import TOKEN_SECONDS, TOKEN_SECONDS_MAX, Token, User
 from .running import Command, Group, Run, completions, queue_names, says_yes, takes_store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 DAY_SECONDS: Final = 86_400.0
+DAYS: Final = click.FloatRange(0, TOKEN_SECONDS_MAX / DAY_SECONDS, min_open=True)
 USER_COLUMNS = {
     "user": "user",
     "roles": "roles",
@@ -210,7 +211,7 @@ def token() -> None:
 @token.command("create", example="inorder token create shop nightly --days 30 --store orders.db")
 @NAME
 @click.argument("label")
-@click.option("--days", type=float, default=TOKEN_SECONDS / DAY_SECONDS, show_default=True, help="Until it expires.")
+@click.option("--days", type=DAYS, default=TOKEN_SECONDS / DAY_SECONDS, show_default=True, help="Until it expires.")
 @takes_store
 def create(run: Run, name: str, label: str, days: float) -> None:
     """Make a token for a user and show it, this once: the store keeps a hash. LABEL says what it is for."""

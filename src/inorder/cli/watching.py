@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from ..operating import Dropped, QueueView, Wait
 from ..rules.dead_letters import reason_name
 from ..rules.ordering import pending_text
 from .channelling import record_of_channel
+from .choosing import Seconds
 from .output import plain, span, table
 from .running import Command, Run, local_name, queue_names, takes_store
 
@@ -53,7 +53,7 @@ class Rates(NamedTuple):
 @click.command("watch", cls=Command, example="inorder watch 'ORDERS.*' --interval 2 --store orders.db")
 @click.argument("queues", nargs=-1, metavar="[QUEUE]...", shell_complete=queue_names)
 @click.option(
-    "--interval", type=click.FloatRange(0.1, 86_400), default=1.0, show_default=True, metavar="SECONDS",
+    "--interval", type=Seconds(0.1, 86_400), default=1.0, show_default=True, metavar="SECONDS",
     help="How long between two refreshes.",
 )  # fmt: skip
 @click.option(
@@ -69,8 +69,6 @@ def watch(run: Run, queues: Sequence[str], interval: float, most: int | None) ->
     put/s counts all puts, those in units of work at once; got/s counts what has left the depth (got, expired, backed
     out), less what came back.
     """
-    if math.isnan(interval):
-        raise click.BadParameter("nan is not a time.", param_hint="--interval")
     with run.opened() as qm, _screen(run) as show:
         names = [_local_name(qm, one) for one in queues]
         before: Look | None = None

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -21,6 +22,7 @@ from ..work.processes import PROCESSES_MAX, Happened, Supervisor, leave, serve
 from ..work.reporting import WorkerEvent, as_record, in_words
 from ..work.tasks import ATTEMPTS, THREADS_MAX, Task, Tasks
 from ..work.worker import Worker
+from .choosing import Seconds
 from .running import STORE_VARIABLE, Command, Run, takes_store
 
 COLUMNS = {
@@ -49,10 +51,10 @@ SCHEDULE_COLUMNS = {
 @click.command("work", cls=Command, example="inorder work shop.tasks --processes 2 --threads 4 --store shop.db")
 @click.argument("tasks", metavar="MODULE[:OBJECT]")
 @click.option("--processes", "-p", type=click.IntRange(1, PROCESSES_MAX), default=1, show_default=True, metavar="N",
-              help="Processes that work; one that dies is replaced.")  # fmt: skip
+              help="Processes that work; one that ends is replaced.")  # fmt: skip
 @click.option("--threads", "-t", type=click.IntRange(1, THREADS_MAX), default=1, show_default=True, metavar="N",
               help="Threads of each task in each process, unless the task has its own number.")  # fmt: skip
-@click.option("--grace", type=click.FloatRange(0, 86_400), default=30.0, show_default=True, metavar="SECONDS",
+@click.option("--grace", type=Seconds(0, 86_400), default=30.0, show_default=True, metavar="SECONDS",
               help="Time for calls to end after SIGTERM or Ctrl-C; then their messages go back.")  # fmt: skip
 @click.option("--metrics", metavar="[HOST:]PORT", help="Serve metrics of all processes to Prometheus at this "
               "address; without HOST to this machine alone.")  # fmt: skip
@@ -74,9 +76,9 @@ def work(context: click.Context, /, run: Run, tasks: str, processes: int, lists:
     Schedules that are registered too (tasks.periodic) run in each process; each run is put once.
 
     SIGTERM or Ctrl-C ends it, a second one at once: messages that it was at work on go back to their queues. Exit
-    status 1: a task has stopped by itself.
+    status 1: a process has ended because all of its tasks had stopped by themselves.
     """
-    registered = _loaded(tasks)
+    registered = _loaded(run, tasks)
     threads, grace = how["threads"], how["grace"]
     if how["process"] is not None:
         _process(run, f"{WORKER} {tasks}", registered, threads, grace, how)
@@ -105,7 +107,7 @@ def work(context: click.Context, /, run: Run, tasks: str, processes: int, lists:
             log=lambda happened: _say(run, happened),
         )
         names = sorted([task.name for task in registered] + [one.name for one in registered.schedules])
-        run.output.note(f"{', '.join(names)}: {processes} processes; Ctrl-C ends")
+        run.output.note(f"{', '.join(names)}: {processes} process{'es' * (processes > 1)}; Ctrl-C ends")
         ended_well = supervisor.run()
     context.exit(0 if ended_well else 1)
 
@@ -130,12 +132,18 @@ def _metrics(run: Run, address: str | None) -> Iterator[Mapping[str, str]]:
         yield environment
 
 
-def _loaded(named: str) -> Tasks:
-    """Raises: click.UsageError, there are none."""
+def _loaded(run: Run, named: str) -> Tasks:
+    """Raises: click.UsageError, there are none, or the module cannot be imported: where is noted before."""
+    module = named.partition(":")[0]
+    if module.endswith(".py"):
+        raise click.UsageError(f"MODULE {named}: name the module, not its file: {Path(module).stem}.")
     try:
         found = load(named)
     except ArgumentError as error:
         raise click.UsageError(f"MODULE {named}: {error.args[0]}") from error
+    except Exception as error:
+        run.output.trace(error, behind=load.__code__.co_filename)
+        raise click.UsageError(f"MODULE {named} cannot be imported: {type(error).__name__}: {error}.") from error
     if not found:
         raise click.UsageError(
             f'MODULE {named}: nothing is registered there: @tasks.task("QUEUE") and @tasks.periodic do.'
@@ -171,6 +179,10 @@ def _say(run: Run, happened: Happened) -> None:
         status = happened.status or 0
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
         run.output.note(f"[{happened.process}] {how}; another begins in {happened.delay:.1f} s")
+    elif happened.event == "failed":
+        run.output.note(
+            f"[{happened.process}] could not be started: {happened.error}; the next try is in {happened.delay:.1f} s"
+        )
     elif happened.event == "killed":
         run.output.note(f"[{happened.process}] is killed: what it held goes back")
 

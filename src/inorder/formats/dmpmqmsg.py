@@ -35,6 +35,7 @@ from ..errors import InorderError, bad_argument
 from ..field_checks import ID_LENGTH
 from ..message import Message
 from ..options import check_switch
+from ..streams import write_whole
 from .errors import FormatError
 from .splitting import Readable
 
@@ -429,7 +430,7 @@ def write(
     check_switch("leave_out_properties", leave_out_properties)
     check_switch("goes_on", goes_on)
     if not goes_on:
-        stream.write(b"* QLOAD file, written by inorder\n\n")
+        write_whole(stream, b"* QLOAD file, written by inorder\n\n")
     count = 0
     for message in messages:
         count += 1
@@ -440,9 +441,9 @@ def write(
         if message.transmission:
             raise _unwritable(count, "transmission", "the format has no place for it")
         body = message.body
-        stream.writelines(f"A {code} {value}\n".encode("ascii") for code, value in _values(message, count))
-        stream.writelines(_hex_lines(body, width) if data == "hex" or not body else _string_lines(body, width))
-        stream.write(b"\n")
+        descriptor = (f"A {code} {value}\n".encode("ascii") for code, value in _values(message, count))
+        lines = _hex_lines(body, width) if data == "hex" or not body else _string_lines(body, width)
+        write_whole(stream, b"".join((*descriptor, *lines, b"\n")))
     return count
 
 

@@ -100,8 +100,10 @@ def message_in(record: Mapping[str, Any]) -> Message:
     """
     unknown = sorted(record.keys() - {*FIELDS, *FILLED_IN, "body", "body_base64"})
     if unknown:
-        near = nearest_names(unknown[0], ["body", "body_base64", *FIELDS]) or ["body", "body_base64", *FIELDS]
-        raise ValueError(f"there is no key {written(unknown[0])}; did you mean {' or '.join(near)}?")
+        keys = ["body", "body_base64", *FIELDS]
+        near = nearest_names(unknown[0], keys)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(keys)}"
+        raise ValueError(f"there is no key {written(unknown[0])}; {hint}")
     if ("body" in record) == ("body_base64" in record):
         raise ValueError("a message has either body or body_base64")
     return Message(_body(record), **{name: _taken(name, record[name]) for name in FIELDS if name in record})

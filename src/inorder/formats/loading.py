@@ -21,6 +21,7 @@ import json
 import logging
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -241,7 +242,12 @@ class _Crew:
     def _start(self) -> None:
         ours, theirs = self._context.Pipe(duplex=False)
         process = self._context.Process(target=_work, args=(self._work, theirs), daemon=True)
-        process.start()
+        # Ctrl-C at a terminal reaches every process: this one ends the others, which keep the signal blocked
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         self._at_work[ours] = process, ""
 

@@ -36,6 +36,7 @@ from typing import IO, Final, Literal, Protocol
 
 from ..errors import bad_argument
 from ..field_checks import NUMBER_MAX, is_storable
+from ..streams import write_whole
 from .errors import FormatError
 
 CHUNK_BYTES: Final = 1024 * 1024
@@ -238,7 +239,11 @@ def split(
 
 def join(records: Iterable[bytes], stream: IO[bytes]) -> int:
     """Writes records one after the other to a binary stream; how many bytes they are."""
-    return sum(stream.write(record) for record in records)
+    length = 0
+    for record in records:
+        write_whole(stream, record)
+        length += len(record)
+    return length
 
 
 def _equal(stream: Readable, size: int) -> Iterator[bytes]:

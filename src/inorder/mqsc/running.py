@@ -169,7 +169,7 @@ def _perform(qm: QueueManager, command: Command) -> Done:
 
 
 def _do_define(qm: QueueManager, command: Define) -> Done:
-    return Done(DEFINED, _define(qm, command) + _idle(command.without_effect))
+    return Done(DEFINED, define(qm, command) + _idle(command.without_effect))
 
 
 def _do_alter(qm: QueueManager, command: Alter) -> Done:
@@ -241,7 +241,11 @@ def _check_type(qm: QueueManager, name: str, kind: QueueType) -> None:
 # ---- DEFINE
 
 
-def _define(qm: QueueManager, command: Define) -> str:
+def define(qm: QueueManager, command: Define) -> str:
+    """Makes a queue, or replaces its attributes; what was done, as a sentence.
+
+    Raises: UnknownQueue, WrongQueueType; as the call that creates a queue, and `alter_queue`.
+    """
     given = {**_taken_over(qm, command), **command.attributes}
     there = _definition(qm, command.name) if command.replace else None
     if there is None:

@@ -29,6 +29,7 @@ from .settings import Settings
 
 T = TypeVar("T")
 QUERY_FIELDS_MAX = 32
+IS_REVOKED: Final = "is_revoked"  # in a request's state, if its connection was made with a client certificate
 MEDIA_TYPES_KEPT: Final = 64  # that need not be read once more
 AT_ONCE = 65_536  # bytes of JSON that are read in the loop; more in a thread
 DONE_TO: Final[Mapping[Authority, str]] = {
@@ -136,7 +137,13 @@ class Call:
         return self.context.sessions.ends_at(cookie)
 
     async def ask_again(self) -> None:
-        """After a wait: who the user is now, and what they may do. Raises: Problem 401, they or the session are out."""
+        """After a wait: who the user is now, and what they may do.
+
+        Raises: Problem 401, they, the session or the certificate of the connection are out.
+        """
+        is_revoked = self.request.scope.get("state", {}).get(IS_REVOKED)
+        if is_revoked is not None and is_revoked():
+            raise problem("MQWB0104E", self.request.url.path)
         if self.context.sessions.is_over(self.session_ends_at):
             raise problem("MQWB0112E", self.context.settings.cookie)
         now = await self.context.authenticator.again(self.identity)

@@ -337,7 +337,7 @@ def of_admin_error(error: InorderError, queue: str) -> Problem:
     if isinstance(error, StoreError | QueueManagerStopping):
         return problem("INWB0012E", error, reason=reason)
     if isinstance(error, UnknownQueue):
-        return problem("MQWB0037E", queue, reason=reason)
+        return problem("MQWB0037E", error.data.get("queue", queue), reason=reason)
     if isinstance(error, UnknownObject | UnitNotFound):
         return problem("INWB0017E", error, reason=reason)
     return problem("INWB0004E", error, reason=reason, status=400 if isinstance(error, CallerError) else 409)

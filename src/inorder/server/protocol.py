@@ -1,5 +1,5 @@
 """HTTP/1.1 by uvicorn and h11, with what they lack: a time for the head of a request, an end of dead peers, and who
-has a client certificate.
+has a client certificate. One that is revoked while its connection is open ends the connection.
 
 A connection whose head does not arrive in time is closed: it would be there for ever, and a few thousand of them are
 all that a server has. A peer that has gone without a word is noticed by the kernel (keep-alive probes, and a time for
@@ -21,7 +21,9 @@ import h11
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from .app import Factory
+from .calls import IS_REVOKED
 from .problems import Problem, problem
+from .renewing import Renewed, Shown
 from .settings import Limits
 from .subjects import subject_of
 from .wanted import IN_ONE_WRITE, IS_GONE
@@ -37,6 +39,7 @@ class Protocol(H11Protocol):
     """One connection."""
 
     _timer: asyncio.TimerHandle | None = None
+    _shown: Shown | None = None  # the client certificate
 
     @property
     def limits(self) -> Limits:
@@ -59,15 +62,20 @@ class Protocol(H11Protocol):
             most = f"{self.limits.connections:,}"
             self._refuse(problem("INWB0008E", "connections", most, Connection="close", Retry_After="1"))
         else:
-            self._show_certificate(transport.get_extra_info("peercert"))
+            self._show_certificate(transport)
         self._begin_timer(min(LATE_SECONDS, self.limits.head_seconds) if is_late else self.limits.head_seconds)
 
     def _refuse(self, found: Problem) -> None:
         """Answers each request with this, which closes the connection."""
         self.app = cast("Any", found.response())
 
-    def _show_certificate(self, certificate: dict[str, Any] | None) -> None:
+    def _show_certificate(self, transport: asyncio.Transport) -> None:
         """Has each request say whose certificate the connection was made with, in the words of ASGI's TLS extension."""
+        certificate = transport.get_extra_info("peercert")
+        if certificate and isinstance(self.config.ssl, Renewed):
+            whole = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+            self._shown = self.config.ssl.shown(whole, transport.abort)
+            self.app_state = {**self.app_state, IS_REVOKED: self._shown.is_revoked}
         subject = subject_of(certificate) if certificate else None
         if subject is None:
             return
@@ -80,6 +88,9 @@ class Protocol(H11Protocol):
         self.app = cast("Any", with_subject)
 
     def data_received(self, data: bytes) -> None:
+        if self._shown is not None and self._shown.is_revoked():
+            self.transport.abort()  # once more, if its list came during the handshake
+            return
         super().data_received(data)
         if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
             self._begin_timer(self.limits.head_seconds)
@@ -88,6 +99,8 @@ class Protocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_timer()
+        if self._shown is not None:
+            self._shown.close()
         super().connection_lost(exc)
 
     def shutdown(self) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 from urllib.parse import quote
 
 from starlette.responses import JSONResponse, Response
 
-from ..attributes import QueueAttributes, QueueStatus
+from ..attributes import QueueAttributes, QueueStatus, QueueType
 from ..errors import InorderError, UnknownQueue, WrongQueueType
 from ..manager import QueueManager
+from ..mqsc.commands import Define
 from ..mqsc.filters import is_like
+from ..mqsc.running import define
 from ..mqsc.words import BY_TYPE, age
 from .acting import acted
 from .calls import Call
@@ -115,16 +117,20 @@ def _object(
 
 
 async def create(call: Call) -> Response:
-    """POST queue: makes one; refused if there is a queue of that name."""
+    """POST queue: makes one, or replaces the attributes of one that is there; its messages stay."""
     call.check_manager()
     call.demand("administer")
-    call.query("noReplace")
+    asked = call.query("like", "noReplace")
+    like = asked.get("like")
+    if like == "":
+        raise problem("INWB0003E", "like", "it is the name of a queue")
     given = await call.object()
     name, kind = given.pop("name", None), given.pop("type", "local")
-    if not isinstance(name, str) or not isinstance(kind, str) or kind not in BY_TYPE:
+    if not isinstance(name, str) or kind not in get_args(QueueType):
         raise problem("INWB0004E", f"name must be a text, and type one of {', '.join(BY_TYPE)}")
     attributes = _attributes(given)
-    await _done(call, "define", name, lambda qm: getattr(qm, BY_TYPE[kind].create)(name, **attributes))
+    command = Define(name=name, type=kind, attributes=attributes, like=like, replace="noReplace" not in asked)
+    await _done(call, "define", name, lambda qm: define(qm, command))
     place = f"{call.request.url.path.rstrip('/')}/{quote(name, safe='')}"
     return Response(status_code=201, headers={"Location": place})
 
@@ -164,7 +170,7 @@ def _attributes(given: dict[str, Any]) -> dict[str, Any]:
         raise problem("INWB0004E", error) from None
 
 
-async def _done(call: Call, act: str, queue: str, work: Callable[[QueueManager], None]) -> None:
+async def _done(call: Call, act: str, queue: str, work: Callable[[QueueManager], object]) -> None:
     """What changes a queue, with a note of it."""
     try:
         await acted(call.context, call.request, act, queue, lambda qm, _: work(qm))

@@ -1,30 +1,41 @@
 """TLS that reads its files again when they change: the certificate and its key, who signs clients, revocation lists.
 
 OpenSSL cannot take a list out of a context, and prefers the first one of a signer. So files that have changed give a
-new context, by which connections are made from then on. Those that are there stay as they are, and a client cannot
-resume what it began with an earlier context: it shows its certificate once more. Each worker looks by itself, when a
-connection comes.
+new context, by which connections are made from then on, and a client cannot resume what it began with an earlier
+context: it shows its certificate once more. Connections that are open stay open, unless the certificate of their client
+is on a new list: these are cut off. Each worker looks by itself: when a connection comes, when something comes on one
+with a client certificate, and every few seconds while there are such.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from uvicorn import Config
 
 from ..errors import CallerError
 from . import certificates, revocation
 from .logs import LOGGER
+from .revocation import Mark
 
 log = logging.getLogger(LOGGER)
 
 State = tuple[object, ...]
+EVERY_SECONDS: Final = 3.0  # between two looks while connections with client certificates are open
+
+
+class Tls(NamedTuple):
+    """What the files give: a context for connections, and which client certificates were revoked."""
+
+    context: ssl.SSLContext
+    revoked: frozenset[Mark] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +57,17 @@ class Files:
     def all(self) -> Sequence[Path]:
         return [one for one in (self.certificate, self.key, self.client_ca, self.client_crl) if one is not None]
 
-    def check(self, now: datetime) -> None:
-        """Raises: CallerError, one of them is not what it should be, or counts no more."""
+    def check(self, now: datetime) -> frozenset[Mark]:
+        """Which client certificates were revoked.
+
+        Raises: CallerError, one of them is not what it should be, or counts no more.
+        """
         certificates.check(self.certificate, self.key)
         if self.client_ca is not None:
             certificates.check_authorities(self.client_ca)
             if self.client_crl is not None:
-                revocation.check(self.client_crl, self.client_ca, now)
+                return revocation.check(self.client_crl, self.client_ca, now)
+        return frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +82,13 @@ class Renewing:
     def __call__(self, config: Config, default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
         del config
 
-        def make() -> ssl.SSLContext:
-            self.files.check(datetime.now(timezone.utc))
+        def make() -> Tls:
+            revoked = self.files.check(datetime.now(timezone.utc))
             context = default()
             if self.files.client_crl is not None:
                 context.load_verify_locations(self.files.client_crl)
                 context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
-            return context
+            return Tls(context, revoked)
 
         try:
             return Renewed(self.files.all, make)
@@ -87,40 +102,91 @@ class Renewed(ssl.SSLContext):
 
     Args:
         files: those that `make` reads.
-        make: a context of the files as they are; what it raises leaves the one before in use, and is logged.
+        make: TLS by the files as they are; what it raises leaves the one before in use, and is logged.
 
     Raises: as `make`, at first.
     """
 
-    def __new__(cls, files: Sequence[Path], make: Callable[[], ssl.SSLContext]) -> Renewed:
+    def __new__(cls, files: Sequence[Path], make: Callable[[], Tls]) -> Renewed:
         del files, make
         return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
 
-    def __init__(self, files: Sequence[Path], make: Callable[[], ssl.SSLContext]) -> None:
+    def __init__(self, files: Sequence[Path], make: Callable[[], Tls]) -> None:
         self._files, self._make = files, make
         self._state = self._seen()
-        self._context = make()
+        self._tls = make()
+        self._open: set[Shown] = set()
+        self._timer: asyncio.TimerHandle | None = None
 
     def wrap_bio(self, *given: Any, **more: Any) -> ssl.SSLObject:
         """The side of one connection: what asyncio calls."""
-        self._look()
-        return self._context.wrap_bio(*given, **more)
+        self.look()
+        return self._tls.context.wrap_bio(*given, **more)
 
-    def _look(self) -> None:
-        """Once for each state of the files: also one that cannot be read is not tried again until something changes."""
+    def shown(self, certificate: bytes, cut_off: Callable[[], None]) -> Shown:
+        """A connection that was made with a client certificate, in DER; `cut_off` ends it at once. Close it at its end.
+
+        Raises: ValueError, IndexError: it is not a certificate.
+        """
+        shown = Shown(self, revocation.mark_of(certificate), cut_off)
+        self._open.add(shown)
+        if self._timer is None:
+            self._look_later()
+        return shown
+
+    def closed(self, shown: Shown) -> None:
+        """This connection is over."""
+        self._open.discard(shown)
+
+    def has_revoked(self, mark: Mark) -> bool:
+        return mark in self._tls.revoked
+
+    def look(self) -> None:
+        """Reads files that have changed, and cuts off the connections whose certificates have been revoked.
+
+        Once for each state of the files: also one that cannot be read is not tried again until something changes.
+        """
         state = self._seen()
         if state == self._state:
             return
         self._state = state
         try:
-            self._context = self._make()
+            self._tls = self._make()
         except (CallerError, OSError) as error:  # ssl.SSLError is an OSError
             log.error("files of TLS have changed and cannot be used; those read before stay in use: %s", error)
         else:
             log.info("files of TLS have changed, and were read again")
+            for one in [one for one in self._open if self.has_revoked(one.mark)]:
+                one.cut_off()
+
+    def _look_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(EVERY_SECONDS, self._look_and_go_on)
+
+    def _look_and_go_on(self) -> None:
+        self._timer = None
+        self.look()
+        if self._open:
+            self._look_later()
 
     def _seen(self) -> State:
         return tuple(map(_state_of, self._files))
+
+
+@dataclass(eq=False, slots=True)
+class Shown:
+    """A connection that was made with a client certificate."""
+
+    context: Renewed
+    mark: Mark
+    cut_off: Callable[[], None]
+
+    def is_revoked(self) -> bool:
+        """Whether the certificate is on a list as it is now; then the connection is cut off."""
+        self.context.look()
+        return self.context.has_revoked(self.mark)
+
+    def close(self) -> None:
+        self.context.closed(self)
 
 
 def _state_of(path: Path) -> State | None:

@@ -2,7 +2,9 @@
 
 OpenSSL compares each client certificate with the list of its signer, and takes none of a signer whose list is missing
 or has expired. A server with such a list would refuse all its clients, each with an error of TLS that says little. So
-the lists are read here first, as far as that needs: whose they are, and from when to when they count (RFC 5280, 5.1).
+the lists are read here first, as far as that needs: whose they are, from when to when they count, and which
+certificates are on them (RFC 5280, 5.1). OpenSSL looks at a certificate once, when its connection begins. Connections
+that are open are compared with the lists here.
 """
 
 from __future__ import annotations
@@ -28,16 +30,31 @@ class Part(NamedTuple):
     whole: bytes
 
 
-class RevocationList(NamedTuple):
-    """Args: issuer: its name in DER; begins, ends: when it counts; `ends` is None if it does not say."""
+Name = tuple[tuple[tuple[bytes, bytes], ...], ...]
+"""Of a signer: the parts of its name, each a type and a value in small letters, whatever kind of string it is."""
 
-    issuer: bytes
+
+class Mark(NamedTuple):
+    """What names a certificate: who signed it, and its serial number."""
+
+    issuer: Name
+    serial: int
+
+
+class RevocationList(NamedTuple):
+    """Args: begins, ends: when it counts; `ends` is None if it does not say; revoked: what is on it."""
+
+    issuer: Name
     begins: datetime
     ends: datetime | None
+    revoked: frozenset[Mark]
 
 
-def check(path: Path, authorities: Path, now: datetime) -> None:
-    """Raises: CallerError, they are not lists that count now, of those who sign client certificates."""
+def check(path: Path, authorities: Path, now: datetime) -> frozenset[Mark]:
+    """What is on the lists of a file.
+
+    Raises: CallerError, they are not lists that count now, of those who sign client certificates.
+    """
     try:
         lists = [read(one) for one in _blocks(path.read_text(encoding="ascii"))]
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -56,6 +73,7 @@ def check(path: Path, authorities: Path, now: datetime) -> None:
             raise CallerError(f"{which} counts from {one.begins:%Y-%m-%d %H:%M:%S} UTC on only")
         if one.ends is not None and one.ends <= now:
             raise CallerError(f"{which} has expired on {one.ends:%Y-%m-%d at %H:%M:%S} UTC: get a new one")
+    return frozenset().union(*(one.revoked for one in lists))
 
 
 def read(data: bytes) -> RevocationList:
@@ -63,15 +81,46 @@ def read(data: bytes) -> RevocationList:
     fields = [*_parts(_inner(_inner(data)))]
     if fields[0].tag == INTEGER:  # the version
         fields = fields[1:]
-    _, issuer, begins, *more = fields
-    ends = _time(more[0]) if more and more[0].tag in FORMS else None
-    return RevocationList(issuer.whole, _time(begins), ends)
+    _, signer, begins, *more = fields
+    issuer, ends = _name(signer), None
+    if more and more[0].tag in FORMS:
+        ends = _time(more.pop(0))
+    entries = _parts(more[0].inner) if more and more[0].tag == SEQUENCE else ()
+    revoked = frozenset(Mark(issuer, _number(next(_parts(one.inner)))) for one in entries)
+    return RevocationList(issuer, _time(begins), ends, revoked)
 
 
-def subject_in(certificate: bytes) -> bytes:
-    """The name of whose a certificate in DER is, in DER. Raises: ValueError, IndexError."""
+def mark_of(certificate: bytes) -> Mark:
+    """What names a certificate in DER. Raises: ValueError, IndexError."""
+    serial, _, issuer, *_ = _fields_of(certificate)
+    return Mark(_name(issuer), _number(serial))
+
+
+def subject_in(certificate: bytes) -> Name:
+    """The name of whose a certificate in DER is. Raises: ValueError, IndexError."""
+    return _name(_fields_of(certificate)[4])
+
+
+def _fields_of(certificate: bytes) -> list[Part]:
+    """From the serial number on."""
     fields = [*_parts(_inner(_inner(certificate)))]
-    return fields[5 if fields[0].tag == VERSION else 4].whole
+    return fields[1 if fields[0].tag == VERSION else 0 :]
+
+
+def _name(part: Part) -> Name:
+    """In the form in which OpenSSL compares names: neither capitals nor spaces nor the kind of string count."""
+    return tuple(tuple(sorted(map(_one, _parts(each.inner)))) for each in _parts(part.inner))
+
+
+def _one(part: Part) -> tuple[bytes, bytes]:
+    kind, value = _parts(part.inner)
+    return kind.inner, b" ".join(value.inner.lower().split())
+
+
+def _number(part: Part) -> int:
+    if part.tag != INTEGER:
+        raise ValueError("a serial number is not a number in DER")
+    return int.from_bytes(part.inner, "big", signed=True)
 
 
 def _inner(data: bytes) -> bytes:

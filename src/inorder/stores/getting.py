@@ -46,6 +46,7 @@ class GettingVerbs(OpenStore, ABC):
         return self.waiting.dismiss(owner, WaitEnded("another thread has ended the waits of this connection"))
 
     def watch(self, handle: int, changed: Callable[[], object]) -> None:
+        self.refuse_wait()
         one = self.handle(handle)
 
         def look() -> tuple[bool, float | None]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
@@ -18,6 +17,8 @@ from ..rules.puts import Program, PutPlan
 from .backend import Backend, Host
 from .changes import Changes
 from .definitions import Definitions
+from .gathering import Gathering, Step, Tell
+from .records import PutOutcome
 
 T = TypeVar("T")
 NO_NUMBERS: Iterator[int] = iter(())
@@ -120,33 +121,37 @@ class Undoable(Protocol):
         """Nothing of it has happened. Harmless when repeated."""
 
 
-class Gathering(threading.local):
-    """Where the verbs of a thread put what they promise.
-
-    Attributes:
-        promises: None: each brings its own to disk.
-    """
-
-    promises: Promises | None = None
-
-
 class Promises:
     """See `protocol.Promises`."""
 
     def __init__(self, store: OpenStore) -> None:
         self._store = store
         self._ticket: int | None = None
-        self._step: Callable[[Callable[[], object]], None] | None = None
-        self.count = 0
+        self._step: Step | None = None
+        self._puts: list[PutOutcome] = []
+        self._new: list[Tell] = []  # of the calls that are gathered now
+        self._untold: list[Tell] = []  # of calls before, until `keep`
+        self.count = self._before = 0
 
-    def add(self, ticket: int) -> None:
-        """A verb has promised that the commit with this ticket will be on disk."""
+    def add(self, ticket: int, answer: object) -> None:
+        """See `Gatherer`."""
+        if isinstance(answer, PutOutcome):
+            self._puts.append(answer)
         self._ticket = ticket if self._ticket is None else max(ticket, self._ticket)
         self.count += 1
 
-    def put_off(self, step: Callable[[Callable[[], object]], None]) -> None:
-        """A verb is over, and something is left to do for the medium; see `Host.after`."""
+    def put_off(self, step: Step) -> None:
+        """See `Gatherer`."""
         self._step = step
+
+    def tell_later(self, tell: Tell) -> None:
+        """See `Gatherer`."""
+        self._new.append(tell)
+
+    def take_puts(self) -> Sequence[PutOutcome]:
+        """See `protocol.Promises`."""
+        puts, self._puts = self._puts, []
+        return puts
 
     @property
     def is_empty(self) -> bool:
@@ -160,39 +165,65 @@ class Promises:
     def keep(self) -> None:
         """See `protocol.Promises`."""
         (ticket, self._ticket), (step, self._step) = (self._ticket, None), (self._step, None)
-        if ticket is not None:
-            self._store.host.sync(ticket)
+        failure: BaseException | None = None
+        try:
+            if ticket is not None:
+                self._store.host.sync(ticket)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            if self._untold:
+                untold, self._untold = self._untold, []
+                for tell in untold:
+                    tell(failure)
         if step is not None:
             self._store.host.after(step)
 
     def at_once(self, call: Callable[[], T]) -> tuple[T] | None:
         """See `protocol.Promises`."""
         store = self._store
-        if store.lock.is_mine:
+        lock = store.lock
+        if lock._is_owned():
             return None
         try:
             if not store.hold():
                 return None
-            store.gathering.promises = self
+            self._before, store.gathering.promises = self.count, self
             return (call(),)
         finally:
             try:
                 self._let_go()
             finally:
-                self._let_go()
+                if lock._is_owned():
+                    self._let_go()
             store.report()
+            if self._new:
+                self._hear()
 
     def _let_go(self) -> None:
         self._store.gathering.promises = None
         self._store.let_go()
 
+    def _hear(self) -> None:
+        """Observers hear of calls that have promised nothing; of others when that is kept."""
+        new, self._new = self._new, []
+        if self.count > self._before:
+            self._untold += new
+        else:
+            for tell in new:
+                tell(None)
+
     def __enter__(self) -> None:
-        self._store.gathering.promises = self
+        self._before, self._store.gathering.promises = self.count, self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._store.gathering.promises = None
+        self._store.report()
+        if self._new:
+            self._hear()
 
 
 class OpenStore:
@@ -250,15 +281,20 @@ class OpenStore:
     def let_go(self) -> None:
         """Others come again. Harmless when repeated, and when this thread holds nothing."""
         lock = self.lock
-        if lock.is_mine:
+        if lock._is_owned():
             self.host.let_go()
             lock.is_held = False
             lock.release()
 
     def report(self) -> None:
-        """What verbs have changed is reported to those who listen, outside of locks."""
-        if self.changes.waiting and not self.lock.is_mine:
+        """What verbs have changed is reported to those who listen, outside of locks, and of `Promises`."""
+        if self.changes.waiting and self.gathering.promises is None and not self.lock.is_mine:
             self.changes.hand_out()
+
+    def refuse_wait(self) -> None:
+        """Raises: CallInProgress, calls of this thread are gathered: others would wait with it."""
+        if self.gathering.promises is not None:
+            raise CallInProgress("a brief call cannot wait: others would wait with it. Look with wait=0")
 
     def connection(self, owner: int) -> OpenConnection:
         if owner not in self.connections:

@@ -388,6 +388,8 @@ class Promises(Protocol):
     """What calls of one thread promise: inside `with` they return before it is on disk, and `keep` brings it there.
 
     It is for who makes calls for several others in one thread, and hands out no answer before `keep` has returned.
+    A call that raises may have promised something, too. None of them may wait: a get with a wait raises CallInProgress.
+    Observers hear of a call when it is over, no lock is held, and what the block has promised is on disk.
 
     Attributes:
         count: how often something was promised.
@@ -404,12 +406,16 @@ class Promises(Protocol):
         """Whether `keep` will take about a millisecond at most, as far as that can be known."""
 
     def keep(self) -> None:
-        """Returns when all of it is on disk. Raises: StoreError, it cannot be brought there."""
+        """Returns when all of it is on disk. Raises: StoreError, it cannot be brought there; OutcomeUnknown."""
+
+    def take_puts(self) -> Sequence[PutOutcome]:
+        """What those that have promised something have put since this was asked last."""
 
     def at_once(self, call: Callable[[], T]) -> tuple[T] | None:
-        """What a call answers that is made inside of `with`, and waits for nobody.
+        """What a call answers that is made as if inside of `with`, and waits for nobody.
 
-        Nobody else can write until it is over, whatever calls of this store it consists of.
+        Nobody else can write until it is over, whatever calls of this store it consists of. It makes none of another
+        store, which somebody may have who waits for this one.
 
         Returns: None: it cannot be, and has not been made. Somebody else, of any process, runs a call that writes, or
             the store is on a server.

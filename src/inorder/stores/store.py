@@ -142,7 +142,8 @@ class QueueStore(
         self, backend: Backend, host: Host, path: str, name: str, clock: Clock, shortcuts: Shortcuts | None = None
     ) -> None:
         super().__init__(backend, host, path, name, clock)
-        self.telemetry = Telemetry(self.changes, lambda: {"store": self.path, "manager": self.manager().name})
+        about = {"store": self.path}
+        self.telemetry = Telemetry(self.changes, self.gathering, lambda: about | {"manager": self.manager().name})
         self.waiting = WaitingRoom(self.changes, host, clock, self.telemetry)
         self.shortcuts = shortcuts
         self.shared: object | None = None
@@ -358,6 +359,7 @@ class QueueStore(
         return self._look(request, waits=False)[0]
 
     def wait(self, request: GetRequest) -> GetOutcome:
+        self.refuse_wait()
         handle = self.handle(request.handle)
         look = Looks(functools.partial(self._look, request, waits=True, search=Search()))
         try:

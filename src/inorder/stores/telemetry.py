@@ -7,6 +7,7 @@ An observer is called on the thread that made the call, when the verb is over: a
 promised is on disk, and before the program gets its answer. No transaction is open then, and no lock of the store or
 of those who wait is held. The connection itself is still inside its call, so an observer that asks the queue manager
 has a connection of its own; such calls report nothing. What an observer raises is logged, and changes nothing.
+Of gathered calls (`Promises`) it hears at the end of that, on the thread that brings to disk what they promise.
 
 While nobody observes, a verb costs one more call of a function.
 """
@@ -24,6 +25,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 from ..errors import InorderError, Reason, bad_argument
 from ..message import Message
 from .changes import Change, Changes, Death, Happened
+from .gathering import Gathering
 
 log = logging.getLogger("inorder.telemetry")
 
@@ -87,10 +89,12 @@ class Telemetry:
     """The observers of one store in this process, and how events reach them.
 
     Args:
+        gathering: where the calls of a thread keep their events until what they promise is on disk.
         common: makes the values of `COMMON_KEYS`.
     """
 
-    def __init__(self, changes: Changes, common: Callable[[], Mapping[str, object]]) -> None:
+    def __init__(self, changes: Changes, gathering: Gathering, common: Callable[[], Mapping[str, object]]) -> None:
+        self._gathering = gathering
         self._lock = threading.Lock()
         self._telling = threading.local()
         self._make_common, self._common = common, dict[str, object]()
@@ -129,12 +133,19 @@ class Telemetry:
         metadata: Mapping[str, object],
         messages: Sequence[Message] = (),
     ) -> None:
-        """Calls every observer; what one raises is logged."""
+        """Calls every observer; what one raises is logged. Inside of `Promises` it is done at their end."""
         if not self.is_heard:
             return
         told = StoreEvent(
             name=PREFIX + event, measurements=measurements, metadata={**self._common, **metadata}, messages=messages
         )
+        promises = self._gathering.promises
+        if promises is None:
+            self._tell(told)
+        else:
+            promises.tell_later(lambda error: self._tell(told if error is None else _failed(told, error)))
+
+    def _tell(self, told: StoreEvent) -> None:
         self._telling.on = True
         try:
             for one in self.observations:
@@ -147,6 +158,12 @@ class Telemetry:
             self.report("dead_connection", {}, {"program": happened.program.name, "user": happened.program.user})
         elif isinstance(happened, Change) and happened.discarded:
             self.report("expired", {"messages": happened.discarded}, {"queue": happened.queue})
+
+
+def _failed(event: StoreEvent, error: BaseException) -> StoreEvent:
+    """The event of a call that was over, and has failed since."""
+    seconds = {name: value for name, value in event.measurements.items() if name == "seconds"}
+    return StoreEvent(name=event.name, measurements=seconds, metadata={**event.metadata, **_failure(error)})
 
 
 def _tell(observer: StoreObserver, event: StoreEvent) -> None:

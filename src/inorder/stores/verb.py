@@ -142,7 +142,7 @@ class Verb:
         if failure is not None:
             raise failure
 
-    def tell(self) -> None:
+    def tell(self, answer: object) -> None:
         """After the store's lock is free: what was done is reported, and what was promised is brought to disk."""
         store = self.store
         promises = store.gathering.promises
@@ -152,7 +152,7 @@ class Verb:
             if promises is None:
                 store.host.sync(self._ticket)
             else:
-                promises.add(self._ticket)
+                promises.add(self._ticket, answer)
         if self.kind.writes and store.host.has_more_to_do:
             if promises is None:
                 store.host.after(self._step)
@@ -456,7 +456,7 @@ def run(
                         if store.unfinished is verb:
                             verb.undo(error)
                 raise
-        verb.tell()
+        verb.tell(answer)
     except BaseException as error:
         if isinstance(error, OutcomeUnknown) and isinstance(answer, PutOutcome):
             error.data["uids"] = tuple(one.uid for one in answer.results)

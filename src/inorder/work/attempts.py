@@ -7,7 +7,9 @@
     Discard                          backed out, then removed
     Dead, one of `dead_on`           backed out, then set aside
     any other exception              backed out, not to be read for a while; after the last attempt set aside
-    past its time                    backed out from outside, the connection ended: see `Lane.overdue`
+    past its time                    backed out from outside, the connection ended: see `Lane.end_overdue`
+    the function backed it out       an attempt, whatever it returned or raised
+    the function committed it        done, whatever it raised afterwards: see `as_settled`
 
 Attempts are counted by the queue manager: they are the message's backout count, so a program that was killed in the
 middle of one has used it up. A message to be set aside is backed out first, which undoes what the function put, and got
@@ -23,14 +25,14 @@ from __future__ import annotations
 import enum
 import random
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from ..attributes import QueueAttributes
-from ..errors import Reason, Undeliverable
+from ..errors import InorderError, Reason, Undeliverable
 from ..message import IN_GROUP, LAST_IN_GROUP, Got
 from ..options import GetOptions, Match
 from ..rules.retries import GivenUp, Later, failure_of, given_up
@@ -57,7 +59,6 @@ class Outcome(enum.Enum):
     RETRIED = "retried"
     DISCARDED = "discarded"
     DEAD = "dead"
-    STOPPED = "stopped"
     OVERDUE = "overdue"
     RETURNED = "returned"
 
@@ -109,6 +110,8 @@ class Verdict(NamedTuple):
     is_final: bool = False
 
 
+WORDS_MAX: Final = 800  # of an exception; so there is room for where it was raised beside it
+UNDONE: Final = (Awaitable, Generator, AsyncGenerator)
 WELL_DONE = Verdict(Outcome.DONE, "", is_failure=False)
 
 
@@ -129,11 +132,13 @@ def take(qm: Connection, task: Task) -> Taken:
 
 
 def call(qm: Connection, task: Task, taken: Taken) -> None:
-    """Calls the function; what it leaves of a group that comes as an iterator is read, too."""
-    if task.takes_connection:
-        task.function(taken.given, qm)
-    else:
-        task.function(taken.given)
+    """Calls the function; what it leaves of a group that comes as an iterator is read, too.
+
+    Raises: what it raises; TypeError, it has only returned what would do the work if somebody awaited or iterated it.
+    """
+    made = task.function(taken.given, qm) if task.takes_connection else task.function(taken.given)
+    if isinstance(made, UNDONE):
+        raise TypeError(f"the function has done nothing yet: it returned {made!r:.100}")
     for _ in taken.rest:
         pass
 
@@ -179,6 +184,21 @@ def back_out(unit: Any, first: Got, verdict: Verdict) -> None:
     unit._put_off(Later(verdict.delay, verdict.error, given_up=final))
 
 
+def as_settled(verdict: Verdict, status: str) -> Verdict:
+    """The verdict on a call whose unit of work has ended so: the function may have ended it itself."""
+    if status == "backed out" and not verdict.is_failure:
+        return Verdict(Outcome.RETRIED, "its unit of work was backed out, by the function or with its connection")
+    if status in ("committed", "prepared") and verdict.is_failure:
+        text = f"its unit of work was {status}, then: {verdict.error}"
+        return Verdict(Outcome.DONE, text, trace=verdict.trace, is_failure=False)
+    return verdict
+
+
+def not_settled(verdict: Verdict, error: InorderError) -> Verdict:
+    """The verdict on a call whose unit of work could not be committed or backed out."""
+    return Verdict(Outcome.RETRIED, verdict.error or said(error), trace=verdict.trace)
+
+
 def decided(message: Got) -> Verdict | None:
     """The final verdict of an earlier call, which is to be carried out; None: there is none."""
     found, last = given_up(message), failure_of(message)
@@ -191,10 +211,14 @@ def decided(message: Got) -> Verdict | None:
 def said(error: BaseException) -> str:
     """An exception in one line, with the line of the program that raised it; a text that a store can keep."""
     name = type(error).__name__
-    text = f"{name}: {error}" if str(error) else name
+    try:
+        words = str(error)[:WORDS_MAX]
+    except Exception as failure:  # noqa: BLE001 - whatever its own __str__ raises
+        words = f"its text cannot be had, {type(failure).__name__}"
     if isinstance(error, Retry | Discard | Dead):
-        text = str(error) or name
+        text = words or name
     else:
+        text = f"{name}: {words}" if words else name
         frames = traceback.extract_tb(error.__traceback__)
         if frames:
             text += f" ({Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})"
@@ -207,7 +231,7 @@ def why_exhausted(message: Got) -> str:
     if last is not None and last.attempt >= message.backout_count:
         return last.error
     lost = message.backout_count - (0 if last is None else last.attempt)
-    text = f"the program ended in the middle of {'an attempt' if lost == 1 else f'{lost} attempts'}"
+    text = f"the program ended, or backed out, in the middle of {'an attempt' if lost == 1 else f'{lost} attempts'}"
     return text if last is None else f"{text}; before: {last.error}"
 
 

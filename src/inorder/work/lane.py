@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final, Protocol
 
 from ..errors import (
-    CallerError,
+    CallInProgress,
     ConnectionBroken,
     ConnectionClosed,
     GetInhibited,
@@ -19,8 +19,6 @@ from ..errors import (
     OrderDeadlock,
     OrderPending,
     OutcomeUnknown,
-    QueueCondition,
-    QueueManagerStopping,
     StoreError,
     WaitEnded,
 )
@@ -29,7 +27,7 @@ from ..rules.retries import Backoff, Failure, failure_of
 from . import attempts
 from .attempts import Connection, Ended, OrderStops, Outcome, Taken, Verdict
 from .reporting import WorkerEvent
-from .tasks import Task
+from .tasks import ATTEMPTS_MAX, Task
 
 log = logging.getLogger("inorder.work")
 
@@ -56,29 +54,28 @@ class Owner(Protocol):
 class Lane:
     """A thread and its connection.
 
-    While the function is called, the lane or the keeper may decide how the attempt ends: the first to take `_lock`. If
-    it is the keeper the lane is *lost*: its connection has ended, and what it does has no effect any more. It counts as
-    at work until its attempt is given up and reported, and the worker has replaced it: a process whose worker looked
-    idle sooner would end before that.
+    While the function is called, the lane or another thread (the keeper, or one that stops the worker) may decide how
+    the attempt ends: the first to take `_lock`. If it is another thread the lane is *lost*. The other thread ends the
+    connection before it gives the lock back, so that the lane can no longer commit.
+
+    Attributes:
+        is_at_work: it works, or waits for work. A lost lane is at work until its attempt is reported and the worker has
+            replaced it: a process whose worker looked idle sooner would end before that.
     """
 
     def __init__(self, worker: Owner, task: Task) -> None:
         self.task, self._worker = task, worker
-        self._thread = threading.Thread(target=self._run, name=f"inorder work {task.name}", daemon=True)
+        self.thread = threading.Thread(target=self._run, name=f"inorder work {task.name}", daemon=True)
         self._lock = threading.Lock()
         self._qm: Connection | None = None
         self._called: Taken | None = None  # what the function is at work on
         self._began = 0.0
-        self._is_lost = self._is_given_up = self._said_inhibited = False
+        self._is_lost = self._is_shut = self._said_inhibited = False
+        self.is_at_work = False
 
     def start(self) -> None:
-        self._thread.start()
-
-    @property
-    def is_at_work(self) -> bool:
-        """Whether it works, or waits for work, or another thread still gives up its attempt."""
-        is_alive = self._thread.is_alive()  # asked first: a lane is lost before its thread ends, never after
-        return not self._is_given_up if self._is_lost else is_alive
+        self.is_at_work = True
+        self.thread.start()
 
     @property
     def goes_on(self) -> bool:
@@ -97,37 +94,42 @@ class Lane:
 
     def end_overdue(self) -> None:
         """Ends a call if it is past its time, and has the lane replaced."""
-        limit, attempt = self.task.timeout, 0
+        limit = self.task.timeout
         with self._lock:
             taken = self._called
             if limit is None or taken is None or self._is_lost or time.monotonic() < self._began + limit:
                 return
-            self._is_lost = True
-            attempt = taken.first.backout_count + 1
-        delay = self.task.backoff.after(attempt, 0.5)
-        self._give_up(taken, Verdict(Outcome.OVERDUE, f"the call took longer than {limit:g} s", delay))
+            delay = self.task.backoff.after(taken.first.backout_count + 1, 0.5)
+            verdict = Verdict(Outcome.OVERDUE, f"the call took longer than {limit:g} s", delay)
+            self._lose(verdict)
+        self._report(taken.first, verdict)
         self._worker.replace(self)
-        self._is_given_up = True
-        self._worker.lane_ends()
+        self._end()
 
     def give_back(self, why: str) -> bool:
-        """Ends a call that has not ended by itself; whether there was one."""
+        """Ends a call that has not ended by itself, and lets no other begin; whether there was one."""
+        verdict = Verdict(Outcome.RETURNED, why)
         with self._lock:
+            self._is_shut = True
             taken = self._called
             if taken is None or self._is_lost:
                 return False
-            self._is_lost = True
-        self._give_up(taken, Verdict(Outcome.RETURNED, why))
-        self._is_given_up = True
+            self._lose(verdict)
+        self._report(taken.first, verdict)
+        self._end()
         return True
 
-    def _give_up(self, taken: Taken, verdict: Verdict) -> None:
+    def _lose(self, verdict: Verdict) -> None:
         assert self._qm is not None
+        self._is_lost = True
         try:
             self._qm.give_up(delay=verdict.delay, error=verdict.error)
-        except InorderError:
+        except Exception:
             log.exception("a connection could not be ended; what it held is backed out later")
-        self._report(taken.first, verdict)
+
+    def _end(self) -> None:
+        self.is_at_work = False
+        self._worker.lane_ends()
 
     # --- the thread
 
@@ -152,7 +154,8 @@ class Lane:
                     self._worker.stop_task(self.task, f"its thread has failed: {error!r}")
         finally:
             self._close()
-            self._worker.lane_ends()
+            if not self._is_lost:
+                self._end()
 
     def _heed(self, error: InorderError, troubles: int) -> None:
         """A call of the lane's own has failed."""
@@ -160,13 +163,11 @@ class Lane:
             self._pause(error, PAUSE_SECONDS, once=True)
         elif isinstance(error, OrderDeadlock):
             self._pause(error, TROUBLE.after(troubles, 0.5))
-        elif isinstance(error, StoreError | ConnectionBroken | ConnectionClosed | OutcomeUnknown):
+        elif isinstance(error, StoreError | ConnectionBroken | ConnectionClosed | CallInProgress | OutcomeUnknown):
             self._close()
             self._pause(error, TROUBLE.after(troubles, 0.5))
-        elif isinstance(error, QueueManagerStopping | CallerError | QueueCondition):
-            self._worker.stop_task(self.task, str(error))
         else:
-            raise error
+            self._worker.stop_task(self.task, str(error))
 
     def _pause(self, error: InorderError, seconds: float, *, once: bool = False) -> None:
         if not (once and self._said_inhibited):
@@ -184,18 +185,27 @@ class Lane:
 
     def _work(self, qm: Connection) -> None:
         """Takes one and handles it. Raises: OrderStops; and as a get, a commit."""
+        taken = called = None
         try:
             with qm.unit_of_work() as unit:
                 taken = attempts.take(qm, self.task)
                 self._began, self._said_inhibited = time.monotonic(), False
-                verdict = self._settled_before(qm, taken) or self._call(qm, taken)
+                verdict = self._settled_before(qm, taken)
                 if verdict is None:
-                    return  # the keeper has ended the attempt
+                    verdict = called = self._call(qm, taken)
+                if verdict is None:
+                    return  # another thread has ended the attempt
                 if verdict.is_failure and unit.status == "open":
                     attempts.back_out(unit, taken.first, verdict)
         except NOTHING:
             return
-        if verdict.is_failure and verdict.outcome is not Outcome.RETRIED and not self._finish(qm, taken.first, verdict):
+        except InorderError as error:
+            if taken is not None and called is not None:  # called in vain: the end of the connection backs it out
+                self._report(taken.first, attempts.not_settled(called, error))
+            raise
+        verdict = attempts.as_settled(verdict, unit.status)
+        is_to_go = verdict.is_failure and verdict.outcome in (Outcome.DEAD, Outcome.DISCARDED)
+        if is_to_go and not self._finish(qm, taken.first, verdict):
             verdict = verdict._replace(outcome=Outcome.RETRIED)  # it is back, and the reader that has it says the rest
         self._report(taken.first, verdict)
 
@@ -217,9 +227,11 @@ class Lane:
         return why
 
     def _call(self, qm: Connection, taken: Taken) -> Verdict | None:
-        """Calls the function; None: the keeper has decided."""
+        """Calls the function; None: another thread has decided."""
         failure: BaseException | None = None
         with self._lock:
+            if self._is_shut:
+                return Verdict(Outcome.RETURNED, "the worker was stopped before this call began")
             self._called = taken
         try:
             attempts.call(qm, self.task, taken)
@@ -231,7 +243,11 @@ class Lane:
                 return None
         if failure is None:
             return attempts.WELL_DONE
-        return attempts.judge(self.task, failure, taken.first.backout_count + 1, attempts.attempts_of(qm, self.task))
+        try:
+            most = attempts.attempts_of(qm, self.task)
+        except InorderError:  # the connection is lost: who gets the message next knows whether this was the last one
+            most = ATTEMPTS_MAX
+        return attempts.judge(self.task, failure, taken.first.backout_count + 1, most)
 
     def _finish(self, qm: Connection, first: Got, verdict: Verdict) -> bool:
         """Gets again what was backed out, without a call of the function: to make it a dead letter, or to remove it.

@@ -28,7 +28,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -98,7 +98,7 @@ class Schedule:
     name: str
     cron: str
     queue: str
-    body: Body = b""
+    body: Body = field(default=b"", hash=False)  # what can be called need not have a hash
     zone: str = "UTC"
     missed: Missed = "one"
 
@@ -229,9 +229,9 @@ class Periodic:
         for one in self.schedules:
             try:
                 self._put_due_of(one, runs)
-            except ENDS:
+            except (*ENDS, KeyboardInterrupt):
                 raise
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - the others have their turn before it is raised
+            except BaseException as error:  # noqa: BLE001 - the others have their turn before it is raised
                 self.failing[one] = error
         return runs
 

@@ -1,5 +1,9 @@
 """Worker processes, and the one that supervises them: it starts them, replaces those that died, and ends them.
 
+A process has died if it ended though its supervisor did not ask it to, whatever its status: a SIGTERM that somebody
+sends to it alone ends it with status 0, and the number of processes stays the same. Only a process all of whose tasks
+have stopped is not replaced.
+
 The work of a process that died is backed out by the next program that looks at the queue, with one more in its backout
 count. A process that dies soon after its start is replaced later each time, so that a program that cannot run does not
 keep the machine busy; one that has run for a while is replaced at once.
@@ -11,6 +15,7 @@ keep the machine busy; one that has run for a while is replaced at once.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -24,26 +29,27 @@ from types import FrameType
 from typing import Final, Literal, NamedTuple
 
 from ..rules.retries import Backoff
-from .worker import GRACE_SECONDS, Worker
+from .worker import GRACE_SECONDS, SETTLE_SECONDS, Worker
 
 CANNOT_GO_ON: Final = 4  # the status of a process all of whose tasks have stopped: it is not replaced
 WORN_OUT: Final = 75  # of one that ended because a call in it would not: it is replaced at once
 STEADY_SECONDS: Final = 30.0  # a process that has lived so long did not die at its start
 RESTARTS: Final = Backoff(first=0.5, most=30.0)
-SLACK_SECONDS: Final = 5.0  # beyond the grace time, before a process is killed
+SLACK_SECONDS: Final = SETTLE_SECONDS + 5.0  # beyond the grace time, before a process is killed
 PROCESSES_MAX: Final = 1_000
 STOPS: Final = (signal.SIGINT, signal.SIGTERM)
 POLL_SECONDS: Final = 0.1  # between looks whether all tasks have ended by themselves
 
 
 class Happened(NamedTuple):
-    """What became of a process; `delay`: seconds until another takes its place."""
+    """What became of a process; `delay`: seconds until another takes its place; `error`: why it was not started."""
 
-    event: Literal["started", "died", "killed"]
+    event: Literal["started", "failed", "died", "killed"]
     process: int
-    pid: int
+    pid: int | None = None
     status: int | None = None
     delay: float = 0.0
+    error: str | None = None
 
 
 class Child:
@@ -125,12 +131,17 @@ class Supervisor:
 
     def _start(self, child: Child) -> None:
         child.starts_at, child.began = None, time.monotonic()
-        process = child.process = subprocess.Popen(
-            self._command(child.number, child.deaths > 0),
-            stdin=subprocess.PIPE,  # its end shows that this process has died
-            env={**os.environ, **self._environment},
-            start_new_session=True,  # the terminal's signals come to this process alone
-        )
+        try:
+            process = child.process = subprocess.Popen(
+                self._command(child.number, child.deaths > 0),
+                stdin=subprocess.PIPE,  # its end shows that this process has died
+                env={**os.environ, **self._environment},
+                start_new_session=True,  # the terminal's signals come to this process alone
+            )
+        except OSError as error:  # the system has no room for one now, say
+            delay = self._start_again(child)
+            self._log(Happened("failed", child.number, delay=delay, error=error.strerror or str(error)))
+            return
         self._log(Happened("started", child.number, process.pid))
         _start_deaf(threading.Thread(target=self._await, args=(child, process), daemon=True))
 
@@ -149,13 +160,19 @@ class Supervisor:
         status = process.returncode
         if status == CANNOT_GO_ON:
             self._could_not_go_on = True
-        if self._ends_at is not None or status in (0, CANNOT_GO_ON):
+        if self._ends_at is not None or status == CANNOT_GO_ON:
             return
+        delay = self._start_again(child, at_once=status == WORN_OUT)
+        self._log(Happened("died", child.number, process.pid, status, delay))
+
+    @staticmethod
+    def _start_again(child: Child, *, at_once: bool = False) -> float:
+        """Has another process take its place; in how many seconds."""
         lived = time.monotonic() - child.began
         child.deaths = 1 if lived >= STEADY_SECONDS else child.deaths + 1
-        delay = 0.0 if status == WORN_OUT or lived >= STEADY_SECONDS else RESTARTS.after(child.deaths, 0.5)
+        delay = 0.0 if at_once or lived >= STEADY_SECONDS else RESTARTS.after(child.deaths, 0.5)
         child.starts_at = time.monotonic() + delay
-        self._log(Happened("died", child.number, process.pid, status, delay))
+        return delay
 
     def _end(self) -> None:
         """A signal: the first one asks, the second one kills."""
@@ -170,6 +187,7 @@ class Supervisor:
 
     def _kill_late(self) -> None:
         if self._ends_at is not None and time.monotonic() >= self._ends_at:
+            self._ends_at = math.inf  # it ends when it ends: to kill it again does not help
             self._kill()
 
     def _kill(self) -> None:
@@ -182,7 +200,8 @@ class Supervisor:
         times = [child.starts_at for child in self._children if child.starts_at is not None]
         if self._ends_at is not None:
             times.append(self._ends_at)
-        return max(0.0, min(times) - time.monotonic()) if times else None
+        left = min(times, default=math.inf) - time.monotonic()
+        return None if left == math.inf else max(0.0, left)
 
 
 def _start_deaf(thread: threading.Thread) -> None:

@@ -11,7 +11,7 @@ from .periodic import Run
 
 log = logging.getLogger("inorder.work")
 
-LEVELS: Final = {Outcome.DONE: logging.DEBUG, Outcome.DISCARDED: logging.INFO, Outcome.RETURNED: logging.INFO}
+LEVELS: Final = {Outcome.DISCARDED: logging.INFO, Outcome.RETURNED: logging.INFO}
 
 
 class WorkerEvent(NamedTuple):
@@ -40,7 +40,8 @@ class WorkerEvent(NamedTuple):
     @property
     def is_fine(self) -> bool:
         """Whether all went well: what a person need not read."""
-        return self.run is not None or (self.ended is not None and self.ended.outcome is Outcome.DONE)
+        ended = self.ended
+        return self.run is not None or (ended is not None and ended.outcome is Outcome.DONE and not ended.error)
 
 
 def in_words(event: WorkerEvent) -> str:
@@ -83,7 +84,7 @@ def to_log(event: WorkerEvent) -> None:
     elif ended is None:
         log.log(logging.ERROR if event.kind == "stopped" else logging.WARNING, "%s", in_words(event))
     else:
-        level = LEVELS.get(ended.outcome, logging.WARNING)
+        level = logging.DEBUG if event.is_fine else LEVELS.get(ended.outcome, logging.WARNING)
         if log.isEnabledFor(level):
             log.log(level, "%s", f"{in_words(event)}\n{ended.trace}" if ended.trace else in_words(event))
 

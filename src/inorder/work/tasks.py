@@ -56,7 +56,7 @@ class Retry(Exception):
     def __init__(self, error: str = "", *, after: float | None = None) -> None:
         super().__init__(error)
         if after is not None:
-            _check_seconds("after", after, least=0)
+            check_seconds("after", after, least=0)
         self.after = after
 
 
@@ -141,7 +141,7 @@ class Tasks:
             dead_on: exceptions that no further attempt would mend: the message becomes a dead letter at once.
 
         Raises: ArgumentError, a value is out of its range, the name is taken, or the function has another number of
-            parameters, or is one of asyncio.
+            parameters, or is a generator or one of asyncio.
         """
         check_queue_name(queue, argument="queue")
         _check_choices(name, group, attempts, threads)
@@ -150,7 +150,7 @@ class Tasks:
         if backoff is not None:
             check_instance("backoff", backoff, Backoff, "a Backoff")
         if timeout is not None:
-            _check_seconds("timeout", timeout, least=0.001)
+            check_seconds("timeout", timeout, least=0.001)
         kinds = dead_on if isinstance(dead_on, tuple) else (dead_on,)
         if not all(isinstance(one, type) and issubclass(one, Exception) for one in kinds):
             raise bad_argument("dead_on", dead_on, "an exception, or a tuple of some")
@@ -262,7 +262,8 @@ def _check_choices(name: object, group: object, attempts: int | None, threads: i
         check_whole("threads", threads, 1, THREADS_MAX)
 
 
-def _check_seconds(name: str, value: object, *, least: float) -> None:
+def check_seconds(name: str, value: object, *, least: float) -> None:
+    """Raises: ArgumentError, it is not a number of seconds in the range."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not least <= value <= SECONDS_MAX:  # type: ignore[operator]
         raise bad_argument(name, value, f"seconds from {least:g} to {SECONDS_MAX:,}")
@@ -270,8 +271,10 @@ def _check_seconds(name: str, value: object, *, least: float) -> None:
 
 def _takes_connection(function: Callable[..., Any]) -> bool:
     """Whether the function has a second parameter. Raises: ArgumentError, it cannot be called so."""
-    if not callable(function) or inspect.iscoroutinefunction(function):
-        raise bad_argument("function", function, "a function, not one of asyncio: for those there is inorder.aio")
+    kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
+    if not callable(function) or any(is_one(function) for is_one in kinds):
+        allowed = "a function that does the work when it is called: not a generator; for asyncio there is inorder.aio"
+        raise bad_argument("function", function, allowed)
     signature = inspect.signature(function)
     for given in ((None, None), (None,)):
         try:

@@ -37,23 +37,23 @@ class Owner(Protocol):
 
 
 class Timekeeper:
-    """A thread and its connection."""
+    """A thread and its connection.
+
+    Attributes:
+        is_at_work: it waits for what is due, or puts it.
+    """
 
     def __init__(self, worker: Owner, schedules: Sequence[Schedule]) -> None:
         self._worker, self._schedules = worker, schedules
-        self._thread = threading.Thread(target=self._run, name="inorder work: schedules", daemon=True)
+        self.thread = threading.Thread(target=self._run, name="inorder work: schedules", daemon=True)
         self._wakes = threading.Event()
         self._qm: Any = None
-        self._is_lost = False
+        self.is_at_work = self._is_lost = False
         self._failing: dict[Schedule, str] = {}  # with what was reported
 
     def start(self) -> None:
-        self._thread.start()
-
-    @property
-    def is_at_work(self) -> bool:
-        """Whether it waits for what is due, or puts it."""
-        return self._thread.is_alive() and not self._is_lost
+        self.is_at_work = True
+        self.thread.start()
 
     @property
     def goes_on(self) -> bool:
@@ -72,6 +72,7 @@ class Timekeeper:
         if self.is_at_work:
             self._is_lost = True
             self._close()
+            self.is_at_work = False
 
     # --- the thread
 
@@ -82,6 +83,8 @@ class Timekeeper:
                 try:
                     if periodic is None:
                         periodic = self._connect()
+                    if self._is_lost:  # before it had a connection that could be ended
+                        return
                     seconds = periodic.look()
                     self._failing = {one: text for one, text in self._failing.items() if one in periodic.failing}
                     troubles = 0
@@ -99,6 +102,7 @@ class Timekeeper:
                 self._stop(str(error) or repr(error))
         finally:
             self._close()
+            self.is_at_work = False
             self._worker.lane_ends()
 
     def _connect(self) -> Periodic:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Protocol
@@ -25,13 +24,14 @@ from ..options import check_instance, check_whole
 from ..rules.retries import Failure
 from .lane import Lane
 from .reporting import WorkerEvent, to_log
-from .tasks import THREADS_MAX, Task, Tasks
+from .tasks import THREADS_MAX, Task, Tasks, check_seconds
 from .timekeeper import Timekeeper
 
 log = logging.getLogger("inorder.work")
 
 TICK_SECONDS: Final = 0.02  # between looks of the keeper, while it has something to look at
 GRACE_SECONDS: Final = 30.0
+SETTLE_SECONDS: Final = 5.0  # beyond it, for what is being given up, committed or reported
 
 
 class Root(Protocol):
@@ -100,23 +100,28 @@ class Worker:
     def stop(self, grace: float = GRACE_SECONDS) -> int:
         """Ends the work: no message is taken any more, and calls that are under way may end within a time.
 
-        What has not ended then is given back: backed out, with an attempt counted, its connection ended.
+        What has not ended then is given back: backed out, with an attempt counted, its connection ended. What is being
+        committed, backed out or reported at that moment has 5 seconds more.
 
         Args:
-            grace: seconds, from 0.
+            grace: seconds, 0 to 99,999,999.9.
 
         Returns: how many calls were given back; their functions may run on, without effect on any queue.
+
+        Raises: ArgumentError; CallerError, a function or a log of this worker calls it, in a thread that it waits for.
         """
+        check_seconds("grace", grace, least=0)
+        if threading.current_thread() in self._threads():
+            raise CallerError("a worker is stopped by other threads than its own: set an event that one of them awaits")
         self.ends.set()
-        until = time.monotonic() + grace
         self._nudge()
-        with self._changed:
-            while self.is_busy and (left := until - time.monotonic()) > 0:
-                self._changed.wait(left)
+        self.wait(grace)
         why = f"the worker was stopped, and this call had not ended {grace:g} s later"
         given_back = sum(lane.give_back(why) for lane in list(self._lanes))
         if self._timekeeper is not None:
             self._timekeeper.give_back()
+        if not self.wait(SETTLE_SECONDS):
+            log.warning("threads of a worker have not ended: what they report from now on may be lost")
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
@@ -126,6 +131,10 @@ class Worker:
         """Waits until every task and the schedules have ended; whether they have within so many seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: not self.is_busy, timeout)
+
+    def _threads(self) -> list[threading.Thread]:
+        keepers = [] if self._timekeeper is None else [self._timekeeper.thread]
+        return [self._keeper, *keepers, *(lane.thread for lane in self._lanes)]
 
     @property
     def is_busy(self) -> bool:
@@ -156,7 +165,7 @@ class Worker:
         with self._reporting:
             try:
                 self._log(event)
-            except Exception:
+            except BaseException:  # whatever it is, it must not end the thread that reports
                 log.exception("an event of the worker could not be logged")
 
     def may_try_again(self, task: Task, failure: Failure | None) -> bool:
@@ -202,7 +211,10 @@ class Worker:
                     return
                 self._changed.wait(TICK_SECONDS if self._has_to_look else None)
             for lane in list(self._lanes):
-                lane.end_overdue()
+                try:
+                    lane.end_overdue()
+                except Exception:
+                    log.exception("a call of %s is past its time, and could not be ended", lane.task.name)
             self._end_waits()
 
     @property

@@ -1,9 +1,12 @@
-"""Lines for curl, made of the description of an operation: what is required, with values from examples or types."""
+"""Lines for curl, made of the description of an operation: what is required, with values from examples or types.
+
+A second line has the optional parameters, too, of which the description has an example.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 from typing import Any, Final
 from urllib.parse import quote as encoded
@@ -24,7 +27,17 @@ def line_of(at: str, one: Operation) -> str:
     Args:
         at: the address of the interface, with the server.
     """
-    return LINE.join([f"curl {TOKEN}", *_options(one), quote(at + _path(one))])
+    return _line(at, one, [each for each in one.raw["parameters"] if each["required"]])
+
+
+def longer_line_of(at: str, one: Operation) -> str:
+    """The same with optional parameters; empty: there are none."""
+    chosen = [each for each in one.raw["parameters"] if each["required"] or "example" in each]
+    return _line(at, one, chosen) if any(not each["required"] for each in chosen) else ""
+
+
+def _line(at: str, one: Operation, parameters: Sequence[Mapping[str, Any]]) -> str:
+    return LINE.join([f"curl {TOKEN}", *_options(one, parameters), quote(at + _path(one, parameters))])
 
 
 def first_lines(at: str) -> str:
@@ -37,10 +50,11 @@ def by_password(at: str) -> str:
     return f"curl -u NAME {quote(at + FIRST)}"
 
 
-def _options(one: Operation) -> Iterator[str]:
-    required = {each["name"]: each for each in one.raw["parameters"] if each["required"] and each["in"] == "header"}
-    for name, each in required.items():
-        value = str(_value(each))
+def _options(one: Operation, parameters: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for each in parameters:
+        if each["in"] != "header":
+            continue
+        name, value = each["name"], str(_value(each))
         yield "-H " + quote(f"{name}: {value}" if value else f"{name};")  # so curl sends a header without a value
     for media_type, media in one.raw.get("requestBody", {}).get("content", {}).items():
         yield "-H " + quote(f"Content-Type: {media_type}")
@@ -54,11 +68,15 @@ def _options(one: Operation) -> Iterator[str]:
         yield f"--output {FILE}"
 
 
-def _path(one: Operation) -> str:
-    values = {each["name"]: str(_value(each)) for each in one.raw["parameters"] if each["in"] == "path"}
+def _path(one: Operation, parameters: Sequence[Mapping[str, Any]]) -> str:
+    values = {each["name"]: str(_value(each)) for each in parameters if each["in"] == "path"}
     path = one.path.format_map({name: encoded(value, safe="") for name, value in values.items()})
-    query = {each["name"]: _value(each) for each in one.raw["parameters"] if each["required"] and each["in"] == "query"}
-    return f"{path}?{urlencode(query)}" if query else path
+    query = {each["name"]: _in_query(_value(each)) for each in parameters if each["in"] == "query"}
+    return f"{path}?{urlencode(query, quote_via=encoded)}" if query else path
+
+
+def _in_query(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _value(one: Mapping[str, Any]) -> Any:

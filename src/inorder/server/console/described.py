@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from ...rules.authorities import GRANTABLE, MANAGER, ROLES, may
 from ..ours.interface import document
+from ..ours.parameters import UNIQUE_ID
 from .words import number
 
 Schema = Mapping[str, Any]
+IN_HEX: Final = re.compile(r"\^\(\[0-9a-fA-F\]\{2\}\)(?:\{1,([0-9]+)\}|\*)\$")  # a pattern of patterns
 
 
 class Word(NamedTuple):
@@ -61,7 +65,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One operation; `raw` is what the description has."""
+    """One operation.
+
+    Args:
+        roles: those that may do it everywhere.
+        is_granted: its authorities can be granted to an application, queue by queue.
+        raw: what the description has.
+    """
 
     name: str
     method: str
@@ -69,6 +79,8 @@ class Operation:
     summary: str
     text: str
     authorities: Sequence[str]
+    roles: Sequence[str]
+    is_granted: bool
     parameters: Sequence[Field]
     about: str
     body: Content | None
@@ -152,14 +164,16 @@ def resolved(found: Any) -> Any:
 
 
 def _operation(path: str, method: str, one: Schema) -> Operation:
-    body = one.get("requestBody")
+    body, authorities = one.get("requestBody"), one.get("x-authorities", ())
     return Operation(
         name=one["operationId"],
         method=method.upper(),
         path=path,
         summary=one["summary"],
         text=one.get("description", ""),
-        authorities=one.get("x-authorities", ()),
+        authorities=authorities,
+        roles=[role for role in ROLES if all(may([role], {}, each, MANAGER) for each in authorities)],
+        is_granted="{queue}" in path and all(each in GRANTABLE for each in authorities),
         parameters=[_parameter(each) for each in one["parameters"]],
         about="" if body is None else body["description"],
         body=None if body is None else _content(body),
@@ -250,9 +264,16 @@ def range_of(schema: Schema) -> str:
         _counted(schema.get("minItems"), schema.get("maxItems"), "item"),
         schema.get("format", ""),
         schema.get("contentEncoding", ""),
-        f"matches {schema['pattern']}" if "pattern" in schema else "",
+        _matching(schema.get("pattern", "")),
     ]
     return ", ".join(one for one in said if one)
+
+
+def _matching(pattern: str) -> str:
+    """What a text looks like, in words where people have words for it."""
+    if found := IN_HEX.fullmatch(pattern):
+        return f"1 to {found[1]} bytes in hex" if found[1] else "in hex"
+    return "ORIGIN:NUMBER" if pattern == UNIQUE_ID else f"matches {pattern}" if pattern else ""
 
 
 def _between(least: float | None, above: float | None, most: float | None) -> str:

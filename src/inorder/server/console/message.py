@@ -95,6 +95,8 @@ def _field(name: str, value: Any) -> str:
         return words.iso(value)
     if name == "expiry":
         return "never" if value in (None, math.inf) else words.span(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if name in ("uid", "place", "transmission"):
         return "" if value is None else ", ".join(f"{key} {one}" for key, one in value._asdict().items())
     return _value(value)

@@ -50,13 +50,15 @@ def rate(value: float | None) -> str:
 
 
 def clock(at: float | None) -> str:
-    """A time as the server's clock has it; None: nothing."""
-    return "" if at is None else datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    """A time for people, in UTC, which it names: who looks may be in another zone than the server. None: nothing."""
+    return "" if at is None else f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def iso(at: float | None) -> str:
-    """A time for machines, in UTC."""
-    return "" if at is None else datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="milliseconds")
+    """A time for machines, in UTC: ``2026-11-24T08:15:00.250Z``. None: nothing."""
+    if at is None:
+        return ""
+    return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def visible(text: str) -> str:

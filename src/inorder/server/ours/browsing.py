@@ -126,7 +126,7 @@ OPERATIONS: Final = (
         ),
         handler=browse,
         parameters=(
-            integer("count", "How many messages at most.", 1, PAGE_MAX, default=10),
+            integer("count", "How many messages at most.", 1, PAGE_MAX, default=10, example=100),
             text("cursor", "Behind which page it goes on; without it from the first message.", 4_000),
             choice("read_order", "How order is kept.", "strict", "relaxed", default="strict"),
             flag("bodies", "Whether the messages have their bodies.", default=True),

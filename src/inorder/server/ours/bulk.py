@@ -323,7 +323,7 @@ OPERATIONS: Final = (
         authority="put",
         summary="Put the rows of an Arrow IPC stream, all or none, once for each key.",
         text=(
-            "A row is a message, and columns are named as fields of `inorder.Message`: `body`, of type binary or "
+            "A row is a message, and columns are named as the keys of Message: `body`, of type binary or "
             "string, must be there. Columns that say where a message was are passed over, so a stream that was read "
             "from a queue can be put. So are those that say who put it, and when: it is the user, now. A user with the "
             "authority `control` on the queue manager keeps them, where they are not null. Record batches are taken "
@@ -370,7 +370,7 @@ OPERATIONS: Final = (
         parameters=(
             EPOCH,
             integer("after", "The last claim whose work is done.", 0, NUMBER_MAX, required=True),
-            integer("messages", "How many messages at most.", 1, MESSAGES_MAX, default=10_000),
+            integer("messages", "How many messages at most.", 1, MESSAGES_MAX, default=10_000, example=1_000),
             integer("bytes", "How many bytes of bodies at most; but one message.", 1, BYTES_MAX, default=64 * 2**20),
             flag("logical", "In logical order: groups one after another."),
             flag("whole_groups", "Only groups that are there as a whole, and never parts of one."),

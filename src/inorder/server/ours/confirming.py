@@ -189,9 +189,11 @@ OPERATIONS: Final = (
         "Copy messages and lock them for everybody else, under a new lock id.",
         authority="get",
         parameters=(
-            integer("count", "How many, the first in queue order.", 1, LOCKED_MAX, default=10),
-            integer("confirm_id", "For undo.", 1, ID_MAX),
-            seconds("seconds", "Until the lock ends by itself; without it never.", LOCK_SECONDS_MAX, above=True),
+            integer("count", "How many, the first in queue order.", 1, LOCKED_MAX, default=10, example=2),
+            integer("confirm_id", "For undo.", 1, ID_MAX, example=7),
+            seconds(
+                "seconds", "Until the lock ends by itself; without it never.", LOCK_SECONDS_MAX, above=True, example=60
+            ),
             *MATCH,
         ),
         answers={200: Answer(summary="The messages, and the lock id.", schema=ref("Locked"))},
@@ -230,7 +232,7 @@ OPERATIONS: Final = (
         summary="The unique ids of what stands under a confirm id, or under a lock id.",
         handler=unique_ids,
         parameters=(
-            integer("confirm_id", "The confirm id.", 1, ID_MAX),
+            integer("confirm_id", "The confirm id.", 1, ID_MAX, example=7),
             integer("lock_id", "Or the lock id.", 1, ID_MAX),
         ),
         answers={200: Answer(summary="The unique ids.", schema=ref("UniqueIds"))},

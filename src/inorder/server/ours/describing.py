@@ -42,6 +42,7 @@ class Parameter:
         default: without it; None: there is none.
         where: it stands.
         required: it must be there.
+        example: a value that works, as JSON has it; None: there is none.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Parameter:
     default: Any = None
     where: Literal["query", "header"] = "query"
     required: bool = False
+    example: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -260,7 +260,7 @@ OPERATIONS: Final = (
             f"and `gone`, the names of those that are not there any more. {ENDS}"
         ),
         handler=queues,
-        parameters=(integer("interval", "Seconds between two looks.", 1, INTERVAL_MAX, default=2),),
+        parameters=(integer("interval", "Seconds between two looks.", 1, INTERVAL_MAX, default=2, example=5),),
         answers={200: Answer(summary="The events.", schema=STREAM, media_type=EVENTS)},
     ),
     Operation(
@@ -281,8 +281,8 @@ OPERATIONS: Final = (
         parameters=(
             text("Last-Event-ID", "The id of the last event.", CURSOR_MAX, where="header"),
             text("cursor", "The same, where no header can be sent; the header counts if both are there.", CURSOR_MAX),
-            choice("start", "Where to begin without a cursor.", "now", "first", default="now"),
-            flag("bodies", "Whether the messages have their bodies."),
+            choice("start", "Where to begin without a cursor.", "now", "first", default="now", example="first"),
+            flag("bodies", "Whether the messages have their bodies.", example=True),
             SELECTOR,
         ),
         answers={200: Answer(summary="The events.", schema=STREAM, media_type=EVENTS)},

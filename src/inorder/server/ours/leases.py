@@ -74,7 +74,7 @@ SCHEMAS: Final = {
         "additionalProperties": False,
     }
 }
-SECONDS: Final = seconds("seconds", "Until the deadline, from now.", SECONDS_MAX, above=True, default=30)
+SECONDS: Final = seconds("seconds", "Until the deadline, from now.", SECONDS_MAX, above=True, default=30, example=60)
 OPERATIONS: Final = (
     Operation(
         name="begin_lease",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -17,7 +18,7 @@ from ..calls import AT_ONCE, Call
 from ..problems import problem
 from .describing import Answer, Body, Given, Operation, ref
 from .parameters import flag, integer, seconds, text, unique_id
-from .schemas import ID_MAX
+from .schemas import HOW_TO_PUT, ID_MAX
 from .taking import IN_LEASE, LEASE, MATCH, ORDER, READING, WAIT, match_of, of_many, of_one, options_of, taken
 
 T = TypeVar("T")
@@ -105,15 +106,27 @@ def _message(record: object, where: str) -> Message:
             return _of_json(record)
         return message_in(record if "body_base64" in record else TEXT | record)
     except (ValueError, TypeError, CallerError) as error:
-        why = error.args[0] if isinstance(error, ArgumentError) else error
         reason = error.reason.value if isinstance(error, CallerError) else 0
-        raise problem("INWB0004E", f"{where}{why}", reason=reason) from None
+        raise problem("INWB0004E", f"{where}{_why(error)}", reason=reason) from None
+
+
+def _why(error: Exception) -> object:
+    """What is wrong with a key, in words of JSON where Python has others for it."""
+    if not isinstance(error, ArgumentError):
+        return error
+    name = str(error.data["argument"])
+    allowed = HOW_TO_PUT.get(name)
+    return error.args[0] if allowed is None else f"{name} cannot be {_shown(error.data['value'])}: {allowed}"
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value) if isinstance(value, str | int | float | None) else written(value)
 
 
 def _of_json(record: Mapping[str, Any]) -> Message:
     others = {name: value for name, value in record.items() if name != "body_json"}
     if twice := sorted(others.keys() & {"body", "body_base64"}):
-        raise ValueError(f"a message has one body: body_json, or {written(twice[0])}")
+        raise ValueError(f"a message has one body: body_json, or {twice[0]}")
     text = Message.of_json(record["body_json"]).body.decode()
     return message_in(TEXT | others | {"body": text})
 
@@ -173,7 +186,13 @@ def found_by(messages: Sequence[Got]) -> Sequence[Got]:
 CONFIRM_ID: Final = integer("confirm_id", "Hold it under this confirm id, until it is confirmed or undone.", 1, ID_MAX)
 ONCE: Final = (
     IN_LEASE,
-    text(KEY, "Under this key it is put once: a repeated request puts nothing.", KEY_LENGTH_MAX, where="header"),
+    text(
+        KEY,
+        "Under this key it is put once: a repeated request puts nothing.",
+        KEY_LENGTH_MAX,
+        where="header",
+        example="order-17",
+    ),
     seconds("deduplicate_for", "Seconds that the queue keeps the key; 3,600 without it.", KEPT_SECONDS_MAX, above=True),
 )
 TAKING: Final = (IN_LEASE, WAIT, ORDER, *MATCH)
@@ -239,7 +258,7 @@ OPERATIONS: Final = (
         authority="get",
         summary="Remove up to so many messages and return them.",
         handler=get_many,
-        parameters=(*TAKING, *READING, integer("count", "How many at most.", 1, MANY_MAX, default=100)),
+        parameters=(*TAKING, *READING, integer("count", "How many at most.", 1, MANY_MAX, default=100, example=10)),
         answers={200: Answer(summary="The messages, in order.", schema=ref("GotMessages")), 204: NOTHING},
     ),
     Operation(

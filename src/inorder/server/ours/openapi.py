@@ -141,6 +141,7 @@ def _parameter(one: Parameter) -> dict[str, Any]:
         "in": one.where,
         "required": one.required,
         "description": one.summary,
+        **({} if one.example is None else {"example": one.example}),
         "schema": schema,
     }
 

@@ -14,6 +14,8 @@ INTEGER: Final = re.compile(r"-?[0-9]{1,20}")
 NATURAL: Final = re.compile(r"[0-9]{1,19}")
 NUMBER: Final = re.compile(r"[0-9]{1,15}(\.[0-9]{1,20})?([eE][-+]?[0-9]{1,3})?")  # as programs write floats
 HEX: Final = re.compile(r"([0-9a-fA-F]{2})+")
+UNIQUE_ID: Final = "^.+:(?!0+$)[0-9]{1,19}$"
+"""As JSON schema has it."""
 FLAGS: Final = {"true": True, "false": False}
 
 
@@ -101,5 +103,5 @@ def unique_id(name: str, summary: str, **more: Any) -> Parameter:
             raise ValueError("it is ORIGIN:NUMBER, as in QM1:17")
         return UniqueId(origin, int(number))
 
-    schema = {"type": "string", "pattern": "^.+:(?!0+$)[0-9]{1,19}$"}
+    schema = {"type": "string", "pattern": UNIQUE_ID}
     return Parameter(name=name, summary=summary, schema=schema, read=read, **more)

@@ -42,8 +42,11 @@ SCHEMAS: Final = {
         "type": "object",
         "required": ["attributes", "status"],
         "properties": {
-            "attributes": {"type": "object", "description": "as `inorder.QueueAttributes` has them"},
-            "status": {"type": ["object", "null"], "description": "as `inorder.QueueStatus` has it; null: not local"},
+            "attributes": {"type": "object", "description": "every attribute, by its name"},
+            "status": {
+                "type": ["object", "null"],
+                "description": "depth and counters of now; null: the queue is not local",
+            },
         },
     },
     "QueueNames": {

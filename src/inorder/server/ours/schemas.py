@@ -15,20 +15,44 @@ BODY: Final[Mapping[str, Schema]] = {
     "body": {"type": "string", "description": "the body, as text"},
     "body_base64": {"type": "string", "contentEncoding": "base64", "description": "the body, as bytes"},
 }
+HOW: Final[Mapping[str, str]] = {
+    "report": "Report options: the numbers of MQ's MQRO options, added up.",
+    "message_type": "1 a request, 2 a reply, 4 a report, 8 a datagram; from 65536 on an application's own.",
+    "expiry": "Seconds that it has left; null: it never expires.",
+    "encoding": "How numbers in the body are written: MQ's MQENC numbers, added up.",
+    "priority": "0 (lowest) to 9; more than 9 counts as 9.",
+    "persistent": "Whether it survives a restart.",
+    "message_id": "Names the message: 24 bytes.",
+    "put_at": "Origin context: when it was put (not committed), in UTC.",
+    "group_id": "Names its group: 24 bytes; null: it is in no group.",
+    "flags": "Added up: 1 may be segmented, 2 a segment, 4 the last one, 8 in a group, 16 the last of it.",
+    "transmission": "On a transmission queue: where it is to go, as an object of queue and manager; else null.",
+    "properties": "Names of the program's own, and their values: an object. Bytes are a list of one text, in hex.",
+}
+"""Fields of the descriptor that JSON has in another way than Python: what they say here."""
+BY_DEFAULT: Final = "null, or without this key: the queue's default."
+HOW_TO_PUT: Final[Mapping[str, str]] = {
+    "expiry": "Seconds to live from the put; null: for ever. Without this key: the queue's default.",
+    "encoding": f"{HOW['encoding']} Without this key: as the server's machine writes them.",
+    "priority": f"{HOW['priority']} {BY_DEFAULT}",
+    "persistent": f"{HOW['persistent']} {BY_DEFAULT}",
+    "message_id": "Names the message: 24 bytes. null, or without this key: the queue manager makes one.",
+    "group_id": "Names its group: 24 bytes; null: it is in no group, or in a new one, as its flags say.",
+}
+"""The same of a message that is to be put, where it means more then."""
 IN_HEX: Final[Schema] = {"type": ["string", "null"], "pattern": "^([0-9a-fA-F]{2})*$"}
 
 
 def _of_field(name: str) -> Schema:
     """What a field of the descriptor is in an answer."""
-    text = {"description": Message.FIELDS[name].__doc__}
+    text = {"description": _said(name)}
     if name in IDS:
-        return {**IN_HEX, "description": f"{text['description']} In hex; null: none."}
+        return {**IN_HEX, "description": f"{_said(name)} In hex, without NULs at its end; null: nothing but NULs."}
     if name == "put_at":
         return {"type": "string", "format": "date-time"} | text
     if name == "properties":
         values = {"type": ["string", "number", "boolean", "null", "array"]}
-        note = f"{text['description']} Bytes are a list of one text, in hex."
-        return {"type": "object", "additionalProperties": values, "description": note}
+        return {"type": "object", "additionalProperties": values} | text
     if name == "transmission":
         return {"type": ["object", "null"]} | text
     kind = {int: "integer", float: "number", str: "string", bool: "boolean"}.get(type(Message.FIELDS[name].default))
@@ -39,9 +63,14 @@ def _of_field(name: str) -> Schema:
 
 def _to_put(name: str) -> Schema:
     """The same of a message that is to be put: an id may be a text, too."""
+    said = HOW_TO_PUT.get(name, _said(name))
     if name in IDS:
-        return {"type": ["string", "null"], "description": f"{Message.FIELDS[name].__doc__} In hex, or text:TEXT."}
-    return _of_field(name)
+        return {"type": ["string", "null"], "description": f"{said} In hex, or text:TEXT; a shorter one gets NULs."}
+    return {**_of_field(name), "description": said}
+
+
+def _said(name: str) -> str:
+    return HOW.get(name) or str(Message.FIELDS[name].__doc__)
 
 
 def listed(name: str, **more: Any) -> Schema:

@@ -39,8 +39,8 @@ NUMBER_MAX: Final = 999_999_999
 LEAST_SECONDS: Final = 0.1  # of a wait in a lease, whose deadline is by the clock of the store
 
 IN_LEASE: Final = text(LEASE, "The token of the lease that this is a part of.", 200, where="header")
-WAIT: Final = seconds("wait", "Seconds to wait for a message.", WAIT_MAX, default=0)
-SELECTOR: Final = text("selector", "Only a message for which this condition holds.", 10_000)
+WAIT: Final = seconds("wait", "Seconds to wait for a message.", WAIT_MAX, default=0, example=5)
+SELECTOR: Final = text("selector", "Only a message for which this condition holds.", 10_000, example="colour = 'red'")
 MATCH: Final = (
     identifier("message_id", "Only a message with this message id."),
     identifier("correlation_id", "Only one with this correlation id."),

@@ -14,6 +14,7 @@ from ...errors import QueueCondition, Reason
 # The last line of a worker's traceback: one of our errors, its text, and its reason code.
 OWN = re.compile(r"inorder\.[\w.]*errors\.\w+: (.*?) \[(\d+) [A-Z_0-9]+\]", re.DOTALL)
 LABEL = re.compile(r"^\[[A-Z0-9_.]+\] *| *SQLSTATE: \w+\.?")  # what Spark writes around a sentence
+CALLED = re.compile(r"^(?:\w+: )?An error occurred while calling \S+\n: ")  # what py4j writes around Java's exception
 
 # Ordinary trouble, by what stands somewhere in Spark's text; the first that fits. \1 is its first group.
 ORDINARY = (
@@ -31,6 +32,11 @@ ORDINARY = (
         r"(\S+) is not a Parquet file|reading file (\S+)\. Could not read footer",
         r"\1\2 is not a Parquet file, or only a part of one: put it back from a copy, or remove it",
         Reason.FORMAT_ERROR,
+    ),
+    (
+        r"mkdir of (?:file:)?(\S+) failed|Mkdirs failed to create (?:file:)?(\S+)",
+        r"\1\2 cannot be made: name a folder in which this user may write",
+        Reason.RESOURCE_PROBLEM,
     ),
     (r"PATH_NOT_FOUND\] Path does not exist: (\S+)\.", r"\1 does not exist", Reason.RESOURCE_PROBLEM),
     (r"UNABLE_TO_INFER_SCHEMA", "the archive has no Parquet files", Reason.FORMAT_ERROR),
@@ -56,5 +62,5 @@ def plain(text: str) -> tuple[str, Reason]:
     for pattern, told, reason in ORDINARY:
         if (found := re.search(pattern, text)) is not None:
             return found.expand(told), reason
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "Spark gave no reason")
+    first = next((line.strip() for line in CALLED.sub("", text).splitlines() if line.strip()), "Spark gave no reason")
     return LABEL.sub("", first), Reason.UNEXPECTED_ERROR

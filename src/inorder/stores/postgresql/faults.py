@@ -71,7 +71,8 @@ def unreachable(address: Address, error: psycopg.Error) -> StoreError:
 
 
 def _said(error: psycopg.Error) -> str:
-    return " ".join((error.diag.message_primary or str(error)).removeprefix("connection failed: ").split())[:300]
+    text = (error.diag.message_primary or str(error)).removeprefix("connection failed: ")
+    return ". ".join(" ".join(line.split()) for line in text.splitlines() if line.strip())[:300]
 
 
 def is_lost(error: psycopg.Error) -> bool:

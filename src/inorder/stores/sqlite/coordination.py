@@ -216,7 +216,7 @@ class Coordination:
         if at == TURN:
             self._has_turn = True
             if self.words[UNANNOUNCED]:
-                self._announce_lost()
+                self.announce_lost()
 
     def lock_of(self, at: int) -> Lock:
         """What a lock is among the threads of this process."""
@@ -229,23 +229,24 @@ class Coordination:
     def try_take(self, at: int) -> bool:
         """Take a lock if it is free now, of this thread as well. `give` is to follow, whatever comes of it."""
         lock = self._threads[at]
-        if lock.is_mine or not lock.acquire(blocking=False) or not self._try(at):
+        if lock._is_owned() or not lock.acquire(blocking=False) or not self._try(at):
             return False
         if at == TURN:
             self._has_turn = True
             if self.words[UNANNOUNCED]:
-                self._announce_lost()
+                self.announce_lost()
         return True
 
     def give(self, at: int) -> None:
-        """Give a lock back. Harmless when repeated, and when this thread does not have it."""
+        """Give a lock back. Harmless when repeated, when this thread does not have it, and after `close`."""
         lock = self._threads[at]
         if lock._is_owned():
-            if at == TURN and self._has_turn:  # else another process has it, whose commit may be under way
-                if self.words[UNANNOUNCED]:
-                    self._announce_lost()
-                self._has_turn = False
-            fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, at)
+            if self._descriptor >= 0:  # else the locks have gone with it
+                if at == TURN and self._has_turn:  # else another process has it, whose commit may be under way
+                    if self.words[UNANNOUNCED]:
+                        self.announce_lost()
+                    self._has_turn = False
+                fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, at)
             lock.release()
 
     # ---- commits, numbered in the turn
@@ -288,9 +289,11 @@ class Coordination:
         """Inside the turn: the commit failed, and nothing has changed."""
         self.words[UNANNOUNCED] = 0
 
-    def _announce_lost(self) -> None:
-        # Somebody died around a commit, or failed. What it changed is not known, so everything counts as changed, and
-        # numbers as reserved.
+    def announce_lost(self) -> None:
+        """Inside the turn: somebody died around a commit, or failed, and what it changed is not known.
+
+        So everything counts as changed, and numbers as reserved.
+        """
         self.words[LOST] += 1
         self.bell.ring()
         self.after_commit((), reserves=True)
@@ -534,6 +537,9 @@ def attach(path: Path, mode: int, user: object) -> Coordination:
     except OSError as error:
         if error.errno is None:  # a time-out of the caller's
             raise
+        if error.errno == errno.EACCES:
+            text = f"{path} cannot be opened: this user cannot read and write it. It belongs to the store"
+            raise StoreError(f"{text}: give this user those rights to both.", path=str(path)) from error
         raise opening_error(path, error) from error
     found.users.add(user)
     return found

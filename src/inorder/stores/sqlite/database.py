@@ -149,9 +149,7 @@ class Database:
         self._use_log()
 
     def _connect(self, cache_kib: int) -> apsw.Connection:
-        connection = apsw.Connection(
-            str(self.path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=STATEMENTS_KEPT
-        )
+        connection = apsw.Connection(self._name, flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=STATEMENTS_KEPT)
         connection.set_busy_timeout(BUSY_MS)
         # Before the first statement, which reads the schema: one that somebody has tampered with calls no functions.
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
@@ -326,12 +324,14 @@ class Database:
                 self.log.take_back()
             if not self._keeps_turn:
                 self._coordination.give(TURN)
+            elif self._coordination.words[UNANNOUNCED]:  # as `give` does: the next commit will clear it
+                self._coordination.announce_lost()
         self._commits = False
         self._in_use.release()
 
     def keep_turn(self) -> bool:
         """Take the turn, if it is free, for all transactions until `give_turn`, which must follow; whether it was."""
-        if self._refusal is not None or self._turn.is_mine:
+        if self._refusal is not None or self._turn._is_owned():
             return False
         self._keeps_turn = True
         return self._coordination.try_take(TURN)

@@ -1,0 +1,196 @@
+"""Functions that leave their thread, or their unit of work, otherwise than they found it."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from tests.support import LIMIT_SECONDS
+from tests.working import at_work, dead_letter_queue
+
+from inorder import ConnectionBroken, Got, QueueManager
+from inorder.errors import ArgumentError, CallerError
+from inorder.work import Backoff, Dead, Discard, Outcome, Tasks
+
+AT_ONCE = Backoff(first=0, most=0, jitter=0)
+DONE, RETRIED, DEAD = Outcome.DONE, Outcome.RETRIED, Outcome.DEAD
+
+
+@pytest.fixture
+def tasks(qm: QueueManager) -> Tasks:
+    dead_letter_queue(qm)
+    qm.create_queue("NEXT")
+    return Tasks()
+
+
+def bodies(qm: QueueManager, queue: str) -> list[bytes]:
+    return [message.body for message in qm.browse(queue)]
+
+
+# --- what returns before the work is done
+
+
+def _generator(message: Got) -> Iterator[None]:
+    yield
+
+
+async def _coroutine(message: Got) -> None: ...
+
+
+async def _asynchronous_generator(message: Got) -> AsyncIterator[None]:
+    yield
+
+
+class _AsyncCallable:
+    async def __call__(self, message: Got) -> None: ...
+
+
+NOT_DONE = [_generator, _coroutine, _asynchronous_generator]
+
+
+@pytest.mark.parametrize("function", NOT_DONE)
+def test_what_is_known_to_do_nothing_when_it_is_called_is_refused(function: Any) -> None:
+    with pytest.raises(ArgumentError, match="function"):
+        Tasks().task("Q", name="see")(function)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")
+@pytest.mark.parametrize("function", [*NOT_DONE, _AsyncCallable()])
+def test_a_function_that_only_returns_what_would_do_the_work_fails(
+    qm: QueueManager, tasks: Tasks, function: Any
+) -> None:
+    @tasks.task("Q", attempts=1)
+    def hidden(message: Got) -> object:
+        return function(message)
+
+    qm.put("Q", b"1")
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(1)
+    assert heard.outcomes == [DEAD], "the message is gone, and the work was never done"
+    assert "has done nothing" in heard.told[0].text
+    gc.collect()  # the warning that nobody has awaited it comes now
+    assert qm.depth("DEAD") == 1
+
+
+# --- units that the function ends itself
+
+
+def test_a_unit_that_the_function_backs_out_is_an_attempt(qm: QueueManager, tasks: Tasks) -> None:
+    @tasks.task("Q")
+    def pack(message: Got, own: QueueManager) -> None:
+        own.put("NEXT", message.body)
+        if not message.backout_count:
+            own.back_out()
+
+    qm.put("Q", b"1")
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(2)
+    assert heard.outcomes == [RETRIED, DONE]
+    assert "backed out" in heard.told[0].text
+    assert bodies(qm, "NEXT") == [b"1"]
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), Dead("no"), Discard("no")])
+@pytest.mark.parametrize("ends", ["commit", "close"])
+def test_what_fails_after_its_own_commit_is_done_and_says_why(
+    qm: QueueManager, tasks: Tasks, ends: str, error: Exception
+) -> None:
+    @tasks.task("Q")
+    def pack(message: Got, own: QueueManager) -> None:
+        own.put("NEXT", message.body)
+        getattr(own, ends)()
+        raise error
+
+    qm.put("Q", b"1")
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(1)
+    assert heard.outcomes == [DONE]
+    assert "was committed, then: " in heard.told[0].text
+    assert not heard.told[0].is_fine
+    assert (bodies(qm, "NEXT"), [qm.depth(queue) for queue in ("Q", "DEAD")]) == ([b"1"], [0, 0])
+
+
+def test_a_thread_that_the_function_leaves_in_a_call_costs_an_attempt_and_not_the_task(
+    qm: QueueManager, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The unit can be settled by nobody else: its connection ends, and the work goes on with another."""
+    monkeypatch.setattr("inorder.work.lane.TROUBLE", AT_ONCE)
+    left = list[threading.Thread]()
+
+    @tasks.task("Q")
+    def pack(message: Got, own: QueueManager) -> None:
+        if message.backout_count:
+            return
+        waits = threading.Event()
+
+        def stay() -> None:
+            with own._session:
+                waits.set()
+                goes_on.wait(LIMIT_SECONDS)
+
+        left.append(threading.Thread(target=stay))
+        left[0].start()
+        assert waits.wait(LIMIT_SECONDS)
+
+    goes_on = threading.Event()
+    qm.put("Q", b"1")
+    with at_work(qm, tasks) as (worker, heard):
+        heard.until(lambda heard: bool(heard.events))
+        goes_on.set()
+        heard.attempts(2)
+        assert worker.stopped == {}
+    left[0].join(LIMIT_SECONDS)
+    assert heard.outcomes == [RETRIED, DONE]
+    assert heard.events == ["trouble"]
+
+
+@pytest.mark.parametrize("fails", ["commit", "back_out"])
+def test_an_attempt_whose_unit_cannot_be_settled_is_reported(
+    qm: QueueManager, tasks: Tasks, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    monkeypatch.setattr("inorder.work.lane.TROUBLE", AT_ONCE)
+
+    @tasks.task("Q")
+    def pack(message: Got, own: QueueManager) -> None:
+        if message.backout_count:
+            return
+        own._session.settle = broken  # type: ignore[method-assign]
+        if fails == "back_out":
+            raise KeyError("price")
+
+    def broken(*given: object, **how: object) -> None:
+        raise ConnectionBroken("the server has gone")
+
+    qm.put("Q", b"1")
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(2)
+    assert heard.outcomes == [RETRIED, DONE]
+    assert ("KeyError: 'price'" if fails == "back_out" else "the server has gone") in heard.told[0].text
+    assert heard.events == ["trouble"]
+
+
+# --- threads
+
+
+@pytest.mark.parametrize("by", ["function", "log"])
+def test_a_worker_is_not_stopped_by_its_own_threads(qm: QueueManager, tasks: Tasks, by: str) -> None:
+    """It would wait for the thread that called it."""
+    refused, has_tried = list[CallerError](), threading.Event()
+
+    def stop() -> None:
+        try:
+            worker.stop()
+        except CallerError as error:
+            refused.append(error)
+        has_tried.set()
+
+    tasks.task("Q", name="see")(lambda message: stop() if by == "function" else None)
+    qm.put("Q", b"1")
+    worker = qm.worker(tasks, log=lambda event: stop() if by == "log" else None)
+    with worker:
+        assert has_tried.wait(LIMIT_SECONDS)
+    assert "other threads" in str(refused[0])
+    assert qm.depth("Q") == 0

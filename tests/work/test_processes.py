@@ -1,0 +1,54 @@
+"""The supervisor of worker processes, with processes that end when the test says so."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from typing import Any, cast
+
+from inorder.work.processes import Happened, Supervisor
+
+
+class Stubborn:
+    """A process that takes its time, even to be killed: its memory is large, say, or it waits for a disk."""
+
+    pid, kills = 4711, 0
+
+    def poll(self) -> None:
+        """It runs."""
+
+    def kill(self) -> None:
+        self.kills += 1
+
+
+def test_a_process_that_is_killed_for_being_late_is_killed_and_reported_once() -> None:
+    said, process = list[Happened](), Stubborn()
+    supervisor = Supervisor(lambda *_: [], environment={}, count=1, grace=0, log=said.append)
+    (child,) = supervisor._children
+    child.process, child.starts_at = cast("subprocess.Popen[Any]", process), None
+    supervisor._ends_at = 0.0
+    assert supervisor._time_left() == 0
+    supervisor._kill_late()
+    assert supervisor._time_left() is None, "it must wait for the end of the process, and not ask over and over"
+    supervisor._kill_late()
+    assert (process.kills, [one.event for one in said]) == (1, ["killed"])
+
+
+def test_a_process_that_the_system_cannot_start_is_tried_again() -> None:
+    """Its program is not there at first."""
+    said, commands = list[Happened](), [[os.devnull + "/none"], [sys.executable, "-c", "input()"]]
+
+    def log(happened: Happened) -> None:
+        said.append(happened)
+        if happened.event == "started":
+            signal.raise_signal(signal.SIGTERM)
+
+    supervisor = Supervisor(lambda *_: commands.pop(0), environment={}, count=1, grace=60, log=log)
+    assert supervisor.run()
+    failed, started = said
+    assert (failed.event, failed.process, failed.pid) == ("failed", 1, None)
+    assert failed.error == os.strerror(errno.ENOTDIR), "the reason of the system, in its words"
+    assert (started.event, started.process) == ("started", 1)
