@@ -48,26 +48,44 @@ class Signer:
 
     def sign(self, name: str, subject: str, *, days: int = 1, use: str = "clientAuth") -> Signed:
         """A certificate of a client."""
-        made = Signed(self._folder / f"{name}.pem", self._folder / f"{name}.key")
-        request, more = self._folder / f"{name}.csr", self._folder / f"{name}.ext"
-        more.write_text(f"extendedKeyUsage={use}\n")
-        self._run("req", *NEW_KEY, "-utf8", "-multivalue-rdn", "-subj", subject, "-keyout", made.key, "-out", request)
+        request, more, made = self._request(name, subject, use)
         signer = ("-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial")
         self._run("x509", "-req", "-in", request, *signer, "-days", days, "-extfile", more, "-out", made.certificate)
         return made
 
+    def sign_until(self, ends: datetime, name: str, subject: str) -> Signed:
+        """A certificate of a client that expires at a second of today."""
+        request, more, made = self._request(name, subject, "clientAuth")
+        until = ("-enddate", f"{ends:%Y%m%d%H%M%SZ}")
+        self._run("ca", *self._authority(), "-in", request, *until, "-extfile", more, "-out", made.certificate)
+        return made
+
+    def _request(self, name: str, subject: str, use: str) -> tuple[Path, Path, Signed]:
+        """To be signed, what is to be in the certificate besides, and where it and its key are to be."""
+        made = Signed(self._folder / f"{name}.pem", self._folder / f"{name}.key")
+        request, more = self._folder / f"{name}.csr", self._folder / f"{name}.ext"
+        more.write_text(f"extendedKeyUsage={use}\n")
+        self._run("req", *NEW_KEY, "-utf8", "-multivalue-rdn", "-subj", subject, "-keyout", made.key, "-out", request)
+        return request, more, made
+
     def revoke(self, *revoked: Signed, between: tuple[str, str] = ("", "")) -> Path:
         """A list of certificates; it counts between two times, else from now on for a day."""
+        made = self._folder / f"{self.certificate.stem}.crl"
+        for one in revoked:
+            self._run("ca", *self._authority(), "-revoke", one.certificate)
+        times = ("-crl_lastupdate", between[0], "-crl_nextupdate", between[1]) if any(between) else ("-crldays", 1)
+        self._run("ca", *self._authority(), "-gencrl", *times, "-out", made)
+        return made
+
+    def _authority(self) -> tuple[object, ...]:
+        """Words of `openssl ca`, which keeps a list of certificates."""
         (self._folder / "index.txt").touch()
         more = self._folder / "ca.cnf"
-        more.write_text("[ca]\ndefault_ca = one\n[one]\ndatabase = index.txt\ndefault_md = sha256\n")
-        made = self._folder / f"{self.certificate.stem}.crl"
-        who = ("-config", more, "-keyfile", self.key, "-cert", self.certificate)
-        for one in revoked:
-            self._run("ca", *who, "-revoke", one.certificate)
-        times = ("-crl_lastupdate", between[0], "-crl_nextupdate", between[1]) if any(between) else ("-crldays", 1)
-        self._run("ca", *who, "-gencrl", *times, "-out", made)
-        return made
+        more.write_text(
+            "[ca]\ndefault_ca = one\n[one]\ndatabase = index.txt\ndefault_md = sha256\nnew_certs_dir = .\n"
+            "rand_serial = yes\npolicy = any\n[any]\ncommonName = supplied\n"
+        )
+        return "-batch", "-notext", "-config", more, "-keyfile", self.key, "-cert", self.certificate
 
     def _run(self, *words: object) -> None:
         subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True, cwd=self._folder)

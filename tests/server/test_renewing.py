@@ -8,7 +8,10 @@ import shutil
 import signal
 import ssl
 import threading
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -22,7 +25,7 @@ import inorder
 from inorder.errors import CallerError
 from inorder.server import renewing, revocation
 from inorder.server.logs import LOGGER
-from inorder.server.renewing import Renewed, Tls
+from inorder.server.renewing import Renewed, Shown, Tls
 from inorder.server.revocation import Mark
 
 
@@ -83,33 +86,114 @@ def test_files_that_cannot_be_used_at_the_start_are_an_error(tmp_path: Path) -> 
         Renewed([tmp_path / "file"], make)
 
 
+class Connection:
+    """What asyncio has of a connection whose client certificate has a number, a last second and signers then."""
+
+    def __init__(self, number: int, *, ends: str = "Jan  1 00:00:00 2100 GMT", signers: str = "A") -> None:
+        self._number, self._ends, self._signers = number, ends, signers
+
+    @property
+    def context(self) -> Connection:
+        return self
+
+    def get_ca_certs(self, *, binary_form: bool) -> list[bytes]:
+        assert binary_form
+        return [one.encode() for one in self._signers]
+
+    def getpeercert(self, *, binary_form: bool = False) -> bytes | dict[str, str]:
+        return b"%d" % self._number if binary_form else {"notAfter": self._ends}
+
+
+class Looked:
+    """What looks at connections; the file names the signers, then the numbers of certificates that were revoked."""
+
+    def __init__(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(revocation, "mark_of", lambda data: Mark((), int(data)))
+        monkeypatch.setattr(renewing, "EVERY_SECONDS", 0.0)
+        self.file, self.cut, self.looks = file, list[int](), asyncio.Event()
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        file.write_text("A")
+        self._renewed = Renewed([file], self._make)
+
+    def _make(self) -> Tls:
+        self.looks.set()
+        signers, *revoked = self.file.read_text().split()
+        numbers = frozenset(Mark((), int(one)) for one in revoked)
+        return Tls(self._context, frozenset(one.encode() for one in signers), numbers)
+
+    def shown(self, number: int, **more: str) -> Shown:
+        connection: Any = Connection(number, **more)
+        return self._renewed.shown(connection, lambda: self.cut.append(number))
+
+    async def becomes(self, text: str) -> None:
+        """Until it has looked by itself."""
+        self.looks.clear()
+        self.file.write_text(text)
+        await self.looks.wait()
+
+
 def test_connections_of_revoked_certificates_are_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file says which numbers are revoked; the bytes of a certificate are its number."""
-    file, context = tmp_path / "file", ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    file.write_text("0")
-    looks = asyncio.Event()
-    monkeypatch.setattr(revocation, "mark_of", lambda data: Mark((), int(data)))
-    monkeypatch.setattr(renewing, "EVERY_SECONDS", 0.0)
-
-    def make() -> Tls:
-        looks.set()
-        return Tls(context, frozenset(Mark((), int(one)) for one in file.read_text().split()))
-
     async def inside() -> None:
-        renewed, cut = Renewed([file], make), list[int]()
-        one, two, gone = (renewed.shown(b"%d" % n, lambda n=n: cut.append(n)) for n in (1, 2, 3))  # type: ignore[misc]
+        looked = Looked(tmp_path / "file", monkeypatch)
+        one, two, gone = map(looked.shown, (1, 2, 3))
         gone.close()
-        assert not one.is_revoked()
-        looks.clear()
-        file.write_text("0 1 3")
-        await looks.wait()  # it looks by itself
-        assert cut == [1]
-        assert (one.is_revoked(), two.is_revoked()) == (True, False)
-        file.write_text("0 1 2 3")
-        assert two.is_revoked(), "who is asked looks"
-        assert sorted(cut) == [1, 1, 2], "each change is a new comparison"
+        assert one.counts()
+        await looked.becomes("A 1 3")
+        assert looked.cut[0] == 1
+        assert set(looked.cut) == {1}
+        assert (one.counts(), two.counts()) == (False, True)
+        looked.file.write_text("A 1 2 3")
+        assert not two.counts(), "who is asked looks"
+        assert 2 in looked.cut
         one.close()
         two.close()
+
+    ended(inside())
+
+
+def test_connections_are_cut_off_if_a_signer_of_theirs_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which of several signed a certificate, by one in between perhaps, is not known: those who count come again."""
+
+    async def inside() -> None:
+        looked = Looked(tmp_path / "file", monkeypatch)
+        early = looked.shown(1)
+        await looked.becomes("AB")
+        late = looked.shown(2, signers="AB")
+        assert (early.counts(), late.counts()) == (True, True)
+        await looked.becomes("BC 7")
+        assert set(looked.cut) == {1, 2}
+        looked.cut.clear()
+        early.close()
+        late.close()
+        again = looked.shown(3, signers="BC")
+        await looked.becomes("CB")
+        assert again.counts()
+        in_between = looked.shown(4, signers="ABC")  # its handshake began before the files changed
+        assert not in_between.counts()
+        again.close()
+        in_between.close()
+        assert 3 not in looked.cut
+
+    ended(inside())
+
+
+def test_a_connection_whose_certificate_expires_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file changes."""
+    now = [ssl.cert_time_to_seconds("Nov 24 04:00:00 2026 GMT") - 0.5]
+    monkeypatch.setattr(renewing, "time", SimpleNamespace(time=lambda: now[0]))
+
+    async def inside() -> None:
+        looked = Looked(tmp_path / "file", monkeypatch)
+        short = looked.shown(1, ends="Nov 24 04:00:00 2026 GMT")
+        long = looked.shown(2, ends="Nov 24 04:00:01 2026 GMT")
+        assert (short.counts(), long.counts()) == (True, True)
+        now[0] += 0.5
+        while not looked.cut:
+            await asyncio.sleep(0)
+        assert set(looked.cut) == {1}
+        assert (short.counts(), long.counts()) == (False, True)
+        short.close()
+        long.close()
 
     ended(inside())
 
@@ -241,6 +325,30 @@ def test_a_new_list_ends_the_streams_and_waits_of_who_is_on_it(
         assert innocent.wait.result() == 200
     assert running.stop() == 0
     assert "cut off" not in innocent.stream.result()
+    assert "Traceback" not in running.log.read_text()
+
+
+@pytest.mark.slow
+def test_a_certificate_that_expires_and_a_signer_who_goes_end_streams_and_waits(
+    start: Start, served: Served, signer: Signer, tmp_path: Path
+) -> None:
+    for name in ("short", "long"):
+        add(served, name, password=None, roles=["application"], queues={"*": ["get", "browse"]},
+            subjects=[f"CN={name}"])  # fmt: skip
+    other, signers = Signer(tmp_path, "another authority"), tmp_path / "signers.pem"
+    signers.write_text(signer.certificate.read_text() + other.certificate.read_text())
+    running = start("--self-signed", "--client-ca", str(signers))
+    soon = datetime.now(timezone.utc) + timedelta(seconds=15)
+    expires = Client(served, running, signer.sign_until(soon, "short", "/CN=short"), "FOR.SHORT")
+    long = signer.sign("long", "/CN=long")
+    stays = Client(served, running, long, "FOR.LONG")
+    assert (expires.wait.result(), "cut off" in expires.stream.result()) == (0, True)
+    assert datetime.now(timezone.utc) >= soon.replace(microsecond=0)
+    assert not stays.stream.done, "a certificate that has not expired"
+    _replaced(signers, other.certificate)
+    assert (stays.wait.result(), "cut off" in stays.stream.result()) == (0, True)
+    assert not _is_let_in(running, long)
+    assert running.stop() == 0
     assert "Traceback" not in running.log.read_text()
 
 

@@ -29,7 +29,7 @@ from .settings import Settings
 
 T = TypeVar("T")
 QUERY_FIELDS_MAX = 32
-IS_REVOKED: Final = "is_revoked"  # in a request's state, if its connection was made with a client certificate
+CERTIFICATE_COUNTS: Final = "certificate_counts"  # in a request's state, if its connection has a client certificate
 MEDIA_TYPES_KEPT: Final = 64  # that need not be read once more
 AT_ONCE = 65_536  # bytes of JSON that are read in the loop; more in a thread
 DONE_TO: Final[Mapping[Authority, str]] = {
@@ -141,8 +141,8 @@ class Call:
 
         Raises: Problem 401, they, the session or the certificate of the connection are out.
         """
-        is_revoked = self.request.scope.get("state", {}).get(IS_REVOKED)
-        if is_revoked is not None and is_revoked():
+        certificate_counts = self.request.scope.get("state", {}).get(CERTIFICATE_COUNTS)
+        if certificate_counts is not None and not certificate_counts():
             raise problem("MQWB0104E", self.request.url.path)
         if self.context.sessions.is_over(self.session_ends_at):
             raise problem("MQWB0112E", self.context.settings.cookie)

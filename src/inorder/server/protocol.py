@@ -1,5 +1,5 @@
 """HTTP/1.1 by uvicorn and h11, with what they lack: a time for the head of a request, an end of dead peers, and who
-has a client certificate. One that is revoked while its connection is open ends the connection.
+has a client certificate. One that counts no more while its connection is open ends the connection.
 
 A connection whose head does not arrive in time is closed: it would be there for ever, and a few thousand of them are
 all that a server has. A peer that has gone without a word is noticed by the kernel (keep-alive probes, and a time for
@@ -21,7 +21,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from .app import Factory
-from .calls import IS_REVOKED
+from .calls import CERTIFICATE_COUNTS
 from .problems import Problem, problem
 from .renewing import Renewed, Shown
 from .settings import Limits
@@ -73,9 +73,8 @@ class Protocol(H11Protocol):
         """Has each request say whose certificate the connection was made with, in the words of ASGI's TLS extension."""
         certificate = transport.get_extra_info("peercert")
         if certificate and isinstance(self.config.ssl, Renewed):
-            whole = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
-            self._shown = self.config.ssl.shown(whole, transport.abort)
-            self.app_state = {**self.app_state, IS_REVOKED: self._shown.is_revoked}
+            self._shown = self.config.ssl.shown(transport.get_extra_info("ssl_object"), transport.abort)
+            self.app_state = {**self.app_state, CERTIFICATE_COUNTS: self._shown.counts}
         subject = subject_of(certificate) if certificate else None
         if subject is None:
             return
@@ -88,8 +87,8 @@ class Protocol(H11Protocol):
         self.app = cast("Any", with_subject)
 
     def data_received(self, data: bytes) -> None:
-        if self._shown is not None and self._shown.is_revoked():
-            self.transport.abort()  # once more, if its list came during the handshake
+        if self._shown is not None and not self._shown.counts():
+            self.transport.abort()
             return
         super().data_received(data)
         if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:

@@ -2,9 +2,10 @@
 
 OpenSSL cannot take a list out of a context, and prefers the first one of a signer. So files that have changed give a
 new context, by which connections are made from then on, and a client cannot resume what it began with an earlier
-context: it shows its certificate once more. Connections that are open stay open, unless the certificate of their client
-is on a new list: these are cut off. Each worker looks by itself: when a connection comes, when something comes on one
-with a client certificate, and every few seconds while there are such.
+context: it shows its certificate once more. Connections that are open stay open, unless their client has a certificate
+that counts no more: it has expired, is on a new list, or came when there were signers that are gone now. These are cut
+off. Each worker looks by itself: when a connection comes, when something comes on one with a client certificate, and
+every few seconds while there are such.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from uvicorn import Config
 
@@ -32,9 +34,16 @@ EVERY_SECONDS: Final = 3.0  # between two looks while connections with client ce
 
 
 class Tls(NamedTuple):
-    """What the files give: a context for connections, and which client certificates were revoked."""
+    """What the files give.
+
+    Args:
+        context: for connections.
+        signers: of client certificates, each in DER.
+        revoked: the client certificates on lists.
+    """
 
     context: ssl.SSLContext
+    signers: frozenset[bytes] = frozenset()
     revoked: frozenset[Mark] = frozenset()
 
 
@@ -88,7 +97,7 @@ class Renewing:
             if self.files.client_crl is not None:
                 context.load_verify_locations(self.files.client_crl)
                 context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
-            return Tls(context, revoked)
+            return Tls(context, frozenset(context.get_ca_certs(binary_form=True)), revoked)
 
         try:
             return Renewed(self.files.all, make)
@@ -123,12 +132,17 @@ class Renewed(ssl.SSLContext):
         self.look()
         return self._tls.context.wrap_bio(*given, **more)
 
-    def shown(self, certificate: bytes, cut_off: Callable[[], None]) -> Shown:
-        """A connection that was made with a client certificate, in DER; `cut_off` ends it at once. Close it at its end.
+    def shown(self, connection: ssl.SSLObject, cut_off: Callable[[], None]) -> Shown:
+        """A connection that was made with a client certificate; `cut_off` ends it at once. Close it at its end.
 
         Raises: ValueError, IndexError: it is not a certificate.
         """
-        shown = Shown(self, revocation.mark_of(certificate), cut_off)
+        whole, read = connection.getpeercert(binary_form=True), connection.getpeercert()
+        assert whole, "the connection has a client certificate"
+        assert read, "the context asks for certificates that it can verify"
+        ends = ssl.cert_time_to_seconds(cast("str", read["notAfter"]))
+        signers = frozenset(connection.context.get_ca_certs(binary_form=True))
+        shown = Shown(self, revocation.mark_of(whole), ends, signers, cut_off)
         self._open.add(shown)
         if self._timer is None:
             self._look_later()
@@ -138,11 +152,12 @@ class Renewed(ssl.SSLContext):
         """This connection is over."""
         self._open.discard(shown)
 
-    def has_revoked(self, mark: Mark) -> bool:
-        return mark in self._tls.revoked
+    def is_good(self, shown: Shown) -> bool:
+        """Whether a certificate is good by the files as they were read last."""
+        return time.time() < shown.ends and shown.mark not in self._tls.revoked and shown.signers <= self._tls.signers
 
     def look(self) -> None:
-        """Reads files that have changed, and cuts off the connections whose certificates have been revoked.
+        """Reads files that have changed, and then cuts off the connections whose certificates count no more.
 
         Once for each state of the files: also one that cannot be read is not tried again until something changes.
         """
@@ -156,8 +171,11 @@ class Renewed(ssl.SSLContext):
             log.error("files of TLS have changed and cannot be used; those read before stay in use: %s", error)
         else:
             log.info("files of TLS have changed, and were read again")
-            for one in [one for one in self._open if self.has_revoked(one.mark)]:
-                one.cut_off()
+            self._cut_off()
+
+    def _cut_off(self) -> None:
+        for one in [one for one in self._open if not self.is_good(one)]:
+            one.cut_off()
 
     def _look_later(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(EVERY_SECONDS, self._look_and_go_on)
@@ -165,6 +183,7 @@ class Renewed(ssl.SSLContext):
     def _look_and_go_on(self) -> None:
         self._timer = None
         self.look()
+        self._cut_off()  # also what has expired
         if self._open:
             self._look_later()
 
@@ -174,16 +193,23 @@ class Renewed(ssl.SSLContext):
 
 @dataclass(eq=False, slots=True)
 class Shown:
-    """A connection that was made with a client certificate."""
+    """A connection that was made with a client certificate.
+
+    Args:
+        ends: when the certificate expires, seconds since 1970.
+        signers: those of the files when the connection was made.
+    """
 
     context: Renewed
     mark: Mark
+    ends: float
+    signers: frozenset[bytes]
     cut_off: Callable[[], None]
 
-    def is_revoked(self) -> bool:
-        """Whether the certificate is on a list as it is now; then the connection is cut off."""
+    def counts(self) -> bool:
+        """Whether the certificate is good now; if files have changed and it is not, the connection is cut off."""
         self.context.look()
-        return self.context.has_revoked(self.mark)
+        return self.context.is_good(self)
 
     def close(self) -> None:
         self.context.closed(self)
