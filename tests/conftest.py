@@ -10,6 +10,7 @@ of the examples; INORDER_LONG=1 searches longer, at random.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -99,6 +100,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         elif LONG_WAY in words:
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """The garbage collector passes over the tens of thousands of tests from now on."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=list(STORES))

@@ -14,6 +14,8 @@ from tests.support import LIMIT_SECONDS, bodies
 
 from inorder import QueueManager, connect
 
+pytestmark = pytest.mark.slow
+
 MESSAGES = 60
 TASKS = 12
 LINES = (1, 7, 20, 31)  # so many are read, then it is killed

@@ -47,6 +47,8 @@ from benchmarks.systems.ours import Ours
 
 import inorder
 
+pytestmark = pytest.mark.slow
+
 
 def entry(name: str, rates: Sequence[float], role: Role = "peer") -> Entry:
     return Entry(name=name, role=role, settings=f"settings of {name}", rounds=[{"rate": each} for each in rates])

@@ -257,6 +257,7 @@ def check(kind: str, order: OrderRule, delivery: Delivery, steps: list[tuple[Any
         made.judge(in_fifo=delivery == "fifo")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("logical", [False, True], ids=["physical", "logical"])
 @pytest.mark.parametrize("delivery", ["priority", "fifo"])
 @pytest.mark.parametrize("order", ORDERS)

@@ -29,12 +29,17 @@ FIRST = ROOT / "README.md"
 OF_A_SERVER = ROOT / "docs/tutorial/another-machine.md"  # tests/server/test_tutorial.py
 ELSEWHERE = {page for page in PAGES if page != FIRST and needs_spark(page)} | {ROOT / "examples/README.md", OF_A_SERVER}
 WITH_EXAMPLES = [page for page in PAGES if runs(page) and page not in ELSEWHERE]
+OF_QUICK_GATE = {FIRST, *(ROOT / "docs/tutorial").iterdir()}
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 ANCHORED = re.compile(r"\]\(([^)#\s]*)#([^)]+)\)")
 PICTURE = re.compile(r"<img [^>]*src=\"([^\"]+)\"")
 
 
-@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
+@pytest.mark.parametrize(
+    "page",
+    [page if page in OF_QUICK_GATE else pytest.param(page, marks=pytest.mark.slow) for page in WITH_EXAMPLES],
+    ids=name_of,
+)
 def test_the_examples_run_one_after_the_other(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a folder of their own: a later one finds the files that an earlier one made. Others have their tests."""
     monkeypatch.chdir(tmp_path)

@@ -89,6 +89,7 @@ def put_and_kill(where: str, qm: QueueManager, read_order: ReadOrder = "relaxed"
     assert qm.check() == []
 
 
+@pytest.mark.slow
 def test_programs_that_are_killed_leave_one_message_for_each_key(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with connect(path) as qm:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -172,10 +173,14 @@ def read_module(path: Path) -> Module:
 
 def imports_of(module: Module, known: frozenset[str]) -> Iterator[Import]:
     """Every import statement, also those under TYPE_CHECKING."""
-    for node, in_function in walk(module.tree):
+    for node, in_function in import_statements(module):
         for target in targets_of(node, module, known):
-            line = getattr(node, "lineno", 0)
-            yield Import(target=target, line=line, in_function=in_function)
+            yield Import(target=target, line=node.lineno, in_function=in_function)
+
+
+@cache
+def import_statements(module: Module) -> list[tuple[ast.Import | ast.ImportFrom, bool]]:
+    return [(node, inside) for node, inside in walk(module.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def walk(node: ast.AST, *, in_function: bool = False) -> Iterator[tuple[ast.AST, bool]]:
@@ -186,10 +191,10 @@ def walk(node: ast.AST, *, in_function: bool = False) -> Iterator[tuple[ast.AST,
         yield from walk(child, in_function=inside)
 
 
-def targets_of(node: ast.AST, module: Module, known: frozenset[str]) -> Iterator[str]:
+def targets_of(node: ast.Import | ast.ImportFrom, module: Module, known: frozenset[str]) -> Iterator[str]:
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
+    else:
         origin = absolute_origin(node, module)
         for alias in node.names:
             # `from inorder import message` depends on that module, not on the package around it.

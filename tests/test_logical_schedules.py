@@ -76,6 +76,7 @@ def test_every_call_ends_as_the_rules_say(order: str, store: str) -> None:
     holds()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("store", STORES)
 def test_what_several_readers_commit_is_what_a_laid_back_one_reads(order: str, store: str) -> None:

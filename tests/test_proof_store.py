@@ -179,6 +179,7 @@ def checked(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(asked, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_store_that_nobody_touched_has_no_findings(folder: Path) -> None:
     done = checked(folder)
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr

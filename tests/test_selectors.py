@@ -277,6 +277,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 NAIVE = {"look", "get with notice"}  # what the specification does in one verb
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("qm", "call"),
     [(kind, call) for kind in KINDS for call in MANY if kind != "memory" or call not in NAIVE],

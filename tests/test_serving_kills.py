@@ -209,6 +209,7 @@ def test_a_server_that_fails_is_a_finding() -> None:
     assert "400" in findings_of(Putter, httpx.Response(400, text="not understood"))
 
 
+@pytest.mark.slow
 def test_a_server_that_ends_by_itself_is_a_finding(tmp_path: Path) -> None:
     """Here because its store is not one."""
     (tmp_path / "store.db").write_bytes(b"this is no database" * 1000)

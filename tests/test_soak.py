@@ -19,6 +19,8 @@ from tools.soak.usage import Usage, grown, usage
 
 from inorder import Match, NoMessageAvailable, connect
 
+pytestmark = pytest.mark.slow
+
 HOUR = 3600.0
 WAIT_SECONDS = 0.05
 SET_SECONDS = 2.0  # a wait in which the clock is set: a busy machine must have come to it before it is over

@@ -315,6 +315,7 @@ def traced() -> Iterator[None]:
     tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("rule", ["whole", "size:4096"])
 @pytest.mark.usefixtures("traced")

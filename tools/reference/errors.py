@@ -130,8 +130,12 @@ def raised() -> dict[str, set[str]]:
 
 
 def _error_of(call: ast.Call) -> str | None:
-    names = {kind.__name__: kind.__name__ for kind in classes()} | {"bad_argument": "ArgumentError"}
-    return names.get(call.func.id) if isinstance(call.func, ast.Name) else None
+    return _errors_by_call().get(call.func.id) if isinstance(call.func, ast.Name) else None
+
+
+@cache
+def _errors_by_call() -> dict[str, str]:
+    return {kind.__name__: kind.__name__ for kind in classes()} | {"bad_argument": "ArgumentError"}
 
 
 def reasons_in(tree: ast.AST) -> Iterator[str]:

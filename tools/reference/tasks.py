@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from functools import cache
 from types import FunctionType
 from typing import Final, NamedTuple
 
@@ -142,7 +143,7 @@ def _method(kind: Kind, name: str, names: dict[str, set[str]]) -> str:
     assert isinstance(definition, ast.FunctionDef)
     assert definition.returns is not None, f"{name} says what it returns"
     for used in _used(definition):
-        origin = _origins(function).get(used)
+        origin = _origins_in(function.__module__).get(used)
         if origin is not None:
             names.setdefault(origin, set()).add(used)
     returns = ast.unparse(definition.returns)
@@ -172,9 +173,10 @@ def _used(definition: ast.FunctionDef) -> Iterator[str]:
             yield from (node.id for node in ast.walk(part) if isinstance(node, ast.Name))
 
 
-def _origins(function: FunctionType) -> dict[str, str]:
-    """Where the names of a function's module come from, as seen from `inorder.aio`."""
-    module = sys.modules[function.__module__]
+@cache
+def _origins_in(name: str) -> dict[str, str]:
+    """Where the names of a module come from, as seen from `inorder.aio`."""
+    module = sys.modules[name]
     found: dict[str, str] = {}
     for node in ast.walk(ast.parse(inspect.getsource(module))):
         if isinstance(node, ast.ImportFrom):
@@ -182,7 +184,7 @@ def _origins(function: FunctionType) -> dict[str, str]:
             found |= {alias.asname or alias.name: origin for alias in node.names}
         elif isinstance(node, ast.Import):
             found |= {alias.name: "" for alias in node.names}
-    own = f"..{function.__module__.removeprefix('inorder.')}"
+    own = f"..{name.removeprefix('inorder.')}"
     return found | dict.fromkeys(_defined(module.__dict__, found), own)
 
 
