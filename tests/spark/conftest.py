@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs the extra inorder[spark]")
 
 from pyspark.sql import SparkSession
+from tests.spark import jvm
 
 import inorder
 
@@ -34,19 +35,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                     item.add_marker(pytest.mark.slow)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def short_life(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The settings of all JVMs; the quick gate, which starts one, does not make the file of classes."""
+    starts_many = any({"slow", "spark"} <= {mark.name for mark in one.iter_markers()} for one in request.session.items)
+    with_classes = jvm.classes_file(makes=starts_many)
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", jvm.arguments(tmp_path_factory.mktemp("spark"), with_classes))
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(short_life: None) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local[2]")
         .appName("tests of inorder")
-        .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # small work, and no more
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()
     )

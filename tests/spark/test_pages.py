@@ -31,9 +31,8 @@ RUN = """
 import re, sys
 from pyspark.sql import SparkSession
 
-quick = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC"}
-quiet = {"spark.ui.showConsoleProgress": "false", "spark.driver.memory": "1g"}
-SparkSession.builder.master("local[2]").config(map=quick | quiet).getOrCreate().sparkContext.setLogLevel("ERROR")
+settings = {"spark.sql.session.timeZone": "UTC", "spark.driver.memory": "1g"}
+SparkSession.builder.master("local[2]").config(map=settings).getOrCreate().sparkContext.setLogLevel("ERROR")
 program = {}
 for name in sys.argv[1:]:
     page = open(name, encoding="utf-8").read()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
+from tests.spark.jvm import SHORT_LIFE
 from tests.spark.kills.processes import kill_and_wait, kill_session, members_of
 
 STARTED = re.compile(r"Starting Spark master at (spark://\S+)|Successfully registered with master")
@@ -26,7 +27,6 @@ SPECULATION = {
     "spark.speculation.minTaskRuntime": "1s",
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # they live for seconds
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
@@ -91,7 +91,8 @@ def daemon(place: Path, environment: Mapping[str, str], name: str, *arguments: s
     """A process of the cluster, as soon as it has told its address, or has found its master: its address and id."""
     home = Path(pyspark.__file__).parent
     java = Path(os.environ.get("JAVA_HOME", "/usr"), "bin", "java")
-    command = [str(java), "-Xmx256m", "-cp", str(home / "jars" / "*"), f"org.apache.spark.deploy.{name.lower()}.{name}"]
+    options = [*SHORT_LIFE.split(), "-Xmx256m", "-cp", str(home / "jars" / "*")]
+    command = [str(java), *options, f"org.apache.spark.deploy.{name.lower()}.{name}"]
     place.mkdir(parents=True)
     own = {"SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_DIRS": str(place)}
     with subprocess.Popen(

@@ -128,10 +128,6 @@ def main() -> None:
 
         settings = {
             "spark.driver.memory": "512m",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # it lives for seconds
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
             "spark.sql.shuffle.partitions": "1",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.streaming.pollingDelay": "50ms",
