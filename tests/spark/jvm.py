@@ -1,8 +1,8 @@
-"""What the JVMs of Spark begin with in tests. They live for seconds, and would spend most of them on their own beginning.
+"""What the JVMs of Spark begin with in tests: they live for seconds, and would spend most of them on their beginning.
 
-So only the quick compiler works, one thread collects, and the classes of Spark come from a file in which Java keeps them
-as it has read them (class data sharing): a session begins in half the time. The file is made once for each Java and
-Spark, in build/, which takes as long as it takes two JVMs to begin.
+So only the quick compiler works, one thread collects, and the classes of Spark come from a file in which Java keeps
+them as it has read them (class data sharing): a session begins in half the time. The file is made once for each Java
+and Spark, in build/; that takes half a minute.
 """
 
 from __future__ import annotations

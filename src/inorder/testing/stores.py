@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import tempfile
-import uuid
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ..clock import Clock
 from ..errors import bad_argument
@@ -19,6 +19,9 @@ from ..stores.memory import MemoryStore
 from ..stores.protocol import LocalStore
 from ..stores.waiting import WaitingRoom
 from .clock import ManualClock
+
+if TYPE_CHECKING:
+    from .schemas import Schemas
 
 
 class RestartableStore(LocalStore, Protocol):
@@ -60,18 +63,21 @@ POSTGRESQL_URL: Final = "INORDER_POSTGRESQL"
 def _postgresql(clock: Clock, name: str = NAME) -> RestartableStore:
     from ..stores.postgresql import PostgresStore  # noqa: PLC0415 - as with the file
 
-    url, schema = os.environ[POSTGRESQL_URL], f"inorder_{uuid.uuid4().hex}"
+    url = os.environ[POSTGRESQL_URL]
+    schemas = _schemas(url)
+    schema = schemas.take(name)
     store = PostgresStore(f"{url}{'&' if '?' in url else '?'}schema={schema}", name=name, clock=clock)
-    weakref.finalize(store, _drop, url, schema)
+    weakref.finalize(store, schemas.give_back, schema, name)
     return store
 
 
-def _drop(url: str, schema: str) -> None:
-    import psycopg  # noqa: PLC0415 - only with such a store
+@functools.cache
+def _schemas(url: str) -> Schemas:
+    from .schemas import Schemas  # noqa: PLC0415 - only with such a store
 
-    # The time limit is for a store that was never closed and still holds locks.
-    with psycopg.connect(url, autocommit=True, options="-c lock_timeout=10s") as connection:
-        connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+    schemas = Schemas(url)
+    atexit.register(schemas.drop_all)
+    return schemas
 
 
 KINDS: Final[Mapping[str, Maker]] = {
