@@ -13,47 +13,51 @@ from psycopg import sql
 from ..stores.store import new_manager
 
 STORES_MAX: Final = 50  # in one schema, one after the other: what is deleted stays in the way until it is vacuumed
-MESSAGES_MAX: Final = 10_000  # that came to one of them
+BYTES_MAX: Final = 2**20  # of the table of messages
 LOCK_TIMEOUT: Final = "10s"  # for a store that was never closed and still holds locks
 
-IN_USE: Final = sql.SQL("SELECT EXISTS (SELECT 1 FROM {0}.process) OR (SELECT last_value > %s FROM {0}.place)")
+IN_USE: Final = sql.SQL("SELECT EXISTS (SELECT 1 FROM {0}.process) OR pg_relation_size('{0}.message') > %s")
 PARTS: Final = """
 SELECT relname, relkind::text FROM pg_class
 WHERE relnamespace = %s::regnamespace AND relkind IN ('r', 'S') AND relname <> 'store'
 """
+DROPPED: Final = sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE")
 EMPTIED: Final = {"r": sql.SQL("DELETE FROM {}"), "S": sql.SQL("ALTER SEQUENCE {} RESTART")}
 
 
 class Schemas:
-    """Those of a database that this process has made, and those among them that are empty."""
+    """Those of a database that a process has made, and those among them that are empty."""
 
-    def __init__(self, url: str) -> None:
-        self._url, self._process = url, os.getpid()
+    def __init__(self, url: str, process: int) -> None:
+        self._url, self._process = url, process
         self._used: dict[str, int] = {}
         self._empty: defaultdict[str, list[str]] = defaultdict(list)  # by the queue manager's name
 
     def take(self, manager: str) -> str:
         """One in which a store of a queue manager of this name may be made, or is as good as new."""
-        empty = self._empty[manager] if self._process == os.getpid() else []  # a fork leaves them to its parent
+        empty = self._empty[manager]
         schema = empty.pop() if empty else f"inorder_{uuid.uuid4().hex}"
         self._used[schema] = self._used.get(schema, 0) + 1
         return schema
 
     def give_back(self, schema: str, manager: str) -> None:
-        """The store is no longer used, or its process is gone."""
+        """The store is no longer used. A child made by fork leaves that to its parent."""
+        if self._process != os.getpid():
+            return
         options = f"-c lock_timeout={LOCK_TIMEOUT} -c inorder.groups=off -c inorder.fronts=off"
         with psycopg.connect(self._url, autocommit=True, options=options) as connection:
-            if self._process == os.getpid() and self._used[schema] < STORES_MAX and _empty(connection, schema, manager):
+            if self._used[schema] < STORES_MAX and _empty(connection, schema, manager):
                 self._empty[manager].append(schema)
             else:
-                connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema)))
+                connection.execute(DROPPED.format(sql.Identifier(schema)))
 
     def drop_all(self) -> None:
         """At the end of the process."""
-        if self._process == os.getpid():
+        empty = [schema for several in self._empty.values() for schema in several]
+        if empty and self._process == os.getpid():
             with psycopg.connect(self._url, autocommit=True, options=f"-c lock_timeout={LOCK_TIMEOUT}") as connection:
-                for schema in (one for several in self._empty.values() for one in several):
-                    connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema)))
+                for schema in empty:
+                    connection.execute(DROPPED.format(sql.Identifier(schema)))
 
 
 def _empty(connection: psycopg.Connection, schema: str, manager: str) -> bool:
@@ -62,7 +66,7 @@ def _empty(connection: psycopg.Connection, schema: str, manager: str) -> bool:
     with connection.transaction():
         try:
             with connection.transaction():
-                found = connection.execute(IN_USE.format(name), (MESSAGES_MAX,)).fetchone()
+                found = connection.execute(IN_USE.format(name), (BYTES_MAX,)).fetchone()
         except psycopg.errors.UndefinedTable:  # a test has removed it
             return False
         if found is None or found[0]:

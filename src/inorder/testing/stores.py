@@ -64,7 +64,7 @@ def _postgresql(clock: Clock, name: str = NAME) -> RestartableStore:
     from ..stores.postgresql import PostgresStore  # noqa: PLC0415 - as with the file
 
     url = os.environ[POSTGRESQL_URL]
-    schemas = _schemas(url)
+    schemas = _schemas(url, os.getpid())
     schema = schemas.take(name)
     store = PostgresStore(f"{url}{'&' if '?' in url else '?'}schema={schema}", name=name, clock=clock)
     weakref.finalize(store, schemas.give_back, schema, name)
@@ -72,10 +72,11 @@ def _postgresql(clock: Clock, name: str = NAME) -> RestartableStore:
 
 
 @functools.cache
-def _schemas(url: str) -> Schemas:
+def _schemas(url: str, process: int) -> Schemas:
+    """Those of a process: a child made by fork has none of its parent's."""
     from .schemas import Schemas  # noqa: PLC0415 - only with such a store
 
-    schemas = Schemas(url)
+    schemas = Schemas(url, process)
     atexit.register(schemas.drop_all)
     return schemas
 
