@@ -109,6 +109,7 @@ LOADED_WHEN_NEEDED = frozenset(
     {
         "inorder.stores.sqlite",
         "inorder.stores.postgresql",
+        "inorder.testing.schemas",
         "inorder.arrow.streams",
         "inorder.spark.jobs.charts",
         "inorder.integrations.prometheus",

@@ -1,4 +1,4 @@
-"""Schemas in PostgreSQL for stores of tests: a used one is emptied for the next store, which need not be made anew."""
+"""Schemas in PostgreSQL for stores of tests: a used one is emptied for the next store, which saves making its tables."""
 
 from __future__ import annotations
 
