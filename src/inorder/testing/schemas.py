@@ -1,4 +1,4 @@
-"""Schemas in PostgreSQL for stores of tests: a used one is emptied for the next store, which saves making its tables."""
+"""Schemas in PostgreSQL for stores of tests: a used one is emptied for the next store, whose tables are there then."""
 
 from __future__ import annotations
 
