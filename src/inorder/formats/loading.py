@@ -25,6 +25,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, Literal, NamedTuple
@@ -242,7 +243,9 @@ class _Crew:
     def _start(self) -> None:
         ours, theirs = self._context.Pipe(duplex=False)
         process = self._context.Process(target=_work, args=(self._work, theirs), daemon=True)
-        # Ctrl-C at a terminal reaches every process: this one ends the others, which keep the signal blocked
+        # Ctrl-C at a terminal reaches every process: this one ends the others, which keep the signal blocked. Beginning
+        # the tracker, as the first process of a program would, lets the signal in again.
+        resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             process.start()
