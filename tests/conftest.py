@@ -87,7 +87,10 @@ OWN_SERVER = "own_server"
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Which are slow, and which have the server started first."""
+    """Which are slow, which have the server started first, and of which coverage takes no note.
+
+    It would double the time of those that only repeat on another store what others do.
+    """
     for item in items:
         callspec = getattr(item, "callspec", None)
         words = {one for one in callspec.params.values() if isinstance(one, str)} if callspec is not None else set()
@@ -100,6 +103,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         elif LONG_WAY in words:
             item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.no_cover)
 
 
 def pytest_collection_finish() -> None:

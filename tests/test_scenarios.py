@@ -38,6 +38,7 @@ def unordered(scenario: Scenario) -> Scenario:
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover
 @pytest.mark.parametrize("store", sorted(STORES.keys() - {"memory"}))
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=label)
 def test_queues_that_keep_no_order_are_as_in_memory(scenario: Scenario, store: str) -> None:

@@ -30,6 +30,8 @@ from tests.machine.wanted import WANTED
 
 from inorder.testing.stores import STORES
 
+pytestmark = pytest.mark.no_cover
+
 LONG = bool(os.environ.get("INORDER_LONG"))
 EXAMPLES, STEPS = (5_000, 60) if LONG else (100, 50)
 EXAMPLES_IN_FILE = 5_000 if LONG else 40
