@@ -85,6 +85,33 @@ def test_a_forgotten_connection_that_cannot_be_ended_is_tried_again(
     assert qm.depth("Q") == 0
 
 
+def test_a_connection_that_has_something_left_to_do_is_forgotten_when_it_is_dropped(
+    qm: QueueManager, disk: Disk, store: RestartableStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the collector: what is left to do holds no connection."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    def give_up(other: QueueManager) -> None:
+        with other.unit_of_work():
+            other.put("Q", b"no commit")
+            disk.gone = True
+
+    gc.disable()
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "open", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                qm.connect().put("Q", b"open was interrupted")
+        with pytest.raises(StoreError):
+            give_up(qm.connect())
+        disk.gone = False
+        assert (qm.status("Q").uncommitted, qm.units(), qm._services.connections) == (0, [], 1)
+    finally:
+        gc.enable()
+
+
 def test_a_call_from_inside_a_verb_is_refused(qm: QueueManager, store: RestartableStore) -> None:
     """As a finalizer or a signal handler could make it."""
     other, errors = qm.connect(), list[Exception]()

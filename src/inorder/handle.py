@@ -97,7 +97,7 @@ class Queue(ConfirmedCalls, BrowsingAhead):
         except InorderError:
             raise
         except BaseException:
-            self._session.left.append(self._session.keep_handles)
+            self._session.left.append(Session.keep_handles)
             raise
         self._handle, self.name, self.local_name, _, self._incarnation = opened
         self._is_open_for(opened.options)
@@ -578,7 +578,7 @@ class Queue(ConfirmedCalls, BrowsingAhead):
         except BaseException:  # it may be closed, or not
             self.closed, self._uses = True, NO_USES
             self._watched.handle = NOT_OPEN
-            self._session.left.append(self._session.keep_handles)
+            self._session.left.append(Session.keep_handles)
             raise
 
     def __enter__(self) -> Queue:
@@ -593,7 +593,7 @@ class Queue(ConfirmedCalls, BrowsingAhead):
             if error is None:
                 raise
         except CallInProgress:  # a loop that was dropped is ended by the collector, in the middle of any call
-            self._session.left.append(self._end)
+            self._session.left.append(lambda _: self._end())
 
     def __repr__(self) -> str:
         return f"<queue {self.name}{', closed' if self.closed else ''}>"

@@ -135,8 +135,9 @@ class Session(Lock):
         self.calls = 0  # that it has begun
         self.block: object | None = None  # the `with unit_of_work()` block that calls stand in
         # What could not be done when it should have been: the next call, whatever it is, does it first.
-        # What answers False could not be done now either, and does not matter to it.
-        self.left: deque[Callable[[], object]] = deque()
+        # What answers False could not be done now either, and does not matter to it. Each is called with the session,
+        # and none holds it: one that is dropped now would end with the next garbage collection only.
+        self.left: deque[Callable[[Session], object]] = deque()
         self._not_backed_out: StoreError | None = None  # why a unit that was given up is still there
         self._dropped: deque[weakref.ref[object]] = deque()
         self._watched: dict[int, Watched] = {}
@@ -195,7 +196,7 @@ class Session(Lock):
             )
 
     def _do_what_is_left(self) -> None:
-        while self.left and self.left[0]() is not False:
+        while self.left and self.left[0](self) is not False:
             self.left.popleft()
         while self._dropped:
             dropped = self._dropped[0]
@@ -304,7 +305,7 @@ class Session(Lock):
             outcome: what was tried; it may have happened.
         """
         self.block = None
-        self.left.append(lambda: self._back_out(outcome))
+        self.left.append(lambda session: session._back_out(outcome))
 
     def _back_out(self, tried: Outcome) -> bool:
         """Whether it could be."""
@@ -339,7 +340,7 @@ class Session(Lock):
                 self._settled(outcome)
             except BaseException as error:
                 if isinstance(error, OutcomeUnknown) or not isinstance(error, InorderError):
-                    self.left.append(lambda: self._see_whether_settled(outcome))
+                    self.left.append(lambda session: session._see_whether_settled(outcome))
                 raise
 
     def _see_whether_settled(self, tried: Outcome) -> None:
@@ -356,7 +357,7 @@ class Session(Lock):
                 self._settled("commit")  # for handles prepare acts as commit (R5.10)
             except BaseException as error:
                 if isinstance(error, OutcomeUnknown) or not isinstance(error, InorderError):
-                    self.left.append(lambda: self._see_whether_settled("commit"))
+                    self.left.append(lambda session: session._see_whether_settled("commit"))
                 raise
 
     def _settled(self, outcome: Outcome) -> None:
