@@ -2,8 +2,9 @@
 
 The fixtures `store` and `qm` are there once for each entry of `STORES`: a test that uses them holds for all stores.
 On the store without shortcuts, and on PostgreSQL, whatever runs is in the full gate alone.
-PostgreSQL's server starts when the first test needs it, once for all processes of a run. Its URL is then what
-INORDER_POSTGRESQL says; whoever sets that variable has the tests run on a database of his own.
+PostgreSQL's server starts when the first test needs it, and each process of a run has its own: tests that count or end
+sessions never meet those of others. Its URL is then what INORDER_POSTGRESQL says; whoever sets that variable has the
+tests run on a database of his own, in one process.
 Hypothesis profiles: the everyday one repeats itself; so does the quick one, which `make test` asks for, with a quarter
 of the examples; INORDER_LONG=1 searches longer, at random.
 """
@@ -21,7 +22,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from tests.postgresql.server import missing, shared_url
+from tests.postgresql.server import missing, of_this_process
 from tests.support import Make, Stores
 
 from inorder import QueueManager, connect
@@ -69,14 +70,12 @@ def quick_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def postgresql(quick_disk: None, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The URL of an empty database on a server that runs; tests share it, each with a schema of its own."""
+def postgresql(quick_disk: None) -> str:
+    """The URL of an empty database on a server that runs; tests have a schema each."""
     if MISSING:
         pytest.skip(MISSING)
     if os.environ[POSTGRESQL_URL] == NOT_STARTED:
-        folder = tmp_path_factory.getbasetemp()
-        of_all = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
-        os.environ[POSTGRESQL_URL] = shared_url(of_all / "postgresql.url")
+        os.environ[POSTGRESQL_URL] = of_this_process().url()
     return os.environ[POSTGRESQL_URL]
 
 

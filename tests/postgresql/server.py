@@ -1,8 +1,8 @@
 """PostgreSQL's server for tests: a cluster in a folder of its own, on a free port of the loopback.
 
-Whoever uses a server holds a lock on its folder. A process of its own, the keeper, waits until nobody does, then stops
+Who starts a server holds a lock on its folder. A process of its own, the keeper, waits until nobody does, then stops
 the server at once and removes the folder. The kernel frees the locks of a process that is killed, so nothing is left
-running whatever becomes of the tests; and the last of many processes that share a server ends it, without a count.
+running whatever becomes of the tests.
 
 Where the programs are, and as whom they run, `benchmarks/servers.py` says: as the user postgres if we are root.
 """
@@ -10,6 +10,7 @@ Where the programs are, and as whom they run, `benchmarks/servers.py` says: as t
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 import pwd
 import shlex
@@ -182,7 +183,7 @@ class Server:
         return "\n".join(lines[-LOG_LINES:])
 
     def close(self) -> None:
-        """Lets go of the folder; with its last user the server is gone, and this returns."""
+        """Lets go of the folder, and returns when the server is gone."""
         os.close(self._hold)
         self._keeper.wait(KEEPER_SECONDS)
 
@@ -232,35 +233,10 @@ def _keep(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-# Servers that this process shares, and holds until it ends.
-_shared: list[Server | int] = []
-
-
-def shared_url(note: Path) -> str:
-    """The URL of the server that all who name this file share: the first starts it, the last ends it by its own end."""
-    with note.open("a+") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0)
-        if noted := file.read():
-            folder, url = noted.split()
-            if _joined(Path(folder)):
-                return url
-        server = Server()
-        _shared.append(server)
-        file.truncate(0)
-        file.write(f"{server.folder} {server.url()}")
-        return server.url()
-
-
-def _joined(folder: Path) -> bool:
-    """Holds a server's folder from now on; False: its last user has gone, and it with him."""
-    try:
-        hold = os.open(folder, os.O_RDONLY)
-        fcntl.flock(hold, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except (FileNotFoundError, BlockingIOError):
-        return False
-    _shared.append(hold)
-    return folder.exists()
+@functools.cache
+def of_this_process() -> Server:
+    """The one that the tests of this process share; it ends with the process, behind all that ends at its exit."""
+    return Server()
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,44 +12,26 @@ from benchmarks.servers import ServerError
 from tests.postgresql.server import ROOT, Server
 from tests.support import until
 
-ASKS = """
-import sys, time
-from pathlib import Path
-from tests.postgresql.server import shared_url
-print(shared_url(Path(sys.argv[1])), flush=True)
+STARTS = """
+import time
+from tests.postgresql.server import Server
+server = Server()
+print(server.folder, server.url(), flush=True)
 time.sleep(600)
 """
 
 
-def asker(note: Path) -> tuple[subprocess.Popen[str], str]:
-    """A process that shares a server, and the server's URL."""
-    process = subprocess.Popen([sys.executable, "-c", ASKS, str(note)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    return process, process.stdout.readline().strip()
-
-
-def kill(process: subprocess.Popen[str]) -> None:
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-
-
-def test_the_last_who_shares_a_server_ends_it_however_he_ends(postgresql: str, tmp_path: Path) -> None:
-    note = tmp_path / "note"
-    (first, url), (second, same) = asker(note), asker(note)
-    assert url == same != postgresql
-    folder = Path(note.read_text().split()[0])
-    pid = int((folder / "data/postmaster.pid").read_text().splitlines()[0])
-    kill(first)
-    with psycopg.connect(url) as connection:
-        assert connection.execute("SHOW fsync").fetchone() == ("on",)
-    kill(second)
+def test_nothing_is_left_of_a_server_whose_process_is_killed(quick_disk: None) -> None:
+    with subprocess.Popen([sys.executable, "-c", STARTS], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        noted, url = process.stdout.readline().split()
+        folder = Path(noted)
+        pid = int((folder / "data/postmaster.pid").read_text().splitlines()[0])
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SHOW fsync").fetchone() == ("on",)
+            process.kill()
     until(lambda: not folder.exists(), "its folder is gone")
     until(lambda: not runs(pid), "it is gone")
-    third, other = asker(note)
-    assert other != url
-    with psycopg.connect(other):
-        kill(third)
-    until(lambda: not Path(note.read_text().split()[0]).exists(), "the third one's folder is gone")
 
 
 def runs(pid: int) -> bool:

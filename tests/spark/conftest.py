@@ -21,6 +21,7 @@ import inorder
 NEEDS_SPARK = frozenset({"spark", "queues"})
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Which start Spark and are slow; and side by side (`-n 2 --dist loadgroup`) one session, one driver at a time."""
     here = Path(__file__).parent

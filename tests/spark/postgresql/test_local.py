@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -233,7 +234,7 @@ def test_a_connection_that_was_lost_or_failed_is_not_given_to_the_next_task(url:
     with store_for_task(url) as first:
         pass
     with psycopg.connect(postgresql, autocommit=True) as connection:
-        of_spark = "application_name LIKE 'inorder %: inorder.spark%'"
+        of_spark = f"application_name LIKE 'inorder {os.getpid()}: inorder.spark%'"
         connection.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {of_spark}".encode())
     with store_for_task(url) as second:
         assert second is not first
