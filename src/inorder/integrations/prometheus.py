@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -23,8 +23,8 @@ from ..stores.views import QueueView
 
 log = logging.getLogger("inorder.integrations")
 
-M = TypeVar("M", Counter, Histogram)
 QUEUES_MAX: Final = 1_000  # that have a label of their own
+BROWSE: Final = f"{PREFIX}browse"
 OTHERS: Final = "other queues"  # the label of those that come later; no queue can be called so
 
 
@@ -48,23 +48,21 @@ class Counters:
         self._late = Histogram("inorder_periodic_late_seconds", "How late they were", ["schedule"], registry=None)
         self._dead = Counter("inorder_dead_connections", "Connections of dead processes", registry=None)
         self.metrics: Sequence[Collector] = [one for one in vars(self).values() if isinstance(one, Counter | Histogram)]
-        self._children: dict[tuple[object, ...], Any] = {}
+        self._ended: dict[tuple[str, object], tuple[Callable[[], object], Callable[[float], object]]] = {}
+        self._moved: dict[tuple[str, str, str], Callable[[float], object]] = {}
+        self._of_moved = (self._messages, "messages"), (self._bytes, "bytes")
         self._observation = manager.observe(self._observe)
 
     def cancel(self) -> None:
         """Nothing is counted any more. Harmless when repeated."""
         self._observation.cancel()
 
-    def _child(self, metric: M, *labels: str) -> M:
-        """As `metric.labels(...)`, which costs more than to count; for what each call does."""
-        key = (metric, *labels)
-        found: M | None = self._children.get(key)
-        if found is None:
-            found = self._children[key] = metric.labels(*labels)
-        return found
-
     def _observe(self, event: StoreEvent) -> None:
-        name, told = event.name.removeprefix(PREFIX), event.metadata
+        told = event.metadata
+        if "completion" in told:
+            self._observe_call(event)
+            return
+        name = event.name.removeprefix(PREFIX)
         if name == "wait_ended":
             self._waits.labels(self._label_of(event), str(told["found"]).lower()).observe(event.measurements["seconds"])
         elif name == "expired":
@@ -76,13 +74,27 @@ class Counters:
             self._observe_schedule(event)
         elif name == "dead_connection":
             self._dead.inc()
-        elif "completion" in told:
-            call = "browse" if told.get("browse") else name
-            self._child(self._calls, call, str(told["reason_name"])).inc()
-            self._child(self._seconds, call).observe(event.measurements["seconds"])
-            for counter, moved in ((self._messages, "messages"), (self._bytes, "bytes")):
-                if event.measurements.get(moved):
-                    self._child(counter, call, self._label_of(event)).inc(event.measurements[moved])
+
+    def _observe_call(self, event: StoreEvent) -> None:
+        """Each call comes here, so what counts it is looked up once: `labels` costs more than to count."""
+        told, measured = event.metadata, event.measurements
+        call, reason = BROWSE if told.get("browse") else event.name, told["reason_name"]
+        ended = self._ended.get((call, reason))
+        if ended is None:
+            name = call.removeprefix(PREFIX)
+            ended = self._calls.labels(name, str(reason)).inc, self._seconds.labels(name).observe
+            self._ended[call, reason] = ended
+        count, took = ended
+        count()
+        took(measured["seconds"])
+        for counter, what in self._of_moved:
+            amount = measured.get(what)
+            if amount:
+                moved = call, what, self._label_of(event)
+                add = self._moved.get(moved)
+                if add is None:
+                    add = self._moved[moved] = counter.labels(call.removeprefix(PREFIX), moved[2]).inc
+                add(amount)
 
     def _observe_schedule(self, event: StoreEvent) -> None:
         told = event.metadata

@@ -85,19 +85,28 @@ class Observation:
         self.telemetry.cancel(self)
 
 
+class _Telling(threading.local):
+    """Whether this thread is calling observers."""
+
+    on = False
+
+
 class Telemetry:
     """The observers of one store in this process, and how events reach them.
 
     Args:
         gathering: where the calls of a thread keep their events until what they promise is on disk.
         common: makes the values of `COMMON_KEYS`.
+
+    Attributes:
+        common: those values, once somebody observes.
     """
 
     def __init__(self, changes: Changes, gathering: Gathering, common: Callable[[], Mapping[str, object]]) -> None:
         self._gathering = gathering
         self._lock = threading.Lock()
-        self._telling = threading.local()
-        self._make_common, self._common = common, dict[str, object]()
+        self._telling = _Telling()
+        self._make_common, self.common = common, dict[str, object]()
         self.observations: tuple[Observation, ...] = ()
         changes.subscribe(self._happened)  # it heeds nothing but what was discarded, and deaths
 
@@ -105,8 +114,8 @@ class Telemetry:
         """Raises: ArgumentError, `observer` cannot be called."""
         if not callable(observer):
             raise bad_argument("observer", observer, "something that can be called", Reason.OPTIONS_ERROR)
-        if not self._common:
-            self._common = dict(self._make_common())
+        if not self.common:
+            self.common = dict(self._make_common())
         observation = Observation(observer, self)
         with self._lock:
             self.observations = (*self.observations, observation)
@@ -124,7 +133,7 @@ class Telemetry:
     @property
     def is_heard(self) -> bool:
         """Whether this thread's calls are to be reported: somebody observes, and this is not an observer's own call."""
-        return bool(self.observations) and not getattr(self._telling, "on", False)
+        return bool(self.observations) and not self._telling.on
 
     def report(
         self,
@@ -134,11 +143,18 @@ class Telemetry:
         messages: Sequence[Message] = (),
     ) -> None:
         """Calls every observer; what one raises is logged. Inside of `Promises` it is done at their end."""
-        if not self.is_heard:
-            return
-        told = StoreEvent(
-            name=PREFIX + event, measurements=measurements, metadata={**self._common, **metadata}, messages=messages
-        )
+        if self.is_heard:
+            self.hear(event, measurements, {**self.common, **metadata}, messages)
+
+    def hear(
+        self,
+        event: str,
+        measurements: Mapping[str, float],
+        metadata: Mapping[str, object],
+        messages: Sequence[Message],
+    ) -> None:
+        """As `report`, with `common` in the metadata."""
+        told = StoreEvent(name=PREFIX + event, measurements=measurements, metadata=metadata, messages=messages)
         promises = self._gathering.promises
         if promises is None:
             self._tell(told)
@@ -208,29 +224,31 @@ def event(
             telemetry: Telemetry = store.telemetry
             if not telemetry.observations or not telemetry.is_heard:
                 return verb(store, *given, **by_name)
-            metadata: dict[str, object] = {}
+            metadata = dict(telemetry.common)
             if handle is not None:
                 one = store.handles.get(handle(*given, **by_name))
                 metadata["queue"] = "" if one is None else one.queue_name
             began = perf_counter()
-            how, answer, values = _DONE, None, dict[str, float]()
+            how, answer = _DONE, None
             try:
                 answer = verb(store, *given, **by_name)
             except BaseException as error:
                 how = _failure(error)
                 raise
             finally:
-                values["seconds"] = perf_counter() - began
+                values = {"seconds": perf_counter() - began}
                 try:
                     if measured is not None and how is _DONE:
-                        values |= zip(measures, measured(answer, *given, **by_name), strict=True)
+                        values.update(zip(measures, measured(answer, *given, **by_name), strict=True))
                     if about is not None:
-                        metadata |= zip(named, about(answer, *given, **by_name), strict=True)
+                        metadata.update(zip(named, about(answer, *given, **by_name), strict=True))
                 except Exception:
                     log.exception("the event of %s could not be made; the call is as it was", name)
                 else:
+                    metadata.update(how)
                     messages = () if gives is None or how is not _DONE else gives(answer)
-                    telemetry.report(name, values, {**metadata, **how}, messages)
+                    if telemetry.observations:
+                        telemetry.hear(name, values, metadata, messages)
             return answer
 
         return cast(F, call)
