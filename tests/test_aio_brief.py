@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.support import LIMIT_SECONDS
 
 import inorder
 from inorder import aio
@@ -401,6 +402,80 @@ def test_who_observes_a_call_may_make_calls(tmp_path: Path) -> None:
                 stack.callback(other.observe(observe).cancel)
                 await putting(qm)(1)
             assert [one.body for one in other.get_many("COPIES", 9)] == [b"first", b"next"]
+
+    in_tasks(tmp_path / "store.db", work)
+
+
+@pytest.mark.parametrize("is_held_up", [False, True])
+def test_an_observer_that_raises_more_than_an_exception_holds_nobody_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_held_up: bool
+) -> None:
+    async def work(qm: aio.QueueManager) -> None:
+        def leave(event: inorder.StoreEvent) -> None:
+            raise SystemExit
+
+        with inorder.connect(tmp_path / "store.db") as other, contextlib.ExitStack() as stack:
+            stack.callback(other.observe(leave).cancel)
+            put = putting(qm)
+            with somebody_writes(qm) if is_held_up else contextlib.nullcontext():
+                puts = [asyncio.ensure_future(put(number)) for number in range(3)]
+                await asyncio.sleep(0)
+            await asyncio.wait_for(asyncio.gather(*puts), LIMIT_SECONDS)
+        assert [one.body for one in await qm.get_many("Q", 9)] == [b"0", b"1", b"2"]
+
+    in_tasks(tmp_path / "store.db", work)
+    assert "an observer failed" in caplog.text
+
+
+def test_brief_calls_take_no_connection_from_others() -> None:
+    async def work(qm: aio.QueueManager) -> None:
+        await putting(qm)(1)
+        held = [asyncio.Event() for _ in range(2)]
+
+        async def hold(own: asyncio.Event, other: asyncio.Event) -> None:
+            async with qm.unit_of_work():
+                await qm.put("Q", b"")
+                own.set()
+                await other.wait()
+
+        units = asyncio.gather(hold(held[0], held[1]), hold(held[1], held[0]))
+        await asyncio.wait_for(units, LIMIT_SECONDS)  # two connections, as was asked for
+
+    in_tasks(IN_MEMORY, work)
+
+
+def test_a_lock_that_cannot_be_tried_is_met_by_the_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(qm: aio.QueueManager) -> None:
+        put = putting(qm)
+        await put(0)
+        lane = qm._shared._brief
+        assert lane is not None
+        assert lane.connection is not None
+        host = lane.connection._session.services.store.host  # type: ignore[attr-defined] # of each store that is here
+
+        def fail() -> bool:
+            raise OSError("no locks available")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(host, "hold", fail)
+            await asyncio.wait_for(asyncio.gather(*map(put, range(1, 4))), LIMIT_SECONDS)
+        assert len(await qm.get_many("Q", 9)) == 4
+
+    in_tasks(tmp_path / "store.db", work)
+
+
+@pytest.mark.parametrize("is_held_up", [False, True])
+@pytest.mark.parametrize("what", ["check", "backup"])
+def test_what_takes_long_is_refused_whoever_is_in_its_way(tmp_path: Path, what: str, is_held_up: bool) -> None:
+    async def work(qm: aio.QueueManager) -> None:
+        def call(one: inorder.QueueManager) -> object:
+            return one.check() if what == "check" else one.backup(tmp_path / "copy.db")
+
+        with somebody_writes(qm) if is_held_up else contextlib.nullcontext():
+            asked = asyncio.ensure_future(qm.run(call, is_brief=True))
+            await asyncio.sleep(0)
+        with pytest.raises(inorder.CallInProgress, match="outside of it"):
+            await asked
 
     in_tasks(tmp_path / "store.db", work)
 

@@ -112,6 +112,23 @@ def test_a_connection_that_has_something_left_to_do_is_forgotten_when_it_is_drop
         gc.enable()
 
 
+def test_a_queue_that_could_not_be_closed_keeps_no_connection(qm: QueueManager) -> None:
+    """A `with` block that ends in the middle of another call, as the collector may end it."""
+
+    def leave() -> None:
+        other = qm.connect()
+        queue = other.open("Q")
+        with other._session:
+            queue.__exit__(None, None, None)
+
+    gc.disable()
+    try:
+        leave()
+        assert (qm.status("Q").open_input_count, qm._services.connections) == (0, 1)
+    finally:
+        gc.enable()
+
+
 def test_a_call_from_inside_a_verb_is_refused(qm: QueueManager, store: RestartableStore) -> None:
     """As a finalizer or a signal handler could make it."""
     other, errors = qm.connect(), list[Exception]()

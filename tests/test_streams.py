@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import tempfile
 from typing import IO, Any, cast
 
 import pytest
@@ -217,6 +218,26 @@ def test_a_stream_that_takes_a_part_of_each_write_gets_all(qm: QueueManager, chu
     raw = Raw()
     assert qm.get_stream("Q", cast("IO[bytes]", raw)).length == len(raw.written)
     assert raw.written == TEXT
+
+
+def test_a_temporary_file_that_takes_a_part_gets_all(qm: QueueManager) -> None:
+    """It wraps its stream, and each method of it."""
+    qm.put("Q", TEXT)
+    with tempfile.NamedTemporaryFile(buffering=0) as named:
+        named.file = raw = Raw()  # type: ignore[assignment]
+        qm.get_stream("Q", cast("IO[bytes]", named))
+    assert raw.written == TEXT
+
+
+def test_a_stream_that_takes_nothing_is_refused_and_the_message_stays(qm: QueueManager) -> None:
+    class Nothing(Raw):
+        def write(self, data: Any) -> int:
+            return 0
+
+    qm.put("Q", TEXT)
+    with pytest.raises(ArgumentError, match="a number above 0"):
+        qm.get_stream("Q", cast("IO[bytes]", Nothing()))
+    assert bodies(qm) == [TEXT]
 
 
 def test_a_stream_that_takes_a_part_gets_all_from_a_task_too() -> None:

@@ -177,6 +177,27 @@ def test_where_the_order_is_required_one_that_began_before_stops_without_a_call(
     assert (qm.depth("Q"), qm.depth("DEAD")) == (2, 0)
 
 
+@pytest.mark.parametrize("reason", ["no queue for it", "the order is required"])
+def test_an_attempt_is_reported_though_its_message_cannot_be_set_aside(
+    qm: QueueManager, tasks: Tasks, reason: str
+) -> None:
+    @tasks.task("Q")
+    def pack(message: Got) -> None:
+        raise Dead("no such article")
+
+    if reason == "the order is required":
+        qm.alter_queue("Q", read_order="required")
+    else:
+        qm.alter_manager(dead_letter_queue="")
+    qm.put("Q", b"1")
+    with at_work(qm, tasks) as (worker, heard):
+        heard.until(lambda so_far: "stopped" in so_far.events)
+        assert worker.wait(LIMIT_SECONDS)
+    assert (heard.outcomes, heard.events) == ([Outcome.RETRIED], ["attempt", "stopped"])
+    assert "no such article" in heard.told[0].text
+    assert (qm.depth("Q"), qm.depth("DEAD")) == (1, 0)
+
+
 def test_what_is_to_be_removed_is_removed_though_the_order_is_required(qm: QueueManager, tasks: Tasks) -> None:
     tasks.task("Q", name="never")(lambda message: pytest.fail(f"{message} was given up"))
     qm.alter_queue("Q", read_order="required")

@@ -14,15 +14,18 @@ def write_whole(stream: IO[bytes], data: bytes) -> None:
     A file, a pipe or a socket that was opened with ``buffering=0`` is an `io.RawIOBase`: a disk that fills up, a reader
     that goes away or a signal ends its write in the middle without an error. Every other stream takes all, or raises.
 
-    Raises: OSError, of the stream; ArgumentError, it does not block, and has no room now.
+    Raises: OSError, of the stream; ArgumentError, it does not block and has no room now, or takes nothing.
     """
     while data:
         write = stream.write  # once more each time: a stream may be one that a cancelled task ends
         taken = write(data)
-        if not isinstance(getattr(write, "__self__", None), io.RawIOBase):
+        # A temporary file with a name wraps its stream, and each method of it.
+        if not isinstance(getattr(getattr(write, "__wrapped__", write), "__self__", None), io.RawIOBase):
             return
-        if taken is None:
-            raise bad_argument("stream", stream, "a binary stream that blocks: one whose writes return a number")
+        if not taken:
+            raise bad_argument(
+                "stream", stream, "a binary stream that blocks: one whose writes return a number above 0"
+            )
         data = data[taken:]
 
 

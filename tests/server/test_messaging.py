@@ -15,7 +15,7 @@ from tests.server.conftest import TEXT, Served, alive, client_of
 from tests.support import bodies
 
 import inorder
-from inorder import Message
+from inorder import Message, aio
 from inorder.server import Limits, messaging, protocol, wanted
 
 V1, V2, V3 = (f"/ibmmq/rest/v{version}/messaging/qmgr/QM1/queue/Q1" for version in (1, 2, 3))
@@ -461,6 +461,35 @@ def test_a_client_that_goes_when_its_message_was_taken_leaves_it_in_its_place(
         messages = list(qm.browse("Q1"))
         times = 0 if asks_the_system else 1  # that it was in a unit of work
         assert [(one.body, one.backout_count) for one in messages] == [(b"0", times), (b"1", 0), (b"2", 0)]
+
+
+@pytest.mark.parametrize("path", [f"{V1}/message", "/inorder/v1/queues/Q1/get"])
+def test_a_long_message_is_taken_in_a_thread(served: Served, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    """The loop's own thread has no time for it, and nobody else could write meanwhile."""
+    text = "x" * (wanted.BRIEF_MAX + 1)
+    with inorder.connect(served.store) as qm:
+        for body in ("short", text):
+            qm.put("Q1", body.encode(), format="MQSTR", coded_character_set_id=1208)
+    run, calls = aio.QueueManager.run, list[bool]()
+
+    async def noted(self: aio.QueueManager, work: Any, *, is_brief: bool = False) -> Any:
+        calls.append(is_brief)
+        return await run(self, work, is_brief=is_brief)
+
+    async def inside() -> None:
+        async with alive(served.app()) as app:
+            monkeypatch.setattr(aio.QueueManager, "run", noted)
+            for due in ("short", text):
+                client = Client()
+                scope = scope_of("DELETE" if path.endswith("message") else "POST", path, b"")
+                await app({**scope, "state": {wanted.IS_GONE: lambda: False}}, client.receive, client.send)
+                assert client.sent[0]["status"] == 200
+                assert due.encode() in client.sent[1]["body"]
+
+    ended(inside())
+    assert calls == [True, True, False]
+    with inorder.connect(served.store) as qm:
+        assert qm.depth("Q1") == 0
 
 
 def test_a_client_that_stays_gets_one_message_after_the_other_in_one_go(served: Served) -> None:

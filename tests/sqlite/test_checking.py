@@ -10,8 +10,8 @@ import pytest
 from inorder import Flags, Match, QueueManager, connect
 from inorder.options import GetOptions, OpenOptions
 from inorder.stores.records import Claimer, ClaimRequest, StageRequest
-from inorder.stores.sqlite import SqliteStore
-from inorder.stores.sqlite.checking import problems
+from inorder.stores.sqlite import SqliteStore, host
+from inorder.stores.sqlite.checking import SqliteSource, problems
 from inorder.stores.sqlite.statements import checks
 from inorder.testing import ManualClock
 
@@ -170,3 +170,18 @@ def test_a_planted_fault_is_named(store: SqliteStore, qm: QueueManager, fault: s
 
 def test_every_check_has_a_fault() -> None:
     assert {fault.split(",")[0] for fault in FAULTS} >= checks().keys()
+
+
+def test_calls_of_this_process_go_on_while_the_file_is_read(
+    qm: QueueManager, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def part(source: SqliteSource) -> list[str]:
+        with source.reading():
+            list(source.query("SELECT 1 FROM message LIMIT 1"))
+            qm.connect().put("Q", b"meanwhile")
+        return []
+
+    before = qm.depth("Q")
+    monkeypatch.setattr(host, "parts", lambda: [part])
+    assert store.check(0) == ([], 1)
+    assert qm.depth("Q") == before + 1

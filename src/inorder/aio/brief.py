@@ -126,8 +126,11 @@ class Batch:
                 job.fail(error)
                 continue
             before = promises.count
-            with promises:
-                job.run()
+            try:
+                with promises:
+                    job.run()
+            except BaseException as error:  # noqa: BLE001 - an observer's: raised again where the answer is asked for
+                job.fail(error)
             if promises.count > before:
                 owed.append(Owed(job, promises.take_puts()))
         self._owing.keep()
@@ -157,7 +160,6 @@ class BriefLane(Lane):
         self._owing = Owing()  # of calls that the loop has made: for the thread
         self._hands_over_soon = False  # `_hand_over` will be called at the end of this turn of the loop
         self._is_alone = True  # one call came in the last turn of the loop: the next is not kept waiting for others
-        self._has_kept = False  # the loop has waited for a sync in this turn
         self._batch: Batch | None = None  # that the thread is at
 
     async def make(self, call: Callable[[Connection], T]) -> T:
@@ -176,10 +178,7 @@ class BriefLane(Lane):
         batch = self._batch
         if self._waiting or (batch is not None and batch.has_calls) or not self._is_made(job):
             self._waiting.append(job)
-            if self._is_alone:
-                self._hand_over()
-            else:
-                self._hand_over_soon()
+            self._hand_over_soon()
         return job
 
     def _is_made(self, job: Job[Any]) -> bool:
@@ -190,23 +189,18 @@ class BriefLane(Lane):
         before = promises.count
         if promises.at_once(job.run) is None:
             return False
+        is_only_one = self._is_alone and not self._hands_over_soon and self._batch is None
         if not promises.is_empty:
             self._hand_over_soon()
         if promises.count == before:
             job.end()
             return True
         owed.append(Owed(job, promises.take_puts()))
-        if self._may_keep_now(promises, owed):
-            self._has_kept = True
+        if is_only_one and promises.is_quick:  # the loop waits for the sync: it is short, and nobody would share it
             self._owing.keep()
             owed.clear()
             job.end()
         return True
-
-    def _may_keep_now(self, promises: Promises, owed: Sequence[Owed]) -> bool:
-        """Whether the loop waits for the sync: it is short, and no other call would share it."""
-        is_only_one = self._is_alone and len(owed) == 1 and not self._has_kept and self._batch is None
-        return is_only_one and promises.is_quick
 
     @property
     def is_held_up(self) -> bool:
@@ -221,7 +215,7 @@ class BriefLane(Lane):
             self._loop.call_soon(self._hand_over)
 
     def _hand_over(self) -> None:
-        self._hands_over_soon = self._has_kept = False
+        self._hands_over_soon = False
         if self._batch is not None:
             return
         for _ in range(TOGETHER_MAX):

@@ -250,12 +250,16 @@ def listed(call: Callable[P, Iterator[T]]) -> Callable[P, list[T]]:
 class Lanes:
     """Some lanes, made when they are needed, and given in the order of requests.
 
+    Attributes:
+        all: these, and those that others have made for what they do beside.
+
     Args:
-        most: so many at most.
+        most: so many are lent at most.
     """
 
     def __init__(self, connect: Callable[[], Connection], most: int) -> None:
         self._connect, self._most = connect, most
+        self._made = 0  # to be borrowed: there are others, too
         self.all: list[Lane] = []
         self.free: list[Lane] = []
         self._waiting: deque[asyncio.Future[Lane]] = deque()
@@ -270,9 +274,10 @@ class Lanes:
             raise closed()
         if self.free:
             lane = self.free.pop()
-        elif len(self.all) < self._most:
+        elif self._made < self._most:
             lane = Lane(self._connect, self._has_come_back)
             self.all.append(lane)
+            self._made += 1
         else:
             lane = await self._next()
         lane.is_out = True

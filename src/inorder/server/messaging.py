@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Final, TypeVar
 
 from starlette.responses import JSONResponse, Response
@@ -27,12 +27,11 @@ from ..rules.puts import PutResult
 from .calls import Call, check_media_type
 from .descriptors import headers_of, match_of, message_of, shown_correlation, shown_id, text_of
 from .problems import of_error, problem
-from .wanted import IsWanted, at_once, check_wanted, is_gone_of, while_wanted
+from .wanted import BRIEF_MAX, IsGone, IsWanted, check_wanted, is_gone_of, taken_in_one_call, while_wanted
 
 T = TypeVar("T")
 TYPES = ("text/plain", "text/html", "text/xml", "application/json", "application/xml")
 TEXT_TYPE = "text/plain; charset=utf-8"
-BRIEF_MAX: Final = 65_536  # bytes of a message that is put as quickly as others
 LISTED = 10  # messages that a list shows if it does not say how many
 AS_IT_IS_SENT: Final = PutOptions(syncpoint=False, context="set_identity")
 NOTHING = (NoMessageAvailable, OrderPending)
@@ -81,22 +80,15 @@ async def get(call: Call) -> Response:
             await check_wanted(is_wanted)
         return answer
 
-    def take_now(qm: QueueManager, check: Callable[[], None]) -> Response:
-        answers: list[Response] = []
-
-        def accept(message: Got) -> None:
-            answers.append(_answer(call, message))
-            check()
-
+    async def take_now(is_gone: IsGone) -> Response:
         try:
-            qm.get_if(call.queue, accept, options)
+            return await taken_in_one_call(call, is_gone, options, lambda message: _answer(call, message))
         except NOTHING:
             return _nothing()
-        return answers[-1]
 
     if not seconds:
         is_gone = is_gone_of(call)
-        return await _asked(call, while_wanted(call, take) if is_gone is None else at_once(call, is_gone, take_now))
+        return await _asked(call, while_wanted(call, take) if is_gone is None else take_now(is_gone))
     with call.context.waits.taken():
         return await _asked(call, while_wanted(call, take))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
@@ -11,14 +12,18 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from ..manager import QueueManager
+from ..message import Got
+from ..options import GetOptions
 from .calls import Call
 from .problems import problem
 
 TURNS: Final = 3  # of the loop, after which a task knows of a client that the loop knows to be gone
 IS_GONE: Final = "is_gone"  # in a request's state, where the system can say at once whether a client has gone
 IN_ONE_WRITE: Final = "in_one_write"  # in a request's state: what is sent inside of it goes out in one write
+BRIEF_MAX: Final = 65_536  # bytes of a message that is put and got as quickly as others, in the loop's own thread
 IsWanted = Callable[[], bool]
 IsGone = Callable[[], bool]
+Left = Callable[[QueueManager], object]
 T = TypeVar("T")
 
 
@@ -28,22 +33,64 @@ def is_gone_of(call: Call) -> IsGone | None:
     return found
 
 
-async def at_once(call: Call, is_gone: IsGone, work: Callable[[QueueManager, Callable[[], None]], T]) -> T:
-    """What `work` takes in one call of the store.
+class _Long(Exception):
+    """The message is too long for the loop's own thread."""
+
+
+async def taken_in_one_call(
+    call: Call, is_gone: IsGone, options: GetOptions | None, answer: Callable[[Got], T], left: Left | None = None
+) -> T:
+    """The answer that is made of the message that a get takes, in one call of the store that does not wait.
+
+    It is made before the message is gone, and in the loop's own thread unless it is long.
 
     Args:
-        work: does not wait. It calls what it is given just before the message is gone.
+        left: called behind the get, whatever has become of it.
+
+    Raises: as the get, and what `answer` raises; ClientDisconnect, the client has gone.
+    """
+
+    def take(qm: QueueManager, most: float) -> T:
+        answers: list[T] = []
+
+        def accept(message: Got) -> None:
+            if len(message.body) > most:
+                raise _Long
+            answers.append(answer(message))
+            if is_gone():
+                raise ClientDisconnect
+
+        try:
+            qm.get_if(call.queue, accept, options)
+        finally:
+            if left is not None:
+                left(qm)
+        return answers[-1]
+
+    await call.body(0)  # a get has none
+    qm = call.context.qm
+    try:
+        return await qm.awaited(call.queue, lambda: qm.run(lambda one: take(one, BRIEF_MAX), is_brief=True))
+    except _Long:
+        return await qm.awaited(call.queue, lambda: qm.run(lambda one: take(one, math.inf)))
+
+
+async def taken_in_one_unit(call: Call, is_gone: IsGone, work: Callable[[QueueManager], T]) -> T:
+    """What `work` takes, without waiting, in a unit of work that is committed if the client is still there.
 
     Raises: what `work` raises; ClientDisconnect, the client has gone.
     """
 
-    def check() -> None:
-        if is_gone():
-            raise ClientDisconnect
+    def take(qm: QueueManager) -> T:
+        with qm.unit_of_work():
+            found = work(qm)
+            if is_gone():
+                raise ClientDisconnect
+        return found
 
     await call.body(0)  # a get has none
     qm = call.context.qm
-    return await qm.awaited(call.queue, lambda: qm.run(lambda one: work(one, check), is_brief=True))
+    return await qm.awaited(call.queue, lambda: qm.run(take))
 
 
 async def check_wanted(is_wanted: IsWanted) -> None:

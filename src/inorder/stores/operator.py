@@ -193,6 +193,7 @@ class OperatorVerbs(OpenStore, ABC):
 
     @event("check", "problems", measured=lambda found, _: [len(found[0])])
     def check(self, part: int | None) -> tuple[list[str], int]:
+        self.refuse_wait("check outside of it")
         return self.host.check(part)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from .. import life
 from ..clock import Clock
-from ..errors import CallInProgress, ConnectionBroken, forked
+from ..errors import CallInProgress, ConnectionBroken, StoreError, forked
 from ..locks import Lock
 from ..message import Transmission
 from ..options import OpenOptions
@@ -187,9 +187,12 @@ class Promises:
         if lock._is_owned():
             return None
         try:
-            if not store.hold():
+            try:
+                if not store.hold():
+                    return None
+            except (OSError, StoreError):  # whoever makes the call then meets it, too, and says so
                 return None
-            self._before, store.gathering.promises = self.count, self
+            self.__enter__()
             return (call(),)
         finally:
             try:
@@ -197,13 +200,17 @@ class Promises:
             finally:
                 if lock._is_owned():
                     self._let_go()
-            store.report()
-            if self._new:
-                self._hear()
+            self._end()
 
     def _let_go(self) -> None:
         self._store.gathering.promises = None
         self._store.let_go()
+
+    def _end(self) -> None:
+        self._store.gathering.promises = None
+        self._store.report()
+        if self._new:
+            self._hear()
 
     def _hear(self) -> None:
         """Observers hear of calls that have promised nothing; of others when that is kept."""
@@ -220,10 +227,7 @@ class Promises:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._store.gathering.promises = None
-        self._store.report()
-        if self._new:
-            self._hear()
+        self._end()
 
 
 class OpenStore:
@@ -291,10 +295,10 @@ class OpenStore:
         if self.changes.waiting and self.gathering.promises is None and not self.lock.is_mine:
             self.changes.hand_out()
 
-    def refuse_wait(self) -> None:
+    def refuse_wait(self, remedy: str = "look with wait=0") -> None:
         """Raises: CallInProgress, calls of this thread are gathered: others would wait with it."""
         if self.gathering.promises is not None:
-            raise CallInProgress("a brief call cannot wait: others would wait with it. Look with wait=0")
+            raise CallInProgress(f"a brief call cannot wait, as others would wait with it: {remedy}")
 
     def connection(self, owner: int) -> OpenConnection:
         if owner not in self.connections:

@@ -3,8 +3,9 @@
 A verb is one transaction: it happens wholly or not at all, and what it answers was true at one instant. (Housekeeping
 is several, and so is a call that finds a dead process in its way: it backs that out first, and looks again.) Handles
 keep their own group state and browse cursor; they pass them in with a request and are given the new ones back. Nothing
-of this process is in it: no callbacks, no sequences that are read later, so that a store elsewhere can stand in.
-What a process has besides, of a store of its own, is a `LocalStore`.
+of this process is in it: no callbacks, no sequences that are read later, so that a store elsewhere can stand in. The
+one exception is `GetRequest.accepts`, by which a door that has the store in its process refuses a message. What a
+process has besides, of a store of its own, is a `LocalStore`.
 
 The verbs about many messages stand in `bulk_protocol`. `store.QueueStore` has them all, for all backends.
 """

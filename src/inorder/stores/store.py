@@ -564,6 +564,7 @@ class QueueStore(
     def backup(
         self, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None
     ) -> None:
+        self.refuse_wait("back up outside of it")
         self.host.backup(path, replace=replace, progress=progress)
 
     def close_store(self) -> None:

@@ -153,7 +153,7 @@ class Telemetry:
         metadata: Mapping[str, object],
         messages: Sequence[Message],
     ) -> None:
-        """As `report`, with `common` in the metadata."""
+        """As `report`, for a verb that asked before whether it is heard; `common` is in the metadata."""
         told = StoreEvent(name=PREFIX + event, measurements=measurements, metadata=metadata, messages=messages)
         promises = self._gathering.promises
         if promises is None:
@@ -185,7 +185,9 @@ def _failed(event: StoreEvent, error: BaseException) -> StoreEvent:
 def _tell(observer: StoreObserver, event: StoreEvent) -> None:
     try:
         observer(event)
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # whatever it is, it must not end the thread that makes calls for others
         log.exception("an observer failed at %s; the call is as it was", event.name)
 
 

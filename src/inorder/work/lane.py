@@ -204,10 +204,14 @@ class Lane:
                 self._report(taken.first, attempts.not_settled(called, error))
             raise
         verdict = attempts.as_settled(verdict, unit.status)
-        is_to_go = verdict.is_failure and verdict.outcome in (Outcome.DEAD, Outcome.DISCARDED)
-        if is_to_go and not self._finish(qm, taken.first, verdict):
-            verdict = verdict._replace(outcome=Outcome.RETRIED)  # it is back, and the reader that has it says the rest
-        self._report(taken.first, verdict)
+        if not verdict.is_failure or verdict.outcome not in (Outcome.DEAD, Outcome.DISCARDED):
+            self._report(taken.first, verdict)
+            return
+        is_gone = False
+        try:
+            is_gone = self._finish(qm, taken.first, verdict)
+        finally:  # if it is not gone it is back, and who gets it next says the rest
+            self._report(taken.first, verdict if is_gone else verdict._replace(outcome=Outcome.RETRIED))
 
     def _settled_before(self, qm: Connection, taken: Taken) -> Verdict | None:
         """What was given up or tried often enough is set aside or removed, in the unit that is open. None: call it."""

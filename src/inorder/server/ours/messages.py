@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from starlette.responses import JSONResponse, Response
@@ -16,6 +16,7 @@ from ...message import IN_GROUP, LAST_IN_GROUP, Got, Message
 from ...options import PutOptions
 from ..calls import AT_ONCE, Call
 from ..problems import problem
+from ..wanted import IsGone, taken_in_one_call
 from .describing import Answer, Body, Given, Operation, ref
 from .parameters import flag, integer, seconds, text, unique_id
 from .schemas import HOW_TO_PUT, ID_MAX
@@ -145,14 +146,20 @@ async def get(call: Call, given: Given) -> Response:
         raise problem("INWB0003E", "confirm_id", f"it goes without {LEASE}: either holds the message")
     options = options_of(given, confirm_id=confirm_id, lock_id=lock_id)
 
+    def leave(qm: QueueManager) -> None:
+        if options.logical:  # what a handle remembers of a group is not the next request's
+            qm.leave_group(call.queue)
+
     def work(qm: QueueManager) -> bytes:
         try:
-            return of_one([qm.get(call.queue, options)])
+            return of_one(qm.get(call.queue, options))
         finally:
-            if options.logical:  # what a handle remembers of a group is not the next request's
-                qm.leave_group(call.queue)
+            leave(qm)
 
-    return await taken(call, given, work, options, options.match, is_held=confirm_id != 0)
+    def now(is_gone: IsGone) -> Awaitable[bytes]:
+        return taken_in_one_call(call, is_gone, options, of_one, leave)
+
+    return await taken(call, given, work, options, options.match, now=now, is_held=confirm_id != 0)
 
 
 async def get_many(call: Call, given: Given) -> Response:

@@ -1,9 +1,10 @@
 """Gets: what is taken, and when it is gone for good.
 
-**A get is at most once**, as in `server.messaging`: the messages are taken in a unit of work, the answer is made, and
-the unit is committed just before it is sent, if the client is still there. A client that cannot bear to lose an answer
-gets in a lease or under a confirm id: then the messages are held, and its next request says what becomes of them. What
-is held under a confirm id is never undone by the server: its client knows the id, and undoes what it has no answer to.
+**A get is at most once**, as in `server.messaging`: the messages are taken in one call of the store, or in a unit of
+work, the answer is made, and what was taken is gone just before it is sent, if the client is still there. A client that
+cannot bear to lose an answer gets in a lease or under a confirm id: then the messages are held, and its next request
+says what becomes of them. What is held under a confirm id is never undone by the server: its client knows the id, and
+undoes what it has no answer to.
 
 A get that waits is a task without a connection: it looks when something has changed on the queue. Meanwhile
 the user may be out, or have lost the authority: a get that commits asks again before the commit, and one whose messages
@@ -29,7 +30,7 @@ from ...message import Got
 from ...options import GetOptions, Match
 from ..calls import Call
 from ..problems import Problem, problem
-from ..wanted import IsWanted, at_once, check_wanted, is_gone_of, while_wanted
+from ..wanted import IsGone, IsWanted, check_wanted, is_gone_of, taken_in_one_unit, while_wanted
 from .describing import JSON, Given
 from .parameters import choice, flag, identifier, integer, seconds, text, unique_id
 
@@ -76,9 +77,9 @@ def rendered(record: Any) -> bytes:
     return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def of_one(found: Sequence[Got]) -> bytes:
+def of_one(found: Got) -> bytes:
     """One message, as an answer has it."""
-    return rendered(record_of(found[0]))
+    return rendered(record_of(found))
 
 
 def of_many(found: Sequence[Got]) -> bytes:
@@ -104,13 +105,21 @@ async def get_and_hold(call: Call, work: Callable[[QueueManager], T], *, waits: 
 
 
 async def taken(
-    call: Call, given: Given, work: Work, key: Hashable, match: Match, *, is_held: bool = False
+    call: Call,
+    given: Given,
+    work: Work,
+    key: Hashable,
+    match: Match,
+    *,
+    now: Callable[[IsGone], Awaitable[bytes]] | None = None,
+    is_held: bool = False,
 ) -> Response:
     """What a get answers.
 
     Args:
         work: gets, in the unit of work that is there, and makes the answer; it does not wait.
         key: of gets that ask for the very same.
+        now: does the same as `work`, without a wait, in a unit or a call of its own, if the client is there.
         is_held: what is got is held under a confirm id, so nothing is lost with the answer.
 
     Raises: OrderPending; as the get; ClientDisconnect; Problem 503.
@@ -139,17 +148,11 @@ async def taken(
 
         return await _answer(qm.awaited(queue, commit_if_wanted, wait=wait, match=match, key=key))
 
-    def take_now(one: QueueManager, check: Callable[[], None]) -> bytes:
-        with one.unit_of_work():
-            found = work(one)
-            check()
-        return found
-
     if not wait:
         is_gone = is_gone_of(call)
         if is_gone is None or lease is not None or is_held:
             return await while_wanted(call, take)
-        return await _answer(at_once(call, is_gone, take_now))
+        return await _answer(taken_in_one_unit(call, is_gone, work) if now is None else now(is_gone))
     with call.context.waits.taken():
         return await while_wanted(call, take)
 

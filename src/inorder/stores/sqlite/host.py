@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from ...errors import StoreError
+from ...errors import InorderError
 from ...life import began_at
 from ...locks import Bell, Taken, TryLock
 from .. import points
@@ -104,12 +104,12 @@ class SqliteHost:
         try:
             if self._backend.has_leftovers:
                 self._sweep(step)
-        except StoreError:  # the verb has happened, and must return: after an error the caller would repeat it
+        except InorderError:  # the verb has happened, and must return: after an error the caller would repeat it
             log.exception("contents of messages that are gone could not be removed; a later call will")
         try:
             if self.database.log.is_long and not self._keeps_log:
                 self.database.tidy_log()
-        except StoreError:  # as above
+        except InorderError:  # as above
             log.exception("the log could not be copied into the database; it grows until it can be")
 
     def _sweep(self, step: Callable[[Callable[[], object]], None]) -> None:
@@ -122,7 +122,10 @@ class SqliteHost:
 
     def check(self, part: int | None) -> tuple[list[str], int]:
         every = parts()
-        return ([] if part is None else every[part](SqliteSource(self.database))), len(every)
+        if part is None:
+            return [], len(every)
+        with contextlib.closing(self.database.again()) as database:  # a part may take long: others go on meanwhile
+            return every[part](SqliteSource(database)), len(every)
 
     def backup(
         self, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None
