@@ -193,7 +193,7 @@ def test_an_attempt_is_reported_though_its_message_cannot_be_set_aside(
     with at_work(qm, tasks) as (worker, heard):
         heard.until(lambda so_far: "stopped" in so_far.events)
         assert worker.wait(LIMIT_SECONDS)
-    assert (heard.outcomes, heard.events) == ([Outcome.RETRIED], ["attempt", "stopped"])
+    assert (heard.outcomes, heard.events, heard.told[0].kind) == ([Outcome.RETRIED], ["stopped"], "attempt")
     assert "no such article" in heard.told[0].text
     assert (qm.depth("Q"), qm.depth("DEAD")) == (1, 0)
 

@@ -92,6 +92,34 @@ def test_headers_say_what_the_message_has(
         assert {field: getattr(message, field) for field in fields} == fields
 
 
+def test_what_strict_order_withholds_is_as_if_it_were_not_there(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        assert (await client.get(f"{V1}/message")).text == "before"
+        assert (await client.delete(f"{V1}/message")).text == "before"
+        for answer in (await client.get(f"{V1}/message"), await client.delete(f"{V1}/message")):
+            assert (answer.status_code, answer.content) == (204, b"")
+        assert (await client.get(f"{V1}/messagelist")).json() == {"messages": []}
+
+    with inorder.connect(served.store) as qm, qm.connect() as other:
+        qm.alter_queue("Q1", read_order="strict")
+        qm.put("Q1", b"before", format="MQSTR")
+        other.put("Q1", b"held", format="MQSTR", syncpoint=True)
+        qm.put("Q1", b"behind", format="MQSTR")
+        served.run(work)
+
+
+def test_a_list_ends_before_what_strict_order_withholds(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        assert len((await client.get(f"{V1}/messagelist")).json()["messages"]) == 2
+
+    with inorder.connect(served.store) as qm, qm.connect() as other:
+        qm.alter_queue("Q1", read_order="strict")
+        qm.put_many("Q1", [b"1", b"2"])
+        other.put("Q1", b"held", syncpoint=True)
+        qm.put("Q1", b"behind")
+        served.run(work)
+
+
 def test_an_expiry_is_milliseconds(served: Served) -> None:
     async def work(client: httpx.AsyncClient) -> None:
         for given in ("99999999900", "60000"):

@@ -377,6 +377,34 @@ def test_a_put_is_repeated_with_its_unique_id(served: Served) -> None:
     served.run(work)
 
 
+@pytest.mark.parametrize("ahead", [1, 3, 10**6, 2**63 - 2])
+def test_a_unique_id_that_was_not_given_yet_cannot_be_taken(served: Served, ahead: int) -> None:
+    """Two messages would have it (A-1)."""
+
+    async def work(client: httpx.AsyncClient) -> None:
+        ours = await described(client)
+        uid = (await ours("put", {"body": "a"})).json()["uid"]
+        forged = f"{uid['origin']}:{min(uid['number'] + ahead, 2**63 - 1)}"
+        refused = await ours("put", {"body": "forged"}, uid=forged)
+        assert (refusal(refused)[:2], "is not on Q1" in refused.text) == ((400, "INWB0003E"), True)
+        assert (await ours("put", {"body": "another's"}, uid=f"ELSEWHERE:{uid['number']}")).status_code == 201
+        assert bodies_of(await ours("get_many")) == ["a", "another's"]
+
+    served.run(work)
+
+
+@pytest.mark.parametrize("named", [{"group_id": "text:MINE"}, {"sequence_number": 2}])
+def test_messages_that_are_made_a_group_name_none(served: Served, named: dict[str, Any]) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        ours = await described(client)
+        given = {"messages": [{"body": "a"}, {"body": "b", **named}]}
+        refused = await ours("put_many", given, group=True)
+        assert (refusal(refused)[:2], "messages[1]" in refused.text) == ((400, "INWB0003E"), True)
+        assert bodies_of(await ours("get_many")) == []
+
+    served.run(work)
+
+
 # --- waits
 
 

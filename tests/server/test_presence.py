@@ -96,14 +96,15 @@ def test_a_lost_authority_ends_the_streams_that_need_it(monkeypatch: pytest.Monk
     ended(inside())
 
 
+@pytest.mark.parametrize("error", [StoreError, OSError, KeyError])
 def test_a_store_that_cannot_be_asked_ends_nothing_and_is_asked_again(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: type[Exception]
 ) -> None:
     async def inside() -> None:
         looks = Looks(monkeypatch)
         watching = Presence(looks.again)
         with watching.watched(ANNA) as out:
-            looks.answers["t1"] = StoreError("the store is busy")
+            looks.answers["t1"] = error("the store is busy")
             await looks.look()
             assert not out.is_set()
             assert "the store is busy" in caplog.text

@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -289,3 +291,19 @@ def test_a_queue_manager_in_postgresql_is_served(postgresql: str, tmp_path: Path
     finally:
         running.kill()
         drop(parse(url))
+
+
+LOGS = """
+import logging.config
+from inorder.server.logs import CONFIGURATION
+logging.config.dictConfig(CONFIGURATION)
+for name in ("asyncio", "inorder.telemetry", "of.another.library"):
+    logging.getLogger(name).warning("%s", name)
+logging.getLogger("python_multipart.multipart").warning("bytes of a body")
+"""
+
+
+def test_what_libraries_log_is_json_and_has_no_bytes_of_bodies() -> None:
+    done = subprocess.run([sys.executable, "-c", LOGS], capture_output=True, text=True, check=True)
+    found = [json.loads(line)["event"] for line in done.stderr.splitlines()]
+    assert found == ["asyncio", "inorder.telemetry", "of.another.library"]

@@ -111,7 +111,9 @@ CONFIGURATION: Final[dict[str, Any]] = {
     "loggers": {
         LOGGER: {"handlers": ["standard error"], "level": "INFO", "propagate": False},
         "uvicorn": {"handlers": ["standard error"], "level": "WARNING", "propagate": False},
-        "inorder.integrations": {"handlers": ["standard error"], "level": "WARNING", "propagate": False},
+        # What it says of a form that cannot be read has bytes of the body; the answer says it, too.
+        "python_multipart": {"level": "CRITICAL", "propagate": False},
     },
+    "root": {"handlers": ["standard error"], "level": "WARNING"},  # of every library, in lines of JSON
 }
 """For `logging.config.dictConfig`; uvicorn applies it in each worker."""

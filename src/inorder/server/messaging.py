@@ -100,8 +100,11 @@ async def browse(call: Call) -> Response:
     match = match_of(call, call.query("messageId", "correlationId"))
 
     def look(qm: QueueManager) -> Got | None:
-        with contextlib.closing(qm.browse(call.queue, match=match)) as messages:
-            return next(messages, None)
+        try:
+            with contextlib.closing(qm.browse(call.queue, match=match)) as messages:
+                return next(messages, None)
+        except OrderPending:  # what is withheld is as if it were not there
+            return None
 
     message = await _asked(call, call.context.qm.run(look))
     return _nothing() if message is None else _answer(call, message)
@@ -115,11 +118,15 @@ async def listed(call: Call) -> Response:
     match, most = match_of(call, given), _limit(call, given)
 
     def look(qm: QueueManager) -> list[Got]:
+        found: list[Got] = []
         try:
             with contextlib.closing(qm.browse(call.queue, match=match, buffer=0, accept_truncated=True)) as messages:
-                return list(itertools.islice(messages, most))
+                found.extend(itertools.islice(messages, most))
         except GetInhibited:  # IBM's answer is an empty list, too
             return []
+        except OrderPending:  # what is withheld, and all behind it, is as if it were not there
+            pass
+        return found
 
     found = await _asked(call, call.context.qm.run(look))
     return JSONResponse({"messages": [_listed(call, message) for message in found]})

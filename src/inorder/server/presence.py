@@ -90,6 +90,9 @@ class Presence:
             except InorderError as error:  # it may pass; before it says anything a stream asks itself
                 log.warning("the user of a stream cannot be looked up: %s", error)
                 continue
+            except Exception:
+                log.exception("the user of a stream cannot be looked up")
+                continue
             for one in streams:
                 if now is None or not one.may(now):
                     one.over.set()

@@ -97,7 +97,7 @@ class BulkVerbs(OpenStore):
     @in_verb()
     def begin_claims(self, verb: Verb, handle: int, application: str) -> ClaimStart:
         one = self.handle(handle)
-        return claiming.begin_claims(verb, verb.queue_of(one), one.connection.program, application)
+        return claiming.begin_claims(verb, verb.queue_of(one), one.connection.holder, application)
 
     @event(
         "claim",

@@ -149,7 +149,7 @@ def stage(
     columns = addressed(columns, request.count, resolved, handle.transmission, verb.store.definitions.names.reply_to)
     batch = complete(columns, request.count, resolved, verb.manager, program, verb.now, verb.numbers)
     if known is None:
-        unit = verb.begin_unit(program, "staging", request.name, queue.id)
+        unit = verb.begin_unit(handle.connection.holder, "staging", request.name, queue.id)
         before = StagingRow(unit.id, verb.now, 0, 0, 0, 0, 0, 0, 0)
     else:
         before = known[1]

@@ -164,7 +164,7 @@ OPERATIONS: Final = (
         "Confirm a put: the message becomes visible.",
         authority="put",
         body=Body(summary="The message, and its confirm id if that is to be checked.", schema=UID_AND_CONFIRM_ID),
-        answers={200: Answer(summary="It is visible; the warning says if it was before.", schema=WARNED)},
+        answers={200: Answer(summary="It is visible, whether or not it was before.", schema=WARNED)},
     ),
     _operation(
         "confirm_get",

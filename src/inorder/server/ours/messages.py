@@ -12,8 +12,9 @@ from starlette.responses import JSONResponse, Response
 from ...errors import ArgumentError, CallerError, written
 from ...formats.json_lines import message_in, record_of_put
 from ...manager import QueueManager
-from ...message import IN_GROUP, LAST_IN_GROUP, Got, Message
-from ...options import PutOptions
+from ...message import IN_GROUP, LAST_IN_GROUP, NO_ID, Got, Message, UniqueId
+from ...options import Match, PutOptions
+from ...rules.puts import PutResult
 from ..calls import AT_ONCE, Call
 from ..problems import problem
 from ..wanted import IsGone, taken_in_one_call
@@ -38,7 +39,13 @@ async def put(call: Call, given: Given) -> Response:
     record = await _body(call)
     message = _of_user(call, await _aside(call, lambda: _message(record, "")))
     options = _options(given)
-    result = await _done(call, given, lambda qm: qm.put(call.queue, message, options))
+
+    def work(qm: QueueManager) -> PutResult:
+        if options.uid is not None and options.uid.origin == call.context.name:
+            _check_uid(qm, call.queue, options.uid)
+        return qm.put(call.queue, message, options)
+
+    result = await _done(call, given, work)
     return JSONResponse(record_of_put(call.queue, result), 201)
 
 
@@ -47,7 +54,7 @@ async def put_many(call: Call, given: Given) -> Response:
     record = await _body(call)
     messages = [_of_user(call, one) for one in await _aside(call, lambda: _messages(record))]
     if given["group"]:
-        messages = [_member(one, is_last=one is messages[-1]) for one in messages]
+        messages = [_member(one, place, len(messages)) for place, one in enumerate(messages)]
     options = _options(given, logical=given["group"])
     results = await _done(call, given, lambda qm: qm.put_many(call.queue, messages, options))
     return JSONResponse({"results": [record_of_put(call.queue, one) for one in results]}, 201)
@@ -132,8 +139,30 @@ def _of_json(record: Mapping[str, Any]) -> Message:
     return message_in(TEXT | others | {"body": text})
 
 
-def _member(message: Message, *, is_last: bool) -> Message:
-    return message.replace(flags=message.flags | (LAST_IN_GROUP if is_last else IN_GROUP))
+def _member(message: Message, place: int, count: int) -> Message:
+    """Raises: Problem 400, it names a group, or a place in one."""
+    if message.group_id != NO_ID or message.sequence_number != 1 or message.offset:
+        raise problem(
+            "INWB0003E",
+            "group",
+            f"the queue manager names the group and numbers its messages, so messages[{place}] has no group_id, "
+            "sequence_number and offset",
+        )
+    return message.replace(flags=message.flags | (LAST_IN_GROUP if place == count - 1 else IN_GROUP))
+
+
+def _check_uid(qm: QueueManager, queue: str, uid: UniqueId) -> None:
+    """Raises: Problem 400, it is a unique id of this queue manager, which stamps them (A-1), and is not on the queue.
+
+    One that was not given yet would be another message's later.
+    """
+    if not any(qm.look(queue, match=Match(uid=uid), preview=0, most=1)):
+        raise problem(
+            "INWB0003E",
+            "uid",
+            f"{uid} is not on {queue}, and this queue manager alone gives such ids: a put that is to happen once "
+            f"whatever becomes of its answer has the header {KEY}",
+        )
 
 
 # --- get
@@ -236,7 +265,13 @@ OPERATIONS: Final = (
             schema=ref("Messages"),
             example={"messages": [{"body": "header"}, {"body_json": {"line": 1}}]},
         ),
-        answers={201: Answer(summary="A result for each message, in order.", schema=ref("PutResults"))},
+        answers={
+            201: Answer(
+                summary="A result for each message, in order. Of a repeat under a key nothing was put, and each result "
+                "names the first message of the put that was.",
+                schema=ref("PutResults"),
+            )
+        },
     ),
     Operation(
         name="get",
