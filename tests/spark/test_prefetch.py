@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from typing import Any
@@ -14,6 +15,7 @@ from tests.support import LIMIT_SECONDS, until
 import inorder
 from inorder.bulk import ClaimReader
 from inorder.errors import Fenced
+from inorder.spark import planning
 
 
 def held(url: str) -> list[int]:
@@ -44,6 +46,35 @@ def test_the_next_claim_is_taken_while_one_is_read(url: str, drain: Make) -> Non
     assert found == [[b"0", b"1"], [b"2", b"3"], [b"4"]]
     assert reader.latestOffset(offset, TWO) == offset
     assert (depth(url), held(url)) == (0, [])
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_is_taken_ahead_returns_whenever_the_planner_is_terminated(
+    url: str, drain: Make, monkeypatch: pytest.MonkeyPatch, is_first: bool
+) -> None:
+    """Spark closes the planner's connection, which ends in `stop`, and sends SIGTERM: either may come first."""
+    put(url, b"1", b"2", b"3")
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(planning, "_is_planner", lambda: True)
+    try:
+        reader = drain()
+        start = reader.initialOffset()
+        reader.partitions(start, reader.latestOffset(start, ReadMaxRows(1)))
+        until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
+        if is_first:
+            with pytest.raises(SystemExit):
+                signal.raise_signal(signal.SIGTERM)
+        waits = reader._wait_for_thread
+
+        def interrupted() -> None:
+            signal.raise_signal(signal.SIGTERM)
+            waits()
+
+        monkeypatch.setattr(reader, "_wait_for_thread", interrupted)
+        reader.stop()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert held(url) == [1]
 
 
 def test_what_is_taken_ahead_is_held_from_others_and_returns_when_the_query_stops(url: str, drain: Make) -> None:

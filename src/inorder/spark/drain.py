@@ -34,7 +34,7 @@ from ..manager import QueueManager
 from . import points
 from .opening import check_queue, check_same, made_at, store_for_task
 from .options import SourceOptions
-from .planning import Limits, Planner, limits, stop_when_terminated
+from .planning import Limits, Planner, limits, stop_though_terminated, stop_when_terminated
 from .versions import ReadLimit, SupportsTriggerAvailableNow
 
 Offset = dict[str, Any]
@@ -186,6 +186,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         What is done is removed, and what was taken ahead returns, unless somebody has started after this one, which has
         seen to it. The claim that Spark works on is not touched.
         """
+        stop_though_terminated()
         reader, self._claims = self._claims, None
         try:
             if reader is not None:

@@ -55,8 +55,21 @@ def stop_when_terminated() -> None:
 
     A query that ends, or fails, sends that signal to its planner, which would end at once.
     """
-    if getattr(sys.modules["__main__"].__spec__, "name", None) == RUNNER:
+    if _is_planner():
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
+def stop_though_terminated() -> None:
+    """Has a reader's `stop` come to its end, once it has begun, whether or not that signal comes meanwhile.
+
+    Spark closes the planner's connection and sends the signal: the planner meets either first.
+    """
+    if _is_planner():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def _is_planner() -> bool:
+    return getattr(sys.modules["__main__"].__spec__, "name", None) == RUNNER
 
 
 class Planner:
