@@ -468,8 +468,11 @@ def test_a_lock_that_cannot_be_tried_is_met_by_the_thread(tmp_path: Path, monkey
 @pytest.mark.parametrize("what", ["check", "backup"])
 def test_what_takes_long_is_refused_whoever_is_in_its_way(tmp_path: Path, what: str, is_held_up: bool) -> None:
     async def work(qm: aio.QueueManager) -> None:
-        def call(one: inorder.QueueManager) -> object:
-            return one.check() if what == "check" else one.backup(tmp_path / "copy.db")
+        def call(one: inorder.QueueManager) -> None:
+            if what == "check":
+                one.check()
+            else:
+                one.backup(tmp_path / "copy.db")
 
         with somebody_writes(qm) if is_held_up else contextlib.nullcontext():
             asked = asyncio.ensure_future(qm.run(call, is_brief=True))

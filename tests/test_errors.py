@@ -157,6 +157,15 @@ def test_a_reason_given_wins_over_the_reason_of_the_class() -> None:
     assert errors.NotOpenFor.reason is Reason.NOT_OPEN_FOR_INPUT
 
 
+@pytest.mark.parametrize("text", ["Q1 is open", "x" * 10_000, ""], ids=["short", "long", "none"])
+def test_a_text_ends_with_the_remedy_and_the_reason(text: str) -> None:
+    error = InorderError(text, remedy="close it")
+    assert str(error).endswith("; close it [2195 UNEXPECTED_ERROR]")
+    for one in (error, copy.copy(error), pickle.loads(pickle.dumps(error))):
+        assert one.remedy == "close it"
+        assert str(one) == str(error)
+
+
 def test_a_raised_error_is_never_a_warning() -> None:
     assert all(each("no").completion is Completion.FAILED for each in CLASSES)
 

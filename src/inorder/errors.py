@@ -105,7 +105,7 @@ class InorderError(Exception):
     Args:
         text: what happened, without the reason; `bounded`.
         reason: the reason code, where it is not the one of the class.
-        data: what the caller may want to act on; each item can be read as an attribute of the error.
+        data: what the caller may want to act on, read as attributes; the text ends with a `remedy` for Python, too.
     """
 
     reason: Reason = Reason.UNEXPECTED_ERROR
@@ -115,7 +115,7 @@ class InorderError(Exception):
     def __init__(self, text: str, *, reason: Reason | None = None, **data: object) -> None:
         # An item with the name of something that an error has already could never be read.
         assert not any(hasattr(InorderError, name) or name == "data" for name in data), data
-        super().__init__(bounded(text))
+        super().__init__(bounded(f"{text}; {data['remedy']}" if "remedy" in data else text))
         self.data = data
         if reason is not None:
             self.reason = reason

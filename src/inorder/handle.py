@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -594,15 +593,7 @@ class Queue(ConfirmedCalls, BrowsingAhead):
             if error is None:
                 raise
         except CallInProgress:  # a loop that was dropped is ended by the collector, in the middle of any call
-            left = weakref.ref(self)
-            self._session.left.append(lambda _: _end_if_there(left))
+            self._session.do_later(self, Queue._end)
 
     def __repr__(self) -> str:
         return f"<queue {self.name}{', closed' if self.closed else ''}>"
-
-
-def _end_if_there(queue: weakref.ref[Queue]) -> None:
-    """What is gone has told its session by then."""
-    found = queue()
-    if found is not None:
-        found._end()

@@ -11,7 +11,7 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from . import life
 from .callers import Caller
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+T = TypeVar("T")
 log = logging.getLogger("inorder.session")
 
 NOT_OPEN = 0  # instead of a handle's number in the store
@@ -207,6 +208,11 @@ class Session(Lock):
                         self.store.close(dropped.handle)
                 self._watched.pop(id(dropped), None)
             self._dropped.popleft()
+
+    def do_later(self, one: T, act: Callable[[T], object]) -> None:
+        """The next call does this, if `one` is there still; what has gone by then has told the session so."""
+        there = weakref.ref(one)
+        self.left.append(lambda _: None if (found := there()) is None else act(found))
 
     # --- its handles
 

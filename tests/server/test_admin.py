@@ -186,6 +186,18 @@ WRONG_MEMBERS = [
     (as_object("define", "qlocal", "X", parameters={"maxdepth": 1, "cluster": "C"}), "parameters.cluster: found MQ's"),
     (as_object("alter", "qmgr", parameters={"trigint": 1e999}), "parameters.trigint must be a text, a number"),
     (as_object("alter", "qmgr", parameters={"maxhands": 10**400}), "parameters.maxhands: found '1000"),
+    *((as_object("alter", "qlocal", "Q1", parameters={"share": value}),
+       f'parameters.share must be "yes" or "no", not {shown}')
+      for value, shown in (("maybe", '"maybe"'), (None, "null"), (1, "1"), (["no"], "a list"), ({}, "an object"))),
+    (as_object("define", "qlocal", "X", parameters={"replace": False}),
+     'parameters.replace must be "yes"; for the contrary give {"noreplace": "yes"}, not false'),
+    (as_object("define", "qlocal", "X", parameters={"noreplace": "no"}),
+     'parameters.noreplace must be "yes"; for the contrary give {"replace": "yes"}, not "no"'),
+    (as_object("display", "qlocal", "Q1", parameters={"all": "no"}),
+     'parameters.all must be "yes"; else leave it out, not "no"'),
+    (as_object("define", "qlocal", "X", parameters={"maxdepth": None}),
+     "parameters.maxdepth must be a text, a number, or a list of texts, not null"),
+    (as_object("define", "qlocal", parameters={}), "name must be the name of what is a QLOCAL, not null"),
     (as_object("alter", "qmgr", parameters={"maxhands": 1.5}), "parameters.maxhands: found '1.5'; "),
     (as_object("display", "qlocal", "Q1", responseParameters=["get", "maxmsglen"]),
      "responseParameters: found 'MAXMSGLEN'; "),
@@ -395,10 +407,10 @@ def test_a_queue_is_made_like_another_one(served: Served) -> None:
             alias = {"name": "NICK2", "type": "alias"}
             assert (await client.post(f"{base}?like=NICK", json=alias)).status_code == 201
             for like, given, refused in (
-                ("PATTERN&noReplace", {"name": "COPY"}, (409, "INWB0004E", 2100)),
+                ("PATTERN&noReplace", {"name": "COPY"}, (409, "INWB0014E", 2100)),
                 ("NONE", {"name": "OTHER"}, (404, "MQWB0037E", 2085)),
-                ("NICK", {"name": "OTHER"}, (400, "INWB0004E", 2043)),
-                ("PATTERN", {"name": "OTHER", "type": "alias"}, (400, "INWB0004E", 2043)),
+                ("NICK", {"name": "OTHER"}, (400, "INWB0014E", 2043)),
+                ("PATTERN", {"name": "OTHER", "type": "alias"}, (400, "INWB0014E", 2043)),
                 ("", {"name": "OTHER"}, (400, "INWB0003E", 0)),
                 ("PATTERN&like=NICK", {"name": "OTHER"}, (400, "INWB0003E", 0)),
             ):
@@ -425,7 +437,7 @@ def test_a_queue_that_is_there_is_replaced_and_its_messages_stay(served: Served)
             base = f"{V1}/admin/qmgr/QM1/queue"
             answer = await client.post(base, json={"name": "Q1", "general": {"description": "after"}})
             assert (answer.status_code, answer.headers["location"]) == (201, f"{base}/Q1")
-            assert number_of(await client.post(base, json={"name": "Q1", "type": "alias"}))[:2] == (400, "INWB0004E")
+            assert number_of(await client.post(base, json={"name": "Q1", "type": "alias"}))[:2] == (400, "INWB0014E")
 
         served.run(work)
         found = qm.attributes("Q1")
@@ -444,13 +456,15 @@ def test_a_queue_is_made_altered_and_deleted(served: Served) -> None:
         shown = await client.get(f"{made.headers['location']}?attributes=storage.maximumDepth,general.inhibitPut")
         assert shown.json()["queue"][0]["storage"] == {"maximumDepth": 5}
         assert shown.json()["queue"][0]["general"] == {"inhibitPut": True}
-        assert number_of(await client.post(f"{base}?noReplace", json={"name": "A/B"})) == (409, "INWB0004E", 2100)
+        assert number_of(await client.post(f"{base}?noReplace", json={"name": "A/B"})) == (409, "INWB0014E", 2100)
         changed = await client.patch(made.headers["location"], json={"storage": {"maximumDepth": 6}})
         assert changed.status_code == 204
         for wrong in ({"storage": {"depth": 1}}, {"storage": 1}, {"storage": {"maximumDepth": "1"}},
                       {"general": {"inhibitPut": "yes"}},
                       {"applicationDefaults": {"messagePersistence": True}}):  # fmt: skip
-            assert (await client.patch(made.headers["location"], json=wrong)).status_code == 400, wrong
+            refused = await client.patch(made.headers["location"], json=wrong)
+            assert refused.status_code == 400, wrong
+            assert "inhibitPut" not in str(wrong) or "inhibitPut is false or true" in refused.text
         kinds: tuple[object, ...] = ("cluster", {}, [], 1, None)
         for kind in kinds:
             refused = await client.post(base, json={"name": "B", "type": kind})
@@ -472,7 +486,9 @@ def test_a_queue_is_made_altered_and_deleted(served: Served) -> None:
 
         async def more(client: httpx.AsyncClient) -> None:
             path = f"{V1}/admin/qmgr/QM1/queue/Q1"
-            assert number_of(await client.delete(path)) == (409, "INWB0004E", 2055)
+            refused = await client.delete(path)
+            assert number_of(refused) == (409, "INWB0014E", 2055)
+            assert "body" not in refused.text.lower(), "it has none"
             assert (await client.delete(f"{path}?purge")).status_code == 204
 
         served.run(more)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import html
-import json
 import re
-from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Coroutine
 from typing import Any
+from urllib.parse import quote_plus, urlencode
 
 import httpx
 import pytest
-from tests.server.conftest import Served, Start, somebody, with_role
+from tests.server.conftest import Served, somebody, with_role
 
 import inorder
-from inorder.errors import ArgumentError
-from inorder.formats.json_lines import message_of
-from inorder.server.console import acting, exporting, forms, importing
+from inorder.server.console import acting, forms
 from inorder.server.console.listing import uid_text
 
 HOSTILE = '<script>alert("1")</script>'
@@ -32,6 +29,12 @@ async def csrf_of(client: httpx.AsyncClient) -> str:
 async def send(client: httpx.AsyncClient, path: str, **fields: Any) -> httpx.Response:
     """A form of the console, with its token."""
     return await client.post(f"/console/{path}", data={"csrf": await csrf_of(client), **fields})
+
+
+async def upload(client: httpx.AsyncClient, data: bytes, **fields: str) -> httpx.Response:
+    return await client.post(
+        "/console/queue/Q2/import", data={"csrf": await csrf_of(client), **fields}, files={"file": ("a.jsonl", data)}
+    )
 
 
 def put(served: Served, *bodies: bytes, queue: str = "Q1", **fields: Any) -> list[str]:
@@ -203,6 +206,103 @@ def test_an_error_in_the_middle_backs_all_of_it_out_and_is_noted(two: Served) ->
     assert acts(two) == [("launch-token", "move", "Q1", "failed", None)]
 
 
+def chosen_in(page: httpx.Response) -> set[str]:
+    """The messages that the form of a page is about, as it would send them."""
+    fields = re.findall(r'<input type="hidden" name="uid" value="([^"]*)"', page.text)
+    return {uid for field in fields for uid in html.unescape(field).split()}
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"action": "move", "target": "Q22"}, 404),
+        ({"action": "copy", "target": "Q22"}, 404),
+        ({"action": "copy", "target": "Q1"}, 400),
+        ({"action": "move", "target": ""}, 400),
+        ({"action": "copy", "target": "FULL", "step": "do"}, 409),
+        ({"action": "move", "target": "FULL", "step": "do", "typed": "Q1"}, 409),
+        ({"action": "delete", "step": "do", "typed": "Q1"}, 409),
+        ({"action": "export", "form": "dmpmqmsg"}, 400),
+        ({"action": "export", "form": "floppy"}, 400),
+    ],
+)
+def test_what_was_chosen_stays_chosen_when_an_act_is_refused(two: Served, fields: dict[str, str], status: int) -> None:
+    with inorder.connect(two.store) as qm:
+        qm.create_queue("FULL", max_depth=1)
+        qm.put("FULL", b"in the way")
+        uids = [uid_text(qm.put("Q1", body, properties={"a": 1}).uid) for body in (b"1", b"2", b"3")][:2]
+        qm.alter_queue("Q1", get_allowed=fields["action"] != "delete")
+
+    async def work(client: httpx.AsyncClient) -> None:
+        refused = await send(client, "queue/Q1/act", uid=uids, **fields)
+        assert refused.status_code == status
+        assert chosen_in(refused) == set(uids)
+        assert 'name="selector"' not in refused.text, "the form would be about all messages"
+        for name in ("action", "form"):
+            if name in fields and fields[name] != "floppy":
+                assert f'<option value="{fields[name]}" selected>' in refused.text
+        again = await send(client, "queue/Q1/act", action="copy", uid=" ".join(chosen_in(refused)), target="Q2")
+        assert "Copy 2 messages of Q1 to Q2?" in again.text
+
+    two.run(work)
+    assert bodies(two, "Q2") == []
+
+
+def test_what_was_chosen_stays_chosen_when_the_target_is_not_for_the_visitor(two: Served) -> None:
+    uids = put(two, b"1", b"2")
+
+    async def work(client: httpx.AsyncClient) -> None:
+        refused = await send(client, "queue/Q1/act", action="move", uid=uids, target="Q2")
+        assert refused.status_code == 403
+        assert chosen_in(refused) == set(uids)
+        assert "Not authorized to put to" in refused.text
+
+    two.run(work, somebody("ann", "get", "browse"))
+
+
+@pytest.mark.parametrize("uid", ["x", f"{'9' * 30}-QM1"])
+def test_a_form_with_a_wrong_id_never_becomes_one_about_all_messages(two: Served, uid: str) -> None:
+    put(two, b"1", b"2")
+
+    async def work(client: httpx.AsyncClient) -> None:
+        refused = await send(client, "queue/Q1/act", action="delete", uid=uid)
+        assert refused.status_code == 400
+        assert chosen_in(refused) == {uid}
+
+    two.run(work)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"action": "copy", "target": "Q22"}, {"action": "export", "form": "dmpmqmsg"}, {"action": "delete"}]
+)
+def test_a_selector_stays_when_an_act_is_refused(two: Served, fields: dict[str, str]) -> None:
+    put(two, b"1", properties={"colour": "red"})
+    selector = "colour = 'red'" if fields["action"] != "delete" else "colour = "
+
+    async def work(client: httpx.AsyncClient) -> None:
+        refused = await send(client, "queue/Q1/act", selector=selector, **fields)
+        assert refused.status_code in (400, 404)
+        assert f'name="selector" value="{selector}"' in html.unescape(refused.text)
+        assert f'<option value="{fields["action"]}" selected>' in refused.text
+
+    two.run(work)
+
+
+@pytest.mark.parametrize(
+    ("form", "selector"), [("dmpmqmsg", "colour = 'red'"), ("jsonl", "colour ="), ("parquet", "colour =")]
+)
+def test_an_export_that_is_refused_keeps_its_form(two: Served, form: str, selector: str) -> None:
+    put(two, b"1", properties={"colour": "red"})
+
+    async def work(client: httpx.AsyncClient) -> None:
+        refused = await client.get("/console/queue/Q1/export", params={"form": form, "selector": selector})
+        assert refused.status_code == 400
+        assert f'name="selector" value="{selector}"' in html.unescape(refused.text)
+        assert f'<option value="{form}" selected>' in refused.text
+
+    two.run(work)
+
+
 def test_a_message_that_is_moved_keeps_what_it_is(two: Served) -> None:
     with inorder.connect(two.store) as qm:
         with qm.unit_of_work(), qm.group("Q1") as group:
@@ -286,6 +386,13 @@ def test_what_is_about_to_be_moved_is_shown_as_text_that_runs_one_way(two: Serve
         ({"priority": "-1"}, "priority"),
         ({"priority": "high"}, "priority"),
         ({"expiry": "soon"}, "unlimited"),
+        (
+            {"expiry": "0"},
+            "expiry must be seconds from 0.1 to 99,999,999.9, unlimited, or empty for the queue's, not '0'",
+        ),
+        ({"expiry": "100000000"}, "unlimited, or empty for the queue's"),
+        ({"delay": "100000000"}, "delay must be seconds from 0 to 99,999,999.9, not '100000000'"),
+        ({"priority": "9999999999"}, "or empty for the queue's, not '9999999999'"),
         ({"delay": "unlimited"}, "seconds"),
         ({"persistent": "maybe"}, "yes or no"),
         ({"message_id": "xyz"}, "48 hexadecimal digits"),
@@ -308,232 +415,53 @@ def test_a_put_that_cannot_be_keeps_the_form_and_says_why(served: Served, fields
     assert bodies(served) == []
 
 
-# --- export
-
-
-def test_an_export_is_what_a_browse_shows_and_is_taken_back(two: Served) -> None:
-    put(two, b"1", properties={"colour": "red"}, priority=3)
-    put(two, b"\xff\x00", b"x" * 200_000, priority=3)
-    put(two, b"later", delay=1000)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        file = await client.get("/console/queue/Q1/export?form=jsonl")
-        assert file.headers["content-disposition"] == 'attachment; filename="Q1.jsonl"'
-        found = [message_of(line, "x") for line in file.content.splitlines()]
-        assert [one.body for one in found] == [b"1", b"\xff\x00", b"x" * 200_000]
-        chosen = await client.get("/console/queue/Q1/export", params={"form": "jsonl", "selector": "colour = 'red'"})
-        (record,) = map(json.loads, chosen.text.splitlines())
-        assert (record["body"], record["properties"], record["priority"]) == ("1", {"colour": "red"}, 3)
-
-    two.run(work)
-    assert len(bodies(two)) == 3
-    assert acts(two) == []
-
-
-def test_an_export_of_chosen_ones_has_these(two: Served) -> None:
-    first, _, third = put(two, b"1", b"2", b"3")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        file = await send(client, "queue/Q1/act", action="export", uid=[first, third])
-        assert [json.loads(line)["body"] for line in file.text.splitlines()] == ["1", "3"]
-
-    two.run(work)
-
-
-def test_an_export_goes_over_pages(two: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exporting, "PAGE", 2)
-    put(two, *(b"%d" % n for n in range(5)))
-
-    async def work(client: httpx.AsyncClient) -> None:
-        file = await client.get("/console/queue/Q1/export?form=jsonl")
-        assert [json.loads(line)["body"] for line in file.text.splitlines()] == list("01234")
-
-    two.run(work)
-
-
-def test_an_export_as_parquet_has_the_columns_of_an_archive(two: Served) -> None:
-    pytest.importorskip("pyarrow")
-    import io
-
-    import pyarrow.parquet as pq
-
-    put(two, b"1", properties={"n": 3, "b": b"x", "t": True, "none": None})
-    put(two, b"x" * 100_000)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        file = await client.get("/console/queue/Q1/export?form=parquet")
-        rows = pq.read_table(io.BytesIO(file.content)).to_pylist()
-        assert [row["body"] for row in rows] == [b"1", b"x" * 100_000]
-        properties = dict(rows[0]["properties"])
-        assert properties["n"]["long"] == 3
-        assert properties["b"]["binary"] == b"x"
-        assert properties["t"]["boolean"] is True
-        assert properties["none"] is None
-        assert rows[0]["queue"] == "Q1"
-        empty = await client.get("/console/queue/Q2/export?form=parquet")
-        assert pq.read_table(io.BytesIO(empty.content)).num_rows == 0
-
-    two.run(work)
-
-
-def test_parquet_without_its_library_is_refused_with_what_to_install(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(exporting, "find_spec", lambda name: None)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        refused = await client.get("/console/queue/Q1/export?form=parquet")
-        assert refused.status_code == 501
-        assert "inorder[arrow]" in refused.text
-        assert "not installed" in (await client.get("/console/queue/Q1/export")).text
-
-    served.run(work)
-
-
-def test_an_export_as_dmpmqmsg_is_read_back(two: Served) -> None:
-    import io
-
-    from inorder.formats import dmpmqmsg
-
-    put(two, b"1", b"2")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        file = await client.get("/console/queue/Q1/export?form=dmpmqmsg")
-        assert [one.body for one in dmpmqmsg.parse(io.BytesIO(file.content))] == [b"1", b"2"]
-        put(two, b"3", properties={"a": 1})
-        refused = await client.get("/console/queue/Q1/export?form=dmpmqmsg")
-        assert refused.status_code == 400
-        assert "choose 'dmpmqmsg, without properties'" in html.unescape(refused.text)
-        bare = await client.get("/console/queue/Q1/export?form=dmpmqmsg-bare")
-        assert len(list(dmpmqmsg.parse(io.BytesIO(bare.content)))) == 3
-
-    two.run(work)
-
-
-def test_an_export_that_fails_on_its_way_never_looks_whole(two: Served, start: Start) -> None:
-    put(two, *[b"1"] * 2 * exporting.PAGE)
-    put(two, b"2", properties={"a": 1})  # for which dmpmqmsg has no place
-    with start().client() as client, pytest.raises(httpx.RemoteProtocolError):
-        client.get("/console/queue/Q1/export?form=dmpmqmsg")
-
-
-@pytest.mark.parametrize("query", ["form=floppy", "form=jsonl&selector=colour%20%3D", "wrong=1"])
-def test_an_export_that_cannot_be_is_a_page(served: Served, query: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        refused = await client.get(f"/console/queue/Q1/export?{query}")
-        assert refused.status_code == 400
-        assert "<html" in refused.text
-
-    served.run(work)
-
-
-def test_an_export_of_no_queue_is_a_page(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        assert (await client.get("/console/queue/NOWHERE/export?form=jsonl")).status_code == 404
-
-    served.run(work)
-
-
-# --- import
-
-
-async def upload(client: httpx.AsyncClient, data: bytes, **fields: str) -> httpx.Response:
-    return await client.post(
-        "/console/queue/Q2/import", data={"csrf": await csrf_of(client), **fields}, files={"file": ("a.jsonl", data)}
-    )
-
-
-@pytest.mark.parametrize("keep", ["", "yes"])
-def test_an_export_is_imported_all_of_it(two: Served, keep: str) -> None:
-    put(two, b"1", b"\xff", properties={"a": 1}, correlation_id=b"c", context="set_all", put_at=1e9)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        file = await client.get("/console/queue/Q1/export?form=jsonl")
-        done = await upload(client, file.content.replace(b"\n", b"\r\n"), keep=keep)
-        assert (done.status_code, done.headers["location"]) == (303, "/console/queue/Q2")
-
-    two.run(work)
-    with inorder.connect(two.store) as qm:
-        for one, other in zip(qm.browse("Q1"), qm.browse("Q2"), strict=True):
-            assert (one.body, one.message_id, one.correlation_id) == (
-                other.body,
-                other.message_id,
-                other.correlation_id,
-            )
-            assert one.properties == other.properties
-            assert (other.put_at == 1e9) == (keep == "yes")
-    assert acts(two) == [("launch-token", "import", "Q2", "done", 2)]
-
-
-def test_lines_are_put_as_they_are_read(served: Served) -> None:
-    """So that of a long file no more than a line is in memory."""
-    pending: list[int] = []
-
-    def lines(qm: inorder.QueueManager) -> Iterator[bytes]:
-        for _ in range(3):
-            pending.append(sum(one.puts for one in qm.units()))
-            yield b'{"body": "1"}\n'
-
-    with inorder.connect(served.store) as qm:
-        assert importing.put_lines(qm, "Q1", lines(qm), None) == 3
-        with pytest.raises(ArgumentError, match="JSON Lines"):
-            importing.put_lines(qm, "Q1", [b"\n", b" "], None)
-    assert pending == [0, 1, 2]
-    assert bodies(served) == [b"1"] * 3
-
-
-def test_a_form_that_is_too_long_is_refused_and_leaves_nothing(two: Served) -> None:
-    line = b'{"body": "' + b"x" * 3_000_000 + b'"}\n'
-
-    async def work(client: httpx.AsyncClient) -> None:
-        assert (await upload(client, line * 2)).status_code == 413
-        assert (await upload(client, line)).status_code == 303, "what the refused one took is free again"
-        long = {"name": "ann", "password": "x" * forms.SMALL}
-        assert (await client.post("/console/log-in", data=long)).status_code == 413
-
-    limits = replace(two.settings.limits, body=4_000_000, bodies=4_000_000)
-    two.run(work, limits=limits)
-    assert [len(one) for one in bodies(two, "Q2")] == [3_000_000]
-
-
-def test_what_the_console_puts_has_the_name_of_its_user(two: Served) -> None:
-    line = b'{"body": "2", "user_identifier": "bob", "application_identity_data": "bob", "accounting_token": "07"}'
-
-    async def work(client: httpx.AsyncClient) -> None:
-        assert (await send(client, "queue/Q2/put", kind="text", body="1")).status_code == 303
-        assert (await upload(client, line)).status_code == 303
-
-    async def keeping(client: httpx.AsyncClient) -> None:
-        assert (await upload(client, line.replace(b"2", b"3"), keep="yes")).status_code == 303
-
-    two.run(work, somebody("annabella-maria", "put", "browse", queue="Q2"))
-    two.run(work)
-    two.run(keeping)
-    with inorder.connect(two.store) as qm:
-        found = [(one.body, one.user_identifier, one.application_identity_data) for one in qm.browse("Q2")]
-        assert {one.accounting_token for one in qm.browse("Q2") if one.body != b"3"} == {bytes(32)}
-    names = ["annabella-ma", "launch-token"]
-    expected = [(body, name, "") for name in names for body in (b"1", b"2")]
-    assert found == [*expected, (b"3", "bob", "bob")]
-
-
+@pytest.mark.parametrize("has_file", [False, True], ids=["fields", "with file"])
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("name", "value"),
     [
-        (b"", "a message a line"),
-        (b'{"body": "1"}\n\n{"body": 2}\n', "line 3: body must be a text"),
-        (b'{"body": "1"}\nnot JSON', "line 2: not JSON"),
-        (b'{"body": "1", "colour": "red"}', "there is no key"),
+        (b"body", b"\xff"),
+        (b"body", b'"a\xc3"'),
+        (b"properties", b"a=\x80"),
+        (b"b\xffdy", b"x"),
+        (b"body", b"\xed\xa0\x80"),
     ],
 )
-def test_a_file_with_a_wrong_line_puts_nothing(two: Served, data: bytes, said: str) -> None:
+def test_a_form_that_is_not_utf_8_is_refused_and_nothing_put(
+    served: Served, has_file: bool, name: bytes, value: bytes
+) -> None:
     async def work(client: httpx.AsyncClient) -> None:
-        refused = await upload(client, data)
-        assert refused.status_code in (400, 422)
-        assert said in html.unescape(refused.text)
+        fields = {b"csrf": (await csrf_of(client)).encode(), b"kind": b"text", name: value}
+        if has_file:
+            parts = [b'--x\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % one for one in fields.items()]
+            data, media_type = b"".join(parts) + b"--x--\r\n", "multipart/form-data; charset=utf-8; boundary=x"
+        else:
+            data, media_type = urlencode(fields).encode(), "application/x-www-form-urlencoded"
+        refused = await client.post("/console/queue/Q1/put", content=data, headers={"content-type": media_type})
+        assert refused.status_code == 400
+        assert "must be text in UTF-8, not byte 0x" in refused.text
 
-    two.run(work)
-    assert bodies(two, "Q2") == []
+    served.run(work)
+    assert bodies(served) == []
+
+
+def test_a_form_in_utf_8_is_taken_as_it_was_sent(served: Served) -> None:
+    text = "\u00e4\u20ac\U0001f600 a+b=c&d%20;\u202e"
+
+    async def work(client: httpx.AsyncClient) -> None:
+        fields = {"csrf": await csrf_of(client), "kind": "text", "body": text}
+        assert (await client.post("/console/queue/Q1/put", data=fields)).status_code == 303
+        parts = {name: (None, value.encode()) for name, value in fields.items()}
+        assert (await client.post("/console/queue/Q1/put", files=parts)).status_code == 303
+        raw = f"csrf={fields['csrf']}&&kind=text&body={quote_plus(text, safe=text[:3])}&none".encode()
+        headers = {"content-type": "application/x-www-form-urlencoded"}
+        assert (await client.post("/console/queue/Q1/put", content=raw, headers=headers)).status_code == 303
+        many = raw + b"&a=1" * forms.FIELDS_MAX
+        refused = await client.post("/console/queue/Q1/put", content=many, headers=headers)
+        assert refused.status_code == 400
+        assert "more than 1,000 fields" in refused.text
+
+    served.run(work)
+    assert bodies(served) == [text.encode()] * 3
 
 
 # --- who may
@@ -544,8 +472,16 @@ def test_who_may_only_look_gets_no_controls_and_no_act(two: Served) -> None:
 
     async def work(client: httpx.AsyncClient) -> None:
         page = (await client.get("/console/queue/Q1")).text
-        for word in ("Move", "Copy", "Delete", ">Put<"):
-            assert word not in page
+        for word in ("Move", "Copy", "Delete", ">Put<", "Import", "To queue", "Act by selector"):
+            assert word not in page, word
+        assert 'type="checkbox" form="chosen"' in page, "they are there for an export"
+        assert 'value="export"' in page
+        message = (await client.get(f"/console/queue/Q1/message/{uids[0]}")).text
+        by_selector = (await client.get("/console/queue/Q1/act")).text
+        for word in ("Move", "Copy", "Delete", "To queue"):
+            assert word not in message, word
+            assert word not in by_selector, word
+        assert 'name="command"' in (await client.get("/console/mqsc")).text, "it is there for DISPLAY"
         assert (await client.get("/console/queue/Q1/put")).status_code == 403
         for action in ("move", "copy", "delete"):
             refused = await send(client, "queue/Q1/act", action=action, uid=uids, target="Q2", step="do", typed="Q1")

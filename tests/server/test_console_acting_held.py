@@ -19,6 +19,7 @@ import inorder
 from inorder import Match, Report, channels
 from inorder.bulk import ClaimReader, Stager
 from inorder.server import Identity
+from inorder.server.console import dead as dead_letters
 from inorder.server.console.listing import uid_text
 from inorder.server.console.pages import PAGES
 
@@ -102,7 +103,10 @@ def test_chosen_dead_letters_are_replayed_and_what_stays_is_reported(dead: Serve
         done = await send(client, "dead", action="replay", uid=[first, second], step="do")
         assert done.status_code == 200
         assert "1 dead letter replayed" in done.text
+        assert "1 of the chosen messages could not be replayed, and is as it was" in done.text
+        assert "could not be had" not in done.text
         assert "2053" in done.text
+        assert f'name="uid" value="{second} "' in done.text, "it can be replayed again from there"
         moved = await send(client, "dead", action="replay", uid=third, target="Q1", step="do")
         assert moved.headers["location"] == "/console/dead"
 
@@ -111,6 +115,69 @@ def test_chosen_dead_letters_are_replayed_and_what_stays_is_reported(dead: Serve
     assert bodies(dead, "REPORTS") == [b"in the way", b"one"]
     assert bodies(dead)[-1] == b"three"
     assert [one[1:] for one in acts(dead)] == [("replay", "DEAD", "done", 1)] * 2
+
+
+def ticked(page: httpx.Response) -> list[str]:
+    """The dead letters whose boxes are ticked."""
+    boxes = re.findall(r'<input type="checkbox"[^>]* name="uid" value="([^"]*)"[^>]* checked>', page.text)
+    return [uid for box in boxes for uid in html.unescape(box).split()]
+
+
+@pytest.mark.parametrize("step", ["", "do"])
+@pytest.mark.parametrize(
+    ("target", "status", "said"),
+    [("REPORT", 404, "did you mean REPORTS?"), ("NOPE", 404, "NOPE"), ("DEAD", 400, "another queue than DEAD")],
+)
+def test_a_replay_to_what_cannot_be_is_refused_before_it_is_shown(
+    dead: Served, target: str, status: int, said: str, step: str
+) -> None:
+    first, *_ = letters(dead)
+
+    async def work(client: httpx.AsyncClient) -> None:
+        refused = await send(client, "dead", action="replay", uid=first, target=target, step=step)
+        assert refused.status_code == status
+        assert said in html.unescape(refused.text)
+        assert "Replay 1 dead letter" not in refused.text
+
+    dead.run(work)
+    assert len(letters(dead)) == 3
+    assert acts(dead) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"action": "replay", "target": "NOPE"}, 404),
+        ({"action": "replay", "target": "Q1", "step": "do"}, 403),
+        ({"action": "discard", "step": "do", "typed": "DEAD"}, 409),
+    ],
+)
+def test_chosen_dead_letters_stay_chosen_when_an_act_is_refused(
+    dead: Served, monkeypatch: pytest.MonkeyPatch, fields: dict[str, str], status: int
+) -> None:
+    first, second, third = letters(dead)
+    monkeypatch.setattr(dead_letters, "LISTED", 2)
+    with inorder.connect(dead.store) as qm:
+        qm.alter_queue("DEAD", get_allowed=fields["action"] != "discard")
+
+    async def work(client: httpx.AsyncClient) -> None:
+        refused = await send(client, "dead", uid=[second, third], **fields)
+        assert refused.status_code == status
+        assert sorted(ticked(refused)) == sorted([second, third])
+        others = "2 that are" if fields["action"] == "discard" else "1 that is"  # a queue without gets cannot be listed
+        assert f"{others} chosen and not in this list" in refused.text
+        if "target" in fields:
+            assert f'name="target" value="{fields["target"]}"' in refused.text
+        filtered = await send(client, "dead?queue=GONE", uid=third, **fields)
+        assert ticked(filtered) == [third]
+        assert first not in filtered.text, "the filter is as it was"
+
+    verbs = ("get", "clear", "browse")
+    user = Identity(name="ann", roles=frozenset({"application"}), queues={"DEAD": verbs, "NOPE": ("put",)})
+    dead.run(work, Everybody(user))
+    with inorder.connect(dead.store) as qm:
+        qm.alter_queue("DEAD", get_allowed=True)
+    assert len(letters(dead)) == 3
 
 
 def test_a_discard_needs_the_name_and_is_about_the_chosen_ones(dead: Served) -> None:
@@ -388,11 +455,19 @@ def test_what_destroys_asks_for_the_name(served: Served, command: str) -> None:
     served.run(work)
 
 
-@pytest.mark.parametrize("command", ["", "DISPLAY QMGR\nDISPLAY QMGR", "DISPLAY QMGR " + "x" * 40_000])
-def test_one_command_at_a_time(served: Served, command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("", "Give a command."),
+        ("DISPLAY QMGR\nDISPLAY QMGR", "Give one command at a time, not 2."),
+        ("DISPLAY QMGR" + " " * 10 + "x" * 69_978, "at most 32,768 characters, with all its lines, not 70,000."),
+    ],
+)
+def test_one_command_at_a_time(served: Served, command: str, said: str) -> None:
     async def work(client: httpx.AsyncClient) -> None:
         refused = await send(client, "mqsc", command=command)
         assert refused.status_code == 422
+        assert said in refused.text
 
     served.run(work)
 

@@ -6,12 +6,13 @@ import pytest
 from tests.server.conftest import Served, Start
 
 import inorder
-from inorder import Flags
+from inorder import Flags, Match
 
 pytest.importorskip("selenium")
 
 from selenium.webdriver import Chrome, Keys
 from tests.server.windows import browser, link, window
+from tools.console.screenshots import dress
 from tools.console.shots import PHONE
 
 pytestmark = pytest.mark.slow
@@ -77,6 +78,44 @@ def test_keys_lead_through_the_pages(served: Served, link: str, browser: Chrome)
         seen.wait(lambda: "/message/" in seen.browser.current_url)
         assert "one" in seen.text(".data")
         assert seen.complaints() == []
+
+
+ROWS = "return [...document.querySelectorAll('.wide tbody tr')].map(row => row.offsetHeight)"
+ONE_LINE = 40  # pixels of a row, at most
+LONG = "A.QUEUE.WITH.A.NAME.AS.LONG.AS.NAMES.MAY.EVER.BE"
+
+
+@pytest.mark.parametrize("more", ["", "&show=priority&show=properties&show=correlation"])
+def test_ids_stand_in_one_line_and_make_no_row_taller(served: Served, link: str, browser: Chrome, more: str) -> None:
+    with inorder.connect(served.store) as qm, window(browser, link, (1400, 900)) as seen:
+        for n in range(3):
+            qm.put("Q1", b"a body " * 9, correlation_id=bytes(range(1, 25)), properties={"colour": "red " * 9, "n": n})
+        shown = "show=group&show=state&show=age&show=length&show=body&show=id"
+        seen.go(f"queue/Q1?{shown}{more}")
+        heights = seen.browser.execute_script(ROWS)
+        assert len(heights) == 6
+        assert max(heights) <= ONE_LINE
+        asked = "return getComputedStyle(document.querySelector('.messages td.id')).fontFamily"
+        assert "monospace" in seen.browser.execute_script(asked)
+        assert seen.width() == 1400, "the table scrolls, and not the page"
+        dress(seen.browser, PHONE)
+        lines = "return Math.max(...[...document.querySelectorAll('td.id')].map(one => one.offsetHeight))"
+        assert seen.browser.execute_script(lines) < 24
+        assert seen.width() == PHONE[0]
+
+
+def test_a_long_name_makes_no_row_of_what_is_held_taller(served: Served, link: str, browser: Chrome) -> None:
+    with inorder.connect(served.store, program="a program of four words") as qm:
+        qm.create_queue(LONG)
+        qm.put_many(LONG, [b"1", b"2"])
+        qm.get(LONG, confirm_id=4711)
+        qm.browse_and_lock(LONG, Match())
+        with window(browser, link, (1400, 900)) as seen:
+            seen.go("held")
+            heights = seen.browser.execute_script(ROWS)
+            assert len(heights) >= 4
+            assert max(heights) <= ONE_LINE
+            assert seen.width() == 1400
 
 
 def test_a_session_that_is_over_leads_to_the_log_in(served: Served, link: str, browser: Chrome) -> None:

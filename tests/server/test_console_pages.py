@@ -305,6 +305,14 @@ def test_a_bad_query_is_an_error_of_the_caller(served: Served, query: str) -> No
     assert "INWB0003E" in one(served, f"queue/Q1?{query}", status=400)
 
 
+def test_a_queue_that_leads_nowhere_is_no_error_of_a_body(served: Served, qm: QueueManager) -> None:
+    qm.create_remote_queue("RM", remote_queue="X", remote_manager="NOWHERE")
+    page = one(served, "queue/RM", status=400)
+    assert "nothing leads to queue manager 'NOWHERE'" in page
+    assert "INWB0014E" in page
+    assert "body of the request" not in page
+
+
 def test_a_queue_that_is_not_there_or_has_no_messages(served: Served, qm: QueueManager) -> None:
     qm.create_alias("ALIAS", base_queue="Q1")
     qm.create_model("MODEL")

@@ -160,7 +160,10 @@ def test_a_group_that_is_not_whole_is_awaited(served: Served) -> None:
 def test_a_cursor_that_is_none_is_refused(served: Served, cursor: str) -> None:
     async def work(client: httpx.AsyncClient) -> None:
         ours = await described(client)
-        assert refusal(await ours("browse", cursor=cursor))[0] == 400
+        answer = await ours("browse", cursor=cursor)
+        assert refusal(answer) == (400, "INWB0003E", 0)
+        assert "parameter 'cursor' is not valid: it is the cursor that the answer of a browse has, not" in answer.text
+        assert "token" not in answer.text
 
     served.run(work)
 

@@ -16,7 +16,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.server.conftest import Everybody, Served
+from tests.server.conftest import Everybody, Served, somebody
 
 import inorder
 from inorder import Message
@@ -163,7 +163,7 @@ REFUSED: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("a dictionary", {"body": pa.array(["a"]).dictionary_encode()}, "it has dictionaries"),
     ("a view", {"body": pa.array(["a"], pa.string_view())}, "column body must be of type"),
     ("width 0", {"body": pa.array([b""], pa.binary(0))}, "column body must be of type"),
-    ("a null body", {"body": pa.array([b"a", None])}, "row must be a message: body is null"),
+    ("a null body", {"body": pa.array([b"a", None])}, "row 2: body is null"),
     ("a bad row", {"body": ["a", "b"], "priority": pa.array([1, -1])}, "priority is -1"),
     ("a large number", {"body": ["a"], "priority": pa.array([2**63], pa.uint64())}, "Arrow cannot read it"),
     ("a property of two types", {"body": ["a"], "properties": pa.array(
@@ -191,8 +191,8 @@ def test_a_row_is_named_by_its_number_in_the_stream(served: Served) -> None:
 
     async def work(client: httpx.AsyncClient) -> None:
         answer = await client.post(f"{Q}/arrow", content=stream_of(*batches), headers=keyed("k"))
-        assert "row must be a message: priority is -5" in answer.json()["error"][0]["message"]
-        assert "not 32" in answer.json()["error"][0]["message"]
+        said = answer.json()["error"][0]["message"]
+        assert "row 32: priority is -5, and must be 0 to 999,999,999 [" in said
 
     served.run(work)
     assert found_in(served) == []
@@ -334,6 +334,20 @@ def test_the_memory_of_a_stream_is_bounded_whatever_its_length(served: Served) -
 
 
 # --- out
+
+
+def test_a_claim_is_listed_under_the_name_of_its_user(served: Served) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.put("Q1", b"1")
+
+    async def work(client: httpx.AsyncClient) -> None:
+        await began(client)
+        assert bodies_in(await claimed(client, 1, 0)) == [b"1"]
+
+    served.run(work, somebody("shop", "get"))
+    with inorder.connect(served.store) as qm:
+        assert [(one.kind, one.program.user) for one in qm.units()] == [("claim", "shop")]
+        assert [one.program.user for one in qm.claims()] == ["shop"]
 
 
 def test_the_same_request_has_the_same_messages_until_the_next_confirms_them(served: Served) -> None:

@@ -6,7 +6,9 @@ import asyncio
 import itertools
 import threading
 from collections.abc import Awaitable, Callable
+from typing import Any
 
+import httpx
 import pytest
 from starlette.types import ASGIApp
 from tests.cutting import ended
@@ -175,6 +177,21 @@ def test_what_cannot_be_is_refused_before_the_stream_begins(served: Served, path
             assert listener.status == status
 
     run(served, work)
+
+
+@pytest.mark.parametrize("given", ["Last-Event-ID", "cursor"])
+def test_a_place_that_is_none_is_named_as_the_client_does(served: Served, given: str) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        where: dict[str, Any] = {"headers" if given == "Last-Event-ID" else "params": {given: "nonsense"}}
+        answer = await client.get(MESSAGES, **where)
+        assert answer.status_code == 400
+        (error,) = answer.json()["error"]
+        assert f"'{given}'" in error["message"]
+        assert "'nonsense'" in error["message"]
+        assert "the id of an event of this queue" in error["message"]
+        assert "token" not in error["message"]
+
+    served.run(work)
 
 
 def test_a_queue_that_goes_ends_its_stream_with_a_word(served: Served) -> None:

@@ -77,6 +77,35 @@ def test_a_head_that_does_not_come_ends_the_connection(served: Served, before: b
     run(served, Limits(head_seconds=0.2), work)
 
 
+# What is sent, and a word of the answer.
+NO_REQUESTS: list[tuple[bytes, str]] = [
+    (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(40), "TLS"),
+    (b"HELLO\r\n\r\n", "illegal request line"),
+    (b"GET /health HTTP/1.1\r\n\r\n", "Host"),
+    (b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", "Host"),
+    (b"GET /health HTTP/1.1\r\nHost: localhost\r\nno colon\r\n\r\n", "illegal header line"),
+    (
+        b"POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"1\r\na\r\n0\r\n\r\nGET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "Content-Length and Transfer-Encoding",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sent", "word"), NO_REQUESTS, ids=[one[1] for one in NO_REQUESTS])
+def test_what_is_no_request_is_answered_so_once_and_ends_the_connection(served: Served, sent: bytes, word: str) -> None:
+    async def work(address: Address, stopping: asyncio.Event) -> None:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(sent)
+        status, body = await answer_of(reader)
+        (error,) = json.loads(body)["error"]
+        assert (status, error["msgId"], word in error["message"]) == (400, "INWB0018E", True), error["message"]
+        assert await reader.read() == b"", "nothing of what was behind it is answered"
+        writer.close()
+
+    run(served, Limits(), work)
+
+
 def test_a_slow_body_is_no_slow_head(served: Served) -> None:
     async def work(address: Address, stopping: asyncio.Event) -> None:
         reader, writer = await asyncio.open_connection(*address)

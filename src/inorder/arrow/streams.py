@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from ..bulk import BulkPage, Slice, Stager
-from ..errors import Reason, bad_argument
+from ..errors import ArgumentError, Reason
 from .columns import Fault, check_schema, chunks, judge, kept
 from .framing import Broken, Frame
 from .pages import Origin, batches
@@ -85,7 +85,9 @@ def _readable() -> Iterator[None]:
 def _bad_row(faults: Sequence[Fault], before: int) -> Exception:
     first = faults[0]
     more = f", and {len(faults) - 1:,} more rows beside it" if len(faults) > 1 else ""
-    return bad_argument("row", before + first.row + 1, f"a message: {first.why}{more}", Reason.ARGUMENT_ERROR)
+    number = before + first.row + 1
+    text = f"row {number:,}: {first.why}{more}"
+    return ArgumentError(text, reason=Reason.ARGUMENT_ERROR, argument="row", value=number, allowed="a message")
 
 
 __all__ = ["head", "parts", "schema_of", "staged"]

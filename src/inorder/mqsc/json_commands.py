@@ -6,13 +6,14 @@ table of attributes. What a DISPLAY finds goes the other way.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from ..errors import bad_argument
+from ..errors import SHOWN_CHARACTERS_MAX, ArgumentError
 from .channelling import KEYWORDS as CHANNEL_KEYWORDS
 from .lines import Source
 from .objects import Found, Row
@@ -34,7 +35,7 @@ TEXTS: Final = frozenset(
         if each.kind in ("text", "name")
     }
 )
-WORDS: Final = "a word of letters, as in 'display'"
+WORDS: Final = 'a word of letters, as in "display"'
 VALUES: Final = "a text, a number, or a list of texts"
 NAMED: Final = frozenset(word for words in OBJECTS.values() for word in words) - {"QMGR"}
 
@@ -62,10 +63,10 @@ def source_of(
     if name:
         pieces.append(("name", f"({quoted(str(name))})"))
     if not isinstance(parameters, Mapping | None):
-        raise bad_argument("parameters", parameters, "an object of values by keywords")
+        raise _bad("parameters", parameters, "an object of values by keywords")
     pieces += [(f"parameters.{key}", _parameter(key, value)) for key, value in (parameters or {}).items()]
     if asked is not None and (isinstance(asked, str) or not isinstance(asked, Sequence)):
-        raise bad_argument("responseParameters", asked, "a list of keywords")
+        raise _bad("responseParameters", asked, "a list of keywords")
     pieces += [("responseParameters", _word("responseParameters", each)) for each in asked or ()]
     last = len(pieces)
     lines = tuple((n, piece if n == last else f"{piece} +") for n, (_, piece) in enumerate(pieces, 1))
@@ -74,16 +75,16 @@ def source_of(
 
 def _check_name(qualifier: str, name: object) -> None:
     if not isinstance(name, str | None):
-        raise bad_argument("name", name, "a text")
+        raise _bad("name", name, "a text")
     if not name and SHORT.get(qualifier, qualifier) in NAMED:
-        raise bad_argument("name", name, f"the name of what is a {qualifier}")
+        raise _bad("name", name, f"the name of what is a {qualifier}")
     if name and qualifier == "QMGR":
-        raise bad_argument("name", name, "left out: there is one queue manager")
+        raise _bad("name", name, "left out: there is one queue manager")
 
 
 def _word(member: str, value: object) -> str:
     if not isinstance(value, str) or WORD.fullmatch(value) is None:
-        raise bad_argument(member, value, WORDS)
+        raise _bad(member, value, WORDS)
     return value.upper()
 
 
@@ -96,12 +97,12 @@ def _parameter(key: object, value: Any) -> str:
             return keyword
         if keyword in ATTRIBUTES and (said is False or said == "no"):
             return f"NO{keyword}"
-        raise bad_argument(member, value, f"'yes'; for the contrary give {_contrary(keyword)}")
+        raise _bad(member, value, '"yes" or "no"' if keyword in ATTRIBUTES else f'"yes"; {_contrary(keyword)}')
     if keyword == "WHERE" and isinstance(value, str):
         return _condition(member, value)
     values = value if isinstance(value, list) else [value]
     if not values or not all(isinstance(one, str) or _is_number(one) for one in values):
-        raise bad_argument(member, value, VALUES)
+        raise _bad(member, value, VALUES)
     texts = [one if isinstance(one, str) else digits(number(Decimal(repr(one)))) for one in values]
     return f"{keyword}({','.join(_written(keyword, one) for one in texts)})"
 
@@ -118,13 +119,32 @@ def _written(keyword: str, value: str) -> str:
 
 
 def _contrary(keyword: str) -> str:
-    return f"{keyword.removeprefix('NO').lower()!r}" if keyword.startswith("NO") else f"{'no' + keyword.lower()!r}"
+    if keyword == "ALL":
+        return "else leave it out"
+    other = keyword.removeprefix("NO") if keyword.startswith("NO") else f"NO{keyword}"
+    return f'for the contrary give {{"{other.lower()}": "yes"}}'
+
+
+def _bad(member: str, value: object, allowed: str) -> ArgumentError:
+    """The error for a member, whose value it shows as JSON has it."""
+    text = f"{member} must be {allowed}, not {_shown(value)}"
+    return ArgumentError(text, argument=member, value=value, allowed=allowed)
+
+
+def _shown(value: object) -> str:
+    """A value in JSON, shortened; only the kind of one that is not simple, for it may be as deep as it likes."""
+    if isinstance(value, Mapping):
+        return "an object"
+    if not isinstance(value, str | int | float | None):
+        return "a list"
+    text = json.dumps(value[:SHOWN_CHARACTERS_MAX] if isinstance(value, str) else value, ensure_ascii=False)
+    return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[: SHOWN_CHARACTERS_MAX - 3]}..."
 
 
 def _condition(member: str, value: str) -> str:
     words = value.split(None, 2)
     if len(words) != 3:
-        raise bad_argument(member, value, "a condition, as in 'CURDEPTH GT 0'")
+        raise _bad(member, value, 'a condition, as in "CURDEPTH GT 0"')
     subject, operator, compared = words
     return f"WHERE({_word(member, subject)} {_word(member, operator)} {quoted(compared)})"
 

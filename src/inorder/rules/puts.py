@@ -295,8 +295,8 @@ class PutPlan:
         reason = Reason.MSG_TOO_BIG_FOR_Q if of_queue else Reason.MSG_TOO_BIG_FOR_Q_MGR
         if not whole.flags & SEGMENTATION_ALLOWED:
             raise MessageTooBig(
-                f"the message has {whole.length:,} bytes, {queue.name} takes at most {limit:,}; "
-                "give it flags=Flags.SEGMENTATION_ALLOWED, or raise max_length",
+                f"the message has {whole.length:,} bytes, {queue.name} takes at most {limit:,}",
+                remedy="give it flags=Flags.SEGMENTATION_ALLOWED, or raise max_length",
                 reason=reason,
                 queue=queue.name,
                 length=whole.length,

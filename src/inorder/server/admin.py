@@ -19,7 +19,7 @@ from ..mqsc.running import REFUSED_FOR, nothing_fits
 from .acting import acted
 from .calls import Call
 from .needed import Need, need_of
-from .problems import of_admin_error, problem
+from .problems import of_admin_error, problem, stated
 
 FAILED, COMMAND_FAILED = 2, 3008  # MQCC_FAILED, MQRCCF_COMMAND_FAILED
 INSTALLATION = "inorder"
@@ -132,7 +132,8 @@ def _codes(answer: Answer) -> dict[str, int]:
 
 
 def _headed(answer: Answer) -> str:
-    return f"{answer.number}: {answer.text}" if answer.number else answer.text
+    text = stated(answer.error) if answer.outcome == "refused" and answer.error is not None else answer.text
+    return f"{answer.number}: {text}" if answer.number else text
 
 
 def _as_text(answer: Answer) -> list[dict[str, Any]]:

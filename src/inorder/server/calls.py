@@ -22,7 +22,7 @@ from ..manager import QueueManager
 from ..rules.authorities import Authority
 from .identity import Authenticator, Identity
 from .presence import Presence
-from .problems import NOT_AUTHORIZED, problem
+from .problems import NOT_AUTHORIZED, Problem, problem
 from .sampling import Samples
 from .sessions import Sessions
 from .settings import Settings
@@ -31,6 +31,7 @@ T = TypeVar("T")
 QUERY_FIELDS_MAX = 32
 CERTIFICATE_COUNTS: Final = "certificate_counts"  # in a request's state, if its connection has a client certificate
 MEDIA_TYPES_KEPT: Final = 64  # that need not be read once more
+NO_BODY: Final = "this request takes none: what is asked is in the address, the query and the headers"
 AT_ONCE = 65_536  # bytes of JSON that are read in the loop; more in a thread
 DONE_TO: Final[Mapping[Authority, str]] = {
     "put": "put to",
@@ -212,7 +213,10 @@ class Call:
     # --- the body
 
     async def body(self, most: int) -> bytes:
-        """The whole body. Raises: Problem 413 too long, 408 too slow, 503 too many at once."""
+        """The whole body; of at most 0 bytes: there must be none.
+
+        Raises: Problem 400 there is one, 413 too long, 408 too slow, 503 too many at once.
+        """
         length = self._length(most)
         if length == 0 or (length is None and b"transfer-encoding" not in self._headers):
             return b""
@@ -221,14 +225,14 @@ class Call:
     def _length(self, most: int) -> int | None:
         """As the head says it: HTTP/1.1 has a body if there is a length, or a coding for the transfer.
 
-        Raises: Problem 413.
+        Raises: Problem 400, 413.
         """
         given = self._headers.get(b"content-length")
         if given is None or b"transfer-encoding" in self._headers:
             return None
         length = int(given[0]) if given[0].isdigit() and len(given[0]) < 20 else None
         if length is not None and length > most:
-            raise problem("INWB0005E", f"{most:,}", Connection="close")
+            raise _too_long(most)
         return length
 
     async def _in_time(self, work: Coroutine[Any, Any, T]) -> T:
@@ -246,7 +250,7 @@ class Call:
             async for piece in self.request.stream():
                 size += len(piece)
                 if size > most:
-                    raise problem("INWB0005E", f"{most:,}", Connection="close")
+                    raise _too_long(most)
                 taken.enter_context(self.context.bodies.taken(len(piece)))
                 pieces.append(piece)
             return b"".join(pieces)
@@ -266,7 +270,7 @@ class Call:
             length = len(message.get("body", b""))
             size += length
             if size > most:
-                raise problem("INWB0005E", f"{most:,}", Connection="close")
+                raise _too_long(most)
             taken.enter_context(self.context.bodies.taken(length))
             return message
 
@@ -282,14 +286,37 @@ class Call:
         return await asyncio.to_thread(_object, body) if len(body) > AT_ONCE else _object(body)
 
 
+def has_body(request: Request) -> bool:
+    """Whether a request says that it has a body."""
+    headers = request.headers
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+
+
+def _too_long(most: int) -> Problem:
+    """A body of more bytes than this."""
+    if not most:
+        return problem("INWB0004E", NO_BODY, Connection="close")
+    return problem("INWB0005E", f"{most:,}", Connection="close")
+
+
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        given = json.loads(body.decode(), parse_constant=_no_constant)
+        given = json.loads(body.decode(), parse_constant=_no_constant, object_pairs_hook=_each_once)
     except (ValueError, RecursionError) as error:
         raise problem("INWB0004E", f"it is not JSON in UTF-8: {error}") from None
     if not isinstance(given, dict):
         raise problem("INWB0004E", "it is not a JSON object")
     return given
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; of a key that is there twice nobody could say which value was meant. Raises: Problem 400."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise problem("INWB0004E", f"the key {json.dumps(twice)} is there more than once in an object")
+    return found
 
 
 def check_media_type(call: Call, allowed: tuple[str, ...]) -> None:

@@ -60,7 +60,8 @@ def message_of(call: Call, body: bytes) -> Message:
     try:
         return Message(body, **fields)
     except ArgumentError as error:
-        raise problem("MQWB0302E", USER if "properties" in fields else "ibm-mq-md", "", error.args[0]) from None
+        given = ", ".join(call.headers(USER))
+        raise problem("MQWB0302E", USER if "properties" in fields else "ibm-mq-md", given, error.args[0]) from None
 
 
 def _correlation(call: Call, value: str) -> dict[str, Any]:

@@ -1,7 +1,11 @@
-"""Checks for every request: the host name, the origin, the size of the head; the log; and unexpected errors.
+"""Checks for every request: the host name, the origin, the coding of the body, the size of the head; the log; and
+unexpected errors.
 
 Browsers let any page send requests to an address on this machine. A page whose own name was made to lead here (DNS
 rebinding) sends that name as Host; any other sends its Origin. Both are refused, whatever else the request has.
+
+A client that takes the server for a proxy sends the whole address as its target ("absolute form"). Then the host in
+there is the one that counts, whatever Host says (RFC 9112, 3.2.2).
 """
 
 from __future__ import annotations
@@ -11,10 +15,12 @@ import logging
 import time
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .calls import has_body
 from .logs import LOGGER, log_request
 from .problems import Problem, problem
 from .settings import Settings
@@ -27,6 +33,7 @@ HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"cache-control", b"no-store"),
 )
+CHECKED: Final = frozenset((b"host", b"origin", b"content-encoding", b"content-length", b"transfer-encoding"))
 NAMES: Final = frozenset(name for name, _ in HEADERS)
 PAGES = "/console/"
 HOSTS_KEPT: Final = 64  # names of hosts that need not be read once more
@@ -71,24 +78,54 @@ class Guard:
 
     def _check(self, scope: Scope) -> None:
         """Raises: Problem."""
-        size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
-        hosts, origins = [], []
+        raw = scope.get("raw_path") or b""
+        size = len(raw) + len(scope["query_string"])
+        if b"://" in raw and not raw.startswith(b"/"):
+            self._shorten(scope, raw)
+        found: dict[bytes, list[str]] = {}
         for name, value in scope["headers"]:
             size += len(name) + len(value) + 4
-            if name == b"host":
-                hosts.append(value.decode("latin-1").strip().lower())
-            elif name == b"origin":
-                origins.append(value.decode("latin-1"))
+            if name in CHECKED:
+                found.setdefault(name, []).append(value.decode("latin-1").strip())
         if size > self._settings.limits.head:
             raise problem("INWB0006E", f"{self._settings.limits.head:,}", Connection="close")
-        if len(hosts) != 1 or _name_of(hosts[0]) not in self._settings.hosts:
-            raise problem("INWB0010E", ", ".join(hosts))
-        for origin in origins:
-            if origin.lower() != self._origin(hosts[0]):
+        if b"transfer-encoding" in found and b"content-length" in found:
+            # A proxy in front may go by the other one, and see two requests where this server sees one.
+            raise problem("INWB0018E", "it has both Content-Length and Transfer-Encoding", Connection="close")
+        hosts = found.get(b"host", [])
+        if len(hosts) != 1:
+            raise problem("INWB0018E", f"it must have the header Host once, not {len(hosts)} times")
+        host = hosts[0].lower()
+        if _name_of(host) not in self._settings.hosts:
+            raise problem("INWB0010E", host)
+        for origin in found.get(b"origin", ()):
+            if origin.lower() != self._origin(host):
                 raise problem("INWB0011E", origin)
+        if codings := found.get(b"content-encoding"):
+            _check_coding(scope, ", ".join(codings))
+
+    def _shorten(self, scope: Scope, raw: bytes) -> None:
+        """Makes of a target in absolute form what it is for this server: a path, and the host.
+
+        Raises: Problem 421, it is an address for TLS on a connection without, or the other way round.
+        """
+        scheme, _, rest = raw.partition(b"://")
+        host, slash, path = rest.partition(b"/")
+        if scheme.lower() != (b"https" if self._settings.is_secure else b"http"):
+            raise problem("INWB0010E", (scheme + b"://" + host).decode("latin-1"))
+        scope["raw_path"] = slash + path or b"/"
+        scope["path"] = unquote_to_bytes(scope["raw_path"]).decode("utf-8", "replace")
+        others = [(name, value) for name, value in scope["headers"] if name != b"host"]
+        scope["headers"] = [(b"host", host), *others]
 
     def _origin(self, host: str) -> str:
         return f"{'https' if self._settings.is_secure else 'http'}://{host}"
+
+
+def _check_coding(scope: Scope, given: str) -> None:
+    """Raises: Problem 415, the body is compressed: what reads it would take it as it is."""
+    if has_body(Request(scope)) and any(one.strip().lower() not in ("", "identity") for one in given.split(",")):
+        raise problem("INWB0019E", given, Accept_Encoding="identity")
 
 
 @functools.lru_cache(maxsize=HOSTS_KEPT)

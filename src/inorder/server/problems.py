@@ -180,7 +180,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "INWB0010E": _kind(
             421,
             "This server is not called '{}'.",
-            "The Host header names another one, as a page of another site would (DNS rebinding).",
+            "The Host header, or the address, names another one, as a page of another site would (DNS rebinding).",
             "Use an address that the server was started for.",
         ),
         "INWB0011E": _kind(
@@ -224,6 +224,18 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
             "{}",
             "It has been settled since, its program has ended, or it has never been.",
             "Look again at what is held.",
+        ),
+        "INWB0018E": _kind(
+            400,
+            "The request is not valid: {}",
+            "It is not as HTTP/1.1 has requests.",
+            "Correct what sends it; nothing was done.",
+        ),
+        "INWB0019E": _kind(
+            415,
+            "The content coding '{}' is not supported.",
+            "Bodies are taken as they are sent: what is compressed would not be unpacked.",
+            "Send the body as it is, without Content-Encoding.",
         ),
         "INWB0020E": _kind(
             501,
@@ -299,9 +311,16 @@ def problem(number: str, *inserts: object, reason: int = 0, status: int = 0, **h
     return Problem(number, inserts, completion=completion, reason=reason, headers=named, status=status)
 
 
+def stated(error: InorderError) -> str:
+    """An error without what a program in Python can do about it: a client of HTTP has no such calls."""
+    text, remedy = str(error.args[0]), error.data.get("remedy")
+    kept = text if remedy is None else text.removesuffix(f"; {remedy}")
+    return f"{kept} [{error.reason.value} {error.reason.name}]"
+
+
 def _in_one_line(error: InorderError) -> str:
     """An error without the picture that some have below their first line, of the place that is wrong."""
-    first, *more = str(error).splitlines() or [""]
+    first, *more = stated(error).splitlines() or [""]
     reason = f" [{error.reason.value} {error.reason.name}]"
     if more and more[-1].strip() == f"^{reason}":
         return f"{first}{reason}"
@@ -340,7 +359,7 @@ def of_admin_error(error: InorderError, queue: str) -> Problem:
         return problem("MQWB0037E", error.data.get("queue", queue), reason=reason)
     if isinstance(error, UnknownObject | UnitNotFound):
         return problem("INWB0017E", error, reason=reason)
-    return problem("INWB0004E", error, reason=reason, status=400 if isinstance(error, CallerError) else 409)
+    return problem("INWB0014E", error, reason=reason, status=400 if isinstance(error, CallerError) else 409)
 
 
 def of_our_error(error: InorderError) -> Problem:

@@ -32,6 +32,7 @@ PROBE_AFTER_SECONDS, PROBE_EVERY_SECONDS, PROBES = 30, 10, 3
 UNACKNOWLEDGED_MS: Final = 60_000
 LATE_SECONDS: Final = 1.0  # for the request of a connection that was accepted when the server began to stop
 TOO_LARGE: Final = 431
+TLS: Final = b"\x16\x03"  # how the hello of a client begins
 JOINED_MAX: Final = 65_536  # bytes of a write that is joined with others: to copy more costs more than a write
 
 
@@ -111,7 +112,10 @@ class Protocol(H11Protocol):
         """Input that h11 cannot read; its error says whether it was too long."""
         error = sys.exc_info()[1]
         is_large = getattr(error, "error_status_hint", 400) == TOO_LARGE
-        found = problem("INWB0006E", f"{self.limits.head:,}") if is_large else problem("INWB0004E", msg)
+        if is_large:
+            found = problem("INWB0006E", f"{self.limits.head:,}")
+        else:
+            found = problem("INWB0018E", self._why(error, msg))
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):  # an answer is under way
             self.transport.close()
             return
@@ -130,6 +134,12 @@ class Protocol(H11Protocol):
         for event in events:
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
+
+    def _why(self, error: BaseException | None, otherwise: str) -> str:
+        """What h11 could not read, in words for who sent it; uvicorn has one text for all of it."""
+        if self.conn.trailing_data[0].startswith(TLS):
+            return "it begins a connection with TLS, which this port has not: use http, or serve with --certificate"
+        return str(error).partition(": bytearray(")[0] if isinstance(error, h11.RemoteProtocolError) else otherwise
 
     def _begin_timer(self, seconds: float) -> None:
         if self._timer is None:

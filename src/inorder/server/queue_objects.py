@@ -6,6 +6,7 @@ are those of IBM's own answers. Attributes of ours without a name there are in `
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -138,4 +139,4 @@ def _ours(path: str, place: Place, value: Any) -> Any:
     for ours, theirs in place.words.items():
         if value == theirs and type(value) is type(theirs):
             return ours
-    raise ValueError(f"{path} is {' or '.join(map(repr, place.words.values()))}")
+    raise ValueError(f"{path} is {' or '.join(map(json.dumps, place.words.values()))}")

@@ -202,7 +202,8 @@ class Catalog:
         opens = {one.id for one in (*by_name, *(self.opens(name) if definition.type == "local" else ()))}
         if by_name:
             raise ObjectInUse(
-                f"{name} is open, by {len(by_name)} handle(s); calls by name hold one until close_queue({name!r})",
+                f"{name} is open, by {len(by_name)} handle(s)",
+                remedy=f"calls by name hold one until close_queue({name!r})",
                 queue=name,
                 handles=opens,
             )

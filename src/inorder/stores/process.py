@@ -190,7 +190,7 @@ class Promises:
             try:
                 if not store.hold():
                     return None
-            except (OSError, StoreError):  # whoever makes the call then meets it, too, and says so
+            except (OSError, StoreError):  # the thread that makes the call instead meets it, too, and raises it
                 return None
             self.__enter__()
             return (call(),)

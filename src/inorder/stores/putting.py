@@ -85,7 +85,7 @@ def _check_room(queue: LocalQueue, depth: int, planned: Planned) -> None:
     for nth in range(len(planned.results)):
         if depth >= queue.attributes.max_depth:
             raise QueueFull(
-                f"{queue.attributes.name} has {depth:,} messages, its limit",
+                f"{queue.attributes.name} is full: its limit is {queue.attributes.max_depth:,}, and it has {depth:,}",
                 queue=queue.attributes.name,
                 depth=depth,
             )

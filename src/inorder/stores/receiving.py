@@ -123,7 +123,7 @@ class _Target(NamedTuple):
             self.queue.attributes.max_depth,
         )
         if depth >= limit:
-            raise QueueFull(f"{name} has {depth:,} messages, its limit", queue=name, depth=depth)
+            raise QueueFull(f"{name} is full: its limit is {limit:,}, and it has {depth:,}", queue=name, depth=depth)
         self.rows.extend(planned.arriving)
 
 

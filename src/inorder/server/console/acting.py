@@ -58,10 +58,10 @@ def uid_in(sight: Sight) -> UniqueId:
 
 
 class Missing(NamedTuple):
-    """A message that was chosen and cannot be had.
+    """A message that was chosen and left alone.
 
     Args:
-        why: "it has gone", or who holds it.
+        why: "it has gone", who holds it, or what stood in the way of its put.
     """
 
     uid: UniqueId
@@ -122,10 +122,17 @@ def why(sight: Sight | None) -> str:
 
 
 class Acted(NamedTuple):
-    """What was done: how many messages, and what was left alone."""
+    """What was done, and what was left alone.
+
+    Args:
+        messages: with so many.
+        missing: those that could not be had.
+        stayed: dead letters that could not be replayed.
+    """
 
     messages: int
     missing: Sequence[Missing]
+    stayed: Sequence[Missing] = ()
 
 
 def remove(qm: QueueManager, queue: str, uids: Sequence[UniqueId]) -> Acted:

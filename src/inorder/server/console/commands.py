@@ -56,9 +56,12 @@ async def act(visit: Visit) -> Response:
     if recalled := text_in(visit, "recall"):
         return shown(visit, _values(recalled, earlier))
     values = _values(text, earlier)
-    sources = list(commands_in(text.splitlines())) if len(text) <= LENGTH_MAX else []
+    if len(text) > LENGTH_MAX:
+        wrong = f"A command has at most {LENGTH_MAX:,} characters, with all its lines, not {len(text):,}."
+        return shown(visit, values | {"problem": wrong}, status=422)
+    sources = list(commands_in(text.splitlines()))
     if len(sources) != 1:
-        wrong = f"Give one command of at most {LENGTH_MAX:,} characters, not {len(sources):,}."
+        wrong = f"Give one command at a time, not {len(sources):,}." if sources else "Give a command."
         return shown(visit, values | {"problem": wrong}, status=422)
     name = named_in(sources[0])
     typed = text_in(visit, "typed")

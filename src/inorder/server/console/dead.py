@@ -15,7 +15,7 @@ from ...manager import QueueManager
 from ...message import UniqueId
 from ...options import EVERYTHING, Match
 from ...rules.dead_letters import reason_name
-from ..problems import problem
+from ..problems import Problem, problem
 from . import acting, notices
 from .acting import Acted, Missing
 from .listing import uid_text
@@ -25,6 +25,7 @@ from .rendering import shown
 
 LISTED: Final = 200
 ACTIONS: Final = ("replay", "discard")
+FILTER: Final = ("reason", "queue", "selector")
 
 
 def reason_of(text: str) -> int:
@@ -36,15 +37,26 @@ def reason_of(text: str) -> int:
 
 async def show(visit: Visit) -> Mapping[str, Any]:
     """GET dead: the dead letters that fit the query, the first of them."""
-    given = visit.query("reason", "queue", "selector")
-    return await _listed(visit, given, "")
+    return await _listed(visit, visit.query(*FILTER))
 
 
-async def _listed(visit: Visit, given: Mapping[str, str], wrong: str) -> dict[str, Any]:
+async def _listed(
+    visit: Visit, given: Mapping[str, str], chosen: Sequence[str] = (), target: str = ""
+) -> dict[str, Any]:
+    """What the list shows.
+
+    Args:
+        given: the filter.
+        chosen, target: what a form had that could not be done: the boxes of these are ticked.
+    """
     values: dict[str, Any] = {
-        "given": {name: given.get(name, "") for name in ("reason", "queue", "selector")},
-        "problem": wrong,
+        "given": {name: given.get(name, "") for name in FILTER},
+        "problem": "",
         "letters": [],
+        "chosen": frozenset(chosen),
+        "others": chosen,
+        "target": target,
+        "uid_text": uid_text,
         "has_more": False,
         "most": LISTED,
         "now": time.time(),
@@ -56,18 +68,22 @@ async def _listed(visit: Visit, given: Mapping[str, str], wrong: str) -> dict[st
         return values
     visit.demand("browse", there)
     try:
-        chosen = _choice(given)
+        fitting = _choice(given)
         letters = await visit.context.qm.run(
-            lambda qm: list(islice(qm.dead_letters(dead_letter_queue=there, **chosen), LISTED + 1))
+            lambda qm: list(islice(qm.dead_letters(dead_letter_queue=there, **fitting), LISTED + 1))
         )
     except InorderError as error:
         return values | {"there": there, "problem": str(error)}
-    return values | {"there": there, "letters": letters[:LISTED], "has_more": len(letters) > LISTED}
+    listed = {uid_text(one.message.uid) for one in letters[:LISTED] if one.message.uid}
+    others = [one for one in chosen if one not in listed]
+    return values | {
+        "there": there, "letters": letters[:LISTED], "has_more": len(letters) > LISTED, "others": others,
+    }  # fmt: skip
 
 
 def _choice(given: Mapping[str, str]) -> dict[str, Any]:
     """What the query chooses. Raises: ArgumentError."""
-    reason, queue, selector = (given.get(name, "").strip() for name in ("reason", "queue", "selector"))
+    reason, queue, selector = (given.get(name, "").strip() for name in FILTER)
     return {
         "reason": reason_of(reason) if reason else None,
         "queue": queue or None,
@@ -80,6 +96,7 @@ async def act(visit: Visit) -> Response:
     name = text_in(visit, "action")
     if name not in ACTIONS:
         raise problem("INWB0004E", f"action is out of {', '.join(ACTIONS)}")
+    given, target = visit.query(*FILTER), text_in(visit, "target").strip()
     there = (await visit.context.qm.manager_attributes()).dead_letter_queue
     if not there:
         raise UnknownQueue("the queue manager has no dead-letter queue", queue="")
@@ -90,17 +107,19 @@ async def act(visit: Visit) -> Response:
         visit.demand("get" if name == "replay" else "clear", there)
         letters, missing = await visit.context.qm.run(lambda qm: letters_of(qm, there, uids))
         missing = list(told(visit, there, missing))
-        target = text_in(visit, "target").strip()
         if name == "replay":
             _demand_targets(visit, letters, target)
+            if target:
+                await visit.context.qm.run(lambda qm: acting.check_two(qm, there, target))
         values = {
             "name": name, "there": there, "letters": letters, "missing": missing, "target": target,
             "uids": " ".join(uid_text(one.message.uid) for one in letters if one.message.uid),
             "reason_name": reason_name, "problem": "",
         }  # fmt: skip
         return await _reviewed(visit, name, there, letters, target, values)
-    except InorderError as error:
-        return refused(visit, error, await _listed(visit, {}, ""))
+    except (InorderError, Problem) as error:
+        chosen = list(dict.fromkeys(word for text in texts_in(visit, "uid") for word in text.split()))
+        return refused(visit, error, await _listed(visit, given, chosen, target))
 
 
 async def _reviewed(
@@ -122,11 +141,10 @@ async def _reviewed(
         )
     done = "discarded" if name == "discard" else "replayed"
     text = f"{acted.messages:,} dead {'letter' if acted.messages == 1 else 'letters'} {done}."
-    missing = [*values["missing"], *(told(visit, there, acted.missing) if name == "discard" else acted.missing)]
-    if missing:
-        return shown(
-            visit, {"queue": there, "text": text, "missing": missing, "uid_text": uid_text}, template="acted.html"
-        )
+    missing = [*values["missing"], *told(visit, there, acted.missing)]
+    if missing or acted.stayed:
+        left = {"missing": missing, "stayed": acted.stayed, "uid_text": uid_text, "target": target}
+        return shown(visit, {"queue": there, "text": text} | left, template="acted.html")
     return notices.leave(visit.context, to("dead"), text)
 
 
@@ -150,15 +168,15 @@ def letters_of(qm: QueueManager, there: str, uids: Sequence[UniqueId]) -> tuple[
 
 def replayed(qm: QueueManager, there: str, uids: Sequence[UniqueId], target: str | None) -> Acted:
     """Replays these dead letters, each in a unit of work of its own, as a replay does; what stays, and why."""
-    messages, stayed = 0, list[Missing]()
+    messages, missing, stayed = 0, list[Missing](), list[Missing]()
     for uid in uids:
         done = qm.replay(to=target, match=Match(uid=uid), dead_letter_queue=there)
         messages += done.messages
         if done.stayed:
             stayed += [Missing(uid, str(one.error)) for one in done.stayed]
         elif not done.messages:
-            stayed.append(Missing(uid, acting.why(acting.sight_of(qm, there, uid))))
-    return Acted(messages, stayed)
+            missing.append(Missing(uid, acting.why(acting.sight_of(qm, there, uid))))
+    return Acted(messages, missing, stayed)
 
 
 PAGES: Final = (

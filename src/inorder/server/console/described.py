@@ -14,7 +14,9 @@ from ..ours.parameters import UNIQUE_ID
 from .words import number
 
 Schema = Mapping[str, Any]
-IN_HEX: Final = re.compile(r"\^\(\[0-9a-fA-F\]\{2\}\)(?:\{1,([0-9]+)\}|\*)\$")  # a pattern of patterns
+IN_HEX: Final = re.compile(  # a pattern of patterns
+    r"\^\(?\(\[0-9a-fA-F\]\{2\}\)(?:\{1,(?P<most>[0-9]+)\}|\*)(?P<text>\|text:\.\{1,[0-9]+\})?\)?\$"
+)
 
 
 class Word(NamedTuple):
@@ -272,7 +274,8 @@ def range_of(schema: Schema) -> str:
 def _matching(pattern: str) -> str:
     """What a text looks like, in words where people have words for it."""
     if found := IN_HEX.fullmatch(pattern):
-        return f"1 to {found[1]} bytes in hex" if found[1] else "in hex"
+        in_hex = f"1 to {found['most']} bytes in hex" if found["most"] else "in hex"
+        return f"{in_hex}, or text:TEXT" if found["text"] else in_hex
     return "ORIGIN:NUMBER" if pattern == UNIQUE_ID else f"matches {pattern}" if pattern else ""
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 from starlette.responses import Response, StreamingResponse
 
 from ...aio import QueueManager as QueueManagerOfTasks
-from ...errors import ArgumentError
+from ...errors import ArgumentError, bad_argument
 from ...formats import dmpmqmsg
 from ...formats.errors import FormatError
 from ...formats.json_lines import lines_of
@@ -29,6 +29,7 @@ from ...options import EVERYTHING, Match
 from ...stores.views import Sight
 from ..problems import problem
 from . import acting
+from .noting import refused
 from .page import Visit
 
 PREVIEW: Final = 65_536  # bytes of a body that are read with its page; longer ones are read alone
@@ -118,30 +119,39 @@ FORMS: Final[Mapping[str, Form]] = MappingProxyType(
 async def show(visit: Visit) -> Mapping[str, Any] | Response:
     """GET queue/NAME/export: the form; with ?form= the file."""
     given = visit.query("form", "selector")
-    selector = given.get("selector", "").strip()
+    selector, form = given.get("selector", "").strip(), given.get("form", "")
+    values = {
+        "forms": FORMS, "selector": selector, "form": form, "has_parquet": find_spec("pyarrow") is not None,
+        "problem": "",
+    }  # fmt: skip
     if "form" in given:
-        return await download(visit, [], Match(selector=selector) if selector else EVERYTHING, given["form"])
+        try:
+            return await download(visit, [], Match(selector=selector) if selector else EVERYTHING, form)
+        except ArgumentError as error:
+            return refused(visit, error, values)
     await visit.context.qm.attributes(visit.queue)
-    return {"forms": FORMS, "selector": selector, "has_parquet": find_spec("pyarrow") is not None}
+    return values
 
 
 async def download(visit: Visit, uids: Sequence[UniqueId], match: Match, form: str) -> Response:
-    """The file of these messages; without ids of all that match. Raises: Problem 400, 501; as `QueueManager.look`.
+    """The file of these messages; without ids of all that match.
+
+    Raises: ArgumentError, there is no such form, or it has no place for these messages; Problem 501; as
+    `QueueManager.look`.
 
     The first page is read and written before the answer begins, so that what is wrong has a page of its own. What goes
     wrong later breaks the connection off: a file that ends early is never taken for a whole one.
     """
     if form not in FORMS:
-        raise problem("INWB0003E", "form", f"it is out of {', '.join(FORMS)}")
+        raise bad_argument("form", form, f"one of {', '.join(FORMS)}")
     chosen = FORMS[form]
     pieces = _pieces(visit, uids, match, chosen.begin(visit.queue))
     try:
         first = await anext(pieces)
-    except ArgumentError as error:
-        raise problem("INWB0003E", "selector" if match.selector else "queue", error) from None
     except FormatError as error:
         instead = "" if "bare" in form else f"; choose {FORMS['dmpmqmsg-bare'].word!r}, or another form"
-        raise problem("INWB0003E", "form", f"{error.args[0]}{instead}") from None
+        text = f"{error.args[0]}{instead}"
+        raise ArgumentError(text, reason=error.reason, argument="form", value=form, allowed=text) from None
     name = re.sub(r"[^A-Za-z0-9._-]", "_", visit.queue) + chosen.suffix
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(_with_first(first, pieces), media_type=chosen.media_type, headers=headers)

@@ -2,26 +2,34 @@
 
 A token is an HMAC of the credentials with which the page was asked for, by the server's key: another session has
 another one, a page of another site cannot know it, and no worker needs to remember it.
+
+A form whose texts are not UTF-8 is refused. Starlette puts another character for each wrong byte without a word, and a
+message would be put that nobody has sent. So a form of fields is read here; and of a form with a file Starlette takes
+the texts as Latin-1, in which each byte is a character, and they are decoded here.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
+from typing import Final
+from urllib.parse import unquote_to_bytes
 
-from starlette.datastructures import FormData
+from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Receive
 
-from ..calls import Call, Context, check_media_type
-from ..problems import problem
+from ..calls import AT_ONCE, Call, Context, check_media_type
+from ..problems import Problem, printable, problem
 
 FIELD = "csrf"
 PURPOSE = b"inorder console form 1\n"
 FIELDS_MAX = 1_000
 SMALL = 65_536  # bytes of a form that somebody sends who is not known yet
 KINDS = ("application/x-www-form-urlencoded", "multipart/form-data")
+LATIN_1: Final = b"; charset=latin-1"
 
 
 def token(context: Context, request: Request) -> str:
@@ -33,20 +41,67 @@ def token(context: Context, request: Request) -> str:
 async def read(call: Call, most: int) -> FormData:
     """The form in the body, of at most so many bytes; a file of it is on disk from 1 MiB on.
 
-    Raises: Problem 400, 408, 413, 415, 503.
+    Raises: Problem 400, it is not a form, or has a text that is not UTF-8; 408, 413, 415, 503.
     """
     check_media_type(call, KINDS)
+    kind = (call.header("content-type") or "").partition(";")[0].strip().lower()
     found: list[FormData] = []
 
     async def parse(receive: Receive) -> None:
-        request = Request(call.request.scope, receive)
-        try:
-            found.append(await request.form(max_fields=FIELDS_MAX, max_files=1, max_part_size=most))
-        except HTTPException as error:  # what Starlette makes of its MultiPartException
-            raise problem("INWB0004E", f"it is not a form: {error.detail}") from None
+        if kind == KINDS[0]:
+            found.append(await _of_fields(Request(call.request.scope, receive)))
+        else:
+            found.append(await _with_file(call, receive, most))
 
     await call.received(most, parse)
     return found[0]
+
+
+async def _of_fields(request: Request) -> FormData:
+    data = b"".join([piece async for piece in request.stream()])
+    if data.count(b"&") >= FIELDS_MAX:
+        raise problem("INWB0004E", f"it is not a form: it has more than {FIELDS_MAX:,} fields")
+    return FormData(await asyncio.to_thread(_fields, data) if len(data) > AT_ONCE else _fields(data))
+
+
+def _fields(data: bytes) -> list[tuple[str, str | UploadFile]]:
+    pairs = (piece.replace(b"+", b" ").partition(b"=") for piece in data.split(b"&") if piece)
+    return [_decoded(unquote_to_bytes(name), unquote_to_bytes(value)) for name, _, value in pairs]
+
+
+async def _with_file(call: Call, receive: Receive, most: int) -> FormData:
+    headers = [
+        (name, value + LATIN_1 if name == b"content-type" else value) for name, value in call.request.scope["headers"]
+    ]
+    request = Request({**call.request.scope, "headers": headers}, receive)
+    try:
+        form = await request.form(max_fields=FIELDS_MAX, max_files=1, max_part_size=most)
+    except HTTPException as error:  # what Starlette makes of its MultiPartException
+        raise problem("INWB0004E", f"it is not a form: {error.detail}") from None
+    try:
+        return FormData([_part(name, value) for name, value in form.multi_items()])
+    except Problem:
+        await form.close()
+        raise
+
+
+def _part(name: str, value: UploadFile | str) -> tuple[str, UploadFile | str]:
+    if isinstance(value, str):
+        return _decoded(name.encode("latin-1"), value.encode("latin-1"))
+    return _decoded(name.encode("latin-1"), b"")[0], value
+
+
+def _decoded(name: bytes, value: bytes) -> tuple[str, str]:
+    """A field of the form. Raises: Problem 400, it is not UTF-8."""
+    try:
+        return name.decode(), value.decode()
+    except UnicodeDecodeError as error:
+        field = printable(name.decode("utf-8", "replace"))
+        raise problem(
+            "INWB0004E",
+            f"the field {field!r} must be text in UTF-8, not byte 0x{error.object[error.start]:02x} at "
+            f"{error.start:,}; a body of any bytes is put as hexadecimal digits",
+        ) from None
 
 
 def check(form: FormData, wanted: str) -> None:

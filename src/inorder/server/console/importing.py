@@ -18,6 +18,7 @@ from .page import Page, Visit, to
 from .rendering import shown
 
 FILE_ALLOWED: Final = "a file of JSON Lines, with a message a line"
+PARQUET: Final = b"PAR1"  # with which such a file begins
 VALUES: Final[Mapping[str, Any]] = {"problem": ""}
 
 
@@ -38,7 +39,7 @@ async def act(visit: Visit) -> Response:
         put_by = None if keeps else visit.identity.context
         count = await noted(visit, "import", visit.queue, lambda qm: put_lines(qm, visit.queue, lines, put_by), int)
     except FormatError as error:
-        return shown(visit, {"problem": f"{error.args[0]}. Nothing was put."}, status=422)
+        return shown(visit, {"problem": f"{error.args[0].rstrip('.')}. Nothing was put."}, status=422)
     except InorderError as error:
         return refused(visit, error, VALUES)
     text = f"{count:,} {'message' if count == 1 else 'messages'} put."
@@ -46,10 +47,14 @@ async def act(visit: Visit) -> Response:
 
 
 def _file(visit: Visit) -> BinaryIO:
-    """The file that was sent. Raises: ArgumentError, there is none, or nothing is in it."""
+    """The file that was sent. Raises: ArgumentError, there is none, nothing is in it, or it is Parquet."""
     file = visit.form.get("file")
     if not isinstance(file, UploadFile) or not file.size:
         raise acting.left_out("file", f"no file is chosen, or it is empty: choose {FILE_ALLOWED}")
+    beginning = file.file.read(len(PARQUET))
+    file.file.seek(0)
+    if beginning == PARQUET:
+        raise acting.left_out("file", f"file must be {FILE_ALLOWED}, not Parquet, which is not imported here")
     return file.file
 
 

@@ -11,7 +11,7 @@ from ...acts import Acting
 from ...errors import InorderError, StoreError
 from ...manager import QueueManager
 from ..acting import acted
-from ..problems import of_admin_error
+from ..problems import Problem, of_admin_error, stated
 from .acting import Missing
 from .page import Visit
 from .rendering import shown
@@ -59,9 +59,16 @@ def texts_in(visit: Visit, name: str) -> list[str]:
     return [value for value in visit.form.getlist(name) if isinstance(value, str)]
 
 
-def refused(visit: Visit, error: InorderError, values: Mapping[str, Any], template: str = "") -> Response:
-    """A page again, with an error of the queue manager as `problem`. Raises: StoreError, for the page of errors."""
-    if isinstance(error, StoreError):
+def refused(visit: Visit, error: InorderError | Problem, values: Mapping[str, Any], template: str = "") -> Response:
+    """A page again, with what was wrong as `problem`; `values` have what was chosen and filled in.
+
+    Raises: StoreError, and Problem 401, the visitor is out: for the page of errors.
+    """
+    if isinstance(error, StoreError) or (isinstance(error, Problem) and error.code == 401):
         raise error
-    status = of_admin_error(error, "").code
-    return shown(visit, {**values, "problem": str(error)}, status=status, template=template)
+    if isinstance(error, Problem):
+        record, status = error.record(), error.code
+        said = f"{record['message'].partition(': ')[2]} {record['action']}"
+    else:
+        said, status = stated(error), of_admin_error(error, "").code
+    return shown(visit, {**values, "problem": said}, status=status, template=template)

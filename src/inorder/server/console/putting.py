@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from ...errors import InorderError, bad_argument
+from ...errors import InorderError, Reason, bad_argument
+from ...field_checks import EXPIRY_SECONDS_MAX
 from ...formats.json_lines import id_of
 from ...formats.property_text import ALLOWED, read_property
 from ...message import IN_GROUP, LAST_IN_GROUP, Message
@@ -22,6 +23,9 @@ from .page import Page, Visit, to
 TEXT: Final = "MQSTR"
 UTF_8: Final = 1208
 KINDS: Final = ("text", "json", "hex")
+SECONDS: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,6})?")
+EXPIRY_ALLOWED: Final = f"seconds from 0.1 to {EXPIRY_SECONDS_MAX:,.1f}, unlimited, or empty for the queue's"
+PRIORITY_ALLOWED: Final = "an integer from 0 to 999,999,999 (9 is the highest that counts), or empty for the queue's"
 FIELDS: Final = (
     "kind", "body", "priority", "persistent", "expiry", "delay", "message_id", "correlation_id", "format",
     "reply_to_queue", "reply_to_queue_manager", "properties", "group", "group_id", "sequence_number",
@@ -82,11 +86,23 @@ def _whole(name: str, text: str) -> int:
     return int(text)
 
 
-def _seconds(name: str, text: str) -> float:
-    if text == "unlimited" and name == "expiry":
+def _priority(name: str, text: str) -> int:
+    if re.fullmatch("[0-9]{1,9}", text) is None:
+        raise bad_argument(name, text, PRIORITY_ALLOWED, Reason.PRIORITY_ERROR)
+    return int(text)
+
+
+def _expiry(name: str, text: str) -> float:
+    if text == "unlimited":
         return math.inf
-    if re.fullmatch(r"[0-9]{1,10}(\.[0-9]{1,6})?", text) is None:
-        raise bad_argument(name, text, "seconds" + (", or unlimited" if name == "expiry" else ""))
+    if SECONDS.fullmatch(text) is None or not 0.1 <= float(text) <= EXPIRY_SECONDS_MAX:
+        raise bad_argument(name, text, EXPIRY_ALLOWED, Reason.EXPIRY_ERROR)
+    return float(text)
+
+
+def _delay(name: str, text: str) -> float:
+    if SECONDS.fullmatch(text) is None or float(text) > EXPIRY_SECONDS_MAX:
+        raise bad_argument(name, text, f"seconds from 0 to {EXPIRY_SECONDS_MAX:,.1f}")
     return float(text)
 
 
@@ -116,10 +132,10 @@ def _properties(name: str, text: str) -> dict[str, Any]:
 
 READERS: Final[Mapping[str, Callable[[str, str], Any]]] = MappingProxyType(
     {
-        "priority": _whole,
+        "priority": _priority,
         "persistent": _switch,
-        "expiry": _seconds,
-        "delay": _seconds,
+        "expiry": _expiry,
+        "delay": _delay,
         "message_id": _id,
         "correlation_id": _id,
         "format": lambda _, text: text,

@@ -19,7 +19,7 @@ from ...message import UniqueId
 from ...options import EVERYTHING, Match
 from ...rules.authorities import Authority
 from ...stores.views import Sight
-from ..problems import problem
+from ..problems import Problem, problem
 from . import acting, exporting, notices
 from .acting import Acted, Meant
 from .listing import uid_text
@@ -86,11 +86,8 @@ class Wish:
         return Match(selector=self.selector) if self.selector else EVERYTHING
 
 
-def wish_of(visit: Visit) -> Wish:
-    """Raises: Problem 400, the form is not one of these; ArgumentError, an id is not one."""
-    name = text_in(visit, "action")
-    if name not in ACTIONS:
-        raise problem("INWB0004E", f"action is out of {', '.join(ACTIONS)}")
+def wish_of(visit: Visit, name: str) -> Wish:
+    """Raises: ArgumentError, an id is not one, or nothing is chosen."""
     uids = acting.uids_of(texts_in(visit, "uid"))
     if not uids and "selector" not in visit.form:
         raise acting.left_out("uid", "no message is chosen: tick the boxes of some, or give a selector")
@@ -107,20 +104,29 @@ def wish_of(visit: Visit) -> Wish:
 
 async def show(visit: Visit) -> Mapping[str, Any]:
     """The form that chooses messages by a selector."""
-    given = visit.query("action", "selector")
-    return _form(visit, given.get("action", ""), given.get("selector", ""), "")
+    return _form(visit, visit.query("action", "selector"), "")
 
 
-def _form(visit: Visit, name: str, selector: str, target: str) -> dict[str, Any]:
+def _form(visit: Visit, given: Mapping[str, str], uids: str) -> dict[str, Any]:
+    """What the form shows.
+
+    Args:
+        given: what was filled in.
+        uids: the messages that were chosen, as they were sent: the form is about these, however wrong all else was.
+            Empty: it is about those that the selector selects.
+    """
     may, queue = visit.identity.may, visit.queue
     has_hands = may("get", queue) or may("put", queue)  # who can only look copies nothing
     allowed = [one for one, it in ACTIONS.items() if may(it.authority, queue) and (has_hands or not it.has_target)]
     return {
         "actions": ACTIONS,
         "allowed": allowed,
-        "name": name,
-        "selector": selector,
-        "target": target,
+        "name": given.get("action", ""),
+        "selector": given.get("selector", ""),
+        "target": given.get("target", ""),
+        "form": given.get("form", ""),
+        "uids": uids,
+        "chosen": len(set(uids.split())),
         "forms": exporting.FORMS,
         "problem": "",
     }
@@ -128,8 +134,11 @@ def _form(visit: Visit, name: str, selector: str, target: str) -> dict[str, Any]
 
 async def act(visit: Visit) -> Response:
     """Shows what is meant; the second time does it."""
+    name = text_in(visit, "action")
+    if name not in ACTIONS:
+        raise problem("INWB0004E", f"action is out of {', '.join(ACTIONS)}")
     try:
-        wish = wish_of(visit)
+        wish = wish_of(visit, name)
         _demand(visit, wish)
         if wish.name == "export":
             return await exporting.download(visit, wish.uids, wish.match, text_in(visit, "form") or "jsonl")
@@ -138,9 +147,9 @@ async def act(visit: Visit) -> Response:
         if not wish.is_last:
             return shown(visit, _values(wish, await meant(visit, wish), ""), template="review.html")
         return await _do(visit, wish)
-    except InorderError as error:
-        given = (text_in(visit, field) for field in ("action", "selector", "target"))
-        return refused(visit, error, _form(visit, *given))
+    except (InorderError, Problem) as error:
+        given = {field: text_in(visit, field) for field in ("action", "selector", "target", "form")}
+        return refused(visit, error, _form(visit, given, " ".join(texts_in(visit, "uid")).strip()))
 
 
 def _demand(visit: Visit, wish: Wish) -> None:
@@ -203,6 +212,7 @@ async def _do(visit: Visit, wish: Wish) -> Response:
             "queue": wish.queue,
             "text": text,
             "missing": told(visit, wish.queue, acted.missing),
+            "stayed": acted.stayed,
             "uid_text": uid_text,
         }
         return shown(visit, values, template="acted.html")

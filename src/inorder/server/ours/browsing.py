@@ -18,12 +18,13 @@ from ...manager import QueueManager
 from ..calls import Call
 from ..wanted import IsWanted, while_wanted
 from .describing import JSON, Answer, Given, Operation, ref
-from .parameters import choice, flag, integer, text
+from .parameters import choice, cursor, flag, integer
 from .schemas import listed
 from .taking import MATCH, READING, WAIT, match_of, rendered, wait_of
 
 PAGE_BYTES: Final = 16 * 1_048_576  # of bodies, after which a page ends
 PAGE_MAX: Final = 2_000
+CURSOR_MAX: Final = 4_000
 BODIES: Final = frozenset({"body", "body_base64"})
 
 
@@ -127,7 +128,12 @@ OPERATIONS: Final = (
         handler=browse,
         parameters=(
             integer("count", "How many messages at most.", 1, PAGE_MAX, default=10, example=100),
-            text("cursor", "Behind which page it goes on; without it from the first message.", 4_000),
+            cursor(
+                "cursor",
+                "Behind which page it goes on, by the `cursor` of that; without it from the first message.",
+                "the cursor that the answer of a browse has",
+                CURSOR_MAX,
+            ),
             choice("read_order", "How order is kept.", "strict", "relaxed", default="strict"),
             flag("bodies", "Whether the messages have their bodies.", default=True),
             WAIT,

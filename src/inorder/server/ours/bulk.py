@@ -143,7 +143,7 @@ class Upload:
                 if before.exception() is not None:
                     return
             try:
-                await self._call.context.qm.run(lambda one: self._write(one, frames))
+                await self._call.run(lambda one: self._write(one, frames))
             except Broken as error:
                 raise problem("INWB0004E", error) from None
 
@@ -187,7 +187,7 @@ async def begin(call: Call, given: Given) -> Response:
             started = ClaimReader(queue, call.names["reader"]).begin()
         return {"epoch": started.epoch, "settled": started.settled}
 
-    return JSONResponse(await call.context.qm.run(work))
+    return JSONResponse(await call.run(work))
 
 
 async def claim(call: Call, given: Given) -> Response:

@@ -28,10 +28,10 @@ from ...options import GetOptions, Match
 from ...rules.authorities import Authority
 from ...rules.ordering import UNSET
 from ..calls import Call
-from ..problems import Problem
-from .browsing import BODIES
+from ..problems import Problem, of_our_error
+from .browsing import BODIES, CURSOR_MAX
 from .describing import EVENTS, Answer, Given, Operation
-from .parameters import choice, flag, integer, text
+from .parameters import choice, cursor, flag, integer
 from .streaming import Streamed, unless
 from .taking import SELECTOR
 
@@ -40,7 +40,7 @@ STREAM_SECONDS: Final = 900.0
 INTERVAL_MAX: Final = 60
 RETRY_MS: Final = 1_000
 PAGE_MESSAGES, PAGE_BYTES = 100, 1_048_576
-CURSOR_MAX: Final = 4_000
+FROM_AN_EVENT: Final = "the id of an event of this queue, or the cursor that the answer of a browse has"
 SHOWN: Final = (
     "name",
     "depth",
@@ -190,7 +190,7 @@ async def _arrivals(call: Call, shown: Shown, page: Page, out: asyncio.Event) ->
             out.clear()
             refusal = await _refusal(call, "browse")
         except InorderError as error:  # the queue is gone, or gives nothing any more
-            yield event("failed", {"message": str(error), "reasonCode": error.reason.value})
+            yield _failed(of_our_error(error))
             return
         if refusal is not None:
             yield _failed(refusal)
@@ -279,8 +279,13 @@ OPERATIONS: Final = (
         ),
         handler=messages,
         parameters=(
-            text("Last-Event-ID", "The id of the last event.", CURSOR_MAX, where="header"),
-            text("cursor", "The same, where no header can be sent; the header counts if both are there.", CURSOR_MAX),
+            cursor("Last-Event-ID", "The id of the last event.", FROM_AN_EVENT, CURSOR_MAX, where="header"),
+            cursor(
+                "cursor",
+                "The same, where no header can be sent; the header counts if both are there.",
+                FROM_AN_EVENT,
+                CURSOR_MAX,
+            ),
             choice("start", "Where to begin without a cursor.", "now", "first", default="now", example="first"),
             flag("bodies", "Whether the messages have their bodies.", example=True),
             SELECTOR,

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from ...errors import InorderError
 from ..addresses import check_csrf, names_in, segments_of
-from ..calls import Call, Context
+from ..calls import NO_BODY, Call, Context, has_body
 from ..entrance import identity_of
 from ..problems import of_our_error, problem
 from . import browsing, bulk, confirming, events, leases, messages, queues, schemas
@@ -87,17 +87,12 @@ class Interface:
         queue = names.get("queue", "")
         for authority in operation.authorities:
             call.demand(authority, queue)
-        if operation.body is None and _has_body(request):
-            raise problem("INWB0004E", "this operation takes none: what it is asked is in the query and in headers")
+        if operation.body is None and has_body(request):
+            raise problem("INWB0004E", NO_BODY)
         try:
             return await operation.handler(call, given_in(call, operation))
         except InorderError as error:
             raise of_our_error(error) from error
-
-
-def _has_body(request: Request) -> bool:
-    headers = request.headers
-    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
 def _found(request: Request) -> tuple[Mapping[str, Operation], dict[str, str]]:

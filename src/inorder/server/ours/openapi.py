@@ -38,7 +38,7 @@ NUMBERS: Final[Mapping[str, tuple[int, ...]]] = {
         number: (KINDS[number].status,)
         for number in (
             *("MQWB0000E", "MQWB0100E", "MQWB0103E", "MQWB0104E", "MQWB0112E", "MQWB0302E", "MQWB0306E"),
-            *(f"INWB{number:04}E" for number in (*range(1, 13), 14, 20, 30)),
+            *(f"INWB{number:04}E" for number in (*range(1, 13), 14, *range(18, 21), 30)),
         )
     },
     "INWB0008E": (429, 503),

@@ -6,8 +6,11 @@ import math
 import re
 from typing import Any, Final
 
+from ...errors import ArgumentError, written
 from ...field_checks import ID_LENGTH
+from ...formats.json_lines import IDS, TEXT_ID
 from ...message import UniqueId
+from ...rules.browse_token import decode
 from .describing import Parameter
 
 INTEGER: Final = re.compile(r"-?[0-9]{1,20}")
@@ -83,14 +86,48 @@ def text(name: str, summary: str, most: int, **more: Any) -> Parameter:
 
 
 def identifier(name: str, summary: str, length: int = ID_LENGTH, **more: Any) -> Parameter:
-    """An id in hex; NULs at its end may be left out."""
+    """An id in hex; NULs at its end may be left out. What a put takes as a text is taken so here, too."""
+    allowed = f"it is 1 to {length} bytes as hexadecimal digits"
+    pattern = f"([0-9a-fA-F]{{2}}){{1,{length}}}"
+    if name in IDS:
+        allowed += f", or {TEXT_ID} and a text of 1 to {length} bytes"
+        pattern += f"|{TEXT_ID}.{{1,{length}}}"
+        summary += f" In hex, or {TEXT_ID}TEXT; a shorter one gets NULs."
 
     def read(given: str) -> bytes:
-        if HEX.fullmatch(given) is None or len(given) > 2 * length:
-            raise ValueError(f"it is 1 to {length} bytes as hexadecimal digits")
-        return bytes.fromhex(given).ljust(length, b"\0")
+        text = given.removeprefix(TEXT_ID) if name in IDS else given
+        is_text = text != given
+        if not (is_text or HEX.fullmatch(given)):
+            raise ValueError(f"{allowed}, not {written(given)}")
+        found = text.encode() if is_text else bytes.fromhex(given)
+        if not 1 <= len(found) <= length:
+            raise ValueError(f"{allowed}, not {written(given)}")
+        return found.ljust(length, b"\0")
 
-    schema = {"type": "string", "pattern": f"^([0-9a-fA-F]{{2}}){{1,{length}}}$"}
+    schema = {"type": "string", "pattern": f"^({pattern})$"}
+    return Parameter(name=name, summary=summary, schema=schema, read=read, **more)
+
+
+def cursor(name: str, summary: str, whence: str, most: int, **more: Any) -> Parameter:
+    """Where a strict browse stands, as an answer has it.
+
+    Args:
+        whence: what a client has it from, to be read after "it is".
+    """
+
+    def shown(given: str) -> str:
+        return "" if more.get("where") == "header" else f", not {written(given)}"  # the error of a header has it
+
+    def read(given: str) -> str:
+        try:
+            if len(given) <= most:
+                decode(given)
+                return given
+        except ArgumentError:
+            pass
+        raise ValueError(f"it is {whence}{shown(given)}")
+
+    schema = {"type": "string", "minLength": 1, "maxLength": most}
     return Parameter(name=name, summary=summary, schema=schema, read=read, **more)
 
 

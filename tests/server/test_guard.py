@@ -1,0 +1,160 @@
+"""What is checked of every request, whatever it asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from typing import Any
+
+import httpx
+import pytest
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from tests.cutting import ended
+from tests.server.conftest import PORT, TEXT, Served
+from tests.server.test_messaging import V1, number_of
+from tests.server.test_protocol import Address, answer_of, run
+
+from inorder.server import Limits
+from inorder.server.guard import Guard
+
+HOST = (b"host", b"localhost")
+
+
+class Seen:
+    """An application behind a guard, which notes what comes to it."""
+
+    def __init__(self, served: Served, **changes: Any) -> None:
+        self.scopes: list[Scope] = []
+        self.answers: list[dict[str, Any]] = []
+        self._guard = Guard(self._app, served.settings.__class__(**{**fields_of(served), **changes}))
+
+    async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scopes.append(scope)
+        await Response()(scope, receive, send)
+
+    def ask(self, target: bytes, *headers: tuple[bytes, bytes]) -> tuple[int, str]:
+        """Status and number of what a request is answered, as uvicorn passes it on."""
+        raw, _, query = target.partition(b"?")
+        scope = {"type": "http", "method": "GET", "path": raw.decode(), "raw_path": raw, "query_string": query}
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": b""}
+
+        ended(self._guard({**scope, "headers": list(headers)}, receive, send))
+        body = sent[1]["body"]
+        return sent[0]["status"], json.loads(body)["error"][0]["msgId"] if body else ""
+
+
+def fields_of(served: Served) -> dict[str, Any]:
+    return {name: getattr(served.settings, name) for name in served.settings.__dataclass_fields__}
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "query"),
+    [
+        (b"http://localhost/health", b"/health", b""),
+        (b"HTTP://LocalHost:9443/health?a=http://b/c", b"/health", b"a=http://b/c"),
+        (b"http://[::1]:9443/a%2Fb/%C3%A9", b"/a%2Fb/%C3%A9", b""),
+        (b"http://localhost", b"/", b""),
+        (b"http://localhost?x=1", b"/", b"x=1"),
+        (b"http://localhost//two", b"//two", b""),
+        (b"/http://localhost/health", b"/http://localhost/health", b""),
+    ],
+)
+def test_a_whole_address_is_a_target_too(served: Served, target: bytes, path: bytes, query: bytes) -> None:
+    seen = Seen(served)
+    assert seen.ask(target, HOST) == (200, "")
+    (scope,) = seen.scopes
+    assert (scope["raw_path"], scope["query_string"]) == (path, query)
+    assert scope["path"] == httpx.URL(f"http://x{path.decode()}").path
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "answer"),
+    [
+        (b"http://localhost/", b"evil.example", (200, "")),
+        (b"http://evil.example/", b"localhost", (421, "INWB0010E")),
+        (b"http://localhost@evil.example/", b"localhost", (421, "INWB0010E")),
+        (b"http:///", b"localhost", (421, "INWB0010E")),
+        (b"https://localhost/", b"localhost", (421, "INWB0010E")),
+        (b"ftp://localhost/", b"localhost", (421, "INWB0010E")),
+    ],
+)
+def test_the_host_of_a_whole_address_is_the_one_that_counts(
+    served: Served, target: bytes, host: bytes, answer: tuple[int, str]
+) -> None:
+    """RFC 9112, 3.2.2; and RFC 9110, 7.4: an address for TLS is none on a connection without."""
+    assert Seen(served).ask(target, (b"host", host)) == answer
+
+
+def test_with_tls_a_whole_address_is_one_for_tls(served: Served) -> None:
+    seen = Seen(served, is_secure=True)
+    assert seen.ask(b"https://localhost/", HOST) == (200, "")
+    assert seen.ask(b"http://localhost/", HOST) == (421, "INWB0010E")
+
+
+def test_an_origin_is_held_against_the_host_of_the_address(served: Served) -> None:
+    seen = Seen(served)
+    assert seen.ask(b"http://localhost/", (b"host", b"x"), (b"origin", b"http://localhost")) == (200, "")
+    assert seen.ask(b"http://localhost/", (b"host", b"x"), (b"origin", b"http://x")) == (403, "INWB0011E")
+
+
+def test_a_whole_address_is_answered_over_a_connection(served: Served) -> None:
+    async def work(address: Address, stopping: asyncio.Event) -> None:
+        reader, writer = await asyncio.open_connection(*address)
+        for target, status in (("localhost", 200), ("evil.example", 421), ("127.0.0.1:9443", 200)):
+            writer.write(f"GET http://{target}/health HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            assert (await answer_of(reader))[0] == status
+        writer.close()
+
+    run(served, Limits(), work)
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_host_is_there_once(served: Served, count: int) -> None:
+    assert Seen(served).ask(b"/health", *([HOST] * count)) == (400, "INWB0018E")
+
+
+# --- the coding of a body
+
+Q = "/inorder/v1/queues/Q1"
+WITH_BODIES: list[tuple[str, dict[str, str], bytes]] = [
+    (f"{V1}/message", TEXT, b"x"),
+    ("/ibmmq/rest/v2/admin/action/qmgr/QM1/mqsc", {"Content-Type": "application/json"},
+     b'{"type": "runCommand", "parameters": {"command": "DISPLAY QMGR"}}'),
+    (f"{Q}/put", {"Content-Type": "application/json"}, b'{"body": "x"}'),
+    (f"{Q}/arrow", {"Content-Type": "application/vnd.apache.arrow.stream", "Idempotency-Key": "k"}, b"x"),
+    ("/console/log-in", {"Content-Type": "application/x-www-form-urlencoded"}, b"name=a"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("coding", ["gzip", "GZIP", "br", "identity, deflate", "what?"])
+@pytest.mark.parametrize(("path", "headers", "body"), WITH_BODIES, ids=[one[0] for one in WITH_BODIES])
+def test_a_compressed_body_is_refused(
+    served: Served, path: str, headers: dict[str, str], body: bytes, coding: str
+) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        given = headers | {"Content-Encoding": coding}
+        answer = await client.post(path, content=gzip.compress(body), headers=given)
+        assert number_of(answer) == (415, "INWB0019E", 0)
+        assert coding in answer.json()["error"][0]["message"]
+        assert answer.headers["accept-encoding"] == "identity"
+
+    served.run(work)
+
+
+@pytest.mark.parametrize("coding", ["identity", "Identity", ""])
+def test_a_body_as_it_is_may_say_so(served: Served, coding: str) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        headers = TEXT | {"Content-Encoding": coding}
+        assert (await client.post(f"{V1}/message", content="x", headers=headers)).status_code == 201
+        no_body = await client.get(f"{V1}/message", headers={"Content-Encoding": "gzip", "Host": f"localhost:{PORT}"})
+        assert no_body.text == "x"
+
+    served.run(work)
