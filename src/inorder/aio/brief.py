@@ -176,18 +176,18 @@ class BriefLane(Lane):
             raise closed()
         job = Job(lambda: self._make(call), _nothing, self._loop, is_revocable=is_revocable)
         batch = self._batch
-        if self._waiting or (batch is not None and batch.has_calls) or not self._is_made(job):
-            self._waiting.append(job)
+        if self._waiting or (batch is not None and batch.has_calls) or not self._is_made(job, job.run_here):
+            self._waiting.append(job.hand_over())
             self._hand_over_soon()
         return job
 
-    def _is_made(self, job: Job[Any]) -> bool:
+    def _is_made(self, job: Job[Any], run: Callable[[], None]) -> bool:
         """Makes a call, if that can be at once; it is over then, or when what it has promised is on disk."""
         if self.connection is None:
             return False
         promises, owed = self._owing.of(self.connection)
         before = promises.count
-        if promises.at_once(job.run) is None:
+        if promises.at_once(run) is None:
             return False
         is_only_one = self._is_alone and not self._hands_over_soon and self._batch is None
         if not promises.is_empty:
@@ -219,7 +219,7 @@ class BriefLane(Lane):
         if self._batch is not None:
             return
         for _ in range(TOGETHER_MAX):
-            if not self._waiting or not self._is_made(self._waiting[0]):
+            if not self._waiting or not self._is_made(self._waiting[0], self._waiting[0].run):
                 break
             del self._waiting[0]  # who was in the way has gone
         if self._waiting or not self._owing.is_empty:

@@ -55,17 +55,31 @@ class Job(Generic[T]):
         is_revocable: bool = True,
     ) -> None:
         self._call, self._then, self._loop, self._is_revocable = call, then, loop, is_revocable
-        self._context = contextvars.copy_context()
-        self._begun = threading.Lock()  # taken by the thread to begin the call, or by the task to revoke it
+        self._context: contextvars.Context | None = None
+        self._begun: threading.Lock | None = None  # taken by the thread to begin the call, or by the task to revoke it
         self._waiter: asyncio.Future[None] | None = None
         self._result: T | None = None
         self._error: BaseException | None = None
         self.is_over = False
 
+    def hand_over(self) -> Job[T]:
+        """In the task: another thread, or another turn of the loop, will make the call, in the task's context."""
+        self._context, self._begun = contextvars.copy_context(), threading.Lock()
+        return self
+
+    def run_here(self) -> None:
+        """In the task: makes the call, which nobody can revoke any more."""
+        try:
+            self._result = self._call()
+        except BaseException as error:  # noqa: BLE001 - raised again where the answer is asked for
+            self._error = error
+
     # --- in the thread
 
     def run(self) -> None:
         """Makes the call, unless it was revoked."""
+        assert self._begun is not None, "it was handed over"
+        assert self._context is not None
         if self._begun.acquire(blocking=False):
             try:
                 self._result = self._context.run(self._call)
@@ -94,7 +108,7 @@ class Job(Generic[T]):
 
     def revoke(self) -> bool:
         """Whether it has not begun; then it never will."""
-        return self._is_revocable and self._begun.acquire(blocking=False)
+        return self._is_revocable and self._begun is not None and self._begun.acquire(blocking=False)
 
     async def ended(self, hurry: Callable[[], object] | None = None) -> asyncio.CancelledError | None:
         """Returns when it is over; the cancel that came meanwhile, if one did.

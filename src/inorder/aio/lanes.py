@@ -121,7 +121,7 @@ class Lane:
             raise closed()
         job = Job(lambda: self._make(call), self._ended, self._loop, is_revocable=is_revocable)
         self._under_way += 1
-        self._jobs.put(job)
+        self._jobs.put(job.hand_over())
         return job
 
     async def exit(self, leave: Callable[[], T]) -> T:
@@ -217,7 +217,7 @@ class Lane:
         self._is_over = True
         self.end_waits()
         job = Job(lambda: self._end(commits=commits), lambda: None, self._loop, is_revocable=False)
-        self._jobs.put(job)
+        self._jobs.put(job.hand_over())
         self._no_more()
         return job
 

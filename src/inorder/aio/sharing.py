@@ -76,7 +76,10 @@ class Sharing:
     @property
     def seat_around(self) -> Seat | None:
         """What this task, or the one that started it, holds."""
-        return next((seat for of, seat in _seats.get() if of is self), None)
+        for of, seat in _seats.get():
+            if of is self:
+                return seat
+        return None
 
     def seat(self, joins: str = "") -> Seat:
         """What this task holds; a new one if it holds nothing.
@@ -137,12 +140,14 @@ class Sharing:
 
     async def brief(self, call: Callable[[Connection], T]) -> T:
         """A brief call, together with those of other tasks; on the task's own connection, if it has one."""
-        seat = self.seat("run")
+        self._check()
         if self._brief is None:
             self._brief = BriefLane(self._connect)
             self.lanes.all.append(self._brief)
-        if not seat.is_empty or self._brief.is_held_up:
-            return await self.run(seat, call)
+        if self.seat_around is not None or self._brief.is_held_up:
+            seat = self.seat("run")
+            if not seat.is_empty or self._brief.is_held_up:
+                return await self.run(seat, call)
         return await self._brief.make(call)
 
     async def on(self, lane: Lane, joins: str, call: Callable[[Connection], T]) -> T:
