@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import subprocess
 import sys
@@ -454,7 +455,7 @@ def test_a_lock_that_cannot_be_tried_is_met_by_the_thread(tmp_path: Path, monkey
         host = lane.connection._session.services.store.host  # type: ignore[attr-defined] # of each store that is here
 
         def fail() -> bool:
-            raise OSError("no locks available")
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
         with monkeypatch.context() as patched:
             patched.setattr(host, "hold", fail)

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from .. import life
 from ..clock import Clock
-from ..errors import CallInProgress, ConnectionBroken, StoreError, forked
+from ..errors import CallInProgress, ConnectionBroken, forked
 from ..locks import Lock
 from ..message import Transmission
 from ..options import OpenOptions
@@ -190,8 +190,10 @@ class Promises:
             try:
                 if not store.hold():
                     return None
-            except (OSError, StoreError):  # the thread that makes the call instead meets it, too, and raises it
-                return None
+            except OSError as error:
+                if error.errno is None:  # a time-out of the caller's, which came meanwhile
+                    raise
+                return None  # the thread that makes the call instead meets it, too, and raises it
             self.__enter__()
             return (call(),)
         finally:
