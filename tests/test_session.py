@@ -129,6 +129,22 @@ def test_a_queue_that_could_not_be_closed_keeps_no_connection(qm: QueueManager) 
         gc.enable()
 
 
+@pytest.mark.parametrize("is_dropped", [True, False])
+def test_a_queue_that_could_not_be_closed_is_closed_by_the_next_call(qm: QueueManager, is_dropped: bool) -> None:
+    queue = qm.open("Q", output=True)
+    with qm._session:
+        queue.__exit__(None, None, None)
+    assert not queue.closed
+    kept = [queue]
+    del queue
+    if is_dropped:
+        kept.clear()
+    assert qm.connect().status("Q").open_output_count == 1
+    qm.queues()
+    assert qm.connect().status("Q").open_output_count == 0
+    assert all(one.closed for one in kept)
+
+
 def test_a_call_from_inside_a_verb_is_refused(qm: QueueManager, store: RestartableStore) -> None:
     """As a finalizer or a signal handler could make it."""
     other, errors = qm.connect(), list[Exception]()

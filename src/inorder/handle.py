@@ -593,6 +593,7 @@ class Queue(ConfirmedCalls, BrowsingAhead):
             if error is None:
                 raise
         except CallInProgress:  # a loop that was dropped is ended by the collector, in the middle of any call
+            self._watched.is_kept = False
             self._session.do_later(self, Queue._end)
 
     def __repr__(self) -> str:
