@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import pytest
+from tests.interrupting import Outside
 
 import inorder
 from inorder import GetOptions, Got, QueueManager
@@ -55,6 +56,36 @@ def test_a_call_is_made_at_once_if_nobody_writes(qm: QueueManager) -> None:
     found = qm.promises().at_once(lambda: qm.put("Q", b"1"))
     assert (found is None) == is_far(qm)
     assert qm.depth("Q") == (0 if found is None else 1)
+
+
+@pytest.mark.parametrize("gets_to", ["promises", "store", "host"])
+@pytest.mark.parametrize("next_call", ["put", "at once"])
+def test_what_too_many_exceptions_from_outside_have_left_held_the_next_call_gives_back(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch, gets_to: str, next_call: str
+) -> None:
+    """Both attempts to let others come again are interrupted."""
+    if is_far(qm):
+        pytest.skip("no call is made at once")
+    promises, other, store = qm.promises(), qm.connect(), qm._session.services.store
+    at: Any = {"promises": promises, "store": store}.get(gets_to) or store.host  # type: ignore[attr-defined]
+    let_go, left = at.let_go, [Outside, Outside]
+
+    def interrupted() -> None:
+        if left:
+            raise left.pop()
+        let_go()
+
+    monkeypatch.setattr(at, "let_go", interrupted)
+    with pytest.raises(Outside):
+        promises.at_once(lambda: qm.put("Q", b"1"))
+    assert not left
+    if next_call == "put":
+        qm.put("Q", b"2")
+        assert promises.count == 1, "it is not gathered"
+    else:
+        assert qm.promises().at_once(lambda: qm.put("Q", b"2")) is not None
+    qm.check()  # which opens the store once more
+    assert in_another_thread(lambda: [one.body for one in other.get_many("Q", 9)]) == [b"1", b"2"]
 
 
 def test_several_calls_are_one_turn(qm: QueueManager) -> None:

@@ -90,6 +90,19 @@ def test_a_connection_that_is_forgotten_backs_out(qm: QueueManager) -> None:
     assert (seen(qm), qm.units(), qm.status("Q").open_input_count) == (BACKED_OUT, [], 0)
 
 
+def test_an_exception_from_outside_does_not_come_between_a_connection_and_its_end(qm: QueueManager) -> None:
+    """Python drops what comes into a finalizer, so none that is written in Python runs."""
+    other, ran = qm.connect(), list[str]()
+    work(other)
+    gc.disable()
+    sys.setprofile(lambda frame, event, _: ran.append(frame.f_code.co_name) if event == "call" else None)
+    del other
+    sys.setprofile(None)
+    gc.enable()
+    assert ran == []
+    assert (seen(qm), qm.units()) == (BACKED_OUT, [])
+
+
 def test_a_connection_forgotten_in_a_circle_backs_out(qm: QueueManager) -> None:
     other: Any = qm.connect()
     work(other)

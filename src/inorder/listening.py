@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -187,7 +186,7 @@ class Listening(ABC):
             raise
         self._session.keep(made)
         # A connection that is dropped is not ended by the collector: the listener's is forgotten with it.
-        weakref.finalize(self._session, own._session.services.forgotten.append, own.owner).atexit = False
+        own._session.services.forget_with(self._session, own.owner)
         return made
 
     @abstractmethod

@@ -41,6 +41,19 @@ T = TypeVar("T")
 Carry = Callable[[list[Message | bytes]], list[Message | bytes]]
 
 
+class Dropped(weakref.ref[object]):
+    """What is known of a connection when its object is dropped.
+
+    Its callback is a function written in C: one written in Python may be interrupted, and Python drops the exception.
+
+    Attributes:
+        owner: its number.
+    """
+
+    __slots__ = ("owner",)
+    owner: int
+
+
 class Services:
     """What all connections of this process to one store share; made by `services_of` and `connect_at`.
 
@@ -59,8 +72,9 @@ class Services:
         self._file, self._opens = file, opens
         self.coming: set[object] = set()  # connections that are being made at the file: it stays open for them
         self.hub = Hub(store.changes)
-        self.forgotten: deque[int] = deque()  # owners; a finalizer may add one at any moment
+        self.forgotten: deque[int | Dropped] = deque()  # owners; the collector may add one at any moment
         self._owners: set[int] = set()
+        self._watched: dict[int, list[Dropped]] = {}  # of each owner, what it is forgotten with
         self._lock = Lock()
         self.is_over = False  # the interpreter ends
         self._life = life.current
@@ -87,6 +101,12 @@ class Services:
             raise
         return owner
 
+    def forget_with(self, one: object, owner: int) -> None:
+        """When `one` is dropped the connection is forgotten, unless it has ended by then."""
+        dropped = Dropped(one, self.forgotten.append)
+        dropped.owner = owner
+        self._watched.setdefault(owner, []).append(dropped)
+
     def another(self, connect: Callable[[Services], T]) -> T:
         """What `connect` makes for another connection to the same queue manager."""
         return connect(self) if self._opens is None else connect_alone(self._opens, connect)
@@ -105,6 +125,7 @@ class Services:
     def _has_ended(self, owner: int) -> None:
         with self._lock:
             self._owners.discard(owner)
+            self._watched.pop(owner, None)
             is_last = not self._owners
             thread = self.hub.close() if is_last else None
         if is_last:
@@ -123,16 +144,16 @@ class Services:
     def reap(self) -> None:
         """Ends the connections that were forgotten; one that cannot be ended now is kept for the next time."""
         while self.forgotten and not self.is_over:  # nearly never, and each call asks
-            owner = self.forgotten[0]
+            found = self.forgotten[0]
             try:
-                self.end(owner)
+                self.end(found.owner if isinstance(found, Dropped) else found)
             except InorderError as error:
                 self.forgotten.rotate(-1)
                 if not isinstance(error, CallInProgress):
                     log.exception("a forgotten connection could not be ended; it will be tried again")
                 return
             with contextlib.suppress(ValueError):  # another thread was at it, too
-                self.forgotten.remove(owner)
+                self.forgotten.remove(found)
 
     def end_all(self) -> None:
         """The interpreter ends: units are backed out, nobody is awaited."""

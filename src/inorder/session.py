@@ -151,8 +151,7 @@ class Session(Lock):
         self.owner = services.connect(program)
         try:
             # Handles, blocks and the connection all hold the session: it is forgotten with the last of them.
-            self._forgotten = weakref.finalize(self, services.forgotten.append, self.owner)
-            self._forgotten.atexit = False
+            services.forget_with(self, self.owner)
         except BaseException:
             services.forgotten.append(self.owner)
             raise
@@ -396,6 +395,5 @@ class Session(Lock):
                 self.belongings.pop().cancel()
             self.services.end(self.owner)
         except BaseException:
-            self._forgotten()  # the next call of any connection tries again
+            self.services.forgotten.append(self.owner)  # the next call of any connection tries again
             raise
-        self._forgotten.detach()

@@ -88,7 +88,7 @@ class VerbLock(Lock):
     """Held while a verb runs: one at a time in a process, and only in the process that opened the store.
 
     Attributes:
-        is_held: its thread has it for all verbs that it is about to run (`OpenStore.hold`).
+        holder: for what its thread has it for all verbs that it is about to run (`OpenStore.hold`).
 
     Raises: ForkedConnection, in a child made by fork, which has a copy of no use; CallInProgress, a finalizer or
     a signal handler made a call in the middle of a verb of its own thread.
@@ -97,12 +97,27 @@ class VerbLock(Lock):
     def __init__(self, store: OpenStore) -> None:
         super().__init__()
         self._store, self._life = store, life.current
-        self.is_held = False
+        self.holder: Promises | None = None
+
+    def is_given_back(self) -> bool:
+        """Gives it back where `Promises.at_once` is over and has not, as too many exceptions came; whether it was so.
+
+        Only the thread that has the lock may ask.
+        """
+        holder = self.holder
+        if holder is None or holder.is_at_it:
+            return False
+        holder.let_go()
+        return True
 
     def __enter__(self) -> None:
         if self._life is not life.current:
             raise forked(self._store.path)
-        if self._is_owned() and (not self.is_held or self._store.unfinished is not None):
+        if (
+            self._is_owned()
+            and not self.is_given_back()
+            and (self.holder is None or self._store.unfinished is not None)
+        ):
             raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
         try:
             self.acquire()
@@ -125,7 +140,7 @@ class Promises:
     """See `protocol.Promises`."""
 
     def __init__(self, store: OpenStore) -> None:
-        self._store = store
+        self._store, self._at_it = store, Lock()
         self._ticket: int | None = None
         self._step: Step | None = None
         self._puts: list[PutOutcome] = []
@@ -164,6 +179,8 @@ class Promises:
 
     def keep(self) -> None:
         """See `protocol.Promises`."""
+        if self._store.gathering.promises is self:  # an exception from outside came at the very end of the `with`
+            self._end()
         (ticket, self._ticket), (step, self._step) = (self._ticket, None), (self._step, None)
         failure: BaseException | None = None
         try:
@@ -180,32 +197,45 @@ class Promises:
         if step is not None:
             self._store.host.after(step)
 
+    @property
+    def is_at_it(self) -> bool:
+        """Whether this thread is inside of `at_once`."""
+        return self._at_it._is_owned()
+
     def at_once(self, call: Callable[[], T]) -> tuple[T] | None:
-        """See `protocol.Promises`."""
+        """See `protocol.Promises`.
+
+        An exception from outside in the call, and one in the attempt to let go, leave nothing held that others wait
+        for. After more of them the next verb of this thread lets go.
+        """
         store = self._store
         lock = store.lock
-        if lock._is_owned():
+        if lock._is_owned() and not lock.is_given_back():
             return None
-        try:
+        with self._at_it:
             try:
-                if not store.hold():
-                    return None
-            except OSError as error:
-                if error.errno is None:  # a time-out of the caller's, which came meanwhile
-                    raise
-                return None  # the thread that makes the call instead meets it, too, and raises it
-            self.__enter__()
-            return (call(),)
-        finally:
-            try:
-                self._let_go()
+                try:
+                    if not store.hold(self):
+                        return None
+                except OSError as error:
+                    if error.errno is None:  # a time-out of the caller's, which came meanwhile
+                        raise
+                    return None  # the thread that makes the call instead meets it, too, and raises it
+                self.__enter__()
+                return (call(),)
             finally:
-                if lock._is_owned():
-                    self._let_go()
-            self._end()
+                try:
+                    self.let_go()
+                finally:
+                    if lock._is_owned():
+                        self.let_go()
+                self._end()
 
-    def _let_go(self) -> None:
-        self._store.gathering.promises = None
+    def let_go(self) -> None:
+        """Others come again, and verbs of this thread bring what they promise to disk. Harmless when repeated."""
+        gathering = self._store.gathering
+        if gathering.promises is self:
+            gathering.promises = None
         self._store.let_go()
 
     def _end(self) -> None:
@@ -273,7 +303,7 @@ class OpenStore:
         before, connection.user = connection.user, user
         return before
 
-    def hold(self) -> bool:
+    def hold(self, holder: Promises) -> bool:
         """Has this thread run its next verbs without waiting for anybody, if that can be now; whether it can.
 
         Whatever comes of it, `let_go` is to follow. Nobody else runs a verb that writes until then.
@@ -281,7 +311,7 @@ class OpenStore:
         lock = self.lock
         if not lock.acquire(blocking=False):
             return False
-        lock.is_held = True
+        lock.holder = holder
         return self.host.hold()
 
     def let_go(self) -> None:
@@ -289,7 +319,7 @@ class OpenStore:
         lock = self.lock
         if lock._is_owned():
             self.host.let_go()
-            lock.is_held = False
+            lock.holder = None
             lock.release()
 
     def report(self) -> None:
