@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import re
 import threading
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from tests.postgresql.server import Server
+from tests.support import Call, until
 
 import inorder
 from inorder.stores.postgresql import PostgresStore, are_one, drop, is_there, parse
@@ -243,3 +245,32 @@ def test_processes_that_make_the_store_at_one_instant_all_have_it(url: str) -> N
     assert [told.get(timeout=240) for _ in processes] == ["made"] * 4
     for process in processes:
         process.join()
+
+
+# --- the end of one
+
+
+WAITS = (
+    "SELECT 1 FROM pg_locks l JOIN pg_namespace s ON s.nspname = %s JOIN pg_class c ON c.relnamespace = s.oid "
+    "WHERE l.relation = c.oid AND NOT l.granted AND l.mode = 'AccessExclusiveLock'"
+)
+
+
+def test_a_store_goes_though_somebody_locks_its_tables_in_another_order(
+    url: str, postgresql: str, admin: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    """They wait for each other, and the server ends the call of the one that has waited for a second: the first."""
+    inorder.connect(url).close()
+    schema = schema_of(url)
+    found = admin.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
+    tables = [f"{schema}.{name}" for (name,) in found]
+    with psycopg.connect(postgresql, options="-c deadlock_timeout=60s") as other:
+        other.execute(f"LOCK TABLE {tables[-1]} IN ACCESS SHARE MODE")
+        dropping = Call(lambda: drop(parse(url)))
+        until(lambda: admin.execute(WAITS, (schema,)).fetchone() is not None, "it waits")
+        with contextlib.suppress(psycopg.errors.DeadlockDetected):  # where this thread came later than in that second
+            other.execute(f"LOCK TABLE {', '.join(tables)} IN ACCESS SHARE MODE")
+            assert not dropping.done
+        other.rollback()
+        dropping.result()
+    assert not is_there(parse(url), "test")

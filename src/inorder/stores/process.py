@@ -99,10 +99,10 @@ class VerbLock(Lock):
         self._store, self._life = store, life.current
         self.holder: Promises | None = None
 
-    def is_given_back(self) -> bool:
+    def recovered(self) -> bool:
         """Gives it back where `Promises.at_once` is over and has not, as too many exceptions came; whether it was so.
 
-        Only the thread that has the lock may ask.
+        To be called by the thread that has the lock.
         """
         holder = self.holder
         if holder is None or holder.is_at_it:
@@ -113,11 +113,7 @@ class VerbLock(Lock):
     def __enter__(self) -> None:
         if self._life is not life.current:
             raise forked(self._store.path)
-        if (
-            self._is_owned()
-            and not self.is_given_back()
-            and (self.holder is None or self._store.unfinished is not None)
-        ):
+        if self._is_owned() and not self.recovered() and (self.holder is None or self._store.unfinished is not None):
             raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
         try:
             self.acquire()
@@ -210,7 +206,7 @@ class Promises:
         """
         store = self._store
         lock = store.lock
-        if lock._is_owned() and not lock.is_given_back():
+        if lock._is_owned() and not lock.recovered():
             return None
         with self._at_it:
             try:

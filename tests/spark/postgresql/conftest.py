@@ -5,11 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 
-import psycopg
 import pytest
 from tests.postgresql.conftest import own_server
 
 import inorder
+from inorder.stores.postgresql import drop, parse
 
 
 @pytest.fixture
@@ -20,8 +20,7 @@ def url(postgresql: str) -> Iterator[str]:
     with inorder.connect(at) as qm:
         qm.create_queue("Q")
     yield at
-    with psycopg.connect(postgresql, autocommit=True) as connection:
-        connection.execute(f"DROP SCHEMA {schema} CASCADE".encode())
+    drop(parse(at))
 
 
 __all__ = ["own_server"]
