@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 from tests.interrupting import Outside
+from tests.support import bodies
 
 import inorder
 from inorder import GetOptions, Got, QueueManager
@@ -58,34 +59,118 @@ def test_a_call_is_made_at_once_if_nobody_writes(qm: QueueManager) -> None:
     assert qm.depth("Q") == (0 if found is None else 1)
 
 
-@pytest.mark.parametrize("gets_to", ["promises", "store", "host"])
-@pytest.mark.parametrize("next_call", ["put", "at once"])
+NEXT_CALLS: dict[str, Callable[[QueueManager], object]] = {
+    "put": lambda qm: qm.put("NEXT", b""),
+    "at once": lambda qm: qm.promises().at_once(lambda: qm.put("NEXT", b"")),
+    "get that waits": lambda qm: qm.get("WITH.ONE", wait=60),
+    "check": lambda qm: qm.check(),
+}
+
+
+@pytest.fixture
+def local(qm: QueueManager) -> QueueManager:
+    if is_far(qm):
+        pytest.skip("no call is made at once on a server")
+    qm.create_queue("NEXT")
+    qm.create_queue("WITH.ONE")
+    qm.put("WITH.ONE", b"")
+    return qm
+
+
+def is_free(qm: QueueManager) -> bool:
+    """Whether other threads can write, and what this one puts is brought to disk by each call itself."""
+    store, other = qm._session.services.store, qm.connect()
+    return in_another_thread(lambda: other.put("NEXT", b"")) is not None and store.gathering.promises is None  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("gets_to", ["promises", "end", "store", "host", "lock"])
+@pytest.mark.parametrize("next_call", NEXT_CALLS)
 def test_what_too_many_exceptions_from_outside_have_left_held_the_next_call_gives_back(
-    qm: QueueManager, monkeypatch: pytest.MonkeyPatch, gets_to: str, next_call: str
+    local: QueueManager, monkeypatch: pytest.MonkeyPatch, gets_to: str, next_call: str
 ) -> None:
     """Both attempts to let others come again are interrupted."""
-    if is_far(qm):
-        pytest.skip("no call is made at once")
-    promises, other, store = qm.promises(), qm.connect(), qm._session.services.store
-    at: Any = {"promises": promises, "store": store}.get(gets_to) or store.host  # type: ignore[attr-defined]
-    let_go, left = at.let_go, [Outside, Outside]
+    promises, store = local.promises(), local._session.services.store
+    places: dict[str, Any] = {"promises": promises, "end": promises, "host": store.host}  # type: ignore[attr-defined]
+    at = places.get(gets_to, store)
+    let_go, left, calls = at.let_go, [Outside, Outside], list[str]()
 
     def interrupted() -> None:
         if left:
             raise left.pop()
         let_go()
 
-    monkeypatch.setattr(at, "let_go", interrupted)
-    with pytest.raises(Outside):
-        promises.at_once(lambda: qm.put("Q", b"1"))
+    def end() -> None:
+        raise Outside
+
+    def hold() -> bool:
+        store.lock.acquire()  # type: ignore[attr-defined]
+        raise Outside
+
+    def call() -> None:
+        calls.append("made")
+        local.put("Q", b"1")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(at, "let_go", interrupted)
+        if gets_to == "end":
+            patch.setattr(promises, "_end", end)
+        if gets_to == "lock":
+            patch.setattr(store, "hold", hold)
+        with pytest.raises(Outside):
+            promises.at_once(call)
     assert not left
-    if next_call == "put":
-        qm.put("Q", b"2")
-        assert promises.count == 1, "it is not gathered"
-    else:
-        assert qm.promises().at_once(lambda: qm.put("Q", b"2")) is not None
-    qm.check()  # which opens the store once more
-    assert in_another_thread(lambda: [one.body for one in other.get_many("Q", 9)]) == [b"1", b"2"]
+    assert calls == ([] if gets_to == "lock" else ["made"])
+    NEXT_CALLS[next_call](local)
+    assert is_free(local)
+    assert bodies(local) == [b"1"] * len(calls)
+
+
+def test_a_call_that_comes_while_another_one_gives_back_what_was_left_harms_nobody(
+    local: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A finalizer may make it, in the middle of any line that is written in Python."""
+    promises, other, left = local.promises(), local.connect(), [Outside, Outside]
+    host: Any = local._session.services.store.host  # type: ignore[attr-defined]
+    let_go = host.let_go
+
+    def interrupted() -> None:
+        if left:
+            raise left.pop()
+        other.put("Q", b"of a finalizer")
+        let_go()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(host, "let_go", interrupted)
+        with pytest.raises(Outside):
+            promises.at_once(lambda: local.put("Q", b"1"))
+        local.put("Q", b"2")
+    assert is_free(local)
+    assert bodies(local) == [b"1", b"of a finalizer", b"2"]
+
+
+def test_a_lock_that_was_not_had_is_not_given_back(local: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that tried to be made at once left something; then a finalizer comes in the middle of a verb."""
+    store, other = local._session.services.store, local.connect()
+    told = list[type[BaseException]]()
+    at: Any = store
+
+    def interrupted() -> None:
+        raise Outside
+
+    with monkeypatch.context() as patch:
+        patch.setattr(at, "let_go", interrupted)
+        patch.setattr(at, "hold", lambda: False)
+        with pytest.raises(Outside):
+            local.promises().at_once(lambda: local.put("Q", b"1"))
+
+    def accept(_: Got) -> None:
+        with pytest.raises(CallInProgress) as error:
+            other.put("Q", b"of a finalizer")
+        told.append(error.type)
+
+    local.get_if("WITH.ONE", accept)
+    assert told == [CallInProgress]
+    assert is_free(local)
 
 
 def test_several_calls_are_one_turn(qm: QueueManager) -> None:

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
+from ..locks import Lock
+
 Step = Callable[[Callable[[], object]], None]
 """Runs, as a verb of its own, what is left to do for the medium; see `Host.after`."""
 Tell = Callable[[BaseException | None], object]
@@ -25,11 +27,26 @@ class Gatherer(Protocol):
         """Observers hear of a verb when no lock is held, and what was promised is on disk or has failed."""
 
 
-class Gathering(threading.local):
-    """Of one store.
+class Holder(Protocol):
+    """What the lock of verbs needs of `process.Promises`.
 
     Attributes:
-        promises: of this thread; None: each verb brings its own to disk.
+        at_it: held as long as a thread is inside of `at_once`.
+    """
+
+    at_it: Lock
+
+    def let_go(self) -> None:
+        """Gives the lock back, and what else is held for calls that are made at once."""
+
+
+class Gathering(threading.local):
+    """Of one store, and of this thread.
+
+    Attributes:
+        promises: None: each verb brings its own to disk.
+        holder: for what the thread has the lock of verbs, or tries to get it, beyond a single verb.
     """
 
     promises: Gatherer | None = None
+    holder: Holder | None = None

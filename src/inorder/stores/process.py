@@ -87,8 +87,7 @@ class OpenHandle:
 class VerbLock(Lock):
     """Held while a verb runs: one at a time in a process, and only in the process that opened the store.
 
-    Attributes:
-        holder: for what its thread has it for all verbs that it is about to run (`OpenStore.hold`).
+    Its thread may have it for all verbs that it is about to run (`Promises.at_once`).
 
     Raises: ForkedConnection, in a child made by fork, which has a copy of no use; CallInProgress, a finalizer or
     a signal handler made a call in the middle of a verb of its own thread.
@@ -97,23 +96,24 @@ class VerbLock(Lock):
     def __init__(self, store: OpenStore) -> None:
         super().__init__()
         self._store, self._life = store, life.current
-        self.holder: Promises | None = None
 
     def recovered(self) -> bool:
-        """Gives it back where `Promises.at_once` is over and has not, as too many exceptions came; whether it was so.
-
-        To be called by the thread that has the lock.
-        """
-        holder = self.holder
-        if holder is None or holder.is_at_it:
+        """Gives it back where `Promises.at_once` is over and has not, as too many exceptions came; whether so."""
+        holder = self._store.gathering.holder
+        if holder is None or holder.at_it.is_mine or not self._is_owned():
             return False
-        holder.let_go()
+        with holder.at_it:  # a finalizer that makes a call meanwhile makes it as if inside of `at_once`
+            holder.let_go()
         return True
 
     def __enter__(self) -> None:
         if self._life is not life.current:
             raise forked(self._store.path)
-        if self._is_owned() and not self.recovered() and (self.holder is None or self._store.unfinished is not None):
+        gathering = self._store.gathering
+        if not self._is_owned():
+            if gathering.holder is not None and not gathering.holder.at_it.is_mine:
+                gathering.holder = None  # it did not get the lock, and too many exceptions came
+        elif not self.recovered() and (gathering.holder is None or self._store.unfinished is not None):
             raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
         try:
             self.acquire()
@@ -136,7 +136,8 @@ class Promises:
     """See `protocol.Promises`."""
 
     def __init__(self, store: OpenStore) -> None:
-        self._store, self._at_it = store, Lock()
+        self._store = store
+        self.at_it = Lock()  # held inside of `at_once`
         self._ticket: int | None = None
         self._step: Step | None = None
         self._puts: list[PutOutcome] = []
@@ -193,11 +194,6 @@ class Promises:
         if step is not None:
             self._store.host.after(step)
 
-    @property
-    def is_at_it(self) -> bool:
-        """Whether this thread is inside of `at_once`."""
-        return self._at_it._is_owned()
-
     def at_once(self, call: Callable[[], T]) -> tuple[T] | None:
         """See `protocol.Promises`.
 
@@ -208,10 +204,11 @@ class Promises:
         lock = store.lock
         if lock._is_owned() and not lock.recovered():
             return None
-        with self._at_it:
+        with self.at_it:
+            store.gathering.holder = self
             try:
                 try:
-                    if not store.hold(self):
+                    if not store.hold():
                         return None
                 except OSError as error:
                     if error.errno is None:  # a time-out of the caller's, which came meanwhile
@@ -221,11 +218,13 @@ class Promises:
                 return (call(),)
             finally:
                 try:
-                    self.let_go()
-                finally:
-                    if lock._is_owned():
+                    try:
                         self.let_go()
-                self._end()
+                    finally:
+                        if lock._is_owned():
+                            self.let_go()
+                finally:
+                    self._end()
 
     def let_go(self) -> None:
         """Others come again, and verbs of this thread bring what they promise to disk. Harmless when repeated."""
@@ -299,24 +298,22 @@ class OpenStore:
         before, connection.user = connection.user, user
         return before
 
-    def hold(self, holder: Promises) -> bool:
+    def hold(self) -> bool:
         """Has this thread run its next verbs without waiting for anybody, if that can be now; whether it can.
 
         Whatever comes of it, `let_go` is to follow. Nobody else runs a verb that writes until then.
         """
-        lock = self.lock
-        if not lock.acquire(blocking=False):
-            return False
-        lock.holder = holder
-        return self.host.hold()
+        return self.lock.acquire(blocking=False) and self.host.hold()
 
     def let_go(self) -> None:
         """Others come again. Harmless when repeated, and when this thread holds nothing."""
-        lock = self.lock
+        lock, gathering = self.lock, self.gathering
         if lock._is_owned():
             self.host.let_go()
-            lock.holder = None
+            gathering.holder = None  # and nothing comes between this and the release
             lock.release()
+        else:
+            gathering.holder = None
 
     def report(self) -> None:
         """What verbs have changed is reported to those who listen, outside of locks, and of `Promises`."""
@@ -325,6 +322,7 @@ class OpenStore:
 
     def refuse_wait(self, remedy: str = "look with wait=0") -> None:
         """Raises: CallInProgress, calls of this thread are gathered: others would wait with it."""
+        self.lock.recovered()
         if self.gathering.promises is not None:
             raise CallInProgress(f"a brief call cannot wait, as others would wait with it: {remedy}")
 

@@ -23,9 +23,10 @@ Where the read order is required nothing may pass a message that cannot be worke
 from __future__ import annotations
 
 import enum
+import inspect
 import random
 import traceback
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
 from itertools import chain
 from pathlib import Path
@@ -138,7 +139,7 @@ def call(qm: Connection, task: Task, taken: Taken) -> None:
     """
     made = task.function(taken.given, qm) if task.takes_connection else task.function(taken.given)
     if isinstance(made, UNDONE):
-        if isinstance(made, Coroutine):
+        if inspect.iscoroutine(made) and inspect.getcoroutinestate(made) == inspect.CORO_CREATED:
             made.close()  # or Python warns that nobody has awaited it, whenever it is collected
         raise TypeError(f"the function has done nothing yet: it returned {made!r:.100}")
     for _ in taken.rest:
