@@ -214,6 +214,8 @@ def _waits(listener: Listener) -> None:
     own: Any = listener.own
     room = room_of(own)
     Call(lambda: room.watch_until(lambda: not listener.is_alive or room.is_asleep(own.owner))).result()
+    if not listener.is_alive:  # it may have been cancelled by the function that it is calling still
+        listener._thread.join(LIMIT_SECONDS)
 
 
 def snapshot(manager: QueueManager) -> tuple[object, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import signal
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from tests.spark.calls import ALL, Make, as_logged, depth, put, put_group, read
 from tests.support import LIMIT_SECONDS, until
 
 import inorder
+import inorder.spark.drain
 from inorder.bulk import ClaimReader
 from inorder.errors import Fenced
 from inorder.spark import planning
@@ -48,30 +51,43 @@ def test_the_next_claim_is_taken_while_one_is_read(url: str, drain: Make) -> Non
     assert (depth(url), held(url)) == (0, [])
 
 
-@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("comes", ["before", "as stop begins", "while it stops"])
 def test_what_is_taken_ahead_returns_whenever_the_planner_is_terminated(
-    url: str, drain: Make, monkeypatch: pytest.MonkeyPatch, is_first: bool
+    url: str, drain: Make, monkeypatch: pytest.MonkeyPatch, comes: str
 ) -> None:
     """Spark closes the planner's connection, which ends in `stop`, and sends SIGTERM: either may come first."""
     put(url, b"1", b"2", b"3")
-    before = signal.getsignal(signal.SIGTERM)
+    before, at_exit = signal.getsignal(signal.SIGTERM), list[Callable[[], object]]()
     monkeypatch.setattr(planning, "_is_planner", lambda: True)
+    monkeypatch.setattr(atexit, "register", at_exit.append)
+
+    def terminated() -> None:
+        signal.raise_signal(signal.SIGTERM)
+
     try:
         reader = drain()
         start = reader.initialOffset()
         reader.partitions(start, reader.latestOffset(start, ReadMaxRows(1)))
         until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
-        if is_first:
+        if comes == "before":
             with pytest.raises(SystemExit):
-                signal.raise_signal(signal.SIGTERM)
-        waits = reader._wait_for_thread
+                terminated()
+        if comes == "as stop begins":
+            with monkeypatch.context() as patch:
+                patch.setattr(inorder.spark.drain, "stop_though_terminated", terminated)
+                with pytest.raises(SystemExit):
+                    reader.stop()
+            for stop in reversed(at_exit):
+                stop()
+        else:
+            waits = reader._wait_for_thread
 
-        def interrupted() -> None:
-            signal.raise_signal(signal.SIGTERM)
-            waits()
+            def interrupted() -> None:
+                terminated()
+                waits()
 
-        monkeypatch.setattr(reader, "_wait_for_thread", interrupted)
-        reader.stop()
+            monkeypatch.setattr(reader, "_wait_for_thread", interrupted)
+            reader.stop()
     finally:
         signal.signal(signal.SIGTERM, before)
     assert held(url) == [1]

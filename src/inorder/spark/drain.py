@@ -181,7 +181,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._reader().settle(upto)
 
     def stop(self) -> None:
-        """Ends the planner's connection. Also called where the driver was killed.
+        """Ends the planner's connection. Also called where the driver was killed. Harmless when repeated.
 
         What is done is removed, and what was taken ahead returns, unless somebody has started after this one, which has
         seen to it. The claim that Spark works on is not touched.
@@ -250,7 +250,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _begin(self) -> int:
         """The highest number on the queue, seen when this query started or last asked."""
-        stop_when_terminated()
+        stop_when_terminated(self.stop)
         reader = ClaimReader(self._planner.queue(open_for_input), self._options.application)
         start = reader.begin()
         self._claims = reader

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import signal
 import sys
 from collections.abc import Callable
@@ -50,20 +51,21 @@ def limits(limit: ReadLimit, options: SourceOptions) -> Limits:
 RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"  # what a planner's process runs
 
 
-def stop_when_terminated() -> None:
+def stop_when_terminated(stop: Callable[[], object]) -> None:
     """Has a planner's process call its reader's `stop` at SIGTERM; in any other process nothing changes.
 
-    A query that ends, or fails, sends that signal to its planner, which would end at once.
+    A query that ends, or fails, sends that signal to its planner, which would end at once. Spark also closes the
+    planner's connection, and the planner meets either first: where it is about to call `stop` when the signal comes,
+    the end of the interpreter calls it.
     """
     if _is_planner():
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+        atexit.unregister(stop)
+        atexit.register(stop)
 
 
 def stop_though_terminated() -> None:
-    """Has a reader's `stop` come to its end, once it has begun, whether or not that signal comes meanwhile.
-
-    Spark closes the planner's connection and sends the signal: the planner meets either first.
-    """
+    """Has a reader's `stop` come to its end, once it has begun, whether or not that signal comes meanwhile."""
     if _is_planner():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
