@@ -12,7 +12,7 @@ from tests.interrupting import Outside
 from tests.support import bodies
 
 import inorder
-from inorder import GetOptions, Got, QueueManager
+from inorder import GetOptions, Got, PutResult, QueueManager
 from inorder.errors import CallInProgress
 from inorder.stores.postgresql import PostgresStore
 from inorder.stores.protocol import Promises
@@ -80,7 +80,8 @@ def local(qm: QueueManager) -> QueueManager:
 def is_free(qm: QueueManager) -> bool:
     """Whether other threads can write, and what this one puts is brought to disk by each call itself."""
     store, other = qm._session.services.store, qm.connect()
-    return in_another_thread(lambda: other.put("NEXT", b"")) is not None and store.gathering.promises is None  # type: ignore[attr-defined]
+    put = in_another_thread(lambda: other.put("NEXT", b""))
+    return isinstance(put, PutResult) and store.gathering.promises is None  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("gets_to", ["promises", "end", "store", "host", "lock"])
@@ -146,6 +147,16 @@ def test_a_call_that_comes_while_another_one_gives_back_what_was_left_harms_nobo
         local.put("Q", b"2")
     assert is_free(local)
     assert bodies(local) == [b"1", b"of a finalizer", b"2"]
+
+
+def test_calls_are_not_gathered_any_more_once_their_promises_are_kept(local: QueueManager) -> None:
+    promises = local.promises()
+    promises.__enter__()  # and an exception from outside comes where `__exit__` begins
+    local.put("Q", b"1")
+    promises.keep()
+    assert is_free(local)
+    local.put("Q", b"2")
+    assert promises.is_empty
 
 
 def test_a_lock_that_was_not_had_is_not_given_back(local: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
