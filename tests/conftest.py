@@ -1,12 +1,11 @@
 """What every test has at hand: a store of each kind, and Hypothesis profiles.
 
-The fixtures `store` and `qm` are there once for each entry of `STORES`: a test that uses them holds for all stores.
-On the store without shortcuts, and on PostgreSQL, whatever runs is in the full gate alone.
+`tests/tiers.py` says which tests run when, and on which stores the fixtures `kind`, `store` and `qm` are.
 PostgreSQL's server starts when the first test needs it, and each process of a run has its own: tests that count or end
 sessions never meet those of others. Its URL is then what INORDER_POSTGRESQL says; whoever sets that variable has the
 tests run on a database of his own, in one process.
-Hypothesis profiles: the everyday one repeats itself; so does the quick one, which `make test` asks for, with a quarter
-of the examples; INORDER_LONG=1 searches longer, at random.
+Hypothesis profiles: the everyday one repeats itself; so does the quick one, which `make test` and `make gate` ask for,
+with a quarter of the examples; INORDER_LONG=1 searches longer, at random.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -24,10 +23,11 @@ import pytest
 from hypothesis import settings
 from tests.postgresql.server import missing, of_this_process
 from tests.support import Make, Stores
+from tests.tiers import EVERY, ONCE
 
 from inorder import QueueManager, connect
 from inorder.stores.postgresql import drop, parse
-from inorder.testing import STORES, ManualClock
+from inorder.testing import ManualClock
 from inorder.testing.stores import POSTGRESQL_URL, RestartableStore
 
 # No deadline in any: no test here judges by the clock. A failure prints the blob that replays it.
@@ -79,17 +79,25 @@ def postgresql(quick_disk: None) -> str:
     return os.environ[POSTGRESQL_URL]
 
 
-LONG_WAY = "sqlite-long-way"
 POSTGRESQL = "postgresql"  # the kind, the fixture and the marker
 OWN_SERVER = "own_server"
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Chooses the stores of a test that takes `kind` and does not name its own."""
+    named = {name for mark in metafunc.definition.iter_markers("parametrize") for name in _names(mark.args[0])}
+    if "kind" in metafunc.fixturenames and "kind" not in named:
+        every = metafunc.definition.get_closest_marker("every_store")
+        metafunc.parametrize("kind", EVERY if every else ONCE, indirect=True)
+
+
+def _names(given: str | list[str] | tuple[str, ...]) -> list[str]:
+    return [name.strip() for name in given.split(",")] if isinstance(given, str) else [*given]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Which are slow, which have the server started first, and of which coverage takes no note.
-
-    It would double the time of those that only repeat on another store what others do.
-    """
+    """What needs PostgreSQL has the server started first, and is not in `make test`."""
     for item in items:
         callspec = getattr(item, "callspec", None)
         words = {one for one in callspec.params.values() if isinstance(one, str)} if callspec is not None else set()
@@ -99,10 +107,41 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.fixturenames = fixtures  # type: ignore[attr-defined]
         if {POSTGRESQL, OWN_SERVER} & set(fixtures):
             item.add_marker(pytest.mark.postgresql)
-            item.add_marker(pytest.mark.slow)
-        elif LONG_WAY in words:
-            item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.no_cover)
+            item.add_marker(pytest.mark.gate)
+
+
+PROCESSOR_SECONDS_MAX = 10.0
+PROCESSOR = "processor"  # the property of a report
+DEAREST = 20
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Notes what a test costs; one of `make test` that costs too much fails."""
+    before = _processor_seconds()
+    result = yield
+    seconds = _processor_seconds() - before
+    item.user_properties.append((PROCESSOR, seconds))
+    if seconds > PROCESSOR_SECONDS_MAX and not any(item.get_closest_marker(tier) for tier in ("gate", "nightly")):
+        most = f"the most for a test of `make test` is {PROCESSOR_SECONDS_MAX:g}"
+        pytest.fail(f"took {seconds:.1f} s of processor, {most}: make it cheaper, or mark it gate")
+    return result
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Lists the dearest tests by processor; `--durations` lists the slowest by the clock."""
+    reports = (one for key in ("passed", "failed") for one in terminalreporter.stats.get(key, ()) if one.when == "call")
+    costs = sorted(((dict(one.user_properties).get(PROCESSOR, 0.0), one.nodeid) for one in reports), reverse=True)
+    if len(costs) > DEAREST:
+        terminalreporter.write_sep("=", f"dearest {DEAREST} of {sum(cost for cost, _ in costs):.0f} s of processor")
+        for cost, name in costs[:DEAREST]:
+            terminalreporter.write_line(f"{cost:.2f}s {name}")
+
+
+def _processor_seconds() -> float:
+    """What this process and its ended children have used."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def pytest_collection_finish() -> None:
@@ -111,7 +150,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-@pytest.fixture(params=list(STORES))
+@pytest.fixture
 def kind(request: pytest.FixtureRequest) -> str:
     """The name of a kind of store."""
     name: str = request.param

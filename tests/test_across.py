@@ -103,7 +103,7 @@ work(*arguments[1:], begun=lambda: crash_points.reach(step))
 STRIDES = {("sqlite", "sqlite"): 1}  # on a server each death takes longer, and the points are the same
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("command", list(CARRY))
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("source", KINDS)

@@ -14,7 +14,7 @@ from tests.support import LIMIT_SECONDS, bodies
 
 from inorder import QueueManager, connect
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 MESSAGES = 60
 TASKS = 12
@@ -124,7 +124,7 @@ def test_programs_that_are_killed_amid_brief_calls_lose_nothing(tmp_path: Path) 
         assert all(numbers == list(range(len(numbers))) for numbers in tasks.values()), "in the order of each task"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.postgresql
 def test_killed_programs_lose_nothing_on_a_server(postgresql: str) -> None:
     where = f"{postgresql}{'&' if '?' in postgresql else '?'}schema=aio_{uuid.uuid4().hex}"

@@ -47,7 +47,7 @@ from benchmarks.systems.ours import Ours
 
 import inorder
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 def entry(name: str, rates: Sequence[float], role: Role = "peer") -> Entry:
@@ -213,7 +213,7 @@ def test_figures_are_written_for_people(value: float, text: str) -> None:
     assert report.number(value) == text
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["wake_up", "request_reply"])
 def test_processes_wait_for_each_other(name: str, tmp_path: Path) -> None:
     found = run(QUESTIONS[name], Site(folder=tmp_path), rounds=1, seconds=0.001)
@@ -222,7 +222,7 @@ def test_processes_wait_for_each_other(name: str, tmp_path: Path) -> None:
         assert len(entry.values("p50 ms")) == 1, entry.cannot
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["http", "http_arrow"])
 def test_servers_answer_over_http(name: str, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
@@ -298,7 +298,7 @@ def test_a_cost_is_a_rate_and_the_processor_time_of_a_message() -> None:
 SMALL = sorted({*PEERS, *TO_THE_LIMIT} - {"eight_processes"})
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", SMALL)
 def test_a_question_is_answered_beside_the_limit(name: str, tmp_path: Path) -> None:
     site = Site(folder=tmp_path / "disk", memory=tmp_path / "memory", systems=[Ours, Limit, Bare], scale=0.001)
@@ -485,7 +485,7 @@ def test_both_pages_are_of_one_run() -> None:
 # --- the command
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_command_answers_beside_the_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     places = ["--parent", str(tmp_path), "--memory", str(tmp_path), "--json", str(tmp_path / "found.json")]
     assert command.main(["limit", "--rounds", "1", "--seconds", "0.001", *places]) == 0

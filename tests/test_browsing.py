@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support import fresh_manager
+from tests.tiers import EVERY
 
 import inorder
 from inorder import (
@@ -27,12 +28,11 @@ from inorder import (
 )
 from inorder.bulk import ClaimReader
 from inorder.rules.ordering import ReadOrder
-from inorder.testing import STORES
 
 G = b"G".ljust(24, b"\0")
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=EVERY)
 def qm(request: pytest.FixtureRequest) -> Iterator[QueueManager]:
     with fresh_manager(request.param) as manager:
         manager.create_queue("Q")

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import examples, fresh_manager
+from tests.tiers import EVERY
 
 from inorder import Match, Message, NoMessageAvailable, OrderPending, QueueManager
 from inorder.browsing import PAGE_SECONDS
 from inorder.errors import HandleError
 from inorder.stores.process import OpenStore
-from inorder.testing import STORES, ManualClock
+from inorder.testing import ManualClock
 
 READ_ORDERS = st.sampled_from(["strict", "relaxed"])
 STEPS = st.one_of(
@@ -32,7 +33,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OpenStore, "page_messages", 256)
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=EVERY)
 def qm(request: pytest.FixtureRequest) -> Iterator[QueueManager]:
     with fresh_manager(request.param) as manager:
         manager.create_queue("Q")
@@ -141,7 +142,7 @@ def test_what_has_been_gone_for_a_second_is_not_shown(qm: QueueManager, *, waits
     assert bool(names(browsing)) is not waits
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", EVERY)
 def test_a_strict_loop_misses_nothing_and_repeats_nothing_whatever_others_do(store: str) -> None:
     @examples(store)
     @given(st.sampled_from(["put", "commit"]), st.lists(STEPS, max_size=40))

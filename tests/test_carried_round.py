@@ -19,7 +19,7 @@ from tools.proof.lives import Parent
 from inorder import Feedback
 from inorder.channels.points import POINTS
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
 MESSAGES_MIN = 30  # that a round must have put for good

@@ -257,7 +257,7 @@ def check(kind: str, order: OrderRule, delivery: Delivery, steps: list[tuple[Any
         made.judge(in_fifo=delivery == "fifo")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("logical", [False, True], ids=["physical", "logical"])
 @pytest.mark.parametrize("delivery", ["priority", "fifo"])
 @pytest.mark.parametrize("order", ORDERS)
@@ -269,7 +269,7 @@ def test_a_strict_reader_at_the_target_reads_a_schedule_of_what_was_put(
     check("memory", order, delivery, steps, logical=logical)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 @settings(max_examples=25, suppress_health_check=list(HealthCheck))

@@ -126,7 +126,7 @@ def test_a_group_spans_batches_and_is_read_whole_there(world: World) -> None:
     assert [message.body for message in world.b.get_group("Q")] == numbers(0, 10)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ten_thousand_messages_after_a_disconnection(world: World, tmp_path: Path) -> None:
     """Section 2: a day away; the other side cannot be reached, and nothing is lost meanwhile."""
     channels.alter_channel(
@@ -171,7 +171,7 @@ carry(*arguments[1:], begun=lambda: crash_points.reach(step))
 STRIDES = {("sqlite", "sqlite"): 1}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("source", KINDS)
 def test_killed_at_each_point_it_goes_on_and_nothing_is_lost_or_doubled(make: Make, source: str, target: str) -> None:
@@ -200,7 +200,7 @@ def test_killed_at_each_point_it_goes_on_and_nothing_is_lost_or_doubled(make: Ma
     assert deaths >= 30 / stride
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_answer_that_is_lost_after_every_batch(world: World) -> None:
     """Each run dies when its first batch is there, and not confirmed here: the next one is answered so."""
     world.put(0, 20)
@@ -210,7 +210,7 @@ def test_an_answer_that_is_lost_after_every_batch(world: World) -> None:
     assert bodies(world.b) == numbers(0, 20)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_two_carriers_at_once_that_die_at_random(world: World, seed: int) -> None:
     """Whoever carries dies somewhere, and the other one goes on at once."""

@@ -61,7 +61,7 @@ def test_a_large_message_goes_on_in_its_middle(tmp_path: Path) -> None:
         assert channels.received(b)[0].number - before == (PIECES - 40 + 3) // 4
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_day_away_ends_with_ten_thousand_messages_in_their_order(
     sites: Sites, monkeypatch: pytest.MonkeyPatch
 ) -> None:

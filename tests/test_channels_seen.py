@@ -68,7 +68,7 @@ def test_a_store_that_will_not_mend_by_itself_stops_the_channel(
             channels.run_channel(a, "TO.B", until_empty=True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("side", ["a", "b"])
 def test_a_store_that_is_replaced_while_it_is_open_stops_the_channel(tmp_path: Path, side: str) -> None:
     """What is written to a file that has no name any more would be lost."""

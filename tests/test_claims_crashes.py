@@ -117,7 +117,7 @@ def test_a_reader_that_dies_once_anywhere(options: GetOptions, ahead: bool) -> N
         lives(options, (steps,), ahead=ahead)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("ahead", [False, True], ids=["one claim", "two claims"])
 @pytest.mark.parametrize("options", [PHYSICAL, GROUPS], ids=["physical", "groups"])
 def test_a_reader_that_dies_twice_anywhere(options: GetOptions, ahead: bool) -> None:

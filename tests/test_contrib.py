@@ -122,7 +122,7 @@ def started(state: Path) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_unit_s_command_serves_stops_and_starts_again(state: Path) -> None:
     tokens = set()
     for _ in range(2):
@@ -152,7 +152,7 @@ def test_the_unit_s_command_serves_stops_and_starts_again(state: Path) -> None:
         assert qm.depth("ORDERS") == 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_without_a_store_the_unit_s_command_fails_and_says_why(state: Path) -> None:
     for one in state.iterdir():
         one.unlink()
@@ -208,7 +208,7 @@ def test_the_container_s_process_is_not_root_and_writes_its_volume() -> None:
     assert json.loads(by_name["CMD"]) == ["serve", "--help"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_container_s_command_line_runs() -> None:
     by_name = dict(instructions())
     (program,), words = json.loads(by_name["ENTRYPOINT"]), json.loads(by_name["CMD"])

@@ -38,7 +38,7 @@ def test_killed_processes_break_no_promise(tmp_path: Path) -> None:
     assert report.promises > 30
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("point", OFTEN)
 def test_a_kill_at_a_point_breaks_no_promise(
     tmp_path: Path, parent: Parent, point: str, monkeypatch: pytest.MonkeyPatch
@@ -53,7 +53,7 @@ def test_a_kill_at_a_point_breaks_no_promise(
     assert (tmp_path / ROUNDS / "0001" / OBSERVER).exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_awaiting_programs_that_are_killed_break_no_promise(tmp_path: Path, parent: Parent) -> None:
     for number in ("0000", "0001"):
         (tmp_path / ROUNDS / number).mkdir(parents=True)

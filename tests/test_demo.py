@@ -25,7 +25,7 @@ def cast() -> Iterator[Cast]:
         yield cast
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_everything_is_as_documented(capsys: pytest.CaptureFixture[str]) -> None:
     assert demo.main() == 0
     told = capsys.readouterr().out
@@ -36,7 +36,7 @@ def test_everything_is_as_documented(capsys: pytest.CaptureFixture[str]) -> None
     assert not path.parent.exists(), "something was left behind"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("order", "asked"), readers.DOCUMENTED)
 def test_the_tables_in_the_docs_are_drawn_from_a_run(cast: Cast, order: OrderRule, asked: AskedOrder) -> None:
     page = (Path(__file__).parents[1] / "docs/explanation/order.md").read_text(encoding="utf-8")
@@ -80,7 +80,7 @@ def test_a_process_that_does_not_answer_is_told_too(cast: Cast, monkeypatch: pyt
         cast.await_waiter(cast.new_queue())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_process_ends_when_the_demonstration_does_also_in_a_call_that_waits(tmp_path: Path) -> None:
     path = tmp_path / "demo.db"
     with inorder.connect(path) as qm:

@@ -37,7 +37,7 @@ PICTURE = re.compile(r"<img [^>]*src=\"([^\"]+)\"")
 
 @pytest.mark.parametrize(
     "page",
-    [page if page in OF_QUICK_GATE else pytest.param(page, marks=pytest.mark.slow) for page in WITH_EXAMPLES],
+    [page if page in OF_QUICK_GATE else pytest.param(page, marks=pytest.mark.nightly) for page in WITH_EXAMPLES],
     ids=name_of,
 )
 def test_the_examples_run_one_after_the_other(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ SECONDS_MAX = 600
 PYRIGHT = {"typeCheckingMode": "standard", "pythonVersion": "3.10", "extraPaths": [str(ROOT / "src")]}
 BROKEN = 'import inorder\n\nwith inorder.connect() as qm:\n    qm.put("Q", "a text")\n    qm.get("Q").no_field\n'
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 def programs() -> dict[str, str]:

@@ -89,14 +89,14 @@ def put_and_kill(where: str, qm: QueueManager, read_order: ReadOrder = "relaxed"
     assert qm.check() == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_programs_that_are_killed_leave_one_message_for_each_key(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with connect(path) as qm:
         put_and_kill(str(path), qm)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.postgresql
 @pytest.mark.parametrize("read_order", ["relaxed", "unordered"])
 def test_programs_that_are_killed_leave_one_message_for_each_key_on_a_server(

@@ -182,7 +182,7 @@ def chosen(steps: Sequence[str]) -> list[int]:
     return [n for n, name in enumerate(steps, 1) if LONG or name not in POINTS or n % 6 == 0]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("program", STATUS, ids=lambda path: path.stem)
 def test_killed_at_any_step_and_started_again_it_does_its_work_exactly_once(
     program: Path, rehearsals: Mapping[Path, Rehearsal]
@@ -199,7 +199,7 @@ def test_killed_at_any_step_and_started_again_it_does_its_work_exactly_once(
                 raise AssertionError(f"killed at step {step}, {rehearsal.steps[step - 1]}: {again.told}") from wrong
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(100 if LONG else 6))
 @pytest.mark.parametrize("putter", [PUTTER, CHEAPER], ids=lambda path: path.stem)
 def test_killed_twice_in_a_row_at_random_steps_with_the_getter_in_between(

@@ -16,6 +16,7 @@ from unittest import mock
 
 import pytest
 from tests.support import Stores, told
+from tests.tiers import EVERY
 
 from inorder import (
     DuplicateMessage,
@@ -37,7 +38,7 @@ from inorder.message import NO_ID
 from inorder.stores.backend import Kind
 from inorder.stores.tables import StagingRow
 from inorder.stores.verb import run
-from inorder.testing import STORES, ManualClock
+from inorder.testing import ManualClock
 
 G = b"G".ljust(24, b"\0")
 NO_SUCH = Match(message_id=b"none")
@@ -145,7 +146,7 @@ def everything(world: SimpleNamespace) -> list[Any]:
     return [definitions, messages, qm.units(), qm.claims(), qm.locks(), views, orders, noted, staged]
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=EVERY)
 def world(request: pytest.FixtureRequest) -> Iterator[SimpleNamespace]:
     with Stores(request.param) as stores:
         clock = ManualClock()

@@ -16,13 +16,13 @@ RANDOM_PLACES = 10_000 if IS_LONG else 100
 
 
 @pytest.mark.skipif(not IS_KNOWN, reason="where exceptions come is written down for CPython 3.11")
-@pytest.mark.parametrize("portion", [0, *(pytest.param(one, marks=pytest.mark.slow) for one in range(1, PORTIONS))])
+@pytest.mark.parametrize("portion", [0, *(pytest.param(one, marks=pytest.mark.nightly) for one in range(1, PORTIONS))])
 def test_an_exception_at_any_place_leaves_nothing_held(portion: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         leaves_nothing_held(Path(folder) / "store.db", PLACES, portion)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("how", ["signals", "threads"])
 def test_exceptions_at_random_times_and_in_bursts(how: str) -> None:
     """Beside a writer in this process, whose every put comes through."""

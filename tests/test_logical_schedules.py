@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 from tests import logical_oracle
 from tests.logical_history import History, Step
 from tests.support import Stores, examples
+from tests.tiers import EVERY
 
 from inorder import connect
-from inorder.testing import STORES, ManualClock
+from inorder.testing import ManualClock
 
 ORDERS = ["put", "prepare", "commit"]
 STEPS = 50
@@ -62,7 +63,7 @@ def history(store: str, order: str, *, mixed: bool = True) -> Iterator[History]:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", EVERY)
 def test_every_call_ends_as_the_rules_say(order: str, store: str) -> None:
     @examples(store)
     @given(steps=EVERYTHING)
@@ -76,9 +77,9 @@ def test_every_call_ends_as_the_rules_say(order: str, store: str) -> None:
     holds()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", EVERY)
 def test_what_several_readers_commit_is_what_a_laid_back_one_reads(order: str, store: str) -> None:
     """The master property (B-53): at each level groups whole, and nothing before what is in front of it."""
 

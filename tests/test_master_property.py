@@ -82,7 +82,7 @@ def start(folder: Path, role: str, name: str, queue: str, *options: object) -> s
     return subprocess.Popen([sys.executable, *map(str, asked + list(options))])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("queue", "kind"), CASES)
 def test_an_eager_strict_reader_among_processes_reads_what_a_laid_back_one_reads(
     tmp_path: Path, queue: str, kind: str

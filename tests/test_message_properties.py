@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rules.test_message_properties import NAMES, VALUES
 from tests.support import fresh_manager
+from tests.tiers import EVERY
 
 from inorder import Flags, Message, PropertyNotAvailable, QueueManager, Reason
 from inorder.bulk import BULK_COLUMNS, BulkBrowser, ClaimReader, LedgerKey, Stager
 from inorder.properties import NO_PROPERTIES, Properties, PropertyValue
-from inorder.testing import STORES
 
 GIVEN: dict[str, PropertyValue] = {
     "colour": "red\n,]",
@@ -164,7 +164,7 @@ def test_as_large_as_they_may_be(qm: QueueManager, size: int) -> None:
     assert qm.get("Q").properties["a"] == "x" * size
 
 
-@pytest.mark.parametrize("store", list(STORES))
+@pytest.mark.parametrize("store", EVERY)
 def test_any_properties_survive_a_queue(store: str) -> None:
     with fresh_manager(store) as qm:
         qm.create_queue("Q")

@@ -233,7 +233,7 @@ NOT_CODE = Written(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_broken_rule_is_caught_and_a_harmless_change_survives(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [TABLE])
     caught, survived, outdated, not_code = judge_all(bench, [CAUGHT, HARMLESS, OUTDATED, NOT_CODE])

@@ -21,7 +21,7 @@ def test_a_hash_is_argon2id_salted_and_without_the_password() -> None:
     assert "horse" not in first
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("password", ["correct horse", "ünïcödé 🐎", "x" * passwords.LENGTH_MAX])
 def test_the_right_password_is_the_right_one(password: str) -> None:
     kept = passwords.hashed(password)

@@ -28,7 +28,7 @@ def test_a_cut_log_keeps_what_was_promised_before_the_cut(tmp_path: Path) -> Non
     assert not findings, f"INORDER_CRASH_SEED={SEED} tries the same history\n{findings}"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("sidecar", [b"", SIDECARS[-1]], ids=["no sidecar", "another run of the machine"])
 def test_numbers_that_come_again_after_a_cut_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sidecar: bytes

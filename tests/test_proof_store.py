@@ -179,13 +179,13 @@ def checked(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(asked, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_store_that_nobody_touched_has_no_findings(folder: Path) -> None:
     done = checked(folder)
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
 def test_a_fault_planted_in_the_file_is_named(folder: Path, plant: Callable[[Tampered], str]) -> None:
     store = Tampered(folder)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import examples, fresh_manager
+from tests.tiers import EVERY
 
 from inorder import Message, NoMessageAvailable, QueueManager
 from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
-from inorder.testing import STORES
 
 ORDERS = st.sampled_from(["put", "prepare", "commit"])
 
@@ -41,7 +41,7 @@ arrivals = st.lists(
 )
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", EVERY)
 def test_a_message_stays_where_the_attributes_of_its_arrival_put_it(store: str) -> None:
     @examples(store)
     @given(arrivals)
@@ -85,7 +85,7 @@ def pieces_of(sizes: list[list[int]]) -> list[tuple[str, Message, int]]:
     return pieces
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", EVERY)
 def test_logical_order_brings_each_group_together_where_its_head_stands(store: str) -> None:
     @examples(store)
     @given(groups, st.integers(0, 3), st.randoms(use_true_random=False))
@@ -110,7 +110,7 @@ def test_logical_order_brings_each_group_together_where_its_head_stands(store: s
     holds()
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", EVERY)
 def test_a_group_that_lacks_a_piece_is_passed_over_whole(store: str) -> None:
     @examples(store)
     @given(groups, st.data())
@@ -204,7 +204,7 @@ class History:
             self.settled(self.puts[who], self.gets[who], commit=False)
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", EVERY)
 def test_units_lose_nothing_double_nothing_and_keep_places(store: str) -> None:
     @examples(store)
     @given(steps_of_three, ORDERS)

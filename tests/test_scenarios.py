@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.tiers import LONG_WAY, gate, nightly
 
-from inorder.testing import STORES, Failure, Scenario, read_scenarios, run_scenario
+from inorder.testing import Failure, Scenario, read_scenarios, run_scenario
 
 MADE_ID = re.compile(r"\b414d5120[0-9a-f]{40}\b")  # "AMQ "
 TABLES = sorted((Path(__file__).parent / "scenarios").glob("*.txt"))
@@ -19,7 +20,10 @@ def label(scenario: Scenario) -> str:
     return f"{Path(scenario.file).stem}:{scenario.line}"
 
 
-@pytest.mark.parametrize("store", sorted(STORES))
+@pytest.mark.parametrize(
+    "store",
+    ["memory", "sqlite", pytest.param("postgresql", marks=gate), pytest.param(LONG_WAY, marks=nightly)],
+)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=label)
 def test_the_table_holds(scenario: Scenario, store: str) -> None:
     failure = run_scenario(scenario, store)
@@ -37,9 +41,8 @@ def unordered(scenario: Scenario) -> Scenario:
     return replace(scenario, steps=tuple(steps))
 
 
-@pytest.mark.slow
-@pytest.mark.no_cover
-@pytest.mark.parametrize("store", sorted(STORES.keys() - {"memory"}))
+@nightly
+@pytest.mark.parametrize("store", ["sqlite", LONG_WAY, "postgresql"])
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=label)
 def test_queues_that_keep_no_order_are_as_in_memory(scenario: Scenario, store: str) -> None:
     """Where a table reads strictly, both tell the same error at the same step."""

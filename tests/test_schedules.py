@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import Call, examples, fresh_manager
+from tests.tiers import EVERY
 
 from inorder import FOREVER, Message, NoMessageAvailable, OrderPending, QueueManager
 from inorder.errors import ConnectionBroken
-from inorder.testing import STORES
 
 ORDERS = ["put", "prepare", "commit"]
 WRITERS = 3
@@ -130,7 +130,7 @@ def run(steps: list[Step], order: Any, kind: type[Getter], store: str, *, eager:
 
 @pytest.mark.parametrize("kind", [Getter, Browser])
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", EVERY)
 def test_an_eager_strict_reader_reads_what_a_laid_back_one_reads(order: str, kind: type[Getter], store: str) -> None:
     @examples(store)
     @given(steps=schedules)
@@ -141,7 +141,7 @@ def test_an_eager_strict_reader_reads_what_a_laid_back_one_reads(order: str, kin
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", EVERY)
 def test_the_committed_gets_of_several_strict_readers_are_the_laid_back_sequence(order: Any, store: str) -> None:
     @examples(store)
     @given(steps=many_readers)
@@ -182,7 +182,7 @@ def test_the_committed_gets_of_several_strict_readers_are_the_laid_back_sequence
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", EVERY)
 def test_no_waiter_is_left_once_all_units_are_resolved(order: Any, store: str) -> None:
     """A strict getter that always waits, on a thread of its own, has read everything at the end."""
 

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support import waiting
 from tests.test_scenarios import SCENARIOS, label
+from tests.tiers import EVERY
 
 import inorder
 from inorder import ArgumentError, GetOptions, Match, NoMessageAvailable, OptionsError, OrderPending, QueueManager
@@ -99,7 +100,7 @@ fields = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERY)
 @given(messages=st.lists(fields, max_size=8), text=st.sampled_from(SELECTORS), strict=st.booleans(), far=st.booleans())
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_a_browse_shows_what_fits_and_gets_take_the_same(
@@ -277,7 +278,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 NAIVE = {"look", "get with notice"}  # what the specification does in one verb
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("qm", "call"),
     [(kind, call) for kind in KINDS for call in MANY if kind != "memory" or call not in NAIVE],

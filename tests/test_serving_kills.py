@@ -37,7 +37,7 @@ def test_killed_servers_break_no_promise(tmp_path: Path) -> None:
     assert report.promises > 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_servers_killed_often_break_no_promise(tmp_path: Path) -> None:
     report = serving.run(kills=24, seed=SEED, parent=tmp_path)
     assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
@@ -46,7 +46,7 @@ def test_servers_killed_often_break_no_promise(tmp_path: Path) -> None:
     assert report.leases["backed out"] > 0, report
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_workers_and_their_parent_are_killed_and_break_no_promise(tmp_path: Path) -> None:
     report = serving.run(kills=3, seed=SEED, parent=tmp_path, lives=1, workers=True)
     assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
@@ -67,7 +67,7 @@ def schemas(postgresql: str) -> Iterator[Callable[[Path], str]]:
         drop(parse(one))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.postgresql
 def test_servers_of_a_database_that_are_killed_break_no_promise(tmp_path: Path, schemas: Callable[[Path], str]) -> None:
     report = serving.run(kills=10, seed=SEED, parent=tmp_path, place=schemas)
@@ -75,7 +75,7 @@ def test_servers_of_a_database_that_are_killed_break_no_promise(tmp_path: Path, 
     assert report.kills.total() >= 10
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.postgresql
 def test_workers_and_their_parent_on_a_database_are_killed_and_break_no_promise(
     tmp_path: Path, schemas: Callable[[Path], str]
@@ -209,7 +209,7 @@ def test_a_server_that_fails_is_a_finding() -> None:
     assert "400" in findings_of(Putter, httpx.Response(400, text="not understood"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_server_that_ends_by_itself_is_a_finding(tmp_path: Path) -> None:
     """Here because its store is not one."""
     (tmp_path / "store.db").write_bytes(b"this is no database" * 1000)

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("sphinx", reason="the extra docs")
 pytest.importorskip("pyspark", reason="the pages of the API load inorder.spark")
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]  # one process builds it, for all
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("site")]  # one process builds it, for all
 
 ROOT = Path(__file__).parents[1]
 SECONDS_MAX = 300

@@ -19,7 +19,7 @@ from tools.soak.usage import Usage, grown, usage
 
 from inorder import Match, NoMessageAvailable, connect
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 HOUR = 3600.0
 WAIT_SECONDS = 0.05

@@ -30,8 +30,6 @@ from tests.machine.wanted import WANTED
 
 from inorder.testing.stores import STORES
 
-pytestmark = pytest.mark.no_cover
-
 LONG = bool(os.environ.get("INORDER_LONG"))
 EXAMPLES, STEPS = (5_000, 60) if LONG else (100, 50)
 EXAMPLES_IN_FILE = 5_000 if LONG else 40
@@ -91,7 +89,7 @@ def test_memory_and_a_file_agree_on_some_histories(kind: type[History]) -> None:
     random_histories(STORES["sqlite"], Branches(), examples=EXAMPLES_IN_QUICK_GATE, kind=kind)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("right", RIGHT)
 def test_two_stores_agree_on_every_history(right: str) -> None:
     directed, random = Branches(), Branches()
@@ -110,21 +108,21 @@ def test_two_stores_agree_on_every_history(right: str) -> None:
     assert not missing, f"never reached: {sorted(missing)}"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
 def test_a_planted_fault_is_found(fault: Fault) -> None:
     with pytest.raises((Differs, AssertionError)):
         random_histories(fault.store, Branches(), Phase.generate)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", FAULTS_OF_KEYS.values(), ids=FAULTS_OF_KEYS.keys())
 def test_a_fault_that_is_planted_in_keys_is_found(fault: Fault) -> None:
     with pytest.raises((Differs, AssertionError)):
         random_histories(fault.store, Branches(), Phase.generate, kind=Between)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", FAULTS_IN_BULK.values(), ids=FAULTS_IN_BULK.keys())
 def test_a_fault_that_is_planted_in_bulk_is_found(fault: Fault) -> None:
     with pytest.raises((Differs, AssertionError)):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support import told
+from tests.tiers import EVERY
 
 from inorder import Flags, GetOptions, QueueManager
 from inorder.bulk import BulkBrowser, LedgerKey, Stager
@@ -14,7 +15,6 @@ from inorder.errors import QueueDeleted
 from inorder.options import AskedOrder
 from inorder.stores.changes import Changes, Subscription
 from inorder.testing import ManualClock, temporary_manager
-from inorder.testing.stores import STORES
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=sorted(STORES))
+@pytest.fixture(params=EVERY)
 def qm(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[QueueManager]:
     with temporary_manager(request.param, clock) as manager:
         yield manager

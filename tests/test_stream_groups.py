@@ -7,16 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 from tests.test_streams import full, stream_of
+from tests.tiers import EVERY
 
 from inorder import Match, NoMessageAvailable, QueueManager
 from inorder.errors import ArgumentError, InconsistentCall, InorderError
 from inorder.message import IN_GROUP, LAST_IN_GROUP
-from inorder.testing import STORES, temporary_manager
+from inorder.testing import temporary_manager
 
 TEXT = b"0123456789"
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=EVERY)
 def qm(request: pytest.FixtureRequest) -> Iterator[QueueManager]:
     with temporary_manager(request.param) as manager:
         manager.create_queue("Q")

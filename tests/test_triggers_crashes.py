@@ -157,7 +157,7 @@ def judged(make: Make, kind: str, trigger_type: TriggerType, kill_at: str) -> bo
     return status == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("trigger_type", list(PROGRAMS))
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])

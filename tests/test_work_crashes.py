@@ -36,7 +36,7 @@ pytest.importorskip("cronsim", reason="without inorder[work] there are no schedu
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_killed_workers_break_no_promise(tmp_path: Path) -> None:
     report = working.run(kills=20, seed=SEED, seconds=600, parent=tmp_path)
     assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
@@ -46,7 +46,7 @@ def test_killed_workers_break_no_promise(tmp_path: Path) -> None:
     assert report.runs >= RUNS
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.postgresql
 def test_killed_workers_break_no_promise_on_a_server(tmp_path: Path, postgresql: str) -> None:
     url = f"{postgresql}?schema=inorder_{uuid.uuid4().hex}"

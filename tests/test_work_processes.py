@@ -188,7 +188,7 @@ class Work:
             self.process.wait()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_whatever_is_killed_no_attempt_is_lost_and_every_dead_letter_has_its_reason(
     qm: QueueManager, place: str, tmp_path: Path
 ) -> None:
@@ -210,7 +210,7 @@ def test_whatever_is_killed_no_attempt_is_lost_and_every_dead_letter_has_its_rea
     assert [one["status"] for one in deaths] == [-signal.SIGKILL] * 5  # three of "kill", one of each "once"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_process_that_is_killed_between_a_verdict_and_the_rest_leaves_the_rest_to_others(
     qm: QueueManager, place: str, tmp_path: Path
 ) -> None:
@@ -234,7 +234,7 @@ def test_a_process_that_is_killed_between_a_verdict_and_the_rest_leaves_the_rest
     assert [one["status"] for one in work.told if one["event"] == "died"] == [-signal.SIGKILL] * 3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_workers_are_seen_and_one_that_was_killed_is_not(qm: QueueManager, place: str, tmp_path: Path) -> None:
     began = tmp_path / "began"
     qm.put("Q", b"slow")
@@ -259,7 +259,7 @@ def test_workers_are_seen_and_one_that_was_killed_is_not(qm: QueueManager, place
     until(lambda: not any(one.program.name.startswith(WORKER) for one in qm.connections()), "no worker is shown")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_strict_order_holds_though_processes_are_killed(qm: QueueManager, place: str, tmp_path: Path) -> None:
     qm.alter_queue("Q", read_order="strict")
     given = [f"{'once ' if number % 4 == 1 else ''}{number}".encode() for number in range(12)]
@@ -270,7 +270,7 @@ def test_strict_order_holds_though_processes_are_killed(qm: QueueManager, place:
     assert [one.body for one in qm.browse("NEXT")] == given
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_a_stop_lets_calls_end_and_a_second_signal_does_not(qm: QueueManager, place: str, tmp_path: Path) -> None:
     began, goes_on = tmp_path / "began", tmp_path / "goes on"
@@ -293,7 +293,7 @@ def test_a_stop_lets_calls_end_and_a_second_signal_does_not(qm: QueueManager, pl
     assert (work.outcomes(), [one.body for one in qm.browse("Q")]) == (Counter(done=1), [b"behind"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_what_does_not_end_in_time_is_given_back(qm: QueueManager, place: str, tmp_path: Path) -> None:
     qm.put("Q", b"slow")
@@ -305,7 +305,7 @@ def test_what_does_not_end_in_time_is_given_back(qm: QueueManager, place: str, t
     assert "was stopped" in str(message.properties["retry.error"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_processes_end_when_the_one_that_sees_to_them_is_killed(qm: QueueManager, place: str, tmp_path: Path) -> None:
     qm.put("Q", b"1")
@@ -317,7 +317,7 @@ def test_processes_end_when_the_one_that_sees_to_them_is_killed(qm: QueueManager
         assert not work._reader.is_alive(), "a process goes on though the one that sees to it has died"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_a_process_that_somebody_else_ends_is_reported_and_replaced(
     qm: QueueManager, place: str, tmp_path: Path
@@ -337,7 +337,7 @@ def test_a_process_that_somebody_else_ends_is_reported_and_replaced(
     assert of_processes[1]["delay"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_a_call_without_an_end_costs_its_process_and_nothing_else(qm: QueueManager, place: str, tmp_path: Path) -> None:
     qm.put_many("Q", [b"endless", b"1", b"2"])
@@ -350,7 +350,7 @@ def test_a_call_without_an_end_costs_its_process_and_nothing_else(qm: QueueManag
     assert [one["status"] for one in work.told if one["event"] == "died"] == [75, 75]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_a_required_order_ends_the_command_with_status_1(qm: QueueManager, place: str, tmp_path: Path) -> None:
     qm.alter_queue("Q", read_order="required")
@@ -361,7 +361,7 @@ def test_a_required_order_ends_the_command_with_status_1(qm: QueueManager, place
     assert [(one.body, one.backout_count >= 3) for one in qm.browse("Q")] == [(b"fail", True), (b"2", False)]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_metrics_of_all_processes_are_at_one_address(qm: QueueManager, place: str, tmp_path: Path) -> None:
     pytest.importorskip("prometheus_client", reason="without inorder[prometheus] there are no metrics")
@@ -390,7 +390,7 @@ def test_metrics_of_all_processes_are_at_one_address(qm: QueueManager, place: st
         scrape()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_several_processes_put_each_run_once_though_they_are_killed(
     qm: QueueManager, place: str, tmp_path: Path
 ) -> None:

@@ -54,7 +54,7 @@ finally:
 
 def moments(count: int) -> list[Any]:
     """So many, of which the quick gate tries every eighth."""
-    return [nth if nth % 8 == 0 else pytest.param(nth, marks=pytest.mark.slow) for nth in range(count)]
+    return [nth if nth % 8 == 0 else pytest.param(nth, marks=pytest.mark.nightly) for nth in range(count)]
 
 
 def entry_point() -> tuple[str, str]:

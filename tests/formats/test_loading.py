@@ -88,7 +88,7 @@ def test_a_folder_is_loaded_through_a_kill_and_a_back_out(store: Path, source: P
     every_file_is_there_once(store)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_always_fails_is_given_up_and_tried_again_by_the_next_call(store: Path, source: Path) -> None:
     result = load_folder(
         store, "FILES", source, RULE, processes=1, attempts=2, before_commit=three_always_fails_and_four_always_kills
@@ -138,7 +138,7 @@ def dies_after_three(store: Path, source: Path) -> None:
     load_folder(store, "FILES", source, RULE, processes=2, progress=count)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_load_that_is_killed_is_gone_on_with(store: Path, source: Path) -> None:
     load = multiprocessing.get_context("spawn").Process(target=dies_after_three, args=(store, source))
     load.start()

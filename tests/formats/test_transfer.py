@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.formats.test_splitting import DATA, RULES
 from tests.support import bodies, examples, fresh_manager
+from tests.tiers import EVERY
 
 import inorder
 from inorder import ArgumentError, Flags, Match, Message, NoMessageAvailable, QueueManager
@@ -31,7 +32,6 @@ from inorder.formats import (
     records,
 )
 from inorder.formats.manifest import parse
-from inorder.testing import STORES
 
 LINES = b"one\ntwo\nthree\n"
 RULE = r"delimiter:\n"
@@ -90,7 +90,7 @@ def test_a_file_goes_through_a_queue(
     assert (qm.depth("Q"), qm.units()) == (0, [])
 
 
-@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("kind", EVERY)
 def test_any_bytes_by_any_rule_come_back(kind: str, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "out").mkdir()
@@ -315,7 +315,7 @@ def traced() -> Iterator[None]:
     tracemalloc.stop()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("rule", ["whole", "size:4096"])
 @pytest.mark.usefixtures("traced")

@@ -188,7 +188,7 @@ def test_the_environment_and_services_say_more_than_we_do(
     assert settings(f"{url}&application_name=till&connect_timeout=11") == ("till", "11")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.postgresql
 def test_a_server_without_free_connections_says_so(quick_disk: None) -> None:
     with Server(max_connections=10) as server:

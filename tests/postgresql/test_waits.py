@@ -312,7 +312,7 @@ def counting_server(quick_disk: None) -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.postgresql
 def test_a_thousand_that_wait_in_ten_processes_ask_as_if_they_were_ten(counting_server: Server) -> None:
     """A look a second and process, however many wait there; if each looked by itself there were a thousand a second."""

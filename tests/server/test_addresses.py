@@ -25,7 +25,7 @@ from inorder.errors import CallerError
 from inorder.server import revocation
 from inorder.server.subjects import subject_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 NAME = "queues.example"
 OUTSIDE = ("--host", "0.0.0.0", "--name", NAME, "--self-signed")

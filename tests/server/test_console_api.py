@@ -350,7 +350,7 @@ def test_the_requests_of_the_longer_lines_are_answered_as_described(served: Serv
     served.run(work)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 def test_the_lines_run_in_a_shell(served: Served, start: Start) -> None:
     with inorder.connect(served.store) as qm:

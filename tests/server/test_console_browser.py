@@ -15,7 +15,7 @@ from tests.server.windows import browser, link, window
 from tools.console.screenshots import dress
 from tools.console.shots import PHONE
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 __all__ = ["browser", "link"]
 HOSTILE = "<img src=x onerror=document.title='owned'>"
 

@@ -21,7 +21,7 @@ from tests.server.windows import Window, browser, link, window
 from tools.console.screenshots import dress
 from tools.console.shots import PHONE, WIDE
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 __all__ = ["browser", "link"]
 LONG = "A.QUEUE.WITH.A.NAME.AS.LONG.AS.NAMES.MAY.EVER.BE"
 REFUSED = re.compile(r"the server responded with a status of (400|422) ")  # what forms are answered that are wrong

@@ -142,7 +142,7 @@ LINES: list[tuple[str, int, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_calls_that_ibm_publishes_are_answered_as_it_says(server: Running) -> None:
     curl = Curl(server)
     for line, status, shown in LINES:

@@ -28,7 +28,7 @@ def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return (home / ".inorder-token").write_text
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_examples_in_python_run(start: Start, at_home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     running = start()
     at_home(running.token)
@@ -48,7 +48,7 @@ def test_the_examples_in_python_run(start: Start, at_home: Home, capsys: pytest.
     assert said[-1] == "1 3"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_example_of_arrow_runs(start: Start, at_home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
     running = start()

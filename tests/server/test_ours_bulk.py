@@ -312,7 +312,7 @@ def pieces_of(count: int) -> Iterator[bytes]:
     yield batch[-8:]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_memory_of_a_stream_is_bounded_whatever_its_length(served: Served) -> None:
     """96 MiB go in."""
 

@@ -17,7 +17,7 @@ import inorder
 pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
 from tests.server.arrows import batch_of, bodies_in, keyed, stream_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 Q = "/inorder/v1/queues/Q1"
 R = f"{Q}/readers/copy"

@@ -19,7 +19,7 @@ import inorder
 from inorder.server import Limits
 from inorder.stores.postgresql import drop, parse
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 Q1 = f"{BASE}/queues/Q1"
 
 

@@ -30,7 +30,7 @@ from inorder.server import certificates
 from inorder.server.running import Supervisor
 from inorder.stores.postgresql import drop, parse
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 def address_of(url: str) -> tuple[str, int]:

@@ -226,7 +226,7 @@ def _replaced(path: Path, by: Path) -> None:
     path.with_suffix(".new").replace(path)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_new_list_of_revoked_certificates_closes_connections(
     start: Start, served: Served, signer: Signer, tmp_path: Path, workers: str
@@ -301,7 +301,7 @@ class Client:
                 return 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_new_list_ends_the_streams_and_waits_of_who_is_on_it(
     start: Start, served: Served, signer: Signer, tmp_path: Path, workers: str
@@ -328,7 +328,7 @@ def test_a_new_list_ends_the_streams_and_waits_of_who_is_on_it(
     assert "Traceback" not in running.log.read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_certificate_that_expires_and_a_signer_who_goes_end_streams_and_waits(
     start: Start, served: Served, signer: Signer, tmp_path: Path
 ) -> None:
@@ -352,7 +352,7 @@ def test_a_certificate_that_expires_and_a_signer_who_goes_end_streams_and_waits(
     assert "Traceback" not in running.log.read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_user_who_is_deleted_loses_all_that_their_certificate_began(
     start: Start, served: Served, signer: Signer
 ) -> None:
@@ -373,7 +373,7 @@ def test_a_user_who_is_deleted_loses_all_that_their_certificate_began(
     assert running.stop() == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_worker_that_begins_with_files_that_cannot_be_used_is_begun_again_until_they_can(
     start: Start, served: Served, signer: Signer, tmp_path: Path
 ) -> None:
@@ -398,7 +398,7 @@ def test_a_worker_that_begins_with_files_that_cannot_be_used_is_begun_again_unti
     assert running.stop() == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_renewed_certificate_counts_for_new_connections(
     start: Start, served: Served, signer: Signer, tmp_path: Path
 ) -> None:

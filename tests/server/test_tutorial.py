@@ -21,7 +21,7 @@ def free_port() -> int:
         return port
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_line_runs(tmp_path: Path) -> None:
     assert shutil.which("curl"), "the tutorial needs curl: apt install curl"
     page = tmp_path / PAGE.name

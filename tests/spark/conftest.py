@@ -32,14 +32,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(group))
             if group == "drivers" or NEEDS_SPARK & set(getattr(item, "fixturenames", ())) or "pages" in item.path.name:
                 item.add_marker(pytest.mark.spark)
-                if item.get_closest_marker("quick") is None:
-                    item.add_marker(pytest.mark.slow)
+                if not any(item.get_closest_marker(tier) for tier in ("quick", "gate")):
+                    item.add_marker(pytest.mark.nightly)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def short_life(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The settings of all JVMs; the quick gate, which starts one, does not make the file of classes."""
-    starts_many = any({"slow", "spark"} <= {mark.name for mark in one.iter_markers()} for one in request.session.items)
+    starts_many = any(
+        {"nightly", "spark"} <= {mark.name for mark in one.iter_markers()} for one in request.session.items
+    )
     with_classes = jvm.classes_file(makes=starts_many)
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", jvm.arguments(tmp_path_factory.mktemp("spark"), with_classes))
 

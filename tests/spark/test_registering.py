@@ -24,7 +24,7 @@ def test_registering_again_is_harmless(queues: SparkSession) -> None:
     inorder.spark.register(queues)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_spark_finds_the_format_by_itself(folder: Path) -> None:
     """In a process of its own: in this one it is registered."""
     with inorder.connect(folder / "store.db") as qm:

@@ -177,7 +177,7 @@ def never_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "BURY_SECONDS", 1e6)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures("never_by_itself")
 @pytest.mark.parametrize("what", CHANGES)
 def test_no_order_of_steps_loses_a_change(monkeypatch: pytest.MonkeyPatch, what: str) -> None:

@@ -282,7 +282,7 @@ def test_a_strict_claim_backs_out_the_dead_that_are_in_its_way(
     assert problems(store.database) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("act", [act for act in ACTS if act != "begin"])
 def test_a_process_that_is_killed_in_a_call_leaves_all_of_it_or_nothing(
     act: str, tmp_path: Path, before_the_act: Counter[str]

@@ -114,7 +114,7 @@ def test_what_is_damaged_here_was_sound_before(path: Path) -> None:
     assert list(troubles(path)) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("table", "column", "value"), CASES)
 def test_a_value_that_nobody_wrote(path: Path, table: str, column: str, value: str) -> None:
     if not damage(path, f'UPDATE {table} SET "{column}" = {value} WHERE "{column}" IS NOT {value}'):

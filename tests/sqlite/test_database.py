@@ -369,7 +369,7 @@ def test_the_log_is_started_anew_when_it_is_long(
     assert Path(f"{path}-wal").stat().st_size < 40 * 4200
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_log_stays_short_while_eight_processes_write(path: Path) -> None:
     commits = 300
     with children(path, 8) as each:

@@ -171,7 +171,7 @@ def test_a_log_that_another_process_removed_during_a_fork_has_been_synced(parent
     assert parent.ask("count(database)") == 4
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_forks_among_puts_opens_and_closes_of_other_processes(parent: Child, path: Path) -> None:
     parent.run(
         "stop, failed, written = [], [], []\n"

@@ -58,7 +58,7 @@ def drained(qm: QueueManager) -> list[int]:
     return [int.from_bytes(one.body, "big") for one in found]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_disk_is_full_when_the_messages_fill_it_and_not_their_log(disk: Disk) -> None:
     with inorder.connect(disk.store) as qm:
         qm.create_queue("Q")
@@ -87,7 +87,7 @@ def test_everything_but_puts_goes_on_on_a_full_disk(disk: Disk) -> None:
         assert qm.check() == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_is_got_makes_room_for_puts(disk: Disk) -> None:
     with inorder.connect(disk.store) as qm:
         qm.create_queue("Q")
@@ -97,7 +97,7 @@ def test_what_is_got_makes_room_for_puts(disk: Disk) -> None:
             qm.put("Q", body(number))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("messages", [1, 300, 1000])
 def test_gets_go_on_when_somebody_else_fills_the_disk(disk: Disk, messages: int) -> None:
     """Whatever is in the log then, and not in the file yet."""
@@ -133,7 +133,7 @@ def test_a_call_that_would_leave_no_room_for_its_own_copy_is_refused(disk: Disk)
         assert len(drained(qm)) == SIZE // 5 // LENGTH
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_reserve_is_never_shorter_than_the_log(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "orders.db")
     reserves = []
@@ -209,7 +209,7 @@ def test_a_connection_that_cannot_be_ended_on_a_full_disk_is_ended_later(
     assert sorted(one.name for one in disk.folder.iterdir()) == ["orders.db", "orders.db-lock"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_reader_that_holds_the_log_leaves_room_for_some_gets(disk: Disk) -> None:
     """The log cannot be cut before it has ended; then all is as before."""
     with inorder.connect(disk.store) as qm:

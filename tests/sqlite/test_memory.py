@@ -118,7 +118,7 @@ CASES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", CASES)
 def test_memory_is_bounded(name: str, tmp_path: Path) -> None:
     made, done, growth_mib = CASES[name]

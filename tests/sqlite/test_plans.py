@@ -176,7 +176,7 @@ def sent() -> set[str]:
     return words | {"".join(map(str, parts)) for one in made for parts in product(*one)}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_statement_is_sent() -> None:
     assert STATEMENTS.keys() - sent() == set(), "nobody sends these: remove them"
 

@@ -54,7 +54,7 @@ answer = put
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("how", ["{}", "{'syncpoint': True}", "{'syncpoint': True, 'read_order': 'strict'}"])
 def test_each_message_is_got_once_and_no_reader_hangs(path: Path, qm: QueueManager, how: str) -> None:
     with programs(path, 5) as each:

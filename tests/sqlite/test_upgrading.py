@@ -363,7 +363,7 @@ def test_a_kill_at_a_point_leaves_the_store_of_one_release(path: Path, point: st
     assert check_whole(path, before) == (NEXT if point == "upgrade-committed" else VERSION)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_kill_at_any_write_leaves_the_store_as_it_was(tmp_path: Path) -> None:
     """The last thing that an upgrade does is to remove the rollback journal: with that it has happened."""
     found = []
@@ -386,7 +386,7 @@ def test_a_kill_at_any_write_leaves_the_store_as_it_was(tmp_path: Path) -> None:
 ROOMS = range(0, 1_200_000, 16_384)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("copies", [False, True], ids=["without a copy", "with a copy"])
 def test_a_disk_that_is_too_full_leaves_the_store_as_it_was(tmp_path: Path, copies: bool) -> None:
     """Whatever room there is: the tables are changed wholly or not at all."""

@@ -116,14 +116,14 @@ def put_and_kill(where: str, qm: QueueManager, clock_file: Path) -> None:
     assert qm.check() == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_killed_programs_lose_and_double_no_run(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with connect(path) as qm:
         put_and_kill(str(path), qm, tmp_path / "clock")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.postgresql
 def test_killed_programs_lose_and_double_no_run_on_a_server(postgresql: str, tmp_path: Path) -> None:
     where = f"{postgresql}{'&' if '?' in postgresql else '?'}schema=periodic_{uuid.uuid4().hex}"
