@@ -12,7 +12,7 @@ MADE_IN := $(shell sed -n 2p $(STAMP) 2>/dev/null)
 PYTHON ?= $(or $(MADE_WITH),python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo order console screenshots test gate rest long check docs reference format mutants crash fuzz soak bench dist clean
+.PHONY: help setup demo order console screenshots test gate rest nightly flaky long check docs reference format mutants crash fuzz soak bench dist clean
 
 ifneq ($(MADE_WITH) $(MADE_IN),$(PYTHON) $(CURDIR))
 .PHONY: $(STAMP)
@@ -39,29 +39,44 @@ console: setup   ## the console on sample data, until Ctrl-C: it prints a link (
 screenshots: setup  ## take the pictures of the console in the docs; needs chromium and chromium-driver
 	@$(RUN) -m tools.console --screenshots docs/pictures/console
 
-COVER :=
-test: setup      ## the quick gate: all tests but the slow ones; less than ten minutes (COVER=yes notes what they reach)
-	@$(RUN) -m pytest -q -n 2 --dist loadgroup -m "not slow" --hypothesis-profile=quick --durations=10 \
-	    $(if $(COVER),--cov --cov-report= --cov-fail-under=0)
+# In the order of the files; a hang ends after five minutes. Hypothesis tries a quarter of its examples.
+PYTEST := $(RUN) -m pytest -q -n 2 --dist loadgroup --hypothesis-profile=quick
 
-gate: setup      ## everything that is checked: make test with coverage, then make rest; three quarters of an hour
+COVER :=
+test: setup      ## the tests of every day: rules, tables, each fact once; five minutes (COVER=yes notes what they reach)
+	@$(PYTEST) -m "not gate and not nightly" $(if $(COVER),--cov --cov-report= --cov-fail-under=0)
+
+gate: setup      ## everything that a change must pass: make check, test and rest; 25 minutes
+	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory test COVER=yes
 	@$(MAKE) --no-print-directory rest
 
-rest: setup      ## what make test leaves out: slow tests, all random examples, coverage of both, lint, types, site, wheel
-	@$(RUN) -m pytest -q -n 2 --dist loadgroup -m "slow or hypothesis" --durations=30 --cov --cov-append --cov-report=term
-	@$(MAKE) --no-print-directory check docs dist
+rest: setup      ## what make test leaves out of the gate: PostgreSQL, kills, Spark, a browser, coverage, site, wheel
+	@$(PYTEST) -m "gate and not nightly" --durations=10 --cov --cov-append --cov-report=term
+	@$(MAKE) --no-print-directory docs dist
+	@echo 'This change needs these shards of `make nightly`, too:' && $(RUN) -m tools.nightly --touched
 
-long: setup      ## the long run: 10,000 random schedules, histories and interrupts, killed Spark drivers, and more; about two hours
+SHARD :=
+nightly: setup   ## all that the gate leaves out, in shards of half an hour at most (SHARD=3/12)
+	@$(RUN) -m tools.nightly --shard "$(SHARD)"
+
+TESTS :=
+TIMES := 3
+flaky: setup     ## the tests of the gate in random order on a busy machine, TIMES=3 (TESTS="tests/test_aio.py")
+	@$(RUN) -m tools.flaky --times $(TIMES) $(TESTS)
+
+long: setup      ## before a release: 10,000 random schedules, histories and interrupts, killed Spark drivers; about two hours
 	@INORDER_LONG=1 $(RUN) -m pytest -q tests/test_schedules.py tests/test_properties.py tests/rules \
 	    tests/test_power_loss.py tests/test_master_property.py tests/test_examples.py tests/test_interrupts.py \
 	    tests/sqlite/test_damage.py tests/postgresql/test_cuts.py tests/postgresql/test_contention.py
 	@INORDER_LONG=1 $(RUN) -m pytest -q -rP tests/test_state_machine.py -k agree
 	@INORDER_LONG=1 $(RUN) -m pytest -q -rP tests/spark/kills
 
-check: setup     ## lint, format, types and spelling, without changing anything
+check: setup     ## lint, format, types, layers, spelling, imports on every Python here; changes nothing
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
+	$(VENV)/bin/lint-imports --no-cache
+	$(RUN) -m tools.pythons
 	$(RUN) -m mypy
 	$(RUN) -m codespell_lib
 
@@ -106,7 +121,7 @@ dist: setup      ## build wheel and sdist into dist, and try the wheel in an env
 	@$(RUN) tools/dist.py dist
 
 clean:           ## remove .venv and everything else that was made
-	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(STAMP): pyproject.toml

@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from inorder import ChannelStopped, Message, ObjectInUse, QueueManager, channels, connect
 from inorder.attributes import OrderRule
 from inorder.channel_attributes import ChannelAttributes
@@ -54,6 +56,10 @@ def numbers(first: int, upto: int) -> list[bytes]:
     return [b"%d" % number for number in range(first, upto)]
 
 
+class Died(BaseException):
+    """A run dies."""
+
+
 class World(NamedTuple):
     """Queue managers A and B, which are open, and channel TO.B between them."""
 
@@ -67,6 +73,21 @@ class World(NamedTuple):
 
     def run(self) -> ChannelNow:
         return channels.run_channel(self.a, "TO.B", until_empty=True)
+
+    def dies(self, point: str) -> None:
+        """A run ends at its first time at this point, as if it were killed there: between two transactions."""
+
+        def reached(name: str) -> None:
+            if name == point:
+                raise Died
+
+        with (
+            pytest.MonkeyPatch.context() as patched,
+            suppress(Died),
+            connect(self.source, program="carrier") as carrier,
+        ):
+            patched.setattr(channels.points, "reached", reached)
+            channels.run_channel(carrier, "TO.B", until_empty=True)
 
     def now(self) -> ChannelNow:
         (now,) = channels.status(self.a)

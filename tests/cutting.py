@@ -63,9 +63,12 @@ class Cut:
         task.get_loop().call_soon_threadsafe(cancel)
         assert cancelled.wait(LIMIT_SECONDS), "the loop does not go on"
 
-    @types.coroutine
-    def cutting(self, work: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+    async def cutting(self, work: Coroutine[Any, Any, T]) -> T:
         """The work, with the cancel at its step."""
+        return await self._step_by_step(work)
+
+    @types.coroutine
+    def _step_by_step(self, work: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
         self.task, steps, act, value = asyncio.current_task(), 0, work.send, None
         self._loop_runs_in = threading.get_ident()
         assert self.task is not None

@@ -43,6 +43,7 @@ def test_a_back_out_leaves_the_note(qm: QueueManager) -> None:
     assert [one.outcome for one in qm.acts()] == ["done"]
 
 
+@pytest.mark.every_store
 def test_the_log_keeps_the_newest(qm: QueueManager, clock: ManualClock) -> None:
     qm.alter_manager(acts_kept=3)
     for number in range(7):
@@ -62,6 +63,7 @@ def test_an_act_that_goes_on_while_others_take_its_place_is_forgotten(qm: QueueM
     assert [one.act for one in qm.acts()] == ["short"]
 
 
+@pytest.mark.every_store
 def test_the_log_is_read_in_parts_and_chosen_from(qm: QueueManager, clock: ManualClock) -> None:
     for number in range(1203):
         qm._store.begin_act(("alice", "bob")[number % 2], "", f"{number}", ("Q", "")[number % 3 == 0])
@@ -78,6 +80,7 @@ def test_the_log_is_read_in_parts_and_chosen_from(qm: QueueManager, clock: Manua
     assert list(qm.acts(since=since)) == [one for one in qm.acts() if one.at >= since]
 
 
+@pytest.mark.every_store
 def test_the_log_is_there_after_a_restart(stores: Stores) -> None:
     store = stores.make()
     with connect(store) as qm, qm.acting("clear", "Q", user="alice"):

@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support import LIMIT_SECONDS
@@ -45,6 +46,14 @@ def in_tasks(path: Path | str, work: Callable[[aio.QueueManager], Awaitable[None
     asyncio.run(main())
 
 
+def store_of(qm: aio.QueueManager) -> Any:
+    """The store of the connection that makes brief calls."""
+    lane = qm._shared._brief
+    assert lane is not None
+    assert lane.connection is not None
+    return lane.connection._session.services.store
+
+
 @pytest.fixture
 def syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows with each sync of the log."""
@@ -70,18 +79,7 @@ def test_puts_that_come_together_share_a_sync(tmp_path: Path, syncs: list[int]) 
     in_tasks(tmp_path / "store.db", work)
 
 
-def test_an_answer_comes_when_its_put_is_on_disk(tmp_path: Path, syncs: list[int]) -> None:
-    async def work(qm: aio.QueueManager) -> None:
-        put = putting(qm)
-        for number in range(3):
-            before = len(syncs)
-            await put(number)
-            assert len(syncs) > before
-
-    in_tasks(tmp_path / "store.db", work)
-
-
-def test_a_call_that_fails_fails_when_what_it_has_done_is_on_disk(tmp_path: Path, syncs: list[int]) -> None:
+def test_an_answer_or_an_error_comes_when_what_the_call_has_put_is_on_disk(tmp_path: Path, syncs: list[int]) -> None:
     """As without tasks: who sees the error of its second step knows that of its first."""
 
     def put_and_fail(one: inorder.QueueManager) -> None:
@@ -89,13 +87,16 @@ def test_a_call_that_fails_fails_when_what_it_has_done_is_on_disk(tmp_path: Path
         raise KeyError("mine")
 
     async def work(qm: aio.QueueManager) -> None:
-        await putting(qm)(0)
-        for _ in range(3):
+        put = putting(qm)
+        for number in range(3):
+            before = len(syncs)
+            await put(number)
+            assert len(syncs) > before
             before = len(syncs)
             with pytest.raises(KeyError, match="mine"):
                 await qm.run(put_and_fail, is_brief=True)
             assert len(syncs) > before
-        assert await qm.depth("Q") == 4
+        assert await qm.depth("Q") == 6
 
     in_tasks(tmp_path / "store.db", work)
 
@@ -138,10 +139,7 @@ def test_puts_of_which_nobody_knows_are_named_each_by_its_own_error(
             return qm.run(note, is_brief=True)
 
         await put(-1)  # opens the queue, and reserves numbers
-        lane = qm._shared._brief
-        assert lane is not None
-        assert lane.connection is not None
-        host = lane.connection._session.services.store.host  # type: ignore[attr-defined] # of each store that is here
+        host = store_of(qm).host
         with monkeypatch.context() as patched:
             patched.setattr(host, "sync", lose)
             errors = await asyncio.gather(*map(put, range(together)), return_exceptions=True)
@@ -167,10 +165,7 @@ def test_each_call_fails_alone() -> None:
 @contextmanager
 def somebody_writes(qm: aio.QueueManager) -> Iterator[Callable[[], None]]:
     """Another thread of this process is inside a call on the store, until what is given is called, or the end."""
-    lane = qm._shared._brief
-    assert lane is not None
-    assert lane.connection is not None
-    lock = lane.connection._session.services.store.lock  # type: ignore[attr-defined] # of each store that is here
+    lock = store_of(qm).lock
     began, may_end = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -189,7 +184,7 @@ def somebody_writes(qm: aio.QueueManager) -> Iterator[Callable[[], None]]:
 
 
 @pytest.mark.parametrize("persistent", [False, True])
-def test_a_call_is_made_in_the_thread_of_the_loop(tmp_path: Path, persistent: bool) -> None:
+def test_a_call_is_made_in_the_thread_of_the_loop_at_once(tmp_path: Path, persistent: bool) -> None:
     threads: list[int] = []
 
     def put(one: inorder.QueueManager) -> None:
@@ -197,21 +192,12 @@ def test_a_call_is_made_in_the_thread_of_the_loop(tmp_path: Path, persistent: bo
         one.put("Q", b"", persistent=persistent)
 
     async def work(qm: aio.QueueManager) -> None:
-        for _ in range(3):
-            await qm.run(put, is_brief=True)
-        assert set(threads) == {threading.get_ident()}
-
-    in_tasks(tmp_path / "store.db", work)
-
-
-def test_a_call_that_promises_nothing_gives_the_loop_no_turn(tmp_path: Path) -> None:
-    async def work(qm: aio.QueueManager) -> None:
-        put = putting(qm, persistent=False)
-        await put(0)
-        others = [asyncio.ensure_future(put(number)) for number in (1, 2)]
+        await qm.run(put, is_brief=True)
+        others = [asyncio.ensure_future(qm.run(put, is_brief=True)) for _ in range(2)]
         await asyncio.sleep(0)
-        assert all(one.done() for one in others)
+        assert persistent or all(one.done() for one in others), "a call that promises nothing gives the loop no turn"
         await asyncio.gather(*others)
+        assert set(threads) == {threading.get_ident()}
 
     in_tasks(tmp_path / "store.db", work)
 
@@ -356,10 +342,7 @@ def test_the_log_is_copied_in_another_thread(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(Log, "tidy", lambda log: threads.append(threading.get_ident()))
 
     async def work(qm: aio.QueueManager) -> None:
-        lane = qm._shared._brief
-        assert lane is not None
-        assert lane.connection is not None
-        lane.connection._session.services.store.host.database.log.is_long = True  # type: ignore[attr-defined]
+        store_of(qm).host.database.log.is_long = True
         await putting(qm, persistent=False)(1)
         while not threads:
             await asyncio.sleep(0.001)
@@ -389,24 +372,6 @@ def test_a_slow_disk_holds_up_nobody_in_the_loop(tmp_path: Path, monkeypatch: py
     in_tasks(tmp_path / "store.db", work)
 
 
-def test_who_observes_a_call_may_make_calls(tmp_path: Path) -> None:
-    async def work(qm: aio.QueueManager) -> None:
-        with inorder.connect(tmp_path / "store.db") as other:
-            other.create_queue("COPIES")
-            other.put("COPIES", b"first")  # opens it
-
-            def observe(event: inorder.StoreEvent) -> None:
-                if event.name == "inorder.put":
-                    other.put("COPIES", b"next")
-
-            with contextlib.closing(contextlib.ExitStack()) as stack:
-                stack.callback(other.observe(observe).cancel)
-                await putting(qm)(1)
-            assert [one.body for one in other.get_many("COPIES", 9)] == [b"first", b"next"]
-
-    in_tasks(tmp_path / "store.db", work)
-
-
 @pytest.mark.parametrize("is_held_up", [False, True])
 def test_an_observer_that_raises_more_than_an_exception_holds_nobody_up(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, is_held_up: bool
@@ -428,31 +393,11 @@ def test_an_observer_that_raises_more_than_an_exception_holds_nobody_up(
     assert "an observer failed" in caplog.text
 
 
-def test_brief_calls_take_no_connection_from_others() -> None:
-    async def work(qm: aio.QueueManager) -> None:
-        await putting(qm)(1)
-        held = [asyncio.Event() for _ in range(2)]
-
-        async def hold(own: asyncio.Event, other: asyncio.Event) -> None:
-            async with qm.unit_of_work():
-                await qm.put("Q", b"")
-                own.set()
-                await other.wait()
-
-        units = asyncio.gather(hold(held[0], held[1]), hold(held[1], held[0]))
-        await asyncio.wait_for(units, LIMIT_SECONDS)  # two connections, as was asked for
-
-    in_tasks(IN_MEMORY, work)
-
-
 def test_a_lock_that_cannot_be_tried_is_met_by_the_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work(qm: aio.QueueManager) -> None:
         put = putting(qm)
         await put(0)
-        lane = qm._shared._brief
-        assert lane is not None
-        assert lane.connection is not None
-        host = lane.connection._session.services.store.host  # type: ignore[attr-defined] # of each store that is here
+        host = store_of(qm).host
 
         def fail() -> bool:
             raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
@@ -499,7 +444,7 @@ def test_a_cancelled_call_has_not_happened_and_its_neighbours_have() -> None:
     in_tasks(IN_MEMORY, work)
 
 
-def test_nobody_joins_behind_a_call_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_waits_for_a_call_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(brief, "HELD_UP_SECONDS", -1.0)
     begun, may_end = threading.Event(), threading.Event()
 

@@ -107,6 +107,6 @@ def test_a_task_with_a_unit_of_work_enters_no_lease() -> None:
     asyncio.run(main())
 
 
-def test_who_imports_inorder_loads_nothing_of_it() -> None:
+def test_inorder_alone_loads_no_asyncio() -> None:
     code = "import sys, inorder; print([name for name in sys.modules if name.startswith(('inorder.aio', 'asyncio'))])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

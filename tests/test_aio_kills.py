@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 import uuid
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.support import LIMIT_SECONDS, bodies
+from tests.support import bodies, until
 
 from inorder import QueueManager, connect
 
@@ -63,6 +62,22 @@ asyncio.run(main())
 """
 
 
+def killed_after(lines: int, code: str, where: object, at_once: int = 1) -> list[str]:
+    """What programs said that were killed when each had said so many lines."""
+    said: list[str] = []
+    programs = [
+        subprocess.Popen([sys.executable, "-c", code, str(where)], stdout=subprocess.PIPE, text=True)
+        for _ in range(at_once)
+    ]
+    for program in programs:
+        assert program.stdout is not None
+        with program, program.stdout:
+            said += [program.stdout.readline().strip() for _ in range(lines)]
+            program.kill()
+            said += program.stdout.read().split()
+    return said
+
+
 def kill_again_and_again(where: str, qm: QueueManager) -> None:
     names = [b"%d" % number for number in range(MESSAGES)]
     for queue in ("IN", "OUT", "ONCE"):
@@ -71,15 +86,8 @@ def kill_again_and_again(where: str, qm: QueueManager) -> None:
     qm.put_many("ONCE", names)
     said: list[str] = []
     for lines in LINES:
-        program = subprocess.Popen([sys.executable, "-c", PROGRAM, where], stdout=subprocess.PIPE, text=True)
-        assert program.stdout is not None
-        with program, program.stdout:
-            said += [program.stdout.readline().strip() for _ in range(lines)]
-            program.kill()
-            said += program.stdout.read().split()
-    ends = time.monotonic() + LIMIT_SECONDS
-    while qm.units() and time.monotonic() < ends:  # a server sees in a moment that who was killed is gone
-        qm.status("IN")  # which buries the dead
+        said += killed_after(lines, PROGRAM, where)
+    until(lambda: not qm.units(), "a server sees in a moment that killed programs are gone")
     left, moved = bodies(qm, "IN"), bodies(qm, "OUT")
     assert sorted([*left, *moved]) == sorted(names)  # a unit has happened or not
     assert said.count("moved") <= len(moved) <= said.count("moved") + KILLS * TASKS  # and what was said has
@@ -88,7 +96,6 @@ def kill_again_and_again(where: str, qm: QueueManager) -> None:
     assert max(taken.values()) == 1, "a message was given to two"
     assert not taken.keys() & set(once), "a message that was given to a task came again"
     assert len(once) + len(taken) >= MESSAGES - KILLS, "more are gone than one for each kill"
-    assert not qm.units()
 
 
 def test_killed_programs_lose_nothing(tmp_path: Path) -> None:
@@ -103,16 +110,7 @@ def test_programs_that_are_killed_amid_brief_calls_lose_nothing(tmp_path: Path) 
     with connect(path) as qm:
         qm.create_queue("Q")
         for lines in LINES:
-            both = [
-                subprocess.Popen([sys.executable, "-c", BRIEF, str(path)], stdout=subprocess.PIPE, text=True)
-                for _ in range(2)
-            ]
-            for program in both:
-                assert program.stdout is not None
-                with program, program.stdout:
-                    said += [program.stdout.readline().strip() for _ in range(lines)]
-                    program.kill()
-                    said += program.stdout.read().split()
+            said += killed_after(lines, BRIEF, path, at_once=2)
         found = [body.decode() for body in bodies(qm)]
         assert len(found) == len(set(found))
         assert set(said) <= set(found), "puts that were answered are lost"
@@ -124,7 +122,6 @@ def test_programs_that_are_killed_amid_brief_calls_lose_nothing(tmp_path: Path) 
         assert all(numbers == list(range(len(numbers))) for numbers in tasks.values()), "in the order of each task"
 
 
-@pytest.mark.nightly
 @pytest.mark.postgresql
 def test_killed_programs_lose_nothing_on_a_server(postgresql: str) -> None:
     where = f"{postgresql}{'&' if '?' in postgresql else '?'}schema=aio_{uuid.uuid4().hex}"

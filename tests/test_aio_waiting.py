@@ -12,7 +12,7 @@ import pytest
 from tests.cutting import ended
 from tests.support import Stores, bodies, memory_alone
 from tests.test_aio import Work, in_use, run, watched
-from tests.waking import WAKING
+from tests.waking import BROWSING, WAKING
 
 from inorder import (
     FOREVER,
@@ -47,7 +47,7 @@ def qm(store: LocalStore) -> Iterator[QueueManager]:
         yield manager
 
 
-@pytest.mark.parametrize("what", WAKING)
+@pytest.mark.parametrize("what", BROWSING)
 def test_a_waiting_get_is_woken_by(store: LocalStore, qm: QueueManager, what: str) -> None:
     before, how, act = WAKING[what]
     names: dict[str, Any] = {"qm": qm}
@@ -91,19 +91,9 @@ def test_many_wait_with_a_few_threads_and_each_is_given_one(store: LocalStore, q
     run(store, work)
 
 
-def test_many_that_wait_for_different_messages_are_each_given_their_own(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        ids = [b"%d" % number for number in range(50)]
-        tasks = [asyncio.create_task(one.get("Q", wait=FOREVER, match=Match(correlation_id=name))) for name in ids]
-        await watched(one, waiters=50)
-        for name in reversed(ids):
-            qm.put("Q", name, correlation_id=name)
-        assert [message.body for message in await asyncio.gather(*tasks)] == ids
-
-    run(store, work)
-
-
-def test_who_names_a_message_is_served_before_others_that_came_earlier(store: LocalStore, qm: QueueManager) -> None:
+def test_a_task_that_names_a_message_is_served_before_others_that_came_earlier(
+    store: LocalStore, qm: QueueManager
+) -> None:
     async def work(one: aio.QueueManager) -> None:
         early = asyncio.create_task(one.get("Q", wait=FOREVER))
         await watched(one)
@@ -113,31 +103,6 @@ def test_who_names_a_message_is_served_before_others_that_came_earlier(store: Lo
         assert (await late).body == b"1"  # R3.27
         qm.put("Q", b"2", message_id=b"m")
         assert (await early).body == b"2"
-
-    run(store, work)
-
-
-def test_nobody_starves_while_others_are_given_what_comes(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        patient = asyncio.create_task(one.get("Q", wait=FOREVER, match=Match(correlation_id=b"patient")))
-        await watched(one)
-
-        async def consume() -> int:
-            count = 0
-            while (await one.get("Q", wait=FOREVER, match=Match(correlation_id=b"other"))).body != b"end":
-                count += 1
-            return count
-
-        consumers = [asyncio.create_task(consume()) for _ in range(3)]
-        for _ in range(30):
-            await one.put("Q", b"", correlation_id=b"other")
-        await one.put("Q", b"at last", correlation_id=b"patient")
-        for _ in range(30):
-            await one.put("Q", b"", correlation_id=b"other")
-        assert (await patient).body == b"at last"
-        for _ in consumers:
-            await one.put("Q", b"end", correlation_id=b"other")
-        assert sum(await asyncio.gather(*consumers)) == 60
 
     run(store, work)
 
@@ -201,10 +166,12 @@ def test_waits_go_by_the_clock_of_the_store(stores: Stores) -> None:
 
 
 def test_what_ends_a_wait_is_told(store: LocalStore, qm: QueueManager) -> None:
+    qm.create_model("M", definition_type="temporary_dynamic")
+
     async def work(one: aio.QueueManager) -> None:
-        async def waits() -> asyncio.Task[Any]:
-            task = asyncio.create_task(one.get("Q", wait=FOREVER))
-            await watched(one)
+        async def waits(queue: str = "Q") -> asyncio.Task[Any]:
+            task = asyncio.create_task(one.get(queue, wait=FOREVER))
+            await watched(one, queue)
             return task
 
         task = await waits()
@@ -212,18 +179,17 @@ def test_what_ends_a_wait_is_told(store: LocalStore, qm: QueueManager) -> None:
         with pytest.raises(GetInhibited):
             await task
         qm.alter_queue("Q", get_allowed=True)
+        maker = qm.connect()
+        task = await waits(maker.open("M", output=True).name)  # it goes with its maker's connection
+        maker.close()
+        with pytest.raises((QueueDeleted, UnknownQueue)):
+            await task
+        with pytest.raises(UnknownQueue):
+            await one.get("NONE", wait=FOREVER)
         task = await waits()
         await asyncio.to_thread(qm.stop)
         with pytest.raises(QueueManagerStopping):
             await task
-
-    run(store, work)
-
-
-def test_a_queue_that_is_not_there_is_waited_for_in_vain(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        with pytest.raises(UnknownQueue):
-            await one.get("NONE", wait=FOREVER)
 
     run(store, work)
 
@@ -303,29 +269,15 @@ def test_a_watch_that_nobody_needs_rests_and_ends(
     monkeypatch.setattr("inorder.aio.waiting.KEPT_SECONDS", 0.05)
 
     async def work(one: aio.QueueManager) -> None:
-        with pytest.raises(NoMessageAvailable):
-            await one.get("Q", wait=0.01)
-        assert one._shared._watches
+        task = asyncio.create_task(one.get("Q", wait=FOREVER))
+        await watched(one)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
         while one._shared._watches:
             await asyncio.sleep(0.001)
         qm.put("Q", b"1")
         assert (await one.get("Q", wait=FOREVER)).body == b"1"
-
-    run(store, work)
-
-
-def test_a_queue_that_is_deleted_ends_its_waits(store: LocalStore, qm: QueueManager) -> None:
-    """As of a temporary queue, which goes with its maker's connection."""
-    qm.create_model("M", definition_type="temporary_dynamic")
-
-    async def work(one: aio.QueueManager) -> None:
-        maker = qm.connect()
-        queue = maker.open("M", output=True)
-        task = asyncio.create_task(one.get(queue.name, wait=FOREVER))
-        await watched(one, queue.name)
-        maker.close()
-        with pytest.raises((QueueDeleted, UnknownQueue)):
-            await task
 
     run(store, work)
 
@@ -390,19 +342,6 @@ def test_looks_with_one_key_are_made_one_at_a_time(store: LocalStore, qm: QueueM
         await asyncio.gather(*tasks)
 
     run(store, work)
-
-
-def test_a_cancelled_look_has_taken_nothing(store: LocalStore, qm: QueueManager) -> None:
-    async def work(one: aio.QueueManager) -> None:
-        task = asyncio.create_task(one.awaited("Q", taking(one, "Q"), wait=FOREVER))
-        await watched(one)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        qm.put("Q", b"1")
-
-    run(store, work)
-    assert bodies(qm, "Q") == [b"1"]
 
 
 def test_looks_at_a_queue_for_one_reader_come_one_after_another(store: LocalStore, qm: QueueManager) -> None:

@@ -1,4 +1,4 @@
-"""Calls that wait for nobody, and gets that are refused before they have happened: for all stores."""
+"""Calls that wait for nobody, and gets that are refused before they have happened."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ def gathered(promises: Promises, call: Callable[[], T]) -> T:
 # ---- at once
 
 
+@pytest.mark.every_store
 def test_a_call_is_made_at_once_if_nobody_writes(qm: QueueManager) -> None:
     found = qm.promises().at_once(lambda: qm.put("Q", b"1"))
     assert (found is None) == is_far(qm)
@@ -69,8 +70,6 @@ NEXT_CALLS: dict[str, Callable[[QueueManager], object]] = {
 
 @pytest.fixture
 def local(qm: QueueManager) -> QueueManager:
-    if is_far(qm):
-        pytest.skip("no call is made at once on a server")
     qm.create_queue("NEXT")
     qm.create_queue("WITH.ONE")
     qm.put("WITH.ONE", b"")
@@ -184,6 +183,7 @@ def test_a_lock_that_was_not_had_is_not_given_back(local: QueueManager, monkeypa
     assert is_free(local)
 
 
+@pytest.mark.every_store
 def test_several_calls_are_one_turn(qm: QueueManager) -> None:
     def calls() -> list[bytes]:
         with qm.unit_of_work():
@@ -200,7 +200,7 @@ def test_several_calls_are_one_turn(qm: QueueManager) -> None:
 def test_no_call_is_made_at_once_inside_another_one(qm: QueueManager) -> None:
     promises, other = qm.promises(), qm.connect()
     found = promises.at_once(lambda: other.promises().at_once(lambda: other.put("Q", b"")))
-    assert found == (None if is_far(qm) else (None,))
+    assert found == (None,)
     assert isinstance(in_another_thread(lambda: other.put("Q", b"")), inorder.PutResult)
 
 
@@ -232,13 +232,12 @@ def test_while_a_call_is_made_at_once_others_wait(qm: QueueManager) -> None:
             qm.put("Q", b"1")
         return done.is_set()
 
-    found = qm.promises().at_once(calls)
-    assert found == (None if is_far(qm) else (False,))
-    if found is not None:
-        assert done.wait(60)
-        assert [one.body for one in qm.get_many("Q", 9)] == [b"1", b"1", b"1", b"2"]
+    assert qm.promises().at_once(calls) == (False,)
+    assert done.wait(60)
+    assert [one.body for one in qm.get_many("Q", 9)] == [b"1", b"1", b"1", b"2"]
 
 
+@pytest.mark.every_store
 def test_a_finalizer_makes_no_call_in_the_middle_of_a_verb(qm: QueueManager) -> None:
     other, refused = qm.connect(), list[BaseException]()
     qm.put("Q", b"1")
@@ -275,7 +274,6 @@ def test_who_observes_a_call_holds_nobody_up(qm: QueueManager) -> None:
         assert found == [2, 3]
 
 
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 def test_who_observes_a_call_hears_of_it_when_it_is_on_disk(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     happened: list[str] = []
 
@@ -295,7 +293,6 @@ def test_who_observes_a_call_hears_of_it_when_it_is_on_disk(qm: QueueManager, mo
     assert happened == ["inorder.put", "synced", "inorder.put"]
 
 
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 def test_who_observes_a_call_hears_that_it_could_not_be_kept(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(descriptor: int) -> None:
         raise OSError(5, "Input/output error")
@@ -376,8 +373,8 @@ def refuse(message: Got) -> None:
     raise Refused(message.body)
 
 
-@pytest.mark.parametrize("read_order", ["relaxed", "strict", "unordered"])
-@pytest.mark.parametrize("persistent", [True, False])
+@pytest.mark.every_store
+@pytest.mark.parametrize(("read_order", "persistent"), [("relaxed", True), ("strict", True), ("unordered", False)])
 def test_what_is_refused_stays_where_it_was(qm: QueueManager, read_order: Any, persistent: bool) -> None:
     qm.create_queue("R", read_order=read_order)
     qm.put_many("R", [b"1", b"2"], persistent=persistent)
@@ -392,20 +389,11 @@ def test_what_is_refused_stays_where_it_was(qm: QueueManager, read_order: Any, p
     assert [one.body for one in qm.get_many("R", 9)] == [b"2"]
 
 
-def test_a_message_that_is_asked_for_is_refused_by_itself(qm: QueueManager) -> None:
-    qm.put_many("Q", [b"1", b"2"])
-    second = list(qm.browse("Q"))[1]
-    match = inorder.Match(message_id=second.message_id)
-    with pytest.raises(Refused, match="2"):
-        qm.get_if("Q", refuse, GetOptions(match=match))
-    assert qm.get_if("Q", lambda message: None, GetOptions(match=match)).body == b"2"
-    assert qm.depth("Q") == 1
-
-
 def test_nothing_is_asked_about_a_message_that_is_not_there(qm: QueueManager) -> None:
     asked: list[Got] = []
+    qm.put("Q", b"1")
     with pytest.raises(inorder.NoMessageAvailable):
-        qm.get_if("Q", asked.append)
+        qm.get_if("Q", asked.append, GetOptions(match=inorder.Match(message_id=b"none")))
     assert asked == []
 
 
@@ -418,12 +406,10 @@ def test_in_a_unit_of_work_a_refused_get_is_no_part_of_it(qm: QueueManager) -> N
     assert [(one.body, one.backout_count) for one in qm.get_many("Q", 9)] == [(b"2", 0)]
 
 
-@pytest.mark.parametrize(
-    ("accepts", "options", "word"),
-    [(None, None, "None"), ("no", None, "'no'"), (refuse, 1, "options"), (refuse, {}, "{}")],
-)
-def test_what_is_no_function_or_no_options_is_refused(qm: QueueManager, accepts: Any, options: Any, word: str) -> None:
+def test_what_is_no_function_or_no_options_is_refused(qm: QueueManager) -> None:
     qm.put("Q", b"1")
-    with pytest.raises(inorder.ArgumentError, match=word):
-        qm.get_if("Q", accepts, options)
+    wrong: list[tuple[Any, Any, str]] = [("no", None, "'no'"), (refuse, 1, "options"), (refuse, {}, "{}")]
+    for accepts, options, word in wrong:
+        with pytest.raises(inorder.ArgumentError, match=word):
+            qm.get_if("Q", accepts, options)
     assert qm.depth("Q") == 1

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from tests.support import fresh_manager
-from tests.tiers import EVERY
 
-import inorder
 from inorder import (
     ArgumentError,
     Fenced,
@@ -21,7 +16,6 @@ from inorder import (
     NoMessageAvailable,
     NotFound,
     ObjectInUse,
-    OptionsError,
     OrderPending,
     QueueManager,
     Reason,
@@ -30,13 +24,6 @@ from inorder.bulk import ClaimReader
 from inorder.rules.ordering import ReadOrder
 
 G = b"G".ljust(24, b"\0")
-
-
-@pytest.fixture(params=EVERY)
-def qm(request: pytest.FixtureRequest) -> Iterator[QueueManager]:
-    with fresh_manager(request.param) as manager:
-        manager.create_queue("Q")
-        yield manager
 
 
 def put(qm: QueueManager, *bodies: str) -> None:
@@ -55,13 +42,6 @@ def bodies(messages: object) -> list[str]:
 
 
 # --- how a loop ended
-
-
-def test_a_loop_that_has_shown_everything_is_inside_no_group(qm: QueueManager) -> None:
-    put(qm, "g1", "g2.", "x")
-    browsing = qm.browse("Q", logical=True)
-    assert bodies(browsing) == ["g1", "g2", "x"]
-    assert browsing.awaits is None
 
 
 ORDERS: list[ReadOrder] = ["strict", "relaxed"]
@@ -94,13 +74,6 @@ def test_a_loop_says_what_it_awaits_while_it_runs(qm: QueueManager) -> None:
     ]
 
 
-def test_a_loop_in_physical_order_is_inside_no_group(qm: QueueManager) -> None:
-    put(qm, "g1", "x")
-    browsing = qm.browse("Q")
-    assert bodies(browsing) == ["g1", "x"]
-    assert browsing.awaits is None
-
-
 # --- tokens
 
 
@@ -120,14 +93,6 @@ def test_a_loop_that_is_withheld_raises_with_the_token_and_goes_on_from_it(qm: Q
     assert bodies(qm.browse("Q", after=again.value.token)) == ["b", "c"]
 
 
-def test_a_token_of_a_loop_that_has_ended_shows_what_came_since(qm: QueueManager) -> None:
-    put(qm, "a")
-    browsing = qm.browse("Q", read_order="strict")
-    assert bodies(browsing) == ["a"]
-    put(qm, "b")
-    assert bodies(qm.browse("Q", after=browsing.token)) == ["b"]
-
-
 def test_a_token_of_a_loop_that_was_left_goes_on_behind_the_message_shown_last(qm: QueueManager) -> None:
     put(qm, "a", "b", "c")
     browsing = qm.browse("Q", read_order="strict")
@@ -137,6 +102,7 @@ def test_a_token_of_a_loop_that_was_left_goes_on_behind_the_message_shown_last(q
     assert bodies(qm.browse("Q", after=browsing.token)) == ["b", "c"]
 
 
+@pytest.mark.every_store
 def test_a_token_remembers_the_group_and_the_logical_order(qm: QueueManager) -> None:
     put(qm, "x", "g1", "g3.", "y")
     browsing = qm.browse("Q", logical=True, read_order="strict")
@@ -144,13 +110,6 @@ def test_a_token_remembers_the_group_and_the_logical_order(qm: QueueManager) -> 
     assert browsing.awaits == (G, 2, 0)
     put(qm, "g2")
     assert bodies(qm.browse("Q", after=browsing.token)) == ["g2", "g3", "y"]
-
-
-def test_a_token_of_a_loop_that_has_shown_nothing_is_the_beginning(qm: QueueManager) -> None:
-    browsing = qm.browse("Q", read_order="strict")
-    assert bodies(browsing) == []
-    put(qm, "a")
-    assert bodies(qm.browse("Q", after=browsing.token)) == ["a"]
 
 
 def test_a_relaxed_loop_has_no_token(qm: QueueManager) -> None:
@@ -175,18 +134,6 @@ def test_a_token_does_not_go_on_in_another_order(qm: QueueManager) -> None:
         with pytest.raises(InconsistentCall) as error:
             next(qm.browse("Q", after=browsing.token, **otherwise))
         assert error.value.reason is Reason.INCONSISTENT_BROWSE
-
-
-def test_a_token_goes_on_after_a_restart_of_the_program(tmp_path: Path) -> None:
-    with inorder.connect(tmp_path / "store.db") as qm:
-        qm.create_queue("Q", read_order="required")
-        put(qm, "a", "b")
-        browsing = qm.browse("Q")
-        next(browsing)
-        token = browsing.token
-    with inorder.connect(tmp_path / "store.db") as qm:
-        put(qm, "c")
-        assert bodies(qm.browse("Q", after=token)) == ["b", "c"]
 
 
 def test_the_handle_of_a_loop_is_closed_with_it(qm: QueueManager) -> None:
@@ -234,11 +181,6 @@ def test_a_loop_over_a_handle_leaves_it_where_it_stands(qm: QueueManager) -> Non
         assert queue.browse_next(read_order="strict").body == b"b"
 
 
-def test_options_that_would_stop_the_cursor_are_refused_at_once(qm: QueueManager) -> None:
-    with pytest.raises(OptionsError):
-        qm.browse("Q", buffer=1)
-
-
 # --- leaving a group
 
 
@@ -252,6 +194,7 @@ def test_a_reader_that_leaves_its_group_goes_on_with_the_next(qm: QueueManager) 
     assert qm.get("Q", logical=True).body == b"x"
 
 
+@pytest.mark.every_store
 def test_a_reader_that_leaves_its_group_holds_nobody_back(qm: QueueManager) -> None:
     put(qm, "g1", "g2.", "x")
     other = qm.connect()
@@ -263,6 +206,7 @@ def test_a_reader_that_leaves_its_group_holds_nobody_back(qm: QueueManager) -> N
     assert other.get("Q", match=Match(group_id=G, sequence_number=2)).body == b"g2"
 
 
+@pytest.mark.every_store
 def test_what_its_unit_holds_of_the_group_goes_on_holding_others_back(qm: QueueManager) -> None:
     put(qm, "g1", "g2", "g3.", "x")
     other = qm.connect()
@@ -277,6 +221,7 @@ def test_what_its_unit_holds_of_the_group_goes_on_holding_others_back(qm: QueueM
     assert other.get("Q", logical=True, read_order="strict").body == b"x"
 
 
+@pytest.mark.every_store
 def test_a_back_out_does_not_bring_the_reader_back_into_the_group_it_left(qm: QueueManager) -> None:
     put(qm, "g1", "g2.", "x")
     qm.get("Q", logical=True, syncpoint=True)
@@ -297,6 +242,7 @@ def test_a_browse_that_leaves_its_group_goes_on_behind_where_that_stands(qm: Que
         assert queue.browse_next(logical=True, read_order="strict").body == b"x"
 
 
+@pytest.mark.every_store
 def test_an_application_that_stopped_inside_a_group_is_taken_out_by_the_operator(qm: QueueManager) -> None:
     put(qm, "g1", "g2.", "x")
     other = qm.connect()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import examples, fresh_manager
-from tests.tiers import EVERY
+from tests.tiers import ONCE
 
 from inorder import Match, Message, NoMessageAvailable, OrderPending, QueueManager
 from inorder.browsing import PAGE_SECONDS
@@ -18,7 +18,6 @@ from inorder.errors import HandleError
 from inorder.stores.process import OpenStore
 from inorder.testing import ManualClock
 
-READ_ORDERS = st.sampled_from(["strict", "relaxed"])
 STEPS = st.one_of(
     st.tuples(st.just("next"), st.integers(1, 6)),
     st.tuples(st.just("put"), st.integers(0, 9)),
@@ -31,13 +30,6 @@ STEPS = st.one_of(
 def pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every store gives pages."""
     monkeypatch.setattr(OpenStore, "page_messages", 256)
-
-
-@pytest.fixture(params=EVERY)
-def qm(request: pytest.FixtureRequest) -> Iterator[QueueManager]:
-    with fresh_manager(request.param) as manager:
-        manager.create_queue("Q")
-        yield manager
 
 
 def names(messages: Iterator[Message]) -> list[str]:
@@ -57,6 +49,7 @@ def fill(qm: QueueManager, count: int = 40) -> list[str]:
     return [f"m{n}" for _, n in sorted(put)]
 
 
+@pytest.mark.every_store
 @pytest.mark.parametrize("read_order", ["strict", "relaxed"])
 def test_pages_show_all_in_order(qm: QueueManager, read_order: Literal["strict", "relaxed"]) -> None:
     expected = fill(qm)
@@ -65,6 +58,7 @@ def test_pages_show_all_in_order(qm: QueueManager, read_order: Literal["strict",
     assert names(qm.browse("Q", read_order=read_order, match=high)) == expected[:20]
 
 
+@pytest.mark.every_store
 def test_a_page_ends_where_something_is_pending(qm: QueueManager) -> None:
     expected = fill(qm)
     shown: list[str] = []
@@ -110,14 +104,6 @@ def test_a_cursor_that_is_moved_takes_the_loop_along(qm: QueueManager) -> None:
         assert names(browsing) == expected[1:]
 
 
-def test_a_token_goes_on_behind_what_was_shown(qm: QueueManager) -> None:
-    expected = fill(qm)
-    browsing = qm.browse("Q", read_order="strict")
-    for _ in range(9):
-        next(browsing)
-    assert names(qm.browse("Q", read_order="strict", after=browsing.token)) == expected[9:]
-
-
 def test_a_handle_that_was_closed_shows_no_more(qm: QueueManager) -> None:
     fill(qm)
     queue = qm.open("Q", browse=True)
@@ -142,12 +128,12 @@ def test_what_has_been_gone_for_a_second_is_not_shown(qm: QueueManager, *, waits
     assert bool(names(browsing)) is not waits
 
 
-@pytest.mark.parametrize("store", EVERY)
-def test_a_strict_loop_misses_nothing_and_repeats_nothing_whatever_others_do(store: str) -> None:
-    @examples(store)
+@pytest.mark.parametrize("kind", ONCE)
+def test_a_strict_loop_misses_nothing_and_repeats_nothing_whatever_others_do(kind: str) -> None:
+    @examples(kind)
     @given(st.sampled_from(["put", "commit"]), st.lists(STEPS, max_size=40))
     def holds(order: Literal["put", "commit"], steps: list[tuple[str, int]]) -> None:
-        with fresh_manager(store) as qm, qm.connect() as other:
+        with fresh_manager(kind) as qm, qm.connect() as other:
             qm.create_queue("Q", order=order)
             for n in range(12):
                 qm.put("Q", f"first{n}".encode(), priority=n % 3)

@@ -18,6 +18,7 @@ def got(qm: QueueManager, queue: str = "Q", **fields: Any) -> Got:
     return qm.get(queue)
 
 
+@pytest.mark.every_store
 def test_it_leaves_its_queue_with_the_reason_or_stays(qm: QueueManager) -> None:
     dead_letter_queue(qm)
     for commits in (False, True):

@@ -8,7 +8,6 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from tests import forked
 from tests.channelled import World, link, manager, world_of
 
 from inorder import ChannelStopped, Message, Report, channels, connect
@@ -109,7 +108,7 @@ def test_a_store_that_is_replaced_while_it_is_open_stops_the_channel(tmp_path: P
 
 def test_the_overview_shows_the_channels_of_a_transmission_queue(world: World) -> None:
     world.put(0, 6)
-    forked.run("from tests.channelled import carry\ncarry(*arguments)", world.source, "TO.B", kill_at="sending:1")
+    world.dies("sending")
     (view,) = [one for one in world.a.overview() if one.channels]
     (now,) = view.channels
     assert (view.name, view.depth) == (now.queue, now.waiting)

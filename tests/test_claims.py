@@ -12,9 +12,7 @@ from tests.claiming import (
     DELIVERY,
     GROUPS,
     HEAD,
-    LOGICAL,
     PHYSICAL,
-    STRICT,
     STRICT_GROUPS,
     Application,
     claim_pages,
@@ -24,12 +22,12 @@ from tests.claiming import (
     stretch_pages,
 )
 
-from inorder import CheckpointLost, CheckpointTooOld, Fenced, Flags, NotFound, OptionsError, QueueManager
-from inorder.errors import ArgumentError, GetInhibited, QueueNotEmpty
+from inorder import CheckpointLost, CheckpointTooOld, Fenced, Flags, OptionsError, QueueManager
+from inorder.errors import ArgumentError, QueueNotEmpty
 from inorder.options import GetOptions, Match
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET
-from inorder.stores.records import BULK_COLUMNS, Claimer, GetRequest, Stretch, SurveyRequest
+from inorder.stores.records import BULK_COLUMNS, GetRequest, Stretch, SurveyRequest
 from inorder.stores.sql.bulk import Levels, Range
 from inorder.testing import ManualClock
 
@@ -39,6 +37,7 @@ only_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # the 
 # ---- the life of a claim
 
 
+@pytest.mark.every_store
 def test_a_claim_hides_its_messages_and_they_can_be_read_again_and_again(qm: QueueManager) -> None:
     put_all(qm, [b"a", b"b", b"c"])
     app = Application(store_of(qm))
@@ -66,33 +65,6 @@ def test_the_next_claim_confirms_the_one_before(qm: QueueManager) -> None:
     assert (qm.status("Q").current_depth, qm.units()) == (0, [])
     (account,) = store_of(qm).claims()
     assert account[1:2] + account[4:] == ("app", 2, 3, ())
-
-
-def test_nothing_to_take_writes_no_claim(qm: QueueManager) -> None:
-    app = Application(store_of(qm))
-    assert app.claim(0) is None
-    assert app.claim(0) is None
-    assert qm.units() == []
-
-
-def test_a_claim_that_is_not_planned_is_given_again_also_to_the_next_start(qm: QueueManager) -> None:
-    put_all(qm, [b"a", b"b"])
-    first = Application(store_of(qm)).claim(0, most=1)
-    again = Application(store_of(qm))
-    assert again.settled == 0
-    assert again.claim(0) == first
-    assert again.bodies(1) == [b"a"]
-
-
-def test_a_planned_claim_that_the_checkpoint_does_not_know_is_refused(qm: QueueManager) -> None:
-    put_all(qm, [b"a", b"b"])
-    app = Application(store_of(qm))
-    app.claim(0, most=1)
-    app.plan(0, 1)
-    again = Application(store_of(qm))
-    with pytest.raises(CheckpointLost, match=r"claim 1 of application 'app' is being worked on.*release"):
-        again.claim(0)
-    assert again.bodies(1) == [b"a"], "with the right checkpoint it goes on"
 
 
 def test_a_checkpoint_that_is_too_old_or_knows_too_much_is_refused(qm: QueueManager) -> None:
@@ -139,14 +111,7 @@ def test_an_older_epoch_is_fenced_everywhere(qm: QueueManager) -> None:
     assert qm.status("Q").current_depth == 1
 
 
-def test_an_epoch_counts_for_its_application_and_its_queue_alone(qm: QueueManager) -> None:
-    app = Application(store_of(qm))
-    for name, epoch in [("other", 0), ("other", 1)]:
-        app.claimer = Claimer(app.claimer.handle, name, epoch)
-        with pytest.raises(Fenced, match="application 'other' has not begun to claim on Q"):
-            app.claim(0)
-
-
+@pytest.mark.every_store
 def test_a_row_of_a_claim_reads_the_same_though_the_head_of_its_group_goes(qm: QueueManager) -> None:
     qm.put("Q", b"2", priority=5, group_id=b"g".ljust(24), sequence_number=2, flags=Flags.IN_GROUP)
     qm.put("Q", b"1", priority=1, group_id=b"g".ljust(24), sequence_number=1, flags=Flags.IN_GROUP)
@@ -158,14 +123,7 @@ def test_a_row_of_a_claim_reads_the_same_though_the_head_of_its_group_goes(qm: Q
     assert before[0][HEAD : HEAD + 3] == (None, None, None)
 
 
-def test_two_applications_share_a_queue(qm: QueueManager) -> None:
-    put_all(qm, [b"a", b"b", b"c"])
-    one, two = Application(store_of(qm), "one"), Application(store_of(qm), "two")
-    one.claim(0, most=1)
-    two.claim(0, most=1)
-    assert (one.bodies(1), two.bodies(1)) == ([b"a"], [b"b"])
-
-
+@pytest.mark.every_store
 def test_release_returns_the_messages_to_their_places_and_the_number_never_returns(qm: QueueManager) -> None:
     put_all(qm, [b"a", b"b", b"c"])
     app = Application(store_of(qm))
@@ -196,38 +154,6 @@ def test_finish_confirms_for_a_reader_that_has_stopped(qm: QueueManager) -> None
         store_of(qm).finish_claims("Q", "app", 2)
 
 
-def test_an_unknown_application_cannot_be_settled(qm: QueueManager) -> None:
-    store = store_of(qm)
-    for settle in (partial(store.finish_claims, "Q", "nobody", 1), partial(store.release_claims, "Q", "nobody")):
-        with pytest.raises(NotFound, match="application 'nobody' never claimed anything on Q"):
-            settle()
-
-
-def test_claims_outlive_their_connection_and_a_restart(qm: QueueManager) -> None:
-    put_all(qm, [b"a", b"b"])
-    app = Application(store_of(qm))
-    app.claim(0, most=1)
-    app.plan(0, 1)
-    store_of(qm).disconnect(app.owner)
-    store_of(qm).restart()
-    again = Application(store_of(qm))
-    assert again.bodies(1) == [b"a"]
-    again.claim(1)
-    assert again.bodies(2) == [b"b"]
-
-
-def test_claimed_messages_do_not_expire_until_they_are_released(qm: QueueManager, clock: ManualClock) -> None:
-    qm.put("Q", b"short", expiry=5)
-    app = Application(store_of(qm))
-    app.claim(0)
-    before = app.rows(1)
-    clock.advance(60)
-    assert app.rows(1) == before, "the same at every attempt"
-    assert qm.status("Q").current_depth == 1
-    store_of(qm).release_claims("Q", "app")
-    assert qm.status("Q").current_depth == 0
-
-
 def test_a_queue_with_an_open_claim_stays_and_a_new_one_knows_no_claims(qm: QueueManager) -> None:
     put_all(qm, [b"a"])
     app = Application(store_of(qm))
@@ -243,46 +169,7 @@ def test_a_queue_with_an_open_claim_stays_and_a_new_one_knows_no_claims(qm: Queu
     assert Application(store_of(qm)).settled == 0
 
 
-def test_gets_must_be_allowed(qm: QueueManager) -> None:
-    put_all(qm, [b"a"])
-    app = Application(store_of(qm))
-    qm.alter_queue("Q", get_allowed=False)
-    with pytest.raises(GetInhibited):
-        app.claim(0)
-
-
 # ---- which messages
-
-
-def test_limits_by_count_and_by_bytes(qm: QueueManager) -> None:
-    put_all(qm, [b"aaaa", b"bb", b"c", b"dddddd"])
-    app = Application(store_of(qm))
-    taken = []
-    for number, most_bytes in enumerate([6, 6, 1]):
-        app.claim(number, most_bytes=most_bytes)
-        taken.append(app.bodies(number + 1))
-    assert taken == [[b"aaaa", b"bb"], [b"c"], [b"dddddd"]]
-
-
-def test_by_priority_and_nothing_above_the_horizon(qm: QueueManager) -> None:
-    for body, priority in [(b"low", 1), (b"high", 8), (b"middle", 4)]:
-        qm.put("Q", body, priority=priority)
-    app = Application(store_of(qm))
-    qm.put("Q", b"later", priority=9)
-    app.claim(0, horizon=app.horizon)
-    assert app.bodies(1) == [b"high", b"middle", b"low"]
-    assert app.claim(1, horizon=app.horizon) is None
-
-
-def test_whole_groups_in_logical_order_a_large_one_whole(qm: QueueManager) -> None:
-    groups = interleaved(qm, {b"x": 3, b"y": 2, b"z": 4})
-    app = Application(store_of(qm))
-    app.claim(0, GROUPS, most=4)
-    assert app.bodies(1) == groups[b"x"]
-    app.claim(1, GROUPS, most=1)
-    assert app.bodies(2) == groups[b"y"]
-    app.claim(2, GROUPS, most=6)
-    assert app.bodies(3) == groups[b"z"]
 
 
 def test_incomplete_groups_are_left_and_hold_back_a_strict_claim(qm: QueueManager) -> None:
@@ -291,39 +178,6 @@ def test_incomplete_groups_are_left_and_hold_back_a_strict_claim(qm: QueueManage
     assert strict.claim(0, STRICT_GROUPS) is None
     relaxed.claim(0, GROUPS)
     assert relaxed.bodies(1) == groups[b"y"]
-
-
-def test_without_whole_groups_a_group_goes_on_in_the_next_claim(qm: QueueManager) -> None:
-    groups = interleaved(qm, {b"x": 3, b"y": 2})
-    app = Application(store_of(qm))
-    read = []
-    for number in range(5):
-        app.claim(number, LOGICAL, most=1)
-        read += app.bodies(number + 1)
-    assert read == [*groups[b"x"], *groups[b"y"]]
-
-
-def test_a_strict_claim_stops_before_what_is_pending(qm: QueueManager) -> None:
-    qm.put("Q", b"a")
-    with qm.unit_of_work():
-        qm.put("Q", b"b")
-        app = Application(store_of(qm))
-        app.claim(0, STRICT)
-        assert app.bodies(1) == [b"a"]
-        assert app.claim(1, STRICT) is None
-    app.claim(1, STRICT)
-    assert app.bodies(2) == [b"b"]
-
-
-def test_segments_stay_together(qm: QueueManager) -> None:
-    qm.alter_queue("Q", max_length=16)
-    qm.put("Q", bytes(range(40)), flags=Flags.SEGMENTATION_ALLOWED)
-    qm.put("Q", b"x")
-    app = Application(store_of(qm))
-    app.claim(0, GROUPS, most=1)
-    assert app.bodies(1) == [bytes(range(16)), bytes(range(16, 32)), bytes(range(32, 40))]
-    app.claim(1, GetOptions(logical=True, complete=True), most=1)
-    assert app.bodies(2) == [b"x"]
 
 
 def test_marks_end_with_the_claim(qm: QueueManager) -> None:
@@ -339,6 +193,7 @@ def test_marks_end_with_the_claim(qm: QueueManager) -> None:
 # ---- slices
 
 
+@pytest.mark.every_store
 def test_slices_are_the_same_each_time_and_never_cut_a_group(qm: QueueManager) -> None:
     interleaved(qm, {bytes([65 + n]): 1 + n % 4 for n in range(12)})
     app = Application(store_of(qm))
@@ -357,6 +212,7 @@ def test_slices_are_the_same_each_time_and_never_cut_a_group(qm: QueueManager) -
 # ---- surveys
 
 
+@pytest.mark.every_store
 def test_a_survey_shows_everything_and_changes_nothing(qm: QueueManager) -> None:
     for body, priority in [(b"low", 1), (b"high", 8), (b"middle", 4), (b"last", 1)]:
         qm.put("Q", body, priority=priority)
@@ -364,25 +220,6 @@ def test_a_survey_shows_everything_and_changes_nothing(qm: QueueManager) -> None
     for slices in (1, 2, 9):
         assert app.survey(slices=slices)[1] == [b"high", b"middle", b"low", b"last"]
     assert qm.status("Q").current_depth == 4
-
-
-def test_a_strict_survey_goes_on_where_it_stood_and_misses_nothing(qm: QueueManager) -> None:
-    put_all(qm, [b"a", b"b", b"c"])
-    app = Application(store_of(qm))
-    cursor, shown = app.survey(STRICT, most=2)
-    assert shown == [b"a", b"b"]
-    qm.put("Q", b"urgent", priority=9)
-    cursor, shown = app.survey(STRICT, cursor)
-    assert shown == [b"urgent", b"c"]
-    assert app.survey(STRICT, cursor)[1] == []
-
-
-def test_a_survey_in_logical_order_shows_whole_groups(qm: QueueManager) -> None:
-    groups = interleaved(qm, {b"x": 3, b"y": 2, b"z": 2}, without=[(b"y", 2)])
-    qm.put("Q", b"alone")
-    app = Application(store_of(qm))
-    assert app.survey(GROUPS, slices=2)[1] == [*groups[b"x"], *groups[b"z"], b"alone"]
-    assert app.survey(STRICT_GROUPS, slices=2)[1] == groups[b"x"]
 
 
 def test_a_survey_keeps_its_limits_and_falls_into_stretches(qm: QueueManager) -> None:
@@ -396,6 +233,7 @@ def test_a_survey_keeps_its_limits_and_falls_into_stretches(qm: QueueManager) ->
         assert [one.messages for one in survey.stretches] == [2, 2]
 
 
+@pytest.mark.every_store
 def test_a_survey_in_physical_order_is_cut_anywhere_whatever_belongs_to_a_group(qm: QueueManager) -> None:
     interleaved(qm, {b"x": 3, b"y": 3}, without=[(b"y", 3)])
     put_all(qm, [b"z", b"w"])
@@ -410,6 +248,7 @@ def test_a_survey_in_physical_order_is_cut_anywhere_whatever_belongs_to_a_group(
         assert [(one.first[0], one.last[0], one.messages) for one in survey.stretches] == found, limits
 
 
+@pytest.mark.every_store
 def test_a_group_with_a_member_above_the_horizon_is_in_no_survey(qm: QueueManager) -> None:
     interleaved(qm, {b"x": 2}, without=[(b"x", 2)])
     put_all(qm, [b"z"])
@@ -419,6 +258,7 @@ def test_a_group_with_a_member_above_the_horizon_is_in_no_survey(qm: QueueManage
     assert app.survey(STRICT_GROUPS, horizon=app.horizon)[1] == []
 
 
+@pytest.mark.every_store
 def test_pages_end_by_rows_and_by_bytes(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     put_all(qm, [b"aaaa", b"bb", b"c", b"d", b"e", b"f"])
     for store in ("memory", "sql"):
@@ -436,6 +276,7 @@ def test_pages_end_by_rows_and_by_bytes(qm: QueueManager, monkeypatch: pytest.Mo
             list(claim_pages(store_of(qm), app.claimer, part._replace(first=first, last=last)))
 
 
+@pytest.mark.every_store
 def test_a_stretch_shows_what_is_there_when_it_is_read(qm: QueueManager, clock: ManualClock) -> None:
     for body, expiry in [(b"a", 60), (b"short", 5), (b"locked", 60), (b"z", 60)]:
         qm.put("Q", body, expiry=expiry)
@@ -532,28 +373,25 @@ def test_members_that_are_read_tell_that_their_group_is_whole(
 
 
 @pytest.mark.parametrize(
-    ("options", "limits", "error", "text"),
+    ("options", "text"),
     [
-        (GetOptions(lock_id=3), {}, OptionsError, "in bulk"),
-        (GetOptions(match=Match(selector="n = 1")), {}, OptionsError, "in bulk"),
-        (GetOptions(all_messages=True), {}, OptionsError, "logical"),
-        (PHYSICAL, {"most": 0}, ArgumentError, "most must be an integer from 1 on, not 0"),
-        (PHYSICAL, {"most_bytes": 1.5}, ArgumentError, "most_bytes must be an integer from 1 on"),
+        (GetOptions(lock_id=3), "in bulk"),
+        (GetOptions(match=Match(selector="n = 1")), "in bulk"),
+        (GetOptions(all_messages=True), "logical"),
     ],
 )
-def test_bad_requests_change_nothing(
-    qm: QueueManager, options: GetOptions, limits: dict[str, Any], error: type[Exception], text: str
-) -> None:
+def test_bad_requests_change_nothing(qm: QueueManager, options: GetOptions, text: str) -> None:
     put_all(qm, [b"a"])
     app = Application(store_of(qm))
-    with pytest.raises(error, match=text):
-        app.claim(0, options, **limits)
-    with pytest.raises(error, match=text):
-        app.survey(options, **limits)
+    for call in (app.survey, partial(app.claim, 0)):
+        with pytest.raises(OptionsError, match=text):
+            call(options)
+        with pytest.raises(ArgumentError, match="most_bytes must be an integer from 1 on"):
+            call(most_bytes=0)
     assert qm.units() == []
 
 
-@pytest.mark.parametrize("name", ["", "x" * 257, 7, None])
+@pytest.mark.parametrize("name", ["", "x" * 257, 7])
 def test_an_application_has_a_name(qm: QueueManager, name: Any) -> None:
     with pytest.raises(ArgumentError, match="application must be a text of 1 to 256 characters"):
         Application(store_of(qm), name)

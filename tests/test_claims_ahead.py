@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.claiming import LOGICAL, STRICT, STRICT_GROUPS, Application, interleaved, put_all, store_of
+from tests.claiming import STRICT_GROUPS, Application, interleaved, put_all, store_of
 
 from inorder import CheckpointTooOld, QueueManager
 
 
+@pytest.mark.every_store
 def test_a_claim_is_taken_ahead_and_given_when_it_is_asked_for(qm: QueueManager) -> None:
     put_all(qm, [b"a", b"b", b"c", b"d", b"e"])
     app = Application(store_of(qm))
@@ -32,6 +33,7 @@ def test_a_claim_is_taken_ahead_and_given_when_it_is_asked_for(qm: QueueManager)
     assert (app.settle(1), app.settle(1), qm.status("Q").current_depth) == (2, 0, 3)
 
 
+@pytest.mark.every_store
 def test_at_most_two_claims_hold_messages(qm: QueueManager) -> None:
     put_all(qm, [b"%d" % number for number in range(6)])
     app = Application(store_of(qm))
@@ -48,32 +50,7 @@ def test_at_most_two_claims_hold_messages(qm: QueueManager) -> None:
     assert [one.number for one in account.held] == [5, 6], "what is over goes before more is taken"
 
 
-def test_a_claim_that_was_taken_ahead_returns_and_was_never_given(qm: QueueManager) -> None:
-    for ends in ("return", "begin", "release", "finish"):
-        qm.create_queue(ends)
-        for body in (b"a", b"b", b"c"):
-            qm.put(ends, body)
-        app = Application(store_of(qm), queue=ends)
-        app.claim(0, most=1)
-        app.plan(0, 1)
-        app.claim(1, most=1, ahead=True)
-        if ends == "return":
-            assert store_of(qm).return_ahead(app.claimer) == 1
-            assert store_of(qm).return_ahead(app.claimer) == 0
-        elif ends == "begin":
-            app = Application(store_of(qm), queue=ends)
-        elif ends == "release":
-            assert store_of(qm).release_claims(ends, "app") == 2
-        else:
-            assert store_of(qm).finish_claims(ends, "app", 1) == 1
-        there = [(message.body, message.backout_count) for message in qm.browse(ends)]
-        assert there == [*([(b"a", 1)] if ends == "release" else []), (b"b", 0), (b"c", 0)], ends
-        if ends in ("return", "begin"):
-            assert app.bodies(1) == [b"a"]
-        settled = Application(store_of(qm), queue=ends).settled
-        assert settled == (0 if ends in ("return", "begin") else 1), "the number of what was taken ahead may come again"
-
-
+@pytest.mark.every_store
 def test_a_claim_that_is_done_goes_with_the_next_start(qm: QueueManager) -> None:
     for ends in ("begin", "release", "finish", "claim"):
         qm.create_queue(ends)
@@ -98,18 +75,6 @@ def test_a_claim_that_is_done_goes_with_the_next_start(qm: QueueManager) -> None
         assert qm.status(ends).current_depth == (0 if ends == "claim" else 1), ends
 
 
-def test_a_strict_claim_ahead_passes_what_its_own_application_holds(qm: QueueManager) -> None:
-    put_all(qm, [b"a", b"b", b"c", b"d"])
-    app, other = Application(store_of(qm)), Application(store_of(qm), "other")
-    app.claim(0, STRICT, most=1)
-    app.plan(0, 1)
-    assert other.claim(0, STRICT) is None, "what another application holds is in its way"
-    app.claim(1, STRICT, most=2, ahead=True)
-    app.claim(1, STRICT)
-    assert app.bodies(2) == [b"b", b"c"]
-    assert app.claim(2, STRICT, ahead=True) is not None, "what is done and not yet removed is in nobody's way"
-
-
 def test_strict_groups_ahead(qm: QueueManager) -> None:
     groups = interleaved(qm, {b"x": 3, b"y": 2, b"z": 2}, without=[(b"z", 2)])
     app = Application(store_of(qm))
@@ -120,11 +85,3 @@ def test_strict_groups_ahead(qm: QueueManager) -> None:
     assert (ahead.messages, ahead.more) == (2, False)
     app.claim(1)
     assert app.bodies(2) == groups[b"y"]
-
-
-def test_inside_a_group_nothing_is_taken_ahead(qm: QueueManager) -> None:
-    interleaved(qm, {b"x": 3})
-    app = Application(store_of(qm))
-    app.claim(0, LOGICAL, most=2)
-    app.plan(0, 1)
-    assert app.claim(1, LOGICAL, ahead=True) is None

@@ -7,6 +7,7 @@ import pytest
 from inorder import Flags, Match, ObjectInUse, QueueManager, QueueNotEmpty, UnknownQueue, WrongQueueType
 
 
+@pytest.mark.every_store
 def test_all_messages_go_and_the_queue_works_as_before(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2", b"3"])
     qm.put("Q", b"later", delay=1000)
@@ -19,6 +20,7 @@ def test_all_messages_go_and_the_queue_works_as_before(qm: QueueManager) -> None
     assert (message.body, message.place and message.place.number) == (b"again", 6), "numbers do not return (B-2)"
 
 
+@pytest.mark.every_store
 def test_locks_go_with_their_messages(qm: QueueManager) -> None:
     qm.put("Q", b"locked")
     qm.browse_and_lock("Q", Match())
@@ -57,6 +59,7 @@ def test_a_handle_by_name_that_is_inside_a_group_is_not_closed(qm: QueueManager)
     assert qm.clear_queue("Q") == 2
 
 
+@pytest.mark.every_store
 def test_what_a_unit_of_work_holds_keeps_all_the_rest_too(qm: QueueManager) -> None:
     qm.put("Q", b"plain")
     qm.put("Q", b"uncommitted", confirm_id=7)

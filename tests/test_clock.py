@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support import Stores, bodies, waiting
 
-from inorder import FOREVER, NoMessageAvailable, QueueManager, connect
+from inorder import FOREVER, NoMessageAvailable, connect
 from inorder.clock import SystemClock
 from inorder.testing import STORES, ManualClock, temporary_manager
 
@@ -26,30 +26,20 @@ print(before, clock.advance(float(sys.argv[2])), clock.now())
 def advance_elsewhere(path: Path, seconds: float) -> list[float]:
     """Another process moves the clock: the time before, what its call returned, and the time after."""
     command = [sys.executable, "-c", IN_ANOTHER_PROCESS, str(path), str(seconds)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
     return [float(word) for word in done.stdout.split()]
 
 
 # ---- in one process
 
 
-def test_it_stands_still() -> None:
-    clock = ManualClock()
-    assert clock.now() == clock.now() == 1_000_000_000.0
-    assert ManualClock(start=5).now() == 5
-
-
-def test_it_moves_when_it_is_told_to() -> None:
+def test_it_stands_still_and_moves_when_it_is_told_to() -> None:
+    assert ManualClock().now() == 1_000_000_000.0
     clock = ManualClock(start=5)
+    assert clock.now() == clock.now() == 5
     assert clock.advance(2.5) == 7.5
     assert clock.advance(0) == 7.5
     assert clock.now() == 7.5
-
-
-def test_every_clock_is_a_clock_of_its_own() -> None:
-    one, other = ManualClock(), ManualClock()
-    one.advance(5)
-    assert other.now() == one.now() - 5
 
 
 def test_who_watches_is_told_of_every_move() -> None:
@@ -70,13 +60,6 @@ def test_a_temporary_manager_goes_by_the_clock_it_is_given() -> None:
         assert qm.status("Q").created_at == 100
 
 
-def test_a_temporary_manager_has_a_clock_that_stands_still() -> None:
-    with temporary_manager() as qm:
-        qm.create_queue("Q")
-        qm.put_many("Q", [b"1", b"2"])
-        assert {message.put_at for message in qm.browse("Q")} == {1_000_000_000.0}
-
-
 def test_a_temporary_manager_is_gone_afterwards(kind: str) -> None:
     with temporary_manager(kind) as qm:
         other = qm.connect()
@@ -93,22 +76,6 @@ def test_a_temporary_manager_takes_every_store_by_name(name: str) -> None:
         assert bodies(qm) == [b"1"]
 
 
-def test_an_unknown_store_is_refused() -> None:
-    with pytest.raises(ValueError, match="store must be one of memory"), temporary_manager("punched cards"):
-        pass
-
-
-def test_one_jump_expires_first_and_ends_waits_last(qm: QueueManager, clock: ManualClock) -> None:
-    qm.put("Q", b"expires", expiry=10)
-    qm.put("Q", b"comes", delay=10)
-    other = qm.connect()
-    with qm.open("Q") as handle:
-        handle.browse_first(lock=True)
-        call = waiting(other, lambda: other.get("Q", wait=10).body)
-        clock.advance(10)
-        assert call.result() == b"comes"
-
-
 # ---- shared through a path
 
 
@@ -121,48 +88,30 @@ def test_a_path_holds_the_time(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["clock"]
 
 
-def test_a_clock_on_a_path_that_exists_joins_it(tmp_path: Path) -> None:
-    path = tmp_path / "clock"
-    first = ManualClock(start=100, path=path)
-    first.advance(5)
-    second = ManualClock(start=7, path=str(path))
-    assert second.now() == 105
-    second.advance(1)
-    assert first.now() == 106
-
-
 def test_two_processes_share_a_clock(tmp_path: Path) -> None:
     path = tmp_path / "clock"
     clock = ManualClock(start=100, path=path)
     clock.advance(5)
+    assert ManualClock(start=7, path=str(path)).now() == 105
     assert advance_elsewhere(path, 2.5) == [105, 107.5, 107.5]
     assert clock.now() == 107.5
 
 
-@pytest.mark.parametrize("seconds", [9.5, 10.0])
-def test_a_wait_notices_that_another_process_moved_the_time(stores: Stores, tmp_path: Path, seconds: float) -> None:
+def test_a_wait_notices_that_another_process_moved_the_time(stores: Stores, tmp_path: Path) -> None:
     path = tmp_path / "clock"
     clock = ManualClock(path=path)
     with connect(stores.make(clock)) as qm:
         qm.create_queue("Q")
         other = qm.connect()
+        qm.put("Q", b"1", delay=5)
         call = waiting(other, lambda: other.get("Q", wait=10).body)
-        advance_elsewhere(path, seconds)
-        if seconds < 10:
-            call.sleeps(other)
-            clock.advance(10 - seconds)
-        assert isinstance(call.error(), NoMessageAvailable)
-
-
-def test_a_delayed_message_comes_when_another_process_moves_the_time(stores: Stores, tmp_path: Path) -> None:
-    path = tmp_path / "clock"
-    with connect(stores.make(ManualClock(path=path))) as qm:
-        qm.create_queue("Q")
-        qm.put("Q", b"1", delay=10)
-        other = qm.connect()
-        call = waiting(other, lambda: other.get("Q", wait=FOREVER).body)
-        advance_elsewhere(path, 10)
+        advance_elsewhere(path, 5)
         assert call.result() == b"1"
+        call = waiting(other, lambda: other.get("Q", wait=10).body)
+        advance_elsewhere(path, 9.5)
+        call.sleeps(other)
+        clock.advance(0.5)
+        assert isinstance(call.error(), NoMessageAvailable)
 
 
 # ---- the machine's clock

@@ -140,46 +140,6 @@ def test_a_letter_whose_tries_are_used_up_stays_in_the_next_run_too(desk: Desk) 
     assert (failure_of(letter).tries, letter.backout_count) == (3, 3)  # type: ignore[union-attr]
 
 
-def test_a_rule_that_was_changed_begins_with_its_tries_from_the_front(desk: Desk) -> None:
-    desk.qm.alter_queue("ORDERS", put_allowed=False)
-    desk.die(b"1")
-    assert desk.run("ACTION(RETRY) RETRY(2)") == Handled(failed=2, ignored=1)
-    assert desk.run("ACTION(RETRY) RETRY(3)") == Handled(failed=1, ignored=1)  # one more of the same
-    assert desk.run("REASON(2053) ACTION(RETRY) RETRY(2)") == Handled(failed=2, ignored=1)
-
-
-def test_what_was_tried_in_vain_arrives_as_it_was_put(desk: Desk) -> None:
-    desk.qm.alter_queue("ORDERS", put_allowed=False)
-    desk.die(b"1", properties={"mine": 1})
-    desk.run("ACTION(RETRY)")
-    desk.qm.alter_queue("ORDERS", put_allowed=True)
-    assert desk.run("ACTION(RETRY) RETRY(2)", control="WAIT(NO) RETRYINT(1)") == Handled(retried=1)
-    (order,) = desk.qm.browse("ORDERS")
-    assert dict(order.properties) == {"mine": 1}
-
-
-def test_a_dry_run_says_what_is_next_of_what_was_tried(desk: Desk) -> None:
-    desk.qm.alter_queue("ORDERS", put_allowed=False)
-    desk.die(b"1")
-    assert desk.run(THRICE[0]) == Handled(failed=3, ignored=1)
-    assert desk.run(*THRICE, dry_run=True) == Handled(forwarded=1)
-
-
-def test_what_fails_until_there_is_room_arrives(desk: Desk) -> None:
-    desk.qm.alter_queue("ORDERS", max_depth=1)
-    desk.qm.put("ORDERS", b"in the way")
-    desk.die(b"1")
-
-    def nap(seconds: float) -> bool:
-        if sum(desk.naps) > 100 and desk.qm.depth("ORDERS"):
-            desk.qm.get("ORDERS")
-        return desk.nap(seconds)
-
-    handled = desk.run("ACTION(RETRY) RETRY(9)", wait=nap)
-    assert (handled.retried, handled.failed) == (1, 2)
-    assert desk.bodies("ORDERS") == [b"1"]
-
-
 def test_where_no_rule_is_left_the_letter_stays_and_is_told_of_once(desk: Desk) -> None:
     desk.die(b"1", queue="GONE")
     desk.die(b"2", 2051)
@@ -211,17 +171,6 @@ def test_what_comes_while_it_waits_is_handled_and_the_wait_begins_anew(desk: Des
 
     assert desk.run("ACTION(DISCARD)", control="WAIT(10)", wait=nap) == Handled(discarded=2)
     assert sum(desk.naps) == pytest.approx(13 + 10)
-
-
-def test_for_ever_ends_when_it_is_told_to(desk: Desk) -> None:
-    desk.die(b"1")
-
-    def nap(seconds: float) -> bool:
-        desk.nap(seconds)
-        return len(desk.naps) > 50
-
-    assert desk.run("ACTION(DISCARD)", control="WAIT(YES)", wait=nap) == Handled(discarded=1)
-    assert len(desk.naps) == 51
 
 
 def test_what_another_one_holds_is_handled_when_it_comes_back(desk: Desk) -> None:
@@ -298,6 +247,7 @@ def test_a_letter_that_asked_for_reports_asks_where_it_is_delivered(desk: Desk) 
     assert desk.qm.depth("REPAIR") == 1
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_killed_between_tries_has_used_them_up(tmp_path: Path) -> None:
     path, table = str(tmp_path / "shop.db"), ["WAIT(NO) RETRYINT(1)", "ACTION(RETRY) RETRY(3)"]
     with connect(path) as qm:
@@ -329,6 +279,7 @@ with connect(arguments[0]) as qm:
 """
 
 
+@pytest.mark.gate
 def test_killed_in_the_middle_it_has_handled_some_and_lost_none(tmp_path: Path) -> None:
     path = str(tmp_path / "shop.db")
     with connect(path) as qm:

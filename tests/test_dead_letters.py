@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,17 +11,13 @@ import inorder
 from inorder import Feedback, QueueManager, Reason, Report, Undeliverable
 from inorder.message import Message
 from inorder.stores import dead_letters
-from inorder.stores.memory import MemoryStore
-from inorder.stores.sqlite import SqliteStore
 from inorder.stores.store import QueueStore
 from inorder.stores.verb import WRITING, Verb, run
+from inorder.testing.stores import RestartableStore
 
-REQUIRED = "required"
 
-
-@pytest.fixture(params=["memory", "sqlite"])
-def qm(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[QueueManager]:
-    store = MemoryStore("QM1") if request.param == "memory" else SqliteStore(tmp_path / "orders.db", "QM1")
+@pytest.fixture
+def qm(store: RestartableStore) -> Iterator[QueueManager]:
     with inorder.connect(store) as made:
         for name in ("ORDERS", "DEAD", "REPORTS"):
             made.create_queue(name)
@@ -89,6 +84,7 @@ def test_what_cannot_be_replayed_stays_and_the_rest_goes(qm: QueueManager) -> No
     assert bodies(qm, "REPORTS") == [b"m1"]
 
 
+@pytest.mark.every_store
 def test_letters_are_chosen_by_reason_queue_and_selector(qm: QueueManager) -> None:
     set_aside(qm, b"m1", target="GONE")
     set_aside(qm, b"m2", b"m3", properties={"size": 3})
@@ -103,7 +99,7 @@ def test_letters_are_chosen_by_reason_queue_and_selector(qm: QueueManager) -> No
 
 
 def test_b_24_a_target_that_requires_its_order_loses_nothing(qm: QueueManager) -> None:
-    qm.create_queue("LEDGER", read_order=REQUIRED)  # type: ignore[arg-type]
+    qm.create_queue("LEDGER", read_order="required")
     qm.put("ORDERS", b"m1", report=Report.DISCARD_MESSAGE)
     with pytest.raises(Undeliverable) as raised:
         bury(qm, qm.get("ORDERS"), "LEDGER")
@@ -160,6 +156,7 @@ def test_a_replay_is_no_part_of_an_open_unit(qm: QueueManager) -> None:
     assert qm.depth("DEAD") == 1
 
 
+@pytest.mark.every_store
 def test_what_can_be_put_nowhere_is_counted_with_its_queue(qm: QueueManager) -> None:
     qm.alter_manager(dead_letter_queue="NONE")
     for _ in range(3):

@@ -19,7 +19,6 @@ from tests.pages import (
     prose,
     run_page,
     runs,
-    typed,
 )
 
 import inorder
@@ -32,6 +31,7 @@ WITH_EXAMPLES = [page for page in PAGES if runs(page) and page not in ELSEWHERE]
 OF_QUICK_GATE = {FIRST, *(ROOT / "docs/tutorial").iterdir()}
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 ANCHORED = re.compile(r"\]\(([^)#\s]*)#([^)]+)\)")
+ADDRESS = re.compile(r"https://[a-z0-9.-]+\.[a-z]+(/\S*)?")
 PICTURE = re.compile(r"<img [^>]*src=\"([^\"]+)\"")
 
 
@@ -44,10 +44,6 @@ def test_the_examples_run_one_after_the_other(page: Path, tmp_path: Path, monkey
     """In a folder of their own: a later one finds the files that an earlier one made. Others have their tests."""
     monkeypatch.chdir(tmp_path)
     run_page(page, tmp_path, spark=False)
-
-
-def test_there_is_an_example_on_the_first_page() -> None:
-    assert runs(FIRST)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -89,19 +85,6 @@ def test_the_check_refuses_a_command_that_cannot_be_given(arguments: list[str]) 
         parse(arguments)
 
 
-def test_what_a_console_block_shows_is_split_from_what_is_typed() -> None:
-    assert [tuple(one) for one in typed("$ a \\\n  b\n1\n2\n$ c\n")] == [("a   b", "1\n2\n"), ("c", "")]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_somewhere(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    links = LINK.findall(text) + PICTURE.findall(text)
-    local = [link for link in links if "://" not in link]
-    missing = [link for link in local if not (page.parent / link).exists()]
-    assert not missing, f"{page.name} links to what is not there: {missing}"
-
-
 def slug(heading: str) -> str:
     """The anchor of a heading, as GitHub and the site make it."""
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
@@ -115,20 +98,16 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_to_a_heading_that_is_there(page: Path) -> None:
-    missing = []
+def test_links_lead_to_files_and_headings_that_are_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    links = LINK.findall(text) + PICTURE.findall(text)
+    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    missing += [link for link in LINK.findall(prose(page)) if "://" in link and not ADDRESS.fullmatch(link)]
     for link, anchor in ANCHORED.findall(prose(page)):
         target = page.parent / link if link else page
         if "://" not in link and target.suffix == ".md" and anchor not in anchors(target):
             missing.append(f"{link}#{anchor}")
-    assert not missing, f"{page.name} links to headings that are not there: {missing}"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_to_elsewhere_are_addresses(page: Path) -> None:
-    links = [link for link in LINK.findall(prose(page)) if "://" in link]
-    wrong = [link for link in links if not re.fullmatch(r"https://[a-z0-9.-]+\.[a-z]+(/\S*)?", link)]
-    assert not wrong
+    assert not missing, f"{page.name} links to what is not there: {missing}"
 
 
 def test_the_public_names_are_there_and_all_errors_among_them() -> None:

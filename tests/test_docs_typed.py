@@ -1,9 +1,7 @@
-"""The examples of the pages are typed: mypy, strictly, finds nothing in them, nor does pyright where it is at hand."""
+"""The examples of the pages are typed: mypy, strictly, finds nothing in them."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import os
 import re
 import subprocess
@@ -15,7 +13,6 @@ from tests.pages import PAGES, ROOT, blocks, name_of, needs_spark
 
 ONE_PROGRAM = [ROOT / f"docs/reference/{name}.md" for name in ("spark", "spark/reading", "spark/writing", "spark/jobs")]
 SECONDS_MAX = 600
-PYRIGHT = {"typeCheckingMode": "standard", "pythonVersion": "3.10", "extraPaths": [str(ROOT / "src")]}
 BROKEN = 'import inorder\n\nwith inorder.connect() as qm:\n    qm.put("Q", "a text")\n    qm.get("Q").no_field\n'
 
 pytestmark = pytest.mark.nightly
@@ -43,11 +40,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(folder: Path, *arguments: str, **variables: str) -> tuple[int, str]:
+def mypy(folder: Path) -> tuple[int, str]:
+    settings = ["--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(folder / ".cache")]
     ran = subprocess.run(
-        [sys.executable, "-m", *arguments],
+        [sys.executable, "-m", "mypy", *settings, *map(str, sorted(folder.glob("*.py")))],
         cwd=folder,
-        env=os.environ | variables,
+        env=os.environ | {"MYPYPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
         timeout=SECONDS_MAX,
@@ -56,35 +54,15 @@ def run(folder: Path, *arguments: str, **variables: str) -> tuple[int, str]:
     return ran.returncode, ran.stdout + ran.stderr
 
 
-def mypy(folder: Path) -> tuple[int, str]:
-    settings = ["--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(folder / ".cache")]
-    return run(folder, "mypy", *settings, *map(str, sorted(folder.glob("*.py"))), MYPYPATH=str(ROOT / "src"))
-
-
-def pyright(folder: Path) -> tuple[int, str]:
-    if importlib.util.find_spec("pyright") is None:
-        pytest.skip("pyright is not installed")
-    include = [".", str(ROOT / "examples")]
-    (folder / "pyrightconfig.json").write_text(json.dumps(PYRIGHT | {"include": include}))
-    return run(folder, "pyright", "-p", str(folder), "--pythonpath", sys.executable)
-
-
-def test_there_are_examples() -> None:
+def test_the_examples_are_typed(folder: Path) -> None:
     assert len(programs()) > 60
-
-
-@pytest.mark.parametrize("check", [mypy, pyright])
-def test_the_examples_are_typed(folder: Path, check: object) -> None:
-    assert callable(check)
-    status, told = check(folder)
+    status, told = mypy(folder)
     assert status == 0, f"give the examples of the pages types that fit:\n{told}"
 
 
-@pytest.mark.parametrize("check", [mypy, pyright])
-def test_the_check_sees_a_wrong_type_and_a_name_that_is_not_there(tmp_path: Path, check: object) -> None:
-    assert callable(check)
+def test_the_check_sees_a_wrong_type_and_a_name_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(BROKEN)
-    status, told = check(tmp_path)
+    status, told = mypy(tmp_path)
     assert status == 1
     assert "no_field" in told
     assert "put" in told

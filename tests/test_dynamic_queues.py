@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support import bodies
 
-from inorder import NoMessageAvailable, ObjectExists, Queue, QueueManager, UnknownQueue, connect
+from inorder import ObjectExists, Queue, QueueManager, UnknownQueue, connect
 from inorder.attributes import QUEUE_ATTRIBUTES
 from inorder.errors import (
     ArgumentError,
@@ -57,29 +57,12 @@ def test_opening_a_model_makes_a_queue_with_its_attributes(qm: QueueManager) -> 
     assert handle.attributes() == made
 
 
-def test_every_open_of_a_model_makes_a_queue(qm: QueueManager) -> None:
-    one, other = qm.open("TEMPORARY"), qm.open("TEMPORARY")
-    assert one.name != other.name
-    one.put(b"1")
-    with pytest.raises(NoMessageAvailable):
-        other.get()
-    assert sorted([one.name, other.name]) == names(qm)
-
-
-def test_altering_a_model_changes_nothing_that_it_has_made(qm: QueueManager) -> None:
-    handle = qm.open("PERMANENT")
-    qm.alter_queue("PERMANENT", max_depth=1)
-    assert handle.attributes().max_depth == 999_999_999
-    assert qm.open("PERMANENT").attributes().max_depth == 1
-
-
 def test_what_a_model_makes_can_be_altered(qm: QueueManager) -> None:
     qm.alter_queue("TEMPORARY", definition_type="permanent_dynamic")
     handle = qm.open("TEMPORARY")
     assert qm.attributes(handle.name).definition_type == "permanent_dynamic"
-    with pytest.raises(ArgumentError) as raised:
+    with pytest.raises(ArgumentError, match="2067"):
         qm.alter_queue(handle.name, definition_type="temporary_dynamic")
-    assert raised.value.reason == 2067
 
 
 @pytest.mark.parametrize(
@@ -115,34 +98,23 @@ def test_r4_2_a_name_with_a_star_is_completed(qm: QueueManager) -> None:
     made = [qm.open("TEMPORARY", dynamic_name="REPLY.*").name for _ in range(3)]
     assert len(set(made)) == 3
     assert all(name.startswith("REPLY.") and 6 < len(name) <= 48 for name in made)
+    assert qm.open("TEMPORARY", dynamic_name="N" * 48).name == "N" * 48
     prefix = "P" * 33
     longest = qm.open("TEMPORARY", dynamic_name=f"{prefix}*").name
     assert longest.startswith(prefix)
     assert 33 < len(longest) <= 48
 
 
-def test_r4_2_without_a_name_the_queue_manager_makes_one(qm: QueueManager) -> None:
-    assert qm.open("TEMPORARY").name.startswith("AMQ.")
-    assert qm.open("TEMPORARY", dynamic_name="*").name.startswith("AMQ.")
-
-
-@pytest.mark.parametrize("name", ["REPLY", "N" * 48])
-def test_r4_2_a_full_name_is_used_as_it_is(qm: QueueManager, name: str) -> None:
-    assert qm.open("TEMPORARY", dynamic_name=name).name == name
-    assert names(qm) == [name]
-
-
 def test_r4_2_a_name_that_exists_is_2100(qm: QueueManager) -> None:
     qm.create_queue("Q")
     qm.create_alias("A", base_queue="Q")
     for name in ("Q", "A", "TEMPORARY"):
-        with pytest.raises(ObjectExists) as raised:
+        with pytest.raises(ObjectExists, match="2100"):
             qm.open("TEMPORARY", dynamic_name=name)
-        assert raised.value.reason == 2100
     assert names(qm) == ["Q"]
 
 
-@pytest.mark.parametrize("name", ["", "a b", "N" * 49, "P" * 34 + "*", "A*B", "**", "a\n", 5, None, b"Q"])
+@pytest.mark.parametrize("name", ["", "N" * 49, "P" * 34 + "*", "A*B", "a\n", b"Q"])
 def test_r4_2_a_bad_name_is_2011(qm: QueueManager, name: Any) -> None:
     with pytest.raises(ArgumentError, match="dynamic_name") as raised:
         qm.open("TEMPORARY", dynamic_name=name)
@@ -163,17 +135,22 @@ def end(how: str, manager: QueueManager, handle: Queue) -> None:
 # ---- temporary (R4.3)
 
 
+@pytest.mark.every_store
 @pytest.mark.parametrize("ending", ["close the handle", "close", "abandon"])
-def test_r4_3_a_temporary_queue_goes_with_the_handle_that_made_it(qm: QueueManager, ending: str) -> None:
-    other = qm.connect()
-    handle = other.open("TEMPORARY", dynamic_name="REPLY")
-    handle.put(b"1")
-    assert qm.depth("REPLY") == 1
-    end(ending, other, handle)
-    with pytest.raises(UnknownQueue):
-        qm.depth("REPLY")
-    qm.open("TEMPORARY", dynamic_name="REPLY")
-    assert qm.depth("REPLY") == 0
+def test_r4_3_a_temporary_queue_goes_with_the_handle_that_made_it_and_a_permanent_one_stays(
+    qm: QueueManager, ending: str
+) -> None:
+    for model in ("TEMPORARY", "PERMANENT"):
+        other = qm.connect()
+        handle = other.open(model, dynamic_name="REPLY")
+        handle.put(b"1")
+        assert qm.depth("REPLY") == 1
+        end(ending, other, handle)
+        if model == "TEMPORARY":
+            with pytest.raises(UnknownQueue):
+                qm.depth("REPLY")
+    message = qm.get("REPLY")
+    assert (message.body, message.persistent) == (b"1", True)
 
 
 def test_r4_3_a_temporary_queue_outlives_the_handles_of_others(qm: QueueManager) -> None:
@@ -188,12 +165,9 @@ def test_r4_3_a_temporary_queue_outlives_the_handles_of_others(qm: QueueManager)
 AFTER: dict[str, Callable[[Queue], object]] = {
     "put": lambda handle: handle.put(b"x"),
     "get": lambda handle: handle.get(),
-    "get_many": lambda handle: handle.get_many(2),
-    "browse_first": lambda handle: handle.browse_first(),
     "browse_cursor": lambda handle: handle.browse_cursor(),
     "unlock": lambda handle: handle.unlock(),
     "attributes": lambda handle: handle.attributes(),
-    "status": lambda handle: handle.status(),
     "set": lambda handle: handle.set(get_allowed=False),
 }
 
@@ -209,14 +183,14 @@ def test_r4_3_other_handles_are_told_that_it_is_gone(
     if made_again:
         qm.create_queue("REPLY")
         qm.put("REPLY", b"1")
-    with pytest.raises(QueueDeleted) as raised:
+    with pytest.raises(QueueDeleted, match="2052"):
         call(other)
-    assert raised.value.reason == 2052
     if made_again:
         assert bodies(qm, "REPLY") == [b"1"]
     other.close()
 
 
+@pytest.mark.every_store
 def test_r4_3_a_unit_of_work_on_a_queue_that_is_gone_can_be_committed(qm: QueueManager) -> None:
     qm.create_queue("Q")
     creator = qm.open("TEMPORARY", dynamic_name="REPLY")
@@ -240,51 +214,20 @@ def test_r1_5_a_temporary_queue_takes_no_persistent_message(qm: QueueManager) ->
 def test_r1_5_an_alias_of_a_temporary_queue_makes_it_no_more_durable(qm: QueueManager) -> None:
     qm.open("TEMPORARY", dynamic_name="REPLY")
     qm.create_alias("A", base_queue="REPLY")
-    with pytest.raises(ArgumentError) as raised:
+    with pytest.raises(ArgumentError, match="2048"):
         qm.put("A", b"1")
-    assert raised.value.reason == 2048
     qm.put("A", b"2", persistent=False)
     assert bodies(qm, "REPLY") == [b"2"]
-
-
-def test_deleting_a_temporary_queue_at_close_is_what_happens_anyway(qm: QueueManager) -> None:
-    handle = qm.open("TEMPORARY", dynamic_name="REPLY")
-    assert handle.close(delete=True) is None
-    assert names(qm) == []
 
 
 # ---- permanent (R4.3)
 
 
-@pytest.mark.parametrize("ending", ["close the handle", "close", "abandon"])
-def test_r4_3_a_permanent_queue_stays(qm: QueueManager, ending: str) -> None:
-    other = qm.connect()
-    handle = other.open("PERMANENT", dynamic_name="KEEP")
-    handle.put(b"1")
-    end(ending, other, handle)
-    message = qm.get("KEEP")
-    assert (message.body, message.persistent) == (b"1", True)
-
-
-def test_r4_3_a_permanent_queue_is_deleted_at_a_close_that_says_so(qm: QueueManager) -> None:
-    handle = qm.open("PERMANENT", dynamic_name="KEEP")
-    handle.close(delete=True)
-    assert (names(qm), handle.closed) == ([], True)
-
-
-def test_r4_3_any_handle_may_delete_it(qm: QueueManager) -> None:
-    qm.open("PERMANENT", dynamic_name="KEEP").close()
-    with qm.connect() as other:
-        other.open("KEEP", browse=True).close(delete=True)
-    assert names(qm) == []
-
-
 def test_r4_3_a_queue_with_messages_is_2055_unless_purged(qm: QueueManager) -> None:
     handle = qm.open("PERMANENT", dynamic_name="KEEP")
     handle.put(b"1")
-    with pytest.raises(QueueNotEmpty) as raised:
+    with pytest.raises(QueueNotEmpty, match="2055"):
         handle.close(delete=True)
-    assert raised.value.reason == 2055
     assert (handle.closed, handle.browse_first().body) == (False, b"1")
     handle.close(purge=True)
     assert (names(qm), handle.closed) == ([], True)
@@ -300,9 +243,8 @@ def test_r4_3_a_queue_with_uncommitted_work_is_2055_even_if_purged(qm: QueueMana
         handle.put(b"1")
         handle.get(syncpoint=True)
     keywords: Any = {option: True}
-    with pytest.raises(QueueNotEmpty) as raised:
+    with pytest.raises(QueueNotEmpty, match="2055"):
         handle.close(**keywords)
-    assert raised.value.reason == 2055
     qm.back_out()
     handle.close(purge=True)
     assert names(qm) == []
@@ -313,9 +255,8 @@ def test_r4_3_a_queue_that_is_open_elsewhere_is_2042(qm: QueueManager, option: s
     handle = qm.open("PERMANENT", dynamic_name="KEEP")
     other = qm.open("KEEP", browse=True)
     keywords: Any = {option: True}
-    with pytest.raises(ObjectInUse) as raised:
+    with pytest.raises(ObjectInUse, match="2042"):
         handle.close(**keywords)
-    assert raised.value.reason == 2042
     assert not handle.closed
     other.close()
     handle.close(**keywords)
@@ -327,23 +268,13 @@ def test_r4_3_a_predefined_queue_is_2045(qm: QueueManager, option: str) -> None:
     qm.create_queue("Q")
     handle = qm.open("Q")
     keywords: Any = {option: True}
-    with pytest.raises(WrongQueueType) as raised:
+    with pytest.raises(WrongQueueType, match="2045"):
         handle.close(**keywords)
-    assert raised.value.reason == 2045
     assert (handle.closed, names(qm)) == (False, ["Q"])
     handle.close()
 
 
 # ---- opening
-
-
-def test_a_model_that_makes_queues_for_one_reader(qm: QueueManager) -> None:
-    qm.create_model("M")
-    handle = qm.open("M", dynamic_name="REPLY")
-    with pytest.raises(ObjectInUse):
-        qm.get("REPLY")
-    qm.put("REPLY", b"1")
-    assert handle.get().body == b"1"
 
 
 def test_a_handle_too_many_makes_no_queue(qm: QueueManager) -> None:

@@ -60,14 +60,11 @@ def test_it_ends_the_waits_of_its_own_connection_alone(qm: QueueManager) -> None
     assert second.result().body == b"1"
 
 
-def test_who_does_not_wait_is_not_ended(qm: QueueManager) -> None:
-    assert not qm.end_waits()
-    with pytest.raises(NoMessageAvailable):
-        qm.get("Q", wait=0)
-
-
-def test_a_closed_connection_is_told(qm: QueueManager) -> None:
+def test_who_does_not_wait_is_not_ended_and_who_is_closed_is_told(qm: QueueManager) -> None:
     other = qm.connect()
+    assert not other.end_waits()
+    with pytest.raises(NoMessageAvailable):
+        other.get("Q", wait=0)
     other.close()
     with pytest.raises(ConnectionClosed):
         other.end_waits()
@@ -77,7 +74,7 @@ def test_a_watch_is_told_of_each_change_until_its_end(qm: QueueManager) -> None:
     watcher, told = qm.connect(), []
     call = Call(lambda: watcher.watch("Q", lambda: told.append(len(bodies(qm.connect())))))
     call.sleeps(watcher)
-    assert told == [0]
+    assert set(told) == {0}
     qm.put("Q", b"1")
     call.sleeps(watcher)
     assert told[-1] == 1

@@ -15,11 +15,10 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from tests.support import Stores, told
-from tests.tiers import EVERY
+from tests.support import told
+from tests.tiers import ONCE, gate
 
 from inorder import (
-    DuplicateMessage,
     Flags,
     GetOptions,
     Match,
@@ -39,6 +38,7 @@ from inorder.stores.backend import Kind
 from inorder.stores.tables import StagingRow
 from inorder.stores.verb import run
 from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
 
 G = b"G".ljust(24, b"\0")
 NO_SUCH = Match(message_id=b"none")
@@ -146,25 +146,22 @@ def everything(world: SimpleNamespace) -> list[Any]:
     return [definitions, messages, qm.units(), qm.claims(), qm.locks(), views, orders, noted, staged]
 
 
-@pytest.fixture(params=EVERY)
-def world(request: pytest.FixtureRequest) -> Iterator[SimpleNamespace]:
-    with Stores(request.param) as stores:
-        clock = ManualClock()
-        store = stores.make(clock)
-        with connect(store, program="A") as a, connect(store, program="B") as b, connect(store, program="W") as watcher:
-            a.create_queue("Q")
-            a.create_queue("R", order="commit")
-            for body in ("g1", "g2", "x", "y", "z"):
-                in_group = body.startswith("g")
-                flags = (Flags.LAST_IN_GROUP if body == "g2" else Flags.IN_GROUP) if in_group else Flags.NONE
-                a.put("Q", body.encode(), group_id=G if in_group else NO_ID, flags=flags,
-                      sequence_number=int(body[1]) if in_group else 1, priority=0)  # fmt: skip
-            a.put_many("R", [b"r1", b"r2", b"r3"])
-            for name in ("Q", "R"):  # opens it: what is planted comes in the call itself
-                a.browse_and_lock(name, NO_SUCH)
-                with pytest.raises(NoMessageAvailable):
-                    a.get(name, match=NO_SUCH)
-            yield SimpleNamespace(a=a, b=b, watcher=watcher, clock=clock, queue=a.open("Q"), store=store)
+@pytest.fixture
+def world(store: RestartableStore, clock: ManualClock) -> Iterator[SimpleNamespace]:
+    with connect(store, program="A") as a, connect(store, program="B") as b, connect(store, program="W") as watcher:
+        a.create_queue("Q")
+        a.create_queue("R", order="commit")
+        for body in ("g1", "g2", "x", "y", "z"):
+            in_group = body.startswith("g")
+            flags = (Flags.LAST_IN_GROUP if body == "g2" else Flags.IN_GROUP) if in_group else Flags.NONE
+            a.put("Q", body.encode(), group_id=G if in_group else NO_ID, flags=flags,
+                  sequence_number=int(body[1]) if in_group else 1, priority=0)  # fmt: skip
+        a.put_many("R", [b"r1", b"r2", b"r3"])
+        for name in ("Q", "R"):  # opens it: what is planted comes in the call itself
+            a.browse_and_lock(name, NO_SUCH)
+            with pytest.raises(NoMessageAvailable):
+                a.get(name, match=NO_SUCH)
+        yield SimpleNamespace(a=a, b=b, watcher=watcher, clock=clock, queue=a.open("Q"), store=store)
 
 
 def _in_unit(world: SimpleNamespace) -> None:
@@ -256,6 +253,8 @@ CALLS: dict[str, tuple[Callable[[SimpleNamespace], object], Callable[[SimpleName
 }
 
 
+# The memory store takes its changes back by itself; the SQL stores have the same statements, and transactions.
+@pytest.mark.parametrize("kind", [*ONCE, pytest.param("memory", marks=gate)], indirect=True)
 @pytest.mark.parametrize("name", CALLS)
 def test_an_error_anywhere_in_a_call_leaves_everything_as_it_was(name: str, world: SimpleNamespace) -> None:
     begin, call = CALLS[name]
@@ -323,6 +322,7 @@ def test_a_browse_that_would_wait_for_itself_keeps_its_lock(world: SimpleNamespa
         assert [one.messages for one in world.a.locks()] == [1]
 
 
+@pytest.mark.every_store
 @pytest.mark.parametrize("fails", [True, False])
 def test_what_has_expired_is_discarded_and_told_also_by_a_call_that_fails(world: SimpleNamespace, fails: bool) -> None:
     heard: list[bytes] = []
@@ -339,16 +339,7 @@ def test_what_has_expired_is_discarded_and_told_also_by_a_call_that_fails(world:
     assert heard == [b"short"]
 
 
-def test_a_refused_duplicate_is_told_though_the_put_fails(world: SimpleNamespace) -> None:
-    heard: list[bytes] = []
-    world.a.hook("duplicate", lambda queue, message: heard.append(message.body))
-    result = world.a.put("Q", b"once")
-    with pytest.raises(DuplicateMessage):
-        world.a.put("Q", b"again", uid=result.uid)
-    told(world.a)
-    assert heard == [b"again"]
-
-
+@pytest.mark.every_store
 def test_withheld_calls_change_nothing(world: SimpleNamespace) -> None:
     world.a.get("Q", syncpoint=True)
     before = everything(world)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, Literal
 
@@ -21,59 +22,24 @@ BIG, LITTLE = 273, 546
 # ---- what to match
 
 
-@pytest.mark.parametrize("name", ["message_id", "correlation_id", "group_id"])
-def test_r3_18_an_id_that_is_all_zero_is_a_wildcard(qm: QueueManager, name: str) -> None:
-    fields: Any = {name: b"x"}
-    qm.put("Q", b"1", flags=IN_GROUP, **fields)
-    zero: Any = {name: bytes(24)}
-    other: Any = {name: b"y"}
-    with pytest.raises(NoMessageAvailable):
-        qm.get("Q", match=Match(**other))
-    assert qm.get("Q", match=Match(**zero)).body == b"1"
+FIELDS = sorted(Descriptor.__annotations__.keys() - UNMATCHED - {"transmission"} | {"token"})
 
 
-def test_r3_18_all_of_a_match_must_hold(qm: QueueManager) -> None:
-    qm.put("Q", b"1", correlation_id=b"c", message_id=b"1")
-    qm.put("Q", b"2", correlation_id=b"c", message_id=b"2")
-    qm.put("Q", b"3", correlation_id=b"d", message_id=b"2")
-    assert qm.get("Q", match=Match(correlation_id=b"c", message_id=b"2")).body == b"2"
-    with pytest.raises(NoMessageAvailable):
-        qm.get("Q", match=Match(correlation_id=b"d", message_id=b"1"))
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"format": "MQSTR"},
-        {"priority": 7},
-        {"persistent": False},
-        {"message_type": 65536},
-        {"reply_to_queue": "R"},
-        {"coded_character_set_id": 819},
-        {"feedback": 258},
-    ],
-    ids=str,
-)
-def test_a5_any_field_can_be_matched(qm: QueueManager, fields: dict[str, Any]) -> None:
-    qm.put("Q", b"other", priority=9)
-    qm.put("Q", b"wanted", **fields)
-    assert qm.get("Q", match=Match(**fields)).body == b"wanted"
-
-
+@pytest.mark.every_store
 @pytest.mark.parametrize("read_order", ["relaxed", "strict"])
-@pytest.mark.parametrize("name", sorted(Descriptor.__annotations__.keys() - UNMATCHED - {"transmission"} | {"token"}))
-def test_a5_every_field_finds_those_who_have_its_value(qm: QueueManager, name: str, read_order: Any) -> None:
+def test_a5_every_field_finds_those_who_have_its_value(qm: QueueManager, read_order: Any) -> None:
     qm.put("Q", b"1", message_id=b"M", correlation_id=b"C", format="MQSTR", persistent=True)
     qm.put("Q", b"2", flags=IN_GROUP, group_id=b"G", priority=3, reply_to_queue="R", report=0, feedback=5)
     qm.put("Q", b"3", user_identifier="", message_type=65536, encoding=273, coded_character_set_id=819)
     messages = list(qm.browse("Q"))
-    for one in messages:
+    for one, name in itertools.product(messages, FIELDS):
         wanted: Any = {name: getattr(one, name)}
         same = [other.body for other in messages if getattr(other, name) == wanted[name] or not Match(**wanted)]
-        assert bodies(qm, match=Match(**wanted), read_order=read_order) == same
+        assert bodies(qm, match=Match(**wanted), read_order=read_order) == same, name
 
 
-@pytest.mark.parametrize("number", [0, 1, 2**62, 2**63 - 1, 2**63, 2**64 - 1])
+@pytest.mark.every_store
+@pytest.mark.parametrize("number", [0, 2**63 - 1, 2**64 - 1])
 def test_a_message_id_that_looks_like_one_made_here_is_any_other(qm: QueueManager, number: int) -> None:
     message_id = qm.put("Q", b"1").message_id[:16] + number.to_bytes(8, "big")
     for read_order in ("relaxed", "strict"):
@@ -83,6 +49,7 @@ def test_a_message_id_that_looks_like_one_made_here_is_any_other(qm: QueueManage
     assert qm.get("Q", match=Match(message_id=message_id)).body == b"2"
 
 
+@pytest.mark.every_store
 def test_b34_a_get_tells_the_place_that_a_browse_has_told(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2"])
     qm.put("Q", b"3", priority=5)
@@ -94,6 +61,7 @@ def test_b34_a_get_tells_the_place_that_a_browse_has_told(qm: QueueManager) -> N
 # ---- time
 
 
+@pytest.mark.every_store
 def test_r6_1_a_message_tells_what_is_left_of_its_life(qm: QueueManager, clock: ManualClock) -> None:
     qm.put("Q", b"1", expiry=10)
     qm.put("Q", b"2")
@@ -104,13 +72,6 @@ def test_r6_1_a_message_tells_what_is_left_of_its_life(qm: QueueManager, clock: 
     assert qm.get("Q").expiry == pytest.approx(0.1)
     clock.advance(1)
     assert drained(qm) == [b"2", b"3"]
-
-
-def test_r6_1_a_life_counts_from_the_put_not_from_the_commit(qm: QueueManager, clock: ManualClock) -> None:
-    with qm.unit_of_work():
-        qm.put("Q", b"1", expiry=10)
-        clock.advance(9)
-    assert qm.get("Q").expiry == 1
 
 
 def test_what_was_got_can_be_put_again(qm: QueueManager, clock: ManualClock) -> None:
@@ -170,39 +131,6 @@ def test_r3_45_pieces_of_one_encoding_are_joined_and_the_others_stay(qm: QueueMa
         qm.get("Q", complete=True)
 
 
-def test_r3_45_the_rest_comes_singly_in_logical_order(qm: QueueManager) -> None:
-    put_pieces(qm)
-    assert qm.get("Q", complete=True, logical=True).body == b"onetwo"
-    with pytest.raises(NoMessageAvailable):
-        qm.get("Q", complete=True, logical=True)
-    rest = qm.get("Q", logical=True)
-    assert (rest.body, rest.offset, rest.segment_status, rest.warning) == (b"three", 6, "last", None)
-
-
-def test_r3_45_a_browse_leaves_all_pieces(qm: QueueManager) -> None:
-    put_pieces(qm)
-    handle = qm.open("Q")
-    assert handle.browse_first(complete=True).warning == 2244
-    assert bodies(qm) == [b"one", b"two", b"three"]
-
-
-def test_r3_45_a_character_set_that_differs_is_2243(qm: QueueManager) -> None:
-    for n, ccsid in enumerate((1208, 819)):
-        flags = LAST_SEGMENT if n else SEGMENT
-        qm.put("Q", b"123", group_id=GROUP, offset=3 * n, flags=flags, coded_character_set_id=ccsid)
-    got = qm.get("Q", complete=True)
-    assert (got.body, got.warning) == (b"123", Reason.INCONSISTENT_CCSIDS)
-
-
-def test_pieces_that_agree_are_joined_without_a_warning(qm: QueueManager) -> None:
-    put_pieces(qm)
-    qm.get("Q", match=Match(encoding=BIG))
-    qm.put("Q", b"three", group_id=GROUP, offset=6, flags=LAST_SEGMENT, encoding=LITTLE, coded_character_set_id=1208)
-    got = qm.get("Q", complete=True)
-    assert (got.body, got.warning, got.segment_status) == (b"onetwothree", None, "last")
-    assert qm.depth("Q") == 0
-
-
 # ---- buffers
 
 
@@ -213,13 +141,6 @@ def test_r3_58_a_buffer_of_0_tells_how_long_the_message_is(qm: QueueManager, bod
     assert (peeked.body, peeked.length) == (b"", len(body))
     assert peeked.warning == (Reason.TRUNCATED_MSG_FAILED if body else None)
     assert qm.depth("Q") == (1 if body else 0)
-
-
-def test_r3_58_a_buffer_of_0_that_accepts_removes_the_message(qm: QueueManager) -> None:
-    qm.put("Q", b"long")
-    got = qm.get("Q", buffer=0, accept_truncated=True)
-    assert (got.body, got.length, got.warning) == (b"", 4, Reason.TRUNCATED_MSG_ACCEPTED)
-    assert qm.depth("Q") == 0
 
 
 # ---- get many
@@ -246,9 +167,8 @@ def test_get_many_ends_before_an_error_and_the_next_call_raises_it(qm: QueueMana
     qm.put("Q", b"g2", flags=LAST_IN_GROUP, group_id=GROUP, sequence_number=2, persistent=True)
     options: dict[str, Any] = {"logical": True, "syncpoint_if_persistent": True}
     assert [message.body for message in handle.get_many(5, **options)] == [b"x", b"g1"]
-    with pytest.raises(InconsistentCall) as raised:
+    with pytest.raises(InconsistentCall, match="2245"):
         handle.get_many(5, **options)
-    assert raised.value.reason == 2245
 
 
 @pytest.mark.parametrize("how", ["get_many", "gets"])
@@ -263,9 +183,8 @@ def test_get_many_ends_at_the_limit_of_the_unit_and_loses_nothing(
             got += [message.body for message in qm.get_many("Q", 4)]
         else:
             got += [qm.get("Q").body, qm.get("Q").body]
-        with pytest.raises(InorderError) as raised:
+        with pytest.raises(InorderError, match="2024"):
             qm.get_many("Q", 4)
-        assert raised.value.reason == 2024
     assert got == [b"1", b"2"]
     assert bodies(qm) == [b"3", b"4"]
 
@@ -300,7 +219,8 @@ def test_a1_a_get_tells_the_unique_id_that_the_program_gave(qm: QueueManager) ->
     assert qm.get("Q").uid == uid
 
 
-@pytest.mark.parametrize("field", ["format", "reply_to_queue", "user_identifier"])
+@pytest.mark.every_store
+@pytest.mark.parametrize("field", ["format", "user_identifier"])
 def test_a_match_on_a_text_with_a_nul_finds_what_has_it(qm: QueueManager, field: str) -> None:
     qm.create_queue("NUL")
     fields: dict[str, Any] = {field: "A\0B"}

@@ -1,18 +1,24 @@
-"""The house itself: files to be read at one sitting that say what is in them, an import that costs next to nothing."""
+"""The package itself: short files; pure rules; and an import that costs next to nothing.
+
+The layers of imports are contracts in `pyproject.toml`, for `lint-imports`.
+"""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
 CODE_FOLDERS = ("src/inorder", "tests", "tools", "benchmarks", "examples")
+ENDINGS = ("*.py", "*.sql", "*.txt", "*.html", "*.css")
 LINES_MAX = 600
-NO_TOPICS = frozenset({"from", "misc", "more", "new", "rest", "various"})
 
 HEAVY = frozenset({"apsw", "numpy", "pandas", "psycopg", "pyarrow", "pyspark", "matplotlib", "sqlite3", "asyncio"})
 IMPORTED_MAX = 205  # in Python 3.11
@@ -25,27 +31,61 @@ print(*set(sys.modules) - before)
 """
 
 
-def files_of(folder: str) -> list[Path]:
-    """What people write there: not what Python compiles, nor the stores of releases, which a tool keeps."""
-    files = (path for path in (ROOT / folder).rglob("*") if path.is_file())
-    return [path for path in files if not {"__pycache__", "releases"} & set(path.parts)]
-
-
-def lines_in(path: Path) -> int:
-    return len(path.read_text(encoding="utf-8").splitlines())
+# Imported inside functions: what loads a library that most programs do without, and the demonstrations.
+LOADED_WHEN_NEEDED = """
+    arrow.streams demo integrations.prometheus integrations.prometheus_server secret server.certificates server.renewing
+    server.running server.settings spark.jobs.charts stores.postgresql stores.sqlite testing.schemas work.worker
+""".split()
+PURE = [f"stores/{name}.py" for name in "tables queued records bulk_page views surveying looking".split()]
 
 
 def test_no_file_is_longer_than_can_be_read_at_one_sitting() -> None:
-    lengths = {path.relative_to(ROOT): lines_in(path) for folder in CODE_FOLDERS for path in files_of(folder)}
-    assert lengths
-    long = [f"{path}: {lines} lines" for path, lines in lengths.items() if lines > LINES_MAX]
-    assert not long, f"more than {LINES_MAX} lines; split along the nouns in it:\n" + "\n".join(long)
+    files = [path for folder in CODE_FOLDERS for ending in ENDINGS for path in (ROOT / folder).rglob(ending)]
+    assert files
+    lines = {path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines()) for path in files}
+    long = {str(path): count for path, count in lines.items() if count > LINES_MAX and "releases" not in path.parts}
+    assert not long, f"more than {LINES_MAX} lines; split along the nouns in it"
 
 
-def test_files_of_tests_say_their_topic() -> None:
-    names = {path.relative_to(ROOT): path.stem.split("_") for path in files_of("tests")}
-    vague = [str(path) for path, words in names.items() if NO_TOPICS & set(words)]
-    assert not vague, f"named after where the cases came from, not what they are about: {vague}"
+def imported_in_functions(text: str, package: tuple[str, ...]) -> Iterator[str]:
+    """The full names that the functions of a module in this package import."""
+    functions = (each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+    for node in (node for function in functions for node in ast.walk(function)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else ()
+            origin = ".".join([*above, *filter(None, [node.module])])
+            yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+def hidden(names: Iterator[str]) -> list[str]:
+    allowed = [f"inorder.{name}." for name in LOADED_WHEN_NEEDED]
+    return [name for name in names if name.startswith("inorder.") and not f"{name}.".startswith(tuple(allowed))]
+
+
+def test_no_function_imports_a_file_of_ours() -> None:
+    """Such an import would hide a cycle; where there is one, give what both files need a file of its own."""
+    found = {
+        file.relative_to(SOURCE).as_posix(): hidden(imported_in_functions(file.read_text(encoding="utf-8"), package))
+        for file in (SOURCE / "inorder").rglob("*.py")
+        for package in [file.relative_to(SOURCE).parent.parts]
+    }
+    assert len(found) > 200
+    assert {file: names for file, names in found.items() if names} == {}
+    text = "class A:\n def f(self):\n  from .message import B\n  from ..demo import files\n  import os, inorder.c"
+    names = [*imported_in_functions(text, ("inorder", "work"))]
+    assert hidden(iter(names)) == ["inorder.work.message.B", "inorder.c"]
+    assert names[1:3] == ["inorder.demo.files", "os"]
+
+
+def test_rules_and_the_records_of_stores_open_and_print_nothing() -> None:
+    """Nor do they import what does: that is a contract of `lint-imports`."""
+    files = [*(SOURCE / "inorder/rules").glob("*.py"), *(SOURCE / "inorder" / path for path in PURE)]
+    for file in files:
+        calls = (node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
+        called = {call.func.id for call in calls if isinstance(call.func, ast.Name)}
+        assert not called & {"open", "input", "print"}, file
 
 
 def test_import_inorder_is_light() -> None:
@@ -62,18 +102,7 @@ def test_import_inorder_is_light() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "inorder",
-        "inorder.cli",
-        "inorder.testing",
-        "inorder.formats",
-        "inorder.mqsc",
-        "inorder.integrations",
-        "inorder.spark.jobs",
-    ],
-)
+@pytest.mark.parametrize("name", "inorder.cli inorder.testing inorder.formats inorder.mqsc inorder.spark.jobs".split())
 def test_no_door_loads_the_demonstrations_or_draws(name: str) -> None:
     """Those are loaded by the command that shows them, and matplotlib by an audit that runs."""
     if name == "inorder.spark.jobs" and not find_spec("pyspark"):

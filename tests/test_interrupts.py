@@ -16,7 +16,10 @@ RANDOM_PLACES = 10_000 if IS_LONG else 100
 
 
 @pytest.mark.skipif(not IS_KNOWN, reason="where exceptions come is written down for CPython 3.11")
-@pytest.mark.parametrize("portion", [0, *(pytest.param(one, marks=pytest.mark.nightly) for one in range(1, PORTIONS))])
+@pytest.mark.parametrize(
+    "portion",
+    [pytest.param(one, marks=pytest.mark.nightly if one else pytest.mark.gate) for one in range(PORTIONS)],
+)
 def test_an_exception_at_any_place_leaves_nothing_held(portion: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         leaves_nothing_held(Path(folder) / "store.db", PLACES, portion)

@@ -6,10 +6,10 @@ import math
 from typing import Any, Literal
 
 import pytest
-from tests.support import Call, all_settle, looks_once
+from tests.support import looks_once
 
 from inorder import GetOptions, Match, OpenOptions, QueueManager, UniqueId, connect
-from inorder.errors import ArgumentError, MatchError, NotFound
+from inorder.errors import ArgumentError, NotFound
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET
 from inorder.stores.records import GetRequest
@@ -21,6 +21,7 @@ def uids_of(qm: QueueManager, queue: str = "Q") -> list[UniqueId]:
     return [sight.message.uid for sight in qm.look(queue) if sight.message.uid is not None]
 
 
+@pytest.mark.every_store
 def test_the_operator_sees_when_a_lease_ends(qm: QueueManager, clock: ManualClock) -> None:
     qm.put_many("Q", [b"1", b"2"])
     began = clock.now()
@@ -35,6 +36,7 @@ def test_the_operator_sees_when_a_lease_ends(qm: QueueManager, clock: ManualCloc
     assert [sight.state for sight in qm.look("Q")] == ["available", "locked"]
 
 
+@pytest.mark.every_store
 def test_housekeeping_ends_the_leases_of_queues_that_nobody_touches(qm: QueueManager, clock: ManualClock) -> None:
     for name in ("A", "B"):
         qm.create_queue(name)
@@ -54,7 +56,7 @@ def test_an_operator_who_looks_at_order_sees_no_lock_whose_lease_is_over(qm: Que
     assert qm.order_view("Q").pending_out == 0
 
 
-@pytest.mark.parametrize("bad", [0, -1, -0.5, math.inf, -math.inf, math.nan, True, "5", b"5", [5]], ids=repr)
+@pytest.mark.parametrize("bad", [0, math.inf, math.nan, True, "5"], ids=repr)
 def test_a_lease_is_a_time(qm: QueueManager, bad: Any) -> None:
     qm.put("Q", b"1")
     with pytest.raises(ArgumentError, match="lease must be seconds above 0, or None for no end"):
@@ -62,18 +64,12 @@ def test_a_lease_is_a_time(qm: QueueManager, bad: Any) -> None:
     assert qm.locks() == []
 
 
-@pytest.mark.parametrize("bad", [0, -1, True, 1.0, "1", 2**63], ids=repr)
+@pytest.mark.parametrize("bad", [0, True, 1.0, 2**63], ids=repr)
 def test_a_limit_is_a_number_of_messages(qm: QueueManager, bad: Any) -> None:
     qm.put("Q", b"1")
     with pytest.raises(ArgumentError, match="most must be an integer from 1 to"):
         qm.browse_and_lock("Q", most=bad)
     assert qm.locks() == []
-
-
-def test_a_lease_that_matches_nothing_leaves_nothing(qm: QueueManager) -> None:
-    assert qm.browse_and_lock("Q", lease=5).messages == []
-    assert qm.locks() == []
-    assert qm.units() == []
 
 
 def looks_again_at(qm: QueueManager, options: GetOptions) -> float | None:
@@ -85,6 +81,7 @@ def looks_again_at(qm: QueueManager, options: GetOptions) -> float | None:
     return again_at
 
 
+@pytest.mark.every_store
 @pytest.mark.parametrize("read_order", ["relaxed", "strict"])
 def test_who_waits_looks_again_when_the_next_lease_ends(
     qm: QueueManager, clock: ManualClock, read_order: Literal["relaxed", "strict"]
@@ -102,16 +99,7 @@ def test_who_waits_looks_again_when_the_next_lease_ends(
     assert looks_again_at(qm, waits) is None
 
 
-def test_all_who_wait_are_told_of_the_end_of_a_lease(qm: QueueManager, clock: ManualClock) -> None:
-    qm.put_many("Q", [b"1", b"2"])
-    qm.browse_and_lock("Q", lease=5)
-    readers = [qm.connect(), qm.connect()]
-    calls = [Call(lambda reader=reader: reader.get("Q", wait=10).body) for reader in readers]  # type: ignore[misc]
-    all_settle(list(zip(calls, readers, strict=True)))
-    clock.advance(5)
-    assert sorted(call.result() for call in calls) == [b"1", b"2"]
-
-
+@pytest.mark.every_store
 def test_a_prepared_get_goes_on_without_its_lock(store: RestartableStore, clock: ManualClock) -> None:
     with connect(store) as qm:
         qm.create_queue("Q")
@@ -131,6 +119,7 @@ def test_a_prepared_get_goes_on_without_its_lock(store: RestartableStore, clock:
             qm.unique_ids("Q", lock_id=locked.lock_id)
 
 
+@pytest.mark.every_store
 def test_a_queue_with_a_lease_can_be_cleared_and_deleted(qm: QueueManager, clock: ManualClock) -> None:
     qm.create_queue("A")
     qm.put("A", b"1")
@@ -153,18 +142,7 @@ def test_a_handle_and_a_connection_list_the_same(qm: QueueManager) -> None:
         assert qm.connect().unique_ids("Q", confirm_id=7) == [put.uid]
 
 
-def test_a_crashed_reader_confirms_what_stands_under_its_id(store: RestartableStore) -> None:
-    with connect(store) as qm:
-        qm.create_queue("Q")
-        qm.put_many("Q", [b"1", b"2", b"3"])
-        qm.get_many("Q", 2, confirm_id=7)
-    store.restart()
-    with connect(store) as qm:
-        for uid in qm.unique_ids("Q", confirm_id=7):
-            qm.confirm_get("Q", uid)
-        assert [one.body for one in qm.browse("Q")] == [b"3"]
-
-
+@pytest.mark.every_store
 def test_a_listing_shows_the_message_of_a_unique_id(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2", b"3"])
     wanted = uids_of(qm)[1]
@@ -178,20 +156,3 @@ def test_a_stray_unique_id_matches_nothing(qm: QueueManager) -> None:
     for stray in (UniqueId("OTHER", uid.number), UniqueId(uid.origin, uid.number + 1), UniqueId("", 2**63 - 1)):
         assert list(qm.browse("Q", match=Match(uid=stray))) == []
     assert [one.body for one in qm.browse("Q", match=Match(uid=uid))] == [b"1"]
-
-
-def test_the_next_member_of_a_group_must_have_the_unique_id_that_is_named(qm: QueueManager) -> None:
-    with qm.group("Q") as group:
-        first, second = group.put(b"1"), group.put(b"2")
-    assert qm.get("Q", logical=True, match=Match(uid=first.uid)).body == b"1"
-    with pytest.raises(MatchError):
-        qm.get("Q", logical=True, match=Match(uid=first.uid))
-    assert qm.get("Q", logical=True, match=Match(uid=second.uid)).body == b"2"
-
-
-def test_a_match_by_unique_id_is_equal_and_copied_like_any(qm: QueueManager) -> None:
-    qm.put("Q", b"1")
-    [uid] = uids_of(qm)
-    assert Match(uid=uid) == Match(uid=UniqueId(*uid))
-    assert hash(Match(uid=uid)) == hash(Match(uid=UniqueId(*uid)))
-    assert eval(repr(Match(uid=uid))) == Match(uid=uid)

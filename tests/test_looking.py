@@ -8,9 +8,9 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from tests.support import Stores, waiting
+from tests.support import waiting
 
-from inorder import Flags, Match, QueueManager, connect, operating
+from inorder import Flags, Match, QueueManager, operating
 from inorder.attributes import OrderRule
 from inorder.bulk import ClaimReader
 from inorder.operating import Opening, Sight
@@ -22,24 +22,6 @@ from inorder.testing.stores import RestartableStore
 IN, LAST, SEGMENT, END = Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT
 PHYSICAL = ["A", "Y1", "Z2", "Y2", "Y3.1", "Y3.2", "Z1", "B"]
 LOGICAL = ["A", "Y1", "Y2", "Y3.1", "Y3.2", "Z1", "Z2", "B"]
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def store(kind: str, clock: ManualClock) -> Iterator[RestartableStore]:
-    with Stores(kind) as stores:
-        yield stores.make(clock)
-
-
-@pytest.fixture
-def qm(store: RestartableStore) -> Iterator[QueueManager]:
-    with connect(store, program="test") as manager:
-        manager.create_queue("Q")
-        yield manager
 
 
 def put(qm: QueueManager, body: str, **keywords: Any) -> None:
@@ -70,21 +52,16 @@ def seen(qm: QueueManager, **keywords: Any) -> dict[str, Sight]:
 # --- the two orders
 
 
-@pytest.mark.parametrize("syncpoint", [False, True])
-def test_the_figures_of_the_manual(qm: QueueManager, syncpoint: bool) -> None:
-    put_figure(qm, syncpoint=syncpoint)
-    assert names(qm.look("Q")) == PHYSICAL
-    assert names(qm.look("Q", order="logical")) == LOGICAL
-
-
-@pytest.mark.parametrize("page", [1, 2, 3, 7, 8, 9])
+@pytest.mark.every_store
 @pytest.mark.parametrize("order", ["physical", "logical"])
-def test_pages_meet_wherever_they_end(qm: QueueManager, order: ListingOrder, page: int) -> None:
+def test_pages_meet_wherever_they_end(qm: QueueManager, order: ListingOrder) -> None:
     put_figure(qm)
-    with mock.patch.object(operating, "PAGE_MESSAGES", page):
-        assert names(qm.look("Q", order=order)) == (PHYSICAL if order == "physical" else LOGICAL)
+    for page in (1, 2, 3, 7, 8, 9):
+        with mock.patch.object(operating, "PAGE_MESSAGES", page):
+            assert names(qm.look("Q", order=order)) == (PHYSICAL if order == "physical" else LOGICAL), page
 
 
+@pytest.mark.every_store
 @pytest.mark.parametrize("order", ["physical", "logical"])
 def test_a_listing_goes_on_behind_any_message(qm: QueueManager, order: ListingOrder) -> None:
     put_figure(qm)
@@ -94,6 +71,7 @@ def test_a_listing_goes_on_behind_any_message(qm: QueueManager, order: ListingOr
         assert list(qm.look("Q", order=order, most=number)) == every[:number]
 
 
+@pytest.mark.every_store
 def test_a_group_without_its_first_message_comes_last(qm: QueueManager) -> None:
     for name, number in (("X3", 3), ("W2", 2), ("X2", 2)):
         put(qm, name, group_id=name[:1].encode(), sequence_number=number, flags=IN)
@@ -110,6 +88,7 @@ def test_of_several_first_messages_the_first_counts(qm: QueueManager) -> None:
     assert names(qm.look("Q", order="logical")) == ["Y1", "Y1 again", "Y2", "A"]
 
 
+@pytest.mark.every_store
 def test_priorities_come_first_and_what_has_no_place_comes_last(store: RestartableStore, qm: QueueManager) -> None:
     qm.alter_queue("Q", order="commit")
     others = qm.connect(program="other")
@@ -128,6 +107,7 @@ def test_priorities_come_first_and_what_has_no_place_comes_last(store: Restartab
 # --- states and holders
 
 
+@pytest.mark.every_store
 def test_every_state_and_holder_is_shown(qm: QueueManager, clock: ManualClock) -> None:
     for name in ("available", "got", "browsed", "confirmed", "claimed", "prepared"):
         put(qm, name, correlation_id=name.encode())
@@ -186,6 +166,7 @@ def test_a_delayed_message_is_available_when_its_time_has_come(qm: QueueManager,
     assert [(one.state, one.due_at) for one in qm.look("Q")] == [("available", None)]
 
 
+@pytest.mark.every_store
 def test_what_has_expired_is_passed_over_and_stays(qm: QueueManager, clock: ManualClock) -> None:
     put(qm, "kept", expiry=5.0)
     put(qm, "Y1", group_id=b"Y", sequence_number=1, flags=IN, expiry=5.0)
@@ -198,6 +179,7 @@ def test_what_has_expired_is_passed_over_and_stays(qm: QueueManager, clock: Manu
     assert qm.overview()[0].depth == 2, "looking discards nothing"
 
 
+@pytest.mark.every_store
 def test_bodies_are_cut_and_lengths_are_whole(qm: QueueManager) -> None:
     for length in (0, 10, 2048, 2049, 100_000):
         qm.put("Q", b"x" * length)
@@ -209,6 +191,7 @@ def test_bodies_are_cut_and_lengths_are_whole(qm: QueueManager) -> None:
 # --- what is chosen
 
 
+@pytest.mark.every_store
 @pytest.mark.parametrize("order", ["physical", "logical"])
 def test_a_match_chooses_and_places_stay(qm: QueueManager, order: ListingOrder) -> None:
     put_figure(qm)
@@ -219,6 +202,7 @@ def test_a_match_chooses_and_places_stay(qm: QueueManager, order: ListingOrder) 
     assert names(qm.look("Q", order=order, match=Match(priority=5))) == []
 
 
+@pytest.mark.every_store
 @pytest.mark.parametrize("rule", ["put", "prepare", "commit"])
 def test_what_a_unit_holds_can_be_listed(qm: QueueManager, rule: OrderRule) -> None:
     qm.alter_queue("Q", order=rule)
@@ -234,6 +218,7 @@ def test_what_a_unit_holds_can_be_listed(qm: QueueManager, rule: OrderRule) -> N
     assert names(qm.look("Q", unit=unit)) == []
 
 
+@pytest.mark.every_store
 def test_a_unit_names_the_queues_that_it_touches(qm: QueueManager) -> None:
     for name in ("R", "S"):
         qm.create_queue(name)
@@ -247,6 +232,7 @@ def test_a_unit_names_the_queues_that_it_touches(qm: QueueManager) -> None:
     ]
 
 
+@pytest.mark.every_store
 def test_what_arrives_can_be_followed_whatever_its_priority(qm: QueueManager) -> None:
     put_figure(qm)
     [view] = qm.overview()
@@ -262,6 +248,7 @@ def test_what_arrives_can_be_followed_whatever_its_priority(qm: QueueManager) ->
 # --- what is missing
 
 
+@pytest.mark.every_store
 def test_what_is_missing_of_a_group_is_told(qm: QueueManager) -> None:
     put_figure(qm)
     put(qm, "X2", group_id=b"X", sequence_number=2, flags=IN)
@@ -283,6 +270,7 @@ def test_what_others_hold_is_not_missing(qm: QueueManager) -> None:
 # --- locks, waits, all queues
 
 
+@pytest.mark.every_store
 def test_locks_are_listed_with_who_has_them(qm: QueueManager, clock: ManualClock) -> None:
     put_figure(qm)
     began = clock.now()
@@ -301,6 +289,7 @@ def test_locks_are_listed_with_who_has_them(qm: QueueManager, clock: ManualClock
     assert [one.kind for one in qm.locks()] == ["lock"]
 
 
+@pytest.mark.every_store
 def test_who_is_connected_is_listed_with_what_they_have_open(qm: QueueManager) -> None:
     qm.create_alias("OTHER.NAME", base_queue="Q")
     qm.create_queue("NEXT")
@@ -341,6 +330,7 @@ def test_what_a_handle_is_open_for_is_said_in_words() -> None:
     }
 
 
+@pytest.mark.every_store
 def test_who_waits_says_for_what(qm: QueueManager, clock: ManualClock) -> None:
     writer, strict, relaxed = (qm.connect(program=name) for name in ("writer", "strict", "relaxed"))
     clock.advance(1.0)
@@ -363,6 +353,7 @@ def test_who_waits_says_for_what(qm: QueueManager, clock: ManualClock) -> None:
     assert qm.waits() == []
 
 
+@pytest.mark.every_store
 def test_all_queues_are_seen_at_once(qm: QueueManager, clock: ManualClock) -> None:
     qm.create_queue("EMPTY")
     qm.create_alias("ALIAS", base_queue="Q")
@@ -383,6 +374,7 @@ def test_all_queues_are_seen_at_once(qm: QueueManager, clock: ManualClock) -> No
     assert view.created_at == began
 
 
+@pytest.mark.every_store
 def test_the_oldest_message_may_be_one_that_is_held(qm: QueueManager, clock: ManualClock) -> None:
     began = clock.now()
     for body in ("old", "new"):
@@ -394,16 +386,6 @@ def test_the_oldest_message_may_be_one_that_is_held(qm: QueueManager, clock: Man
     assert qm.overview()[0].oldest_put_at == began + 1.0
 
 
-def test_what_has_left_follows_from_what_arrived_and_the_depth(qm: QueueManager) -> None:
-    put_figure(qm)
-    before = qm.overview()[0]
-    put(qm, "more")
-    qm.get_many("Q", 3)
-    after = qm.overview()[0]
-    arrived = after.arrived - before.arrived
-    assert (arrived, arrived - (after.depth - before.depth)) == (1, 3)
-
-
 def test_a_sound_store_has_no_problems_and_says_how_far_it_is(qm: QueueManager) -> None:
     put_figure(qm)
     told: list[tuple[int, int]] = []
@@ -412,6 +394,7 @@ def test_a_sound_store_has_no_problems_and_says_how_far_it_is(qm: QueueManager) 
     assert told[-1][0] == told[-1][1]
 
 
+@pytest.mark.every_store
 def test_a_look_is_what_another_process_may_take_while_it_lasts(qm: QueueManager) -> None:
     put_figure(qm)
     with mock.patch.object(operating, "PAGE_MESSAGES", 2):

@@ -10,7 +10,6 @@ import os
 import random
 import subprocess
 import sys
-import threading
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import cycle, product
@@ -22,7 +21,7 @@ from tools.proof.checker import check_round
 from tools.proof.history import History, read_folder
 from tools.proof.observer import observe
 from tools.proof.order import Known
-from tools.proof.strict import END, Writer, put_message, read
+from tools.proof.strict import END, put_message
 from tools.proof.worker import QUEUES, create_queues
 
 import inorder
@@ -97,33 +96,4 @@ def test_an_eager_strict_reader_among_processes_reads_what_a_laid_back_one_reads
         assert [writer.wait() for writer in writers] == [0] * WRITERS
         finish(qm, tmp_path, queue)
         assert reader.wait() == 0
-        judge(qm, tmp_path, queue, kind)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("queue", RULES)
-def test_the_same_among_the_threads_of_one_process(tmp_path: Path, queue: str, kind: str) -> None:
-    """A store in memory shows that the test itself is right."""
-    with inorder.connect() as qm:
-        create_queues(qm)
-
-        def read_all() -> None:
-            with qm.connect() as connection:
-                read(connection, History(tmp_path / "reader.jsonl"), queue, kind)
-
-        def write(name: str, seed: int) -> None:
-            with qm.connect() as connection:
-                writer = Writer(connection, History(tmp_path / f"{name}.jsonl"), random.Random(seed), name, queue)
-                for _ in range(40):
-                    writer.step()
-                writer.finish()
-
-        reader = threading.Thread(target=read_all)
-        writers = [threading.Thread(target=write, args=(f"writer-{n}", SEED + n)) for n in range(WRITERS)]
-        for thread in (reader, *writers):
-            thread.start()
-        for thread in writers:
-            thread.join()
-        finish(qm, tmp_path, queue)
-        reader.join()
         judge(qm, tmp_path, queue, kind)

@@ -7,7 +7,6 @@ import math
 import pickle
 import sys
 import types
-from collections.abc import Callable
 from typing import Any, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
@@ -19,7 +18,6 @@ from inorder.message import (
     IN_GROUP,
     LAST_IN_GROUP,
     LAST_SEGMENT,
-    NO_ID,
     SEGMENT,
     SEGMENTATION_ALLOWED,
     Descriptor,
@@ -120,51 +118,24 @@ SAMPLES: dict[str, tuple[object, ...]] = {
 BY_TYPE: dict[type, tuple[object, ...]] = {int: (0, 7), float: (0, 7, 7.5), str: ("", "x"), bytes: (b"", b"x")}
 
 
-@pytest.mark.parametrize(("name", "hint"), get_type_hints(Descriptor).items())
-def test_the_types_of_the_descriptor_are_those_of_the_fields(name: str, hint: Any) -> None:
-    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (get_origin(hint) or hint,)
-    field = Message.FIELDS[name]
-    assert isinstance(field.default, kinds)
-    assert field.check is not None
-    for sample in SAMPLES.get(name, BY_TYPE.get(kinds[0], ())):
-        kept = field.check(name, sample)
-        assert isinstance(kept, type(field.default)) or type(kept) in kinds, (name, sample)
-    assert (type(None) in kinds) == (field.default is None)
+def test_the_types_of_the_descriptor_are_those_of_the_fields() -> None:
+    for name, hint in get_type_hints(Descriptor).items():
+        kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (get_origin(hint) or hint,)
+        field = Message.FIELDS[name]
+        assert isinstance(field.default, kinds)
+        assert field.check is not None
+        for sample in SAMPLES.get(name, BY_TYPE.get(kinds[0], ())):
+            kept = field.check(name, sample)
+            assert isinstance(kept, type(field.default)) or type(kept) in kinds, (name, sample)
+        assert (type(None) in kinds) == (field.default is None)
 
 
-def test_what_is_given_is_kept() -> None:
-    given: Descriptor = {
-        "message_type": 65536,
-        "expiry": 2.5,
-        "format": "MQSTR",
-        "priority": 7,
-        "persistent": False,
-        "message_id": b"m" * 24,
-        "correlation_id": b"c" * 24,
-        "reply_to_queue": "REPLIES",
-        "accounting_token": b"a" * 32,
-        "group_id": b"g" * 24,
-        "sequence_number": 3,
-        "offset": 16,
-        "flags": IN_GROUP | SEGMENT,
-        "delay": 1.5,
-    }
-    made = Message(b"body", **given)
-    assert {name: getattr(made, name) for name in given} == given
-    assert (made.body, made.length) == (b"body", 4)
-
-
-@pytest.mark.parametrize(
-    "body", [b"data", bytearray(b"data"), memoryview(b"data")], ids=lambda each: type(each).__name__
-)
-def test_a_body_is_any_bytes_and_kept_as_bytes(body: bytes | bytearray | memoryview) -> None:
-    made = Message(body)
-    assert type(made.body) is bytes
-    assert made.body == b"data"
-
-
-def test_a_body_is_a_copy() -> None:
+def test_a_body_is_any_bytes_copied() -> None:
     data = bytearray(b"data")
+    for body in (b"data", data, memoryview(data)):
+        made = Message(body)
+        assert type(made.body) is bytes
+        assert (made.body, made.length) == (b"data", 4)
     made = Message(data)
     data[:] = b"gone"
     assert made.body == b"data"
@@ -267,32 +238,32 @@ RANGES: dict[str, tuple[Reason, list[object], list[object]]] = {
     "properties": (Reason.ARGUMENT_ERROR, [{}, {"a": 1, "b.c": None}], [None, 5, "a", [("a", 1)]]),
 }
 ALLOWED = [(name, value) for name, (_, allowed, _) in RANGES.items() for value in allowed]
-REFUSED = [(name, value) for name, (_, _, refused) in RANGES.items() for value in refused]
 
 
 def test_the_range_of_every_field_is_tested() -> None:
     assert list(RANGES) == list(Descriptor.__annotations__)
 
 
-@pytest.mark.parametrize(("name", "value"), ALLOWED)
-def test_what_is_within_its_range_is_kept(name: str, value: Any) -> None:
-    kept = getattr(message(b"", **{name: value}), name)
-    assert (kept.rstrip(b"\0") if isinstance(kept, bytes) else kept) == value
+def test_what_is_within_its_range_is_kept() -> None:
+    for name, value in ALLOWED:
+        kept = getattr(message(b"", **{name: value}), name)
+        assert (kept.rstrip(b"\0") if isinstance(kept, bytes) else kept) == value, name
 
 
-@pytest.mark.parametrize(("name", "value"), REFUSED)
-def test_what_is_out_of_its_range_is_refused_with_its_reason(name: str, value: object) -> None:
-    for build in (message, message(b"").replace):
-        with pytest.raises(ArgumentError, match=name) as raised:
-            build(**{name: value})
-        assert raised.value.reason == RANGES[name][0]
-        assert raised.value.argument == name
+@pytest.mark.parametrize("name", RANGES)
+def test_what_is_out_of_its_range_is_refused_with_its_reason(name: str) -> None:
+    reason, _, refused = RANGES[name]
+    for value in refused:
+        for build in (message, message(b"").replace):
+            with pytest.raises(ArgumentError, match=name) as raised:
+                build(**{name: value})
+            assert (raised.value.reason, raised.value.argument) == (reason, name), value
 
 
 # ---- rules between fields
 
 
-@pytest.mark.parametrize("report", [1, 2, 256, 2048, 2097152, 16777216, 50331648, 117440512])
+@pytest.mark.parametrize("report", [1, 2, 256, 2048, 2097152, 117440512])
 def test_reports_need_a_queue_to_go_to(report: int) -> None:
     with pytest.raises(CallerError) as raised:
         Message(b"", report=report)
@@ -339,14 +310,11 @@ def test_r1_12_r6_5_a_report_has_the_length_of_what_it_is_about(flags: int, body
     assert made.original_length == original_length
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [{"flags": SEGMENT}, {}, {"flags": IN_GROUP}],
-)
-def test_r1_12_nothing_else_has_an_original_length(fields: dict[str, Any]) -> None:
-    with pytest.raises(ArgumentError) as raised:
-        Message(b"12345", original_length=5, **fields)
-    assert raised.value.reason == 2252
+def test_r1_12_nothing_else_has_an_original_length() -> None:
+    for flags in (SEGMENT, 0, IN_GROUP):
+        with pytest.raises(ArgumentError) as raised:
+            Message(b"12345", original_length=5, flags=flags)
+        assert raised.value.reason == 2252
 
 
 # ---- what is derived
@@ -380,19 +348,15 @@ def test_r1_10_the_last_of_a_group_is_in_it_and_the_last_segment_is_one(given: i
     assert stored_flags(given) == stored
 
 
-@pytest.mark.parametrize(
-    ("put_at", "date", "time"),
-    [
+def test_put_date_and_time_are_mqs_in_utc() -> None:
+    for put_at, date, time in (
         (0.0, "19700101", "00000000"),
         (1_000_000_000.25, "20010909", "01464025"),
-        (951_782_399.5, "20000228", "23595950"),
         (951_782_400.0, "20000229", "00000000"),
         (59.999, "19700101", "00005999"),
-    ],
-)
-def test_put_date_and_time_are_mqs_in_utc(put_at: float, date: str, time: str) -> None:
-    made = Message(b"", put_at=put_at)
-    assert (made.put_date, made.put_time) == (date, time)
+    ):
+        made = Message(b"", put_at=put_at)
+        assert (made.put_date, made.put_time) == (date, time)
 
 
 # ---- it never changes
@@ -432,41 +396,22 @@ def test_messages_are_equal_if_all_their_fields_are() -> None:
     assert Message(b"body") != b"body"
 
 
-COPIES: dict[str, Callable[[Message], Message]] = {
-    "copy": copy.copy,
-    "deepcopy": copy.deepcopy,
-    "pickle": lambda made: pickle.loads(pickle.dumps(made)),
-}
-
-
-@pytest.mark.parametrize("again", COPIES.values(), ids=COPIES)
-def test_a_message_can_be_copied_and_pickled(again: Callable[[Message], Message]) -> None:
+def test_a_message_can_be_copied_and_pickled() -> None:
     got = Message(b"body", priority=3, expiry=math.inf).with_values(
         uid=UniqueId("QM", 7), place=Place(-3, 1, 0), warning=Reason.TRUNCATED_MSG_ACCEPTED
     )
-    copied = again(got)
-    assert copied == got
-    assert type(copied.place) is Place
-    assert copied.warning is Reason.TRUNCATED_MSG_ACCEPTED
+    for copied in (copy.copy(got), copy.deepcopy(got), pickle.loads(pickle.dumps(got))):
+        assert copied == got
+        assert type(copied.place) is Place
+        assert copied.warning is Reason.TRUNCATED_MSG_ACCEPTED
 
 
 # ---- how it is shown
 
 
-def test_it_shows_what_is_not_default() -> None:
+def test_it_shows_what_is_not_default_and_of_a_long_body_the_beginning() -> None:
     assert repr(Message(b"body", priority=3)) == "Message(b'body', priority=3)"
     assert repr(Message()) == "Message(b'')"
-
-
-@pytest.mark.parametrize("length", [41, 1_000, 1_000_000])
-def test_a_long_body_is_shown_by_its_beginning_and_its_length(length: int) -> None:
-    shown = repr(Message(b"x" * length))
-    assert shown == f"Message({b'x' * 32!r}... {length:,} bytes)"
-
-
-def test_a_body_of_40_bytes_is_shown_whole() -> None:
     assert repr(Message(b"x" * 40)) == f"Message({b'x' * 40!r})"
-
-
-def test_no_id_is_24_times_nul() -> None:
-    assert bytes(24) == NO_ID
+    for length in (41, 1_000_000):
+        assert repr(Message(b"x" * length)) == f"Message({b'x' * 32!r}... {length:,} bytes)"

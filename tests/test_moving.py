@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from inorder import Feedback, QueueManager, Report, across
 
 BOTH = Report.COA | Report.COD
@@ -19,6 +21,7 @@ def prepare(qm: QueueManager) -> None:
     assert feedbacks(qm) == [Feedback.COA]
 
 
+@pytest.mark.every_store
 def test_what_is_moved_is_delivered_where_it_is_got(qm: QueueManager) -> None:
     prepare(qm)
     with across.moving(qm):

@@ -1,13 +1,15 @@
-"""Definitions of objects that are not queues: kept, altered by what was there, on every store."""
+"""Definitions of objects that are not queues: kept, altered by what was there."""
 
 from __future__ import annotations
 
 import pytest
+from tests.tiers import every_store
 
 from inorder.errors import ObjectExists, QueueCondition, Reason, UnknownObject
 from inorder.stores.store import QueueStore
 
 
+@every_store
 def test_an_object_is_defined_altered_listed_and_deleted(store: QueueStore) -> None:
     store.define_object("channel", "TO.B", '{"x": 1}')
     store.define_object("channel", "TO.A", "{}")

@@ -13,17 +13,14 @@ Call = Callable[[Any], Any]  # of a connection, wrongly used
 
 BAD: list[tuple[Call, Reason, str]] = [
     (lambda qm: qm.create_process("a b"), Reason.ARGUMENT_ERROR, "name must be 1 to 48 characters"),
-    (lambda qm: qm.create_process(5), Reason.ARGUMENT_ERROR, "name must be 1 to 48 characters"),
     (lambda qm: qm.create_process("P", exist_ok=1), Reason.OPTIONS_ERROR, "exist_ok must be True or False"),
     (lambda qm: qm.create_process("P", colour="red"), Reason.SELECTOR_ERROR, "there is no attribute 'colour'"),
     (lambda qm: qm.create_process("P", application_type=-1), Reason.ARGUMENT_ERROR, "an integer from 0"),
     (lambda qm: qm.create_process("P", application_id="x" * 257), Reason.ARGUMENT_ERROR, "at most 256 characters"),
-    (lambda qm: qm.create_process("P", environment_data="a\nb"), Reason.ARGUMENT_ERROR, "at most 128 characters"),
     (lambda qm: qm.create_process("THERE"), Reason.OBJECT_ALREADY_EXISTS, "there is a process 'THERE' already"),
     (lambda qm: qm.alter_process("P"), Reason.UNKNOWN_OBJECT_NAME, "there is no process 'P'"),
     (lambda qm: qm.alter_process("THERE", user_data=5), Reason.ARGUMENT_ERROR, "a text of at most 128"),
     (lambda qm: qm.delete_process("P"), Reason.UNKNOWN_OBJECT_NAME, "there is no process 'P'"),
-    (lambda qm: qm.delete_process(5), Reason.UNKNOWN_OBJECT_NAME, "there is no process 5"),
     (lambda qm: qm.process("THEIR"), Reason.UNKNOWN_OBJECT_NAME, "did you mean THERE"),
 ]
 

@@ -16,7 +16,6 @@ from tools.proof import crash_points
 from tools.proof.acts import Finding, Reading
 from tools.proof.checker import check_round
 from tools.proof.history import Call, History, calls_of, read_folder, read_lines
-from tools.proof.labels import Label, text_of
 from tools.proof.order import Known
 
 from inorder.stores.points import POINTS
@@ -61,7 +60,7 @@ def planted(folder: Path) -> Round:
     return Round(folder)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_run_that_kept_its_promises_has_no_findings(tmp_path: Path, seed: int) -> None:
     known = Known()
     for round_folder in rehearse(tmp_path, seed):
@@ -170,62 +169,49 @@ def test_a_planted_fault_is_named(planted: Round, plant: Plant) -> None:
     assert [finding for finding in findings if finding.kind == kind and named in finding.text]
 
 
-def calls_from(tmp_path: Path, *lines: dict[str, Any]) -> list[Call]:
-    history = History(tmp_path / "a.jsonl")
-    for line in lines:
-        history.write(line)
-    history.close()
-    return calls_of("a", read_lines(tmp_path / "a.jsonl"))
-
-
-def test_a_line_without_its_end_was_not_written(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    calls_from(tmp_path, {"call": 1, "is": "intent", "what": "commit", "unit": 1})
-    with path.open("ab") as file:
-        file.write(b'{"at": 5, "call": 1, "is": "promi')
-    assert [call.outcome for call in calls_of("a", read_lines(path))] == ["unknown"]
-
-
-def test_a_get_that_died_before_it_was_told_explains_one_missing_message_and_no_more(tmp_path: Path) -> None:
-    def put(call: int) -> dict[str, Any]:
-        label = str(Label("a", call))
-        return {
-            "call": call, "is": "intent", "what": "put", "queue": "BY_PUT", "labels": [label],
-            "unit": 0, "priority": 0, "persistent": True,
-        }  # fmt: skip
-
-    promised = {"is": "promised", "uids": [["X", 1]]}
-    get = {"call": 9, "is": "intent", "what": "get", "queue": "BY_PUT", "unit": 0}
-    one = calls_from(tmp_path, put(1), {**promised, "call": 1}, get)
-    assert check_round(one, Known()) == []
-    two = calls_from(tmp_path, put(2), {**promised, "call": 2, "uids": [["X", 2]]})
-    assert [finding.kind for finding in check_round(two, Known())] == ["lost", "lost"]
-
-
-def test_a_unit_that_died_while_it_was_prepared_may_have_let_go(tmp_path: Path) -> None:
-    told = ["a/1/0/1/1", ["X", 1], [0, 1, 0], True]
-    put = {"what": "put", "queue": "BY_PUT", "labels": [told[0]], "unit": 0, "priority": 0, "persistent": True}
-    get = {"what": "get", "queue": "BY_PUT", "unit": 1}
-    calls = calls_from(
-        tmp_path,
-        {"call": 1, "is": "intent", **put},
-        {"call": 1, "is": "promised", "uids": [["X", 1]]},
-        {"call": 2, "is": "intent", **get},
-        {"call": 2, "is": "promised", "messages": [told]},
-        {"call": 3, "is": "intent", "what": "prepare", "unit": 1, "name": "a-1"},
-    )
-    seen = History(tmp_path / "b.jsonl")
-    seen.do("seen", lambda: {"messages": [told], "depth": 1}, dict, queue="BY_PUT")
-    seen.close()
-    assert check_round(calls + calls_of("b", read_lines(tmp_path / "b.jsonl")), Known()) == []
-
-
 PUT = {"what": "put", "queue": "BY_PUT", "labels": ["a/1/0/1/1"], "unit": 0, "priority": 0, "persistent": True}
 TOLD = ["a/1/0/1/1", ["X", 1], [0, 1, 0], True]
 
 
 def lines_of(process: str, *lines: dict[str, Any]) -> list[Call]:
     return calls_of(process, [{"at": 0, **line} for line in lines])
+
+
+def test_a_line_without_its_end_was_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    history = History(path)
+    history.write({"call": 1, "is": "intent", "what": "commit", "unit": 1})
+    history.close()
+    with path.open("ab") as file:
+        file.write(b'{"at": 5, "call": 1, "is": "promi')
+    assert [call.outcome for call in calls_of("a", read_lines(path))] == ["unknown"]
+
+
+def test_a_get_that_died_before_it_was_told_explains_one_missing_message_and_no_more() -> None:
+    promised = {"is": "promised", "uids": [["X", 1]]}
+    get = {"call": 9, "is": "intent", "what": "get", "queue": "BY_PUT", "unit": 0}
+    one = lines_of("a", {"call": 1, "is": "intent", **PUT}, {**promised, "call": 1}, get)
+    assert check_round(one, Known()) == []
+    second = {"call": 2, "is": "intent", **PUT, "labels": ["a/2/0/1/1"]}
+    two = lines_of("a", second, {**promised, "call": 2, "uids": [["X", 2]]})
+    assert [finding.kind for finding in check_round([*one, *two], Known())] == ["lost", "lost"]
+
+
+def test_a_unit_that_died_while_it_was_prepared_may_have_let_go() -> None:
+    calls = lines_of(
+        "a",
+        {"call": 1, "is": "intent", **PUT},
+        {"call": 1, "is": "promised", "uids": [["X", 1]]},
+        {"call": 2, "is": "intent", "what": "get", "queue": "BY_PUT", "unit": 1},
+        {"call": 2, "is": "promised", "messages": [TOLD]},
+        {"call": 3, "is": "intent", "what": "prepare", "unit": 1, "name": "a-1"},
+    )
+    seen = lines_of(
+        "b",
+        {"call": 1, "is": "intent", "what": "seen", "queue": "BY_PUT"},
+        {"call": 1, "is": "promised", "messages": [TOLD], "depth": 1},
+    )
+    assert check_round(calls + seen, Known()) == []
 
 
 def test_what_was_seen_before_it_was_on_disk_may_be_gone_with_the_server() -> None:
@@ -262,15 +248,6 @@ def test_a_process_that_has_lost_its_connection_held_what_it_had_until_nobody_kn
         {"call": 1, "is": "promised", "messages": [TOLD], "depth": 1, "at": 9},
     )
     assert [finding.kind for finding in check_round(put + held + other + seen, Known())] == kinds
-
-
-def test_damage_anywhere_in_a_body_shows() -> None:
-    label = Label("a", 3, 1, 2, 4)
-    body = label.body(500)
-    assert text_of(body) == str(label)
-    assert text_of(body[:300] + b"\0" + body[301:]).startswith("?")
-    assert text_of(body[:-1]).startswith("?")
-    assert text_of(b"").startswith("?")
 
 
 def run_to(came: str, asked: str | None) -> int:

@@ -14,6 +14,8 @@ from inorder.rules.channels import HOPS, HOPS_MAX
 from inorder.stores.records import ChannelBatch, Receipt, Sender
 from inorder.testing.stores import RestartableStore
 
+from .support import bodies
+
 SENDER = Sender("f" * 32, 7, "TO.B", "A")
 
 
@@ -29,10 +31,6 @@ def batch(
     first = 100 * (made or number)
     named = [Message().with_values(uid=UniqueId("A", first + n)) for n in range(len(messages) or 1)]
     return ChannelBatch(SENDER, number, epoch, digest(named), messages or (to("Q", b"%d" % number),), buries=buries)
-
-
-def bodies(qm: QueueManager, queue: str = "Q") -> list[bytes]:
-    return [message.body for message in qm.browse(queue)]
 
 
 # What comes after batches 1 and 2 of epoch 2: number, the number whose messages it has, epoch; what becomes of it.

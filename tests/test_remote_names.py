@@ -13,18 +13,14 @@ from inorder import (
     InorderError,
     Match,
     Message,
-    MessageType,
-    ObjectInUse,
     QueueManager,
     Transmission,
-    WrongQueueType,
     across,
     connect,
 )
 from inorder.bulk import BULK_COLUMNS, BulkBrowser, ClaimReader
 from inorder.formats import FormatError, dmpmqmsg
 from inorder.formats.json_lines import message_in, record_of
-from inorder.mqsc import export_queues, run_script
 
 TARGET, OTHER = Transmission("THERE", "QM2"), Transmission("THERE", "QM3")
 AT = BULK_COLUMNS.index("transmission")
@@ -60,6 +56,7 @@ def filled(qm: QueueManager) -> list[Transmission]:
     return [TARGET, OTHER, TARGET]
 
 
+@pytest.mark.every_store
 def test_every_way_to_read_brings_it(sites: QueueManager) -> None:
     wanted = filled(sites)
     assert targets(sites) == wanted
@@ -195,29 +192,6 @@ def test_calls_under_a_confirm_id_go_through_the_name(sites: QueueManager) -> No
     assert [message.body for message in sites.browse("XMIT")] == [b"1"]
 
 
-def test_what_is_open_by_a_remote_name_stays(sites: QueueManager) -> None:
-    handle = sites.open("R", output=True)
-    for name in ("R", "XMIT"):
-        with pytest.raises(ObjectInUse):
-            sites.delete_queue(name)
-    handle.close()
-    sites.delete_queue("R")
-    assert reason_of(sites.put, "R", b"x") == 2085
-
-
-def test_an_open_handle_notices_that_its_way_has_gone(sites: QueueManager) -> None:
-    sites.create_remote_queue("PARIS", remote_manager="QM2", transmission_queue="XMIT")
-    handle = sites.open("ANY", manager="PARIS", output=True)
-    handle.put(b"1")
-    sites.alter_queue("PARIS", remote_manager="QM5")
-    assert reason_of(handle.put, b"2") == 2041
-    sites.alter_queue("PARIS", remote_manager="QM2")
-    handle.put(b"3")
-    sites.delete_queue("PARIS")
-    assert reason_of(handle.put, b"4") == 2041
-    assert [message.body for message in sites.browse("XMIT")] == [b"1", b"3"]
-
-
 def test_a_queue_that_has_the_name_of_the_transmission_queue_there_is_not_that_queue(sites: QueueManager) -> None:
     sites.put("XMIT", b"1", manager="XMIT")
     assert targets(sites) == [Transmission("XMIT", "XMIT")]
@@ -234,6 +208,7 @@ def test_the_usage_changes_while_nothing_is_there(sites: QueueManager) -> None:
     assert reason_of(sites.put, "Q", b"x") == 2260
 
 
+@pytest.mark.every_store
 def test_they_are_kept(stores: Stores) -> None:
     store = stores.make()
     with connect(store) as qm:
@@ -264,52 +239,7 @@ def test_a_put_says_whose_queue_the_replies_go_to(sites: QueueManager) -> None:
     assert said == [("Q", own), ("Q", "QM2"), ("BACK", "QM9"), ("", "")]
 
 
-def test_a_reply_goes_to_the_queue_manager_that_the_request_names(sites: QueueManager) -> None:
-    sites.put("Q", b"ask", message_type=MessageType.REQUEST, reply_to_queue="BACK", reply_to_queue_manager="XMIT")
-    sites.put("Q", b"ask", message_type=MessageType.REQUEST, reply_to_queue="BACK", reply_to_queue_manager="LOST")
-    sites.reply(sites.get("Q"), b"answer")
-    (reply,) = sites.browse("XMIT")
-    assert (reply.body, reply.message_type, reply.transmission) == (b"answer", 2, Transmission("BACK", "XMIT"))
-    with pytest.raises(WrongQueueType) as raised:
-        sites.serve("Q", lambda request: request.body, wait=0)
-    assert raised.value.reason == 2087
-    assert sites.depth("Q") == 1
-
-
-def test_a_request_to_another_queue_manager_names_this_one_for_the_reply(sites: QueueManager) -> None:
-    replies = sites.replies("R", b"ask", timeout=1.0)
-    (asked,) = sites.get_many("XMIT", 1)
-    assert asked.reply_to_queue_manager == sites.manager_attributes().name
-    sites.reply(asked, b"answer")  # as if it had been there and come back
-    assert next(replies).body == b"answer"
-
-
 # --- scripts
-
-
-def test_scripts_define_all_of_it(qm: QueueManager) -> None:
-    script = """
-        DEFINE QLOCAL(XMIT) USAGE(XMITQ)
-        ALTER QMGR DEFXMITQ(XMIT)
-        DEFINE QREMOTE(R) RNAME(THERE) RQMNAME(QM2) XMITQ(XMIT) DEFPRTY(4)
-        DEF QR(PARIS) RQMNAME(QM2) LIKE(R) RNAME(' ')
-        ALTER QREMOTE(R) PUT(DISABLED)
-        DISPLAY QREMOTE(*) RNAME RQMNAME WHERE(RQMNAME EQ QM2)
-        DISPLAY QLOCAL(XMIT) USAGE
-        DELETE QREMOTE(PARIS)
-    """
-    answers = list(run_script(script.splitlines(), qm))
-    assert [answer.text for answer in answers if answer.outcome != "done"] == []
-    assert [dict(row) for row in answers[5].rows] == [
-        {"QUEUE": "PARIS", "TYPE": "QREMOTE", "RNAME": "", "RQMNAME": "QM2"},
-        {"QUEUE": "R", "TYPE": "QREMOTE", "RNAME": "THERE", "RQMNAME": "QM2"},
-    ]
-    assert answers[6].rows[0]["USAGE"] == "XMITQ"
-    assert reason_of(qm.put, "R", b"x") == 2051
-    with connect() as other:
-        for command in export_queues(qm.queues()):
-            list(run_script(command.splitlines(), other))
-        assert other.queues() == qm.queues()
 
 
 # --- what is deleted in the middle of a way

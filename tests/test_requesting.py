@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import Call, bodies, waiting
+from tests.support import Call, Make, bodies, waiting
+from tests.tiers import ON_BOTH
 
 from inorder import (
     ArgumentError,
@@ -68,27 +67,20 @@ def test_a_request_comes_back_with_its_reply(qm: QueueManager, server: QueueMana
 def test_the_temporary_queue_serves_all_requests_and_goes_with_the_connection(
     qm: QueueManager, server: QueueManager
 ) -> None:
-    requester = qm.connect()
-    queues = []
-    for _ in range(3):
-        call, request = asked(requester, server)
+    qm.create_model("MODEL", max_depth=7)
+    requester, queues = qm.connect(), list[str]()
+    for model in ({}, {}, {"reply_to_queue": "MODEL"}, {"reply_to_queue": "MODEL"}):
+        call, request = asked(requester, server, **model)
         server.reply(request, b"")
         call.result()
         queues.append(request.reply_to_queue)
-    assert len(set(queues)) == 1
-    assert queues[0] in names(qm)
+    assert queues[0] == queues[1] != queues[2] == queues[3]
+    assert {*queues, "Q"} == {*names(qm)}
+    assert qm.attributes(queues[2]).max_depth == 7
     requester.close()
     assert names(qm) == ["Q"]
     with pytest.raises((UnknownQueue, QueueDeleted)):
         server.reply(request, b"too late")
-
-
-def test_each_connection_has_a_temporary_queue_of_its_own(qm: QueueManager, server: QueueManager) -> None:
-    other = qm.connect()
-    (one, first), (two, second) = asked(qm, server), asked(other, server)
-    server.reply(second, b"2")
-    server.reply(first, b"1")
-    assert (one.result().body, two.result().body) == (b"1", b"2")
 
 
 def test_many_at_once_share_a_named_reply_queue(qm: QueueManager, server: QueueManager) -> None:
@@ -110,28 +102,13 @@ def test_many_at_once_share_a_named_reply_queue(qm: QueueManager, server: QueueM
     assert qm.depth("REPLIES") == 0
 
 
-@pytest.mark.parametrize("fields", [{"reply_to_queue": "R"}, {"reply_to_queue": "A"}])
-def test_a_named_queue_may_be_an_alias_and_takes_persistent_replies(
-    qm: QueueManager, server: QueueManager, fields: dict[str, str]
-) -> None:
+def test_a_named_queue_may_be_an_alias_and_takes_persistent_replies(qm: QueueManager, server: QueueManager) -> None:
     qm.create_queue("R")
     qm.create_alias("A", base_queue="R")
-    call, request = asked(qm, server, **fields)
-    assert (request.persistent, request.reply_to_queue) == (True, fields["reply_to_queue"])
+    call, request = asked(qm, server, reply_to_queue="A")
+    assert (request.persistent, request.reply_to_queue) == (True, "A")
     server.reply(request, b"")
     assert call.result().persistent
-
-
-def test_a_model_makes_the_reply_queue_of_the_connection(qm: QueueManager, server: QueueManager) -> None:
-    qm.create_model("MODEL", max_depth=7)
-    queues = []
-    for _ in range(2):
-        call, request = asked(qm, server, reply_to_queue="MODEL")
-        queues.append(request.reply_to_queue)
-        server.reply(request, b"")
-        call.result()
-    assert queues[0] == queues[1]
-    assert qm.attributes(queues[0]).max_depth == 7
 
 
 def test_a_request_stands_outside_of_a_unit_of_work(qm: QueueManager, server: QueueManager) -> None:
@@ -173,17 +150,14 @@ def test_a_message_that_was_got_is_asked_under_an_id_of_its_own(qm: QueueManager
 # ---- the ids, by report options
 
 
-@pytest.mark.parametrize("own_id", [ID, None])
-def test_a_reply_may_pass_the_correlation_id_on(qm: QueueManager, server: QueueManager, own_id: bytes | None) -> None:
-    fields: dict[str, Any] = {} if own_id is None else {"correlation_id": own_id}
-    call, request = asked(qm, server, report=Report.PASS_CORRELATION_ID, **fields)
-    assert own_id is None or request.correlation_id == own_id
-    server.reply(request, b"")
-    reply = call.result()
-    assert reply.correlation_id == request.correlation_id not in (bytes(24), request.message_id)
-
-
-def test_a_reply_may_pass_the_message_id_on(qm: QueueManager, server: QueueManager) -> None:
+def test_a_reply_may_pass_the_ids_on(qm: QueueManager, server: QueueManager) -> None:
+    given: list[dict[str, Any]] = [{}, {"correlation_id": ID}]
+    for fields in given:
+        call, request = asked(qm, server, report=Report.PASS_CORRELATION_ID, **fields)
+        assert not fields or request.correlation_id == ID
+        server.reply(request, b"")
+        reply = call.result()
+        assert reply.correlation_id == request.correlation_id not in (bytes(24), request.message_id)
     call, request = asked(qm, server, report=Report.PASS_MESSAGE_ID)
     server.reply(request, b"")
     reply = call.result()
@@ -275,14 +249,6 @@ def test_so_many_replies_as_are_wanted(qm: QueueManager, server: QueueManager, c
     assert "1 of 2 replies within 10 s" in str(error)
 
 
-def test_two_requests_of_one_connection_may_be_under_way(qm: QueueManager, server: QueueManager) -> None:
-    one, two = qm.replies("Q", b"1", timeout=10, count=1), qm.replies("Q", b"2", timeout=10, count=1)
-    first, second = server.get("Q"), server.get("Q")
-    server.reply(second, second.body)
-    server.reply(first, first.body)
-    assert [message.body for replies in (one, two) for message in replies] == [b"1", b"2"]
-
-
 # ---- what is refused, with nothing put
 
 
@@ -314,17 +280,15 @@ REFUSED: dict[str, tuple[Callable[[QueueManager], object], type[Exception], Reas
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "error", "reason"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused_has_put_nothing(
-    qm: QueueManager, call: Callable[[QueueManager], object], error: type[Exception], reason: Reason
-) -> None:
+def test_what_is_refused_has_put_nothing(qm: QueueManager) -> None:
     qm.create_model("PERM", definition_type="permanent_dynamic")
     qm.create_queue("ALONE")
     with qm.connect() as other, other.open("ALONE", input="exclusive"):
-        with pytest.raises(error) as raised:
-            call(qm)
-        assert raised.value.reason == reason  # type: ignore[attr-defined]
-        assert qm.depth("Q") == 0
+        for name, (call, error, reason) in REFUSED.items():
+            with pytest.raises(error) as raised:
+                call(qm)
+            assert raised.value.reason == reason, name  # type: ignore[attr-defined]
+            assert qm.depth("Q") == 0, name
 
 
 def test_a_queue_that_has_the_name_of_the_model_is_in_the_way(qm: QueueManager) -> None:
@@ -398,8 +362,7 @@ def test_an_error_ends_the_loop_and_the_request_is_back(qm: QueueManager) -> Non
     assert qm.units() == []
 
 
-@pytest.mark.parametrize("name", ["Q", "A"])
-def test_a_request_that_fails_again_and_again_is_put_aside(qm: QueueManager, server: QueueManager, name: str) -> None:
+def test_a_request_that_fails_again_and_again_is_put_aside(qm: QueueManager, server: QueueManager) -> None:
     qm.create_queue("ASIDE")
     qm.create_alias("A", base_queue="Q")
     qm.alter_queue("Q", backout_threshold=3, backout_requeue_queue="ASIDE")
@@ -414,7 +377,7 @@ def test_a_request_that_fails_again_and_again_is_put_aside(qm: QueueManager, ser
             raise ZeroDivisionError
         return b"done"
 
-    assert server.serve(name, answer, wait=0) == 5
+    assert server.serve("A", answer, wait=0) == 5
     assert tried == [b"bad"] * 3 + [b"good"]
     [aside] = qm.browse("ASIDE")
     assert (aside.body, aside.message_id, aside.group_id, aside.reply_to_queue) == (b"bad", ID, ID, "R")
@@ -437,25 +400,20 @@ with inorder.connect(sys.argv[1], program="server") as qm:
 """
 
 
-@pytest.mark.parametrize("where", ["file", "postgresql"])
-@pytest.mark.parametrize("reply_to", ["", "R"])
-def test_another_process_answers(where: str, reply_to: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    place = str(tmp_path / "store.db")
-    if where == "postgresql":
-        place = f"{request.getfixturevalue('postgresql')}?schema=inorder_{uuid.uuid4().hex}"
-    with connect(place) as qm:
+@pytest.mark.parametrize("place", ON_BOTH)
+def test_another_process_answers(place: str, make: Make) -> None:
+    where = make(place)
+    with connect(where) as qm:
         qm.create_queue("Q")
         qm.create_queue("R")
-        with subprocess.Popen([sys.executable, "-c", SERVER, place], stdout=subprocess.PIPE, text=True) as server:
+        with subprocess.Popen([sys.executable, "-c", SERVER, where], stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
             assert server.stdout.readline() == "there\n"
-            answers = [qm.request("Q", b"a%d" % n, timeout=60, reply_to_queue=reply_to).body for n in range(20)]
+            for reply_to in ("", "R"):
+                replies = (qm.request("Q", b"a%d" % n, timeout=60, reply_to_queue=reply_to) for n in range(20))
+                assert [reply.body for reply in replies] == [b"1 A%d" % n for n in range(20)]
             server.kill()
-        assert answers == [b"1 A%d" % n for n in range(20)]
-        with pytest.raises(NoMessageAvailable):
-            qm.request("Q", b"nobody is there", timeout=0.1, reply_to_queue=reply_to)
+        for reply_to in ("", "R"):
+            with pytest.raises(NoMessageAvailable):
+                qm.request("Q", b"nobody is there", timeout=0.1, reply_to_queue=reply_to)
         assert qm.depth("R") == 0
-    if where == "postgresql":
-        from inorder.stores.postgresql import drop, parse
-
-        drop(parse(place))

@@ -83,16 +83,6 @@ def test_why_is_kept_and_everybody_sees_it(qm: QueueManager) -> None:
     assert qm.get("Q", match=Match(selector="retry.attempt = 2 AND retry.error LIKE 'Value%'")).body == b"1"
 
 
-def test_what_the_unit_put_is_undone(qm: QueueManager) -> None:
-    qm.create_queue("NEXT")
-    qm.put("Q", b"1")
-    with qm.unit_of_work():
-        qm.get("Q")
-        qm.put("NEXT", b"2")
-        qm.back_out(delay=1, error="no")
-    assert (qm.depth("Q"), qm.depth("NEXT")) == (1, 0)
-
-
 def test_a_group_waits_as_one_and_its_first_message_has_the_error(qm: QueueManager) -> None:
     with qm.group("Q") as group:
         for body in (b"1", b"2", b"3"):
@@ -110,15 +100,6 @@ def test_a_group_waits_as_one_and_its_first_message_has_the_error(qm: QueueManag
     assert [(one.body, one.backout_count) for one in got] == [(b"1", 1), (b"2", 1), (b"3", 1)]
     assert [failure_of(one) is not None for one in got] == [True, False, False]
     assert qm.check() == []
-
-
-def test_a_look_says_that_it_is_delayed_and_until_when(qm: QueueManager) -> None:
-    qm.put("Q", b"1")
-    fail(qm)
-    (sight,) = qm.look("Q")
-    assert (sight.state, sight.due_at) == ("delayed", clock_of(qm).now() + 10)
-    assert qm.check() == []
-    assert qm.status("Q").current_depth == 1
 
 
 def test_units_on_several_queues_keep_it_with_the_first_of_each(qm: QueueManager) -> None:
@@ -163,22 +144,17 @@ def test_a_long_error_is_cut(qm: QueueManager) -> None:
     assert qm.get("Q").properties["retry.error"] == "x" * ERROR_CHARACTERS_MAX
 
 
-def test_a_back_out_without_a_unit_does_nothing(qm: QueueManager) -> None:
-    qm.back_out(delay=1, error="no")
-    assert qm.units() == []
-
-
-@pytest.mark.parametrize("named", [{"delay": -1}, {"delay": 1e9}, {"delay": "1"}, {"error": 3}, {"error": "\ud800"}])
-def test_a_delay_or_an_error_that_is_none_is_refused_and_nothing_changes(
-    qm: QueueManager, named: dict[str, Any]
-) -> None:
+def test_a_delay_or_an_error_that_is_none_is_refused_and_nothing_changes(qm: QueueManager) -> None:
+    qm.back_out(delay=1, error="no")  # without a unit it does nothing
     qm.put("Q", b"1")
     qm.get("Q", syncpoint=True)
-    for call in (qm.back_out, qm.give_up):
-        with pytest.raises(ArgumentError, match=next(iter(named))):
-            call(**named)
-    with qm.connect() as other, other.unit_of_work() as unit, pytest.raises(ArgumentError, match=next(iter(named))):
-        unit.back_out(**named)
+    wrong: list[dict[str, Any]] = [{"delay": -1}, {"delay": 1e9}, {"delay": "1"}, {"error": 3}, {"error": "\ud800"}]
+    for named in wrong:
+        for call in (qm.back_out, qm.give_up):
+            with pytest.raises(ArgumentError, match=next(iter(named))):
+                call(**named)
+        with qm.connect() as other, other.unit_of_work() as unit, pytest.raises(ArgumentError, match=next(iter(named))):
+            unit.back_out(**named)
     assert qm.has_unit
 
 

@@ -1,4 +1,4 @@
-"""Every scenario table, against every store: the executable specification."""
+"""Every scenario table, on every store of its tier: the executable specification."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.tiers import LONG_WAY, gate, nightly
+from tests.tiers import EVERY, LONG_WAY, nightly
 
 from inorder.testing import Failure, Scenario, read_scenarios, run_scenario
 
@@ -20,10 +20,7 @@ def label(scenario: Scenario) -> str:
     return f"{Path(scenario.file).stem}:{scenario.line}"
 
 
-@pytest.mark.parametrize(
-    "store",
-    ["memory", "sqlite", pytest.param("postgresql", marks=gate), pytest.param(LONG_WAY, marks=nightly)],
-)
+@pytest.mark.parametrize("store", ["memory", *(one for one in EVERY if one.values != ("memory",))])
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=label)
 def test_the_table_holds(scenario: Scenario, store: str) -> None:
     failure = run_scenario(scenario, store)

@@ -2,8 +2,8 @@
 
 A schedule is a random history of writers that put, commit, back out, prepare and settle, with a strict reader
 looking at random moments in between. The same history is run again with a reader that comes only at the end.
-For each priority both must have read the same sequence. With several strict readers that get in units of work,
-the sequence of their committed gets must be that same sequence.
+For each priority both must have read the same sequence. `test_logical_schedules` has several readers, and units that
+get.
 """
 
 from __future__ import annotations
@@ -33,9 +33,6 @@ ends = st.tuples(st.sampled_from(["commit", "back out", "prepare"]), st.integers
 settles = st.tuples(st.sampled_from(["settle commit", "settle back out"]), st.integers(0, 5), st.just(0))
 looks = st.tuples(st.sampled_from(["look", "drain"]), st.just(0), st.just(0))
 schedules = st.lists(st.one_of(writes, writes, ends, settles, looks), min_size=4, max_size=40)
-reader_ends = st.tuples(st.sampled_from(["reader commit", "reader back out"]), st.integers(0, 1), st.just(0))
-reader_looks = st.tuples(st.just("reader get"), st.integers(0, 1), st.just(0))
-many_readers = st.lists(st.one_of(writes, writes, ends, settles, reader_looks, reader_ends), min_size=4, max_size=40)
 
 
 @dataclass
@@ -136,47 +133,6 @@ def test_an_eager_strict_reader_reads_what_a_laid_back_one_reads(order: str, kin
     @given(steps=schedules)
     def holds(steps: list[Step]) -> None:
         assert run(steps, order, kind, store, eager=True) == run(steps, order, kind, store, eager=False)
-
-    holds()
-
-
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("store", EVERY)
-def test_the_committed_gets_of_several_strict_readers_are_the_laid_back_sequence(order: Any, store: str) -> None:
-    @examples(store)
-    @given(steps=many_readers)
-    def holds(steps: list[Step]) -> None:
-        committed: list[Message] = []
-        with fresh_manager(store) as qm:
-            qm.create_queue("Q", order=order)
-            writers = Writers(qm)
-            readers = [qm.connect(program=f"reader {n}") for n in range(2)]
-            holding: list[list[Message]] = [[], []]
-            for what, who, priority in steps:
-                if what == "reader get":
-                    try:
-                        holding[who].append(readers[who].get("Q", read_order="strict", syncpoint=True))
-                    except (NoMessageAvailable, OrderPending):
-                        continue
-                elif what == "reader commit":
-                    readers[who].commit()
-                    committed += holding[who]
-                    holding[who] = []
-                elif what == "reader back out":
-                    readers[who].back_out()
-                    holding[who] = []
-                else:
-                    writers.do(what, who, priority)
-            writers.resolve_all()
-            for who, reader in enumerate(readers):
-                reader.commit()
-                committed += holding[who]
-            last = Getter(qm)
-            while last.look():
-                pass
-            committed += last.read
-        laid_back = run([step for step in steps if not step[0].startswith("reader")], order, Getter, store, eager=False)
-        assert levels(committed) == laid_back
 
     holds()
 

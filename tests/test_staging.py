@@ -41,6 +41,7 @@ def writer(store: RestartableStore, qm: QueueManager) -> Writer:
 # ---- the put
 
 
+@pytest.mark.every_store
 def test_what_is_staged_is_put_by_the_settle(writer: Writer) -> None:
     writer.stage("one", letters("ab"))
     assert bodies(writer.qm) == []
@@ -69,12 +70,9 @@ ORDERS = [
 ]
 
 
-@pytest.mark.parametrize("order", ["put", "prepare", "commit"])
+@pytest.mark.every_store
 @pytest.mark.parametrize(("what", "stagings", "expected"), ORDERS, ids=[line[0] for line in ORDERS])
-def test_the_order(
-    writer: Writer, order: OrderRule, what: str, stagings: list[tuple[str, list[Any] | None]], expected: str
-) -> None:
-    writer.qm.alter_queue("Q", order=order)
+def test_the_order(writer: Writer, what: str, stagings: list[tuple[str, list[Any] | None]], expected: str) -> None:
     for n, (text, keys) in enumerate(stagings):
         columns: dict[str, Any] = {} if keys is None else {"order_key": keys}
         writer.stage(f"{n}", letters(text), **columns)
@@ -124,6 +122,7 @@ def test_a_head_of_a_group_of_low_priority_is_placed_as_2_where_groups_are_index
     assert [message.place and message.place.rank for message in writer.browsed()] == [-2, 0]
 
 
+@pytest.mark.every_store
 def test_two_queues_in_one_settle(writer: Writer) -> None:
     writer.qm.create_queue("R", order="commit")
     writer.stage("q", letters("ab"), group_key=[1, 1])
@@ -140,12 +139,6 @@ def test_nothing_to_settle_does_nothing(writer: Writer) -> None:
     before = snapshot(writer.qm)
     assert writer.settle() == Settled(already=False, messages=0)
     assert snapshot(writer.qm) == before
-
-
-def test_an_empty_staging_is_noted(writer: Writer) -> None:
-    writer.stage("one", [])
-    assert writer.settle("one") == Settled(already=False, messages=0)
-    assert writer.store.in_ledger("Q", KEY) is not None
 
 
 # ---- what the messages are
@@ -190,6 +183,7 @@ EVERYTHING: dict[str, Any] = {
 }
 
 
+@pytest.mark.every_store
 def test_every_column_is_kept(writer: Writer) -> None:
     writer.qm.alter_queue("Q", usage="transmission")
     given: dict[str, Any] = {name: [value] for name, value in EVERYTHING.items() if name != "body"}
@@ -241,6 +235,7 @@ def test_a_message_has_an_id_of_its_own_and_can_be_named_by_it(writer: Writer) -
     handle.close()
 
 
+@pytest.mark.every_store
 def test_expiry_and_delay_begin_at_the_settle(writer: Writer, clock: ManualClock) -> None:
     writer.stage("one", letters("abc"), expiry=[10.0, math.inf, 20.0], delay=[0.0, 5.0, 0.0])
     clock.advance(30.0)
@@ -264,6 +259,7 @@ def test_a_delayed_message_withholds_from_strict_readers_as_ever(writer: Writer,
     assert bodies(writer.qm) == letters("ab")
 
 
+@pytest.mark.every_store
 def test_a_message_that_is_not_persistent_goes_at_a_restart_once_it_is_put(
     writer: Writer, store: RestartableStore
 ) -> None:
@@ -281,12 +277,14 @@ def test_a_message_that_is_not_persistent_goes_at_a_restart_once_it_is_put(
 # ---- groups
 
 
+@pytest.mark.every_store
 def test_one_key_is_one_group_closed_at_its_last(writer: Writer) -> None:
     writer.put(letters("abcde"), group_key="xyx.x")
     assert shape(writer) == [("a", 1, IN), ("c", 2, IN), ("e", 3, IN | LAST), ("b", 1, IN | LAST)]
     assert bodies(writer.qm, logical=True) == letters("acebd")
 
 
+@pytest.mark.every_store
 def test_groups_go_over_stagings_in_the_order_of_their_keys(writer: Writer) -> None:
     writer.stage("1", letters("abc"), group_key=[1, 2, 1], order_key=[9, 2, 1])
     writer.stage("2", letters("de"), group_key=[2, 1.0], order_key=[1, 5])
@@ -302,6 +300,7 @@ def test_groups_go_over_stagings_in_the_order_of_their_keys(writer: Writer) -> N
     ]
 
 
+@pytest.mark.every_store
 def test_keys_of_other_types_are_other_groups(writer: Writer) -> None:
     writer.put(letters("abcd"), group_key=[1, "1", b"1", 1.0])
     assert len({message.group_id for message in writer.browsed()}) == 3
@@ -313,13 +312,7 @@ def test_a_group_has_the_id_that_its_first_message_was_given(writer: Writer) -> 
     assert by_body[b"c"].group_id == by_body[b"c"].message_id == by_body[b"a"].group_id
 
 
-def test_a_reader_of_whole_groups_is_given_them(writer: Writer) -> None:
-    writer.put(letters("abcd"), group_key=[1, 2, 1, 2])
-    with writer.qm.unit_of_work():
-        assert [one.body for one in writer.qm.get_group("Q")] == letters("ac")
-        assert [one.body for one in writer.qm.get_group("Q")] == letters("bd")
-
-
+@pytest.mark.every_store
 def test_own_numbers_are_kept_and_may_go_on_from_an_earlier_batch(writer: Writer) -> None:
     writer.put(letters("ab"), group_id=[G, G], sequence_number=[2, 1], flags=[IN, IN])
     writer.put(letters("cd"), key=key(1), group_id=[G, G], sequence_number=[3, 4], flags=[IN, LAST])
@@ -347,34 +340,22 @@ WRONG_NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize("apart", [False, True], ids=["one staging", "two stagings"])
+@pytest.mark.every_store
 @pytest.mark.parametrize(("what", "columns", "text"), WRONG_NUMBERS, ids=[line[0] for line in WRONG_NUMBERS])
 def test_own_numbers_must_follow_each_other(
-    writer: Writer, what: str, columns: dict[str, list[int]], text: str, apart: bool
+    writer: Writer, what: str, columns: dict[str, list[int]], text: str
 ) -> None:
     given: dict[str, Any] = {"group_id": [H, H], "flags": [IN, IN], **columns}
-    if apart:
-        writer.stage("1", [b"a"], **{name: values[:1] for name, values in given.items()})
-        writer.stage("2", [b"b"], **{name: values[1:] for name, values in given.items()})
-    else:
-        writer.stage("1", letters("ab"), **given)
-        writer.stage("2", [])
-    before = snapshot(writer.qm)
-    with pytest.raises(InconsistentCall, match=text) as raised:
-        writer.settle("1", "2")
-    assert raised.value.data["group_id"] == H
-    assert snapshot(writer.qm) == before
-    assert writer.store.undo_staging(["1", "2"]) == 2
-
-
-def test_a_group_id_without_flags_is_dropped_as_in_a_put(writer: Writer) -> None:
-    writer.put(letters("ab"), group_id=[G, G], sequence_number=[7, 7], offset=[3, 3], flags=[0, None])
-    assert [(one.group_id, one.sequence_number, one.offset) for one in writer.browsed()] == [(bytes(24), 1, 0)] * 2
-
-
-def test_a_member_without_an_id_has_a_group_of_its_own(writer: Writer) -> None:
-    writer.put(letters("ab"), flags=[IN, IN])
-    assert [one.group_id for one in writer.browsed()] == [one.message_id for one in writer.browsed()]
+    for cut in (2, 1):  # in one staging, in two
+        writer.counts.clear()
+        writer.stage("1", letters("ab")[:cut], **{name: values[:cut] for name, values in given.items()})
+        writer.stage("2", letters("ab")[cut:], **{name: values[cut:] for name, values in given.items()})
+        before = snapshot(writer.qm)
+        with pytest.raises(InconsistentCall, match=text) as raised:
+            writer.settle("1", "2")
+        assert raised.value.data["group_id"] == H
+        assert snapshot(writer.qm) == before
+        assert writer.store.undo_staging(["1", "2"]) == 2
 
 
 # ---- segments
@@ -397,6 +378,7 @@ def test_a_body_that_is_too_long_is_split(writer: Writer) -> None:
     assert got == [b"short", body, b"end"]
 
 
+@pytest.mark.every_store
 def test_pieces_share_the_number_in_a_group(writer: Writer) -> None:
     writer.qm.alter_queue("Q", max_length=16)
     writer.stage("1", [b"x" * 20, b"y"], group_key=[1, 1], order_key=[2, 1])
@@ -413,15 +395,6 @@ def test_pieces_share_the_number_in_a_group(writer: Writer) -> None:
     ]
     with writer.qm.unit_of_work():
         assert [one.body for one in writer.qm.get_group("Q")] == [b"y", b"x" * 20, b"z" * 40]
-
-
-def test_a_split_member_of_an_own_group_keeps_its_number_and_its_id(writer: Writer) -> None:
-    writer.qm.alter_queue("Q", max_length=16)
-    writer.put([b"x" * 20], group_id=[G], sequence_number=[4], flags=[LAST], message_id=[b"M" * 24])
-    assert [(one.group_id, one.sequence_number, one.offset, one.message_id) for one in writer.browsed()] == [
-        (G, 4, 0, b"M" * 24),
-        (G, 4, 16, b"M" * 24),
-    ]
 
 
 def test_headers_that_do_not_fit_are_refused_with_the_row(writer: Writer) -> None:

@@ -11,7 +11,6 @@ from tests.support import bodies, drained, snapshot, told, waiting
 from inorder import (
     ArgumentError,
     Fenced,
-    Flags,
     InconsistentCall,
     NoMessageAvailable,
     NotFound,
@@ -31,10 +30,6 @@ from inorder.stores.records import LedgerKey, Noted, Settled, Staged, StageReque
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
-SEGMENT, LAST_SEGMENT = int(Flags.SEGMENT), int(Flags.LAST_SEGMENT)
-G = b"G".ljust(24, b"\0")
-H = b"H".ljust(24, b"\0")
-
 
 @pytest.fixture
 def writer(store: RestartableStore, qm: QueueManager) -> Writer:
@@ -44,6 +39,7 @@ def writer(store: RestartableStore, qm: QueueManager) -> Writer:
 # ---- outside the queue
 
 
+@pytest.mark.every_store
 def test_what_is_staged_is_in_nobodys_way(writer: Writer, clock: ManualClock) -> None:
     qm = writer.qm
     before = snapshot(qm)[:3]
@@ -88,6 +84,7 @@ def test_a_waiting_reader_and_a_listener_are_told_of_the_settle(writer: Writer) 
     reader.close()
 
 
+@pytest.mark.every_store
 def test_an_operator_sees_a_staging_as_a_unit(writer: Writer, clock: ManualClock) -> None:
     writer.stage("one", letters("ab"))
     (unit,) = writer.qm.units()
@@ -95,6 +92,7 @@ def test_an_operator_sees_a_staging_as_a_unit(writer: Writer, clock: ManualClock
     assert (unit.started_at, unit.puts, unit.gets, unit.locks) == (clock.now(), 2, 0, 0)
 
 
+@pytest.mark.every_store
 def test_a_staging_outlives_its_connection_and_a_restart(writer: Writer, store: RestartableStore) -> None:
     other = Writer(store, writer.qm.connect(program="other"))
     other.stage("one", letters("ab"), group_key=[1, 1])
@@ -118,6 +116,7 @@ def refused(writer: Writer, error: type[Exception], *names: str) -> None:
     assert snapshot(writer.qm) == before
 
 
+@pytest.mark.every_store
 def test_a_full_queue_takes_none_of_it(writer: Writer) -> None:
     writer.qm.create_queue("R")
     writer.qm.alter_queue("Q", max_depth=2)
@@ -127,13 +126,6 @@ def test_a_full_queue_takes_none_of_it(writer: Writer) -> None:
     refused(writer, QueueFull, "r", "q")
     writer.qm.get("Q")
     assert writer.settle("r", "q").messages == 4
-
-
-def test_what_has_expired_makes_room(writer: Writer, clock: ManualClock) -> None:
-    writer.qm.alter_queue("Q", max_depth=2)
-    writer.qm.put("Q", b"1", expiry=5.0)
-    clock.advance(5.0)
-    assert writer.put(letters("ab")).messages == 2
 
 
 def test_an_inhibited_queue_takes_none_of_it(writer: Writer) -> None:
@@ -155,6 +147,7 @@ def test_an_alias_brings_its_defaults_and_its_inhibition(writer: Writer) -> None
         writer.stage("more", letters("b"), queue="A")
 
 
+@pytest.mark.every_store
 def test_a_queue_that_is_deleted_takes_its_stagings_and_its_ledger_with_it(writer: Writer) -> None:
     writer.qm.create_queue("R")
     handle = writer.handle("R")
@@ -213,13 +206,7 @@ def test_a_staging_with_another_count_fails_the_settle(writer: Writer, count: in
     refused(writer, StagingGone, "one")
 
 
-def test_a_count_is_of_rows_not_of_segments(writer: Writer) -> None:
-    writer.qm.alter_queue("Q", max_length=16)
-    writer.stage("one", [b"x" * 40])
-    assert [unit.puts for unit in writer.qm.units()] == [3]
-    assert writer.settle("one").messages == 3
-
-
+@pytest.mark.every_store
 def test_an_expired_staging_is_gone_be_it_still_there_or_not(writer: Writer, clock: ManualClock) -> None:
     writer.stage("one", letters("ab"), lasts=10.0)
     writer.stage("two", letters("c"), lasts=20.0)
@@ -268,6 +255,7 @@ def test_an_undo_may_come_twice(writer: Writer) -> None:
 # ---- the ledger
 
 
+@pytest.mark.every_store
 def test_a_second_settle_under_a_key_drops_what_is_staged(writer: Writer, clock: ManualClock) -> None:
     writer.put(letters("ab"))
     noted = writer.store.in_ledger("Q", KEY)
@@ -300,6 +288,7 @@ def test_another_key_is_another_batch(writer: Writer, other: LedgerKey) -> None:
     assert joined(writer) == "abcd"
 
 
+@pytest.mark.every_store
 def test_the_ledger_is_kept_by_queue(writer: Writer) -> None:
     writer.qm.create_queue("R")
     writer.put(letters("ab"))
@@ -316,6 +305,7 @@ def test_an_empty_batch_is_not_noted(writer: Writer) -> None:
     assert writer.store.in_ledger("Q", nobody) is None
 
 
+@pytest.mark.every_store
 @pytest.mark.parametrize(("query", "oldest"), [("query", 5), ("", 0)])
 def test_of_a_streaming_query_the_newest_batches_are_kept(
     writer: Writer, monkeypatch: pytest.MonkeyPatch, query: str, oldest: int
@@ -329,6 +319,7 @@ def test_of_a_streaming_query_the_newest_batches_are_kept(
     assert writer.store.in_ledger("Q", LedgerKey("app", "other", "x")) is not None
 
 
+@pytest.mark.every_store
 def test_the_last_batch_of_a_query_is_known(writer: Writer) -> None:
     last = writer.store.last_settled
     assert last("Q", "app", "query") == ""
@@ -341,6 +332,7 @@ def test_the_last_batch_of_a_query_is_known(writer: Writer) -> None:
         last("NONE", "app", "query")
 
 
+@pytest.mark.every_store
 def test_of_two_writers_that_go_on_from_one_batch_one_alone_puts(writer: Writer) -> None:
     settle = writer.store.settle_staging
     for name in ("first", "late", "again"):
@@ -353,12 +345,6 @@ def test_of_two_writers_that_go_on_from_one_batch_one_alone_puts(writer: Writer)
     assert settle(key(0, "query"), [Staged("again", 2)], "") == Settled(already=True, messages=0), "it was this one"
     assert settle(key(1, "query"), [Staged("late", 2)], "0") == Settled(already=False, messages=2)
     assert joined(writer) == "abab"
-
-
-def test_who_names_the_batch_before_names_a_query(writer: Writer) -> None:
-    for one, after in ((KEY._replace(query=""), ""), (KEY._replace(batch=""), ""), (KEY, "\ud800"), (KEY, 5)):
-        with pytest.raises(ArgumentError, match="after must be a batch of the query"):
-            writer.store.settle_staging(one, [], after)  # type: ignore[arg-type]
 
 
 def test_numbers_that_need_not_follow_each_other_stand_as_they_are(writer: Writer) -> None:
@@ -375,8 +361,3 @@ def test_numbers_that_need_not_follow_each_other_stand_as_they_are(writer: Write
     writer.store.stage(StageRequest(writer.handle(), "both", 3, given, LASTS))
     with pytest.raises(InconsistentCall):
         writer.store.settle_staging(key(1), [Staged("both", 6)])
-
-
-def test_the_ledger_of_no_queue(writer: Writer) -> None:
-    with pytest.raises(UnknownQueue):
-        writer.store.in_ledger("NONE", KEY)

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 from tests.support import told
-from tests.tiers import EVERY
 
 from inorder import Flags, GetOptions, QueueManager
 from inorder.bulk import BulkBrowser, LedgerKey, Stager
 from inorder.errors import QueueDeleted
 from inorder.options import AskedOrder
 from inorder.stores.changes import Changes, Subscription
-from inorder.testing import ManualClock, temporary_manager
+from inorder.testing import ManualClock
 
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture(params=EVERY)
-def qm(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[QueueManager]:
-    with temporary_manager(request.param, clock) as manager:
-        yield manager
+pytestmark = pytest.mark.every_store
 
 
 def test_r4_3_a_queue_that_is_gone_is_not_deleted_again_at_close(qm: QueueManager) -> None:
@@ -46,7 +35,6 @@ def put_group(qm: QueueManager, group_id: bytes) -> None:
 
 @pytest.mark.parametrize("read_order", ["relaxed", "strict"])
 def test_a_12_a_group_is_whole_for_the_reader_whose_lock_id_holds_it(qm: QueueManager, read_order: AskedOrder) -> None:
-    qm.create_queue("Q")
     put_group(qm, b"G")
     lock_id = qm.browse_and_lock("Q").lock_id
 
@@ -61,7 +49,6 @@ def test_a_12_a_group_is_whole_for_the_reader_whose_lock_id_holds_it(qm: QueueMa
 def test_r3_69_a_group_is_whole_for_the_handle_whose_browse_locks_one_of_it(
     qm: QueueManager, read_order: AskedOrder, locked: str
 ) -> None:
-    qm.create_queue("Q")
     put_group(qm, b"G")
     with qm.open("Q", input="shared", browse=True) as queue:
         queue.browse_first(read_order="relaxed", lock=locked == "first")
@@ -71,7 +58,7 @@ def test_r3_69_a_group_is_whole_for_the_handle_whose_browse_locks_one_of_it(
 
 
 def test_r6_2_the_hook_is_told_first_of_what_expired_first(qm: QueueManager, clock: ManualClock) -> None:
-    qm.create_queue("Q", delivery="fifo")
+    qm.alter_queue("Q", delivery="fifo")
     heard: list[bytes] = []
     qm.hook("expired", lambda queue, message: heard.append(message.body))
     for body, expiry in ((b"1", 3.0), (b"2", 1.0), (b"3", 2.0), (b"4", 1.0)):
@@ -83,7 +70,6 @@ def test_r6_2_the_hook_is_told_first_of_what_expired_first(qm: QueueManager, clo
 
 
 def test_a_9_a_confirm_id_whose_last_message_expired_begins_anew(qm: QueueManager, clock: ManualClock) -> None:
-    qm.create_queue("Q")
     qm.put("Q", b"short", expiry=5.0, confirm_id=1)
     qm.put("Q", b"long")
     clock.advance(5.0)
@@ -93,7 +79,6 @@ def test_a_9_a_confirm_id_whose_last_message_expired_begins_anew(qm: QueueManage
 
 def test_r3_51_a_message_in_segments_has_its_group_id_with_a_group(qm: QueueManager) -> None:
     """Of several with one place in a group the first counts, be it in a group or not."""
-    qm.create_queue("Q")
     qm.put("Q", b"segment", group_id=b"G", flags=Flags.SEGMENT | Flags.SEGMENTATION_ALLOWED, priority=0)
     qm.put("Q", b"", group_id=b"G", flags=Flags.IN_GROUP, priority=9)
     assert qm.get("Q", logical=True, all_messages=True).body == b"segment"
@@ -112,7 +97,6 @@ def test_a_hook_is_told_of_several_queues_by_their_names(qm: QueueManager) -> No
 
 
 def test_r3_70_a_browse_that_comes_back_to_its_locked_message_locks_it_again(qm: QueueManager) -> None:
-    qm.create_queue("Q")
     qm.put("Q", b"m")
     with qm.open("Q", browse=True) as queue:
         for _ in range(2):
@@ -122,7 +106,6 @@ def test_r3_70_a_browse_that_comes_back_to_its_locked_message_locks_it_again(qm:
 
 def test_r3_51_a_survey_shows_of_two_heads_with_one_group_id_the_one_that_is_whole(qm: QueueManager) -> None:
     """A message in no group may have a group's id; the group, whose first place it takes, is not whole."""
-    qm.create_queue("Q")
     qm.put("Q", b"alone", group_id=b"G", flags=Flags.SEGMENTATION_ALLOWED)
     qm.put("Q", b"last", group_id=b"G", flags=Flags.LAST_IN_GROUP, sequence_number=1)
     with qm.open("Q", browse=True) as queue:
@@ -133,7 +116,6 @@ def test_r3_51_a_survey_shows_of_two_heads_with_one_group_id_the_one_that_is_who
 
 
 def test_a_hook_has_the_bodies_of_what_was_staged(qm: QueueManager) -> None:
-    qm.create_queue("Q")
     heard: list[bytes] = []
     qm.hook("put", lambda queue, message: heard.append(message.body) if queue == "Q" else None)
     with qm.open("Q", output=True) as queue:
@@ -145,7 +127,6 @@ def test_a_hook_has_the_bodies_of_what_was_staged(qm: QueueManager) -> None:
 
 
 def test_a_withdraw_leaves_alone_what_the_unit_has_got_of_the_same_group(qm: QueueManager) -> None:
-    qm.create_queue("Q")
     put_group(qm, b"G")
     queue = qm.open("Q", input="shared", output=True)
     with qm.unit_of_work():
@@ -157,7 +138,6 @@ def test_a_withdraw_leaves_alone_what_the_unit_has_got_of_the_same_group(qm: Que
 
 
 def test_the_rest_of_a_large_group_is_what_was_got_of_it(qm: QueueManager) -> None:
-    qm.create_queue("Q")
     bodies = [str(number).encode() for number in range(600)]
     with qm.unit_of_work(), qm.group("Q") as group:
         for body in bodies:
@@ -174,7 +154,6 @@ def test_the_rest_of_a_large_group_is_what_was_got_of_it(qm: QueueManager) -> No
 
 
 def test_unique_ids_under_a_lock_id_are_in_the_order_of_the_queue(qm: QueueManager) -> None:
-    qm.create_queue("Q")
     for priority in (1, 9, 5):
         qm.put("Q", str(priority).encode(), priority=priority)
     locked = qm.browse_and_lock("Q")

@@ -10,7 +10,7 @@ from typing import IO, Any, cast
 import pytest
 from tests.support import Raw, bodies, memory_alone, waiting
 
-from inorder import FOREVER, Match, NoMessageAvailable, QueueManager, aio
+from inorder import FOREVER, QueueManager, aio
 from inorder.errors import ArgumentError, InconsistentCall, InorderError
 from inorder.field_checks import NUMBER_MAX
 from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
@@ -81,12 +81,6 @@ def test_a_stream_makes_as_few_messages_as_it_can(qm: QueueManager, length: int,
     assert qm.get("Q", complete=True).body == bytes(length)
 
 
-def test_an_empty_stream_is_an_empty_message(qm: QueueManager) -> None:
-    result = qm.put_stream("Q", io.BytesIO())
-    assert result.group_id == bytes(24)
-    assert pieces(qm) == [(b"", 0, "no")]
-
-
 def test_reads_may_be_short(qm: QueueManager) -> None:
     qm.put_stream("Q", stream_of(b"01", b"2", b"345"), chunk=4)
     assert [offset for _, offset, _ in pieces(qm)] == [0, 2, 3]
@@ -110,22 +104,6 @@ def test_a_stream_that_fails_leaves_nothing(qm: QueueManager, failing_read: int,
     assert qm.put_stream("Q", stream_of(b"67", b"89")).offset == 2
 
 
-def test_a_chunk_that_is_refused_leaves_nothing(qm: QueueManager) -> None:
-    qm.alter_queue("Q", max_length=3)
-    with pytest.raises(InorderError) as raised:
-        qm.put_stream("Q", stream_of(b"012", b"345", b"6789"))
-    assert raised.value.reason == 2030
-    assert (qm.depth("Q"), qm.units()) == (0, [])
-
-
-def test_a_stream_that_fills_the_queue_leaves_nothing(qm: QueueManager) -> None:
-    qm.alter_queue("Q", max_depth=2)
-    with pytest.raises(InorderError) as raised:
-        qm.put_stream("Q", io.BytesIO(TEXT), chunk=3)
-    assert raised.value.reason == 2053
-    assert (qm.depth("Q"), qm.units()) == (0, [])
-
-
 def test_inside_a_unit_a_stream_is_part_of_it(qm: QueueManager) -> None:
     with qm.unit_of_work() as unit:
         qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
@@ -141,9 +119,8 @@ def test_inside_a_unit_a_stream_is_part_of_it(qm: QueueManager) -> None:
 def test_r1_9_a_message_has_at_most_999_999_999_bytes(qm: QueueManager) -> None:
     qm.alter_queue("Q", max_length=104_857_600)
     chunk = bytes(100_000_000)  # ten times the same object: the queue holds it once
-    with pytest.raises(ArgumentError) as raised:
+    with pytest.raises(ArgumentError, match="2251"):
         qm.put_stream("Q", stream_of(*[chunk] * 10), chunk=len(chunk))
-    assert raised.value.reason == 2251
     assert (qm.depth("Q"), qm.units()) == (0, [])
     longest = [*[chunk] * 9, chunk[:-1]]
     qm.put_stream("Q", stream_of(*longest), chunk=len(chunk))
@@ -180,9 +157,8 @@ def test_a_stream_that_fails_leaves_its_group_where_it_was(qm: QueueManager) -> 
 def test_a_stream_outside_the_group_that_is_open_is_refused(qm: QueueManager) -> None:
     with qm.unit_of_work(), qm.open("Q", output=True) as queue:
         qm.put("Q", b"head", logical=True, flags=IN_GROUP)
-        with pytest.raises(InconsistentCall) as raised:
+        with pytest.raises(InconsistentCall, match="2241"):
             qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
-        assert raised.value.reason == 2241
         qm.put("Q", b"tail", logical=True, flags=LAST_IN_GROUP)
         assert queue.close() is None
     assert bodies(qm) == [b"head", b"tail"]
@@ -192,9 +168,8 @@ def test_a_stream_outside_the_group_that_is_open_is_refused(qm: QueueManager) ->
 def test_a_stream_within_a_message_that_is_open_is_refused(qm: QueueManager, chunk: int) -> None:
     with qm.unit_of_work():
         qm.put("Q", b"part", flags=SEGMENT, logical=True)
-        with pytest.raises(InconsistentCall) as raised:
+        with pytest.raises(InconsistentCall, match="2242"):
             qm.put_stream("Q", io.BytesIO(TEXT), chunk=chunk)
-        assert raised.value.reason == 2242
         qm.put("Q", b"end", flags=LAST_SEGMENT, logical=True)
     assert qm.get("Q", complete=True).body == b"partend"
 
@@ -270,24 +245,6 @@ def test_what_a_buffer_cannot_write_leaves_the_message_where_it_was(qm: QueueMan
     assert bodies(qm) == [TEXT]
 
 
-def test_a_message_that_is_no_segment_is_written_too(qm: QueueManager) -> None:
-    qm.put("Q", b"plain")
-    stream = io.BytesIO()
-    got = qm.get_stream("Q", stream)
-    assert (stream.getvalue(), got.length, got.segment_status) == (b"plain", 5, "no")
-
-
-def test_a_message_that_lacks_a_segment_is_passed_over(qm: QueueManager) -> None:
-    qm.put("Q", b"01", flags=SEGMENT, group_id=b"G")
-    qm.put("Q", b"45", flags=LAST_SEGMENT, group_id=b"G", offset=4)
-    stream = io.BytesIO()
-    with pytest.raises(NoMessageAvailable):
-        qm.get_stream("Q", stream)
-    qm.put("Q", b"23", flags=SEGMENT, group_id=b"G", offset=2)
-    assert qm.get_stream("Q", stream).length == 6
-    assert stream.getvalue() == b"012345"
-
-
 @pytest.mark.parametrize("writes", [0, 1, 2])
 def test_a_stream_that_cannot_be_written_backs_out(qm: QueueManager, writes: int) -> None:
     qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
@@ -311,14 +268,6 @@ def test_inside_a_unit_a_message_got_is_part_of_it(qm: QueueManager) -> None:
     assert qm.depth("Q") == 0
 
 
-def test_a_match_chooses_the_message(qm: QueueManager) -> None:
-    qm.put_stream("Q", io.BytesIO(b"first message"), chunk=4, correlation_id=b"a")
-    qm.put_stream("Q", io.BytesIO(TEXT), chunk=4, correlation_id=b"b")
-    stream = io.BytesIO()
-    qm.get_stream("Q", stream, match=Match(correlation_id=b"b"))
-    assert stream.getvalue() == TEXT
-
-
 def test_a_wait_ends_when_the_message_is_whole(qm: QueueManager) -> None:
     other, stream = qm.connect(), io.BytesIO()
     call = waiting(other, lambda: other.get_stream("Q", stream, wait=FOREVER).length)
@@ -333,9 +282,8 @@ def test_a_handle_within_a_message_cannot_get_a_stream(qm: QueueManager) -> None
     qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
     assert qm.get("Q", logical=True).body == b"0123"
     stream = io.BytesIO()
-    with pytest.raises(InconsistentCall) as raised:
+    with pytest.raises(InconsistentCall, match="2242"):
         qm.get_stream("Q", stream)
-    assert raised.value.reason == 2242
     assert (stream.getvalue(), len(pieces(qm))) == (b"", 2)
 
 

@@ -9,7 +9,6 @@ from inorder import (
     FOREVER,
     Match,
     Message,
-    NoMessageAvailable,
     OrderPending,
     Place,
     QueueCondition,
@@ -21,14 +20,11 @@ from inorder.errors import (
     CallerError,
     OptionsError,
     OrderDeadlock,
-    OrderSelfBlocked,
-    OrderUnsupported,
-    QueueManagerStopping,
 )
 from inorder.message import IN_GROUP, LAST_IN_GROUP
 from inorder.options import GetOptions, OpenOptions
 from inorder.rules.grouping import NOTHING_OPEN
-from inorder.rules.ordering import UNSET, Kind, is_deadlocked, read_order
+from inorder.rules.ordering import UNSET, Kind, is_deadlocked
 from inorder.stores.records import GetRequest
 from inorder.testing import ManualClock
 
@@ -46,41 +42,6 @@ def test_b26_a_withheld_call_is_told_kind_holder_age_and_place(qm: QueueManager,
     assert "writer" in str(pending)
 
 
-def test_d44_nothing_at_all_is_told_with_what_is_pending(qm: QueueManager) -> None:
-    with pytest.raises(NoMessageAvailable) as nothing:
-        qm.get("Q", read_order="strict")
-    assert "kind" not in nothing.value.data
-    writer = qm.connect(program="writer")
-    writer.put("Q", b"1", syncpoint=True)
-    with pytest.raises(NoMessageAvailable) as pending:
-        qm.get("Q", read_order="strict")
-    assert (pending.value.kind, pending.value.by) == ("in", "writer")
-
-
-def test_d45_a_wait_that_runs_out_leaves_the_queue_as_it_was(qm: QueueManager, clock: ManualClock) -> None:
-    writer, reader = qm.connect(program="writer"), qm.connect()
-    writer.put("Q", b"1", syncpoint=True)
-    qm.put("Q", b"2")
-    call = Call(lambda: reader.get("Q", read_order="strict", wait=0.2))
-    call.sleeps(reader)
-    assert qm.order_view("Q").strict_waiters == 1
-    clock.advance(0.2)
-    error = call.error()
-    assert isinstance(error, OrderPending)
-    assert error.age >= 0.2
-    assert (qm.depth("Q"), qm.order_view("Q").strict_waiters) == (2, 0)
-
-
-def test_d69_the_end_of_the_queue_manager_ends_a_strict_wait(qm: QueueManager) -> None:
-    writer, reader = qm.connect(program="writer"), qm.connect()
-    writer.put("Q", b"1", syncpoint=True)
-    qm.put("Q", b"2")
-    call = Call(lambda: reader.get("Q", read_order="strict", wait=FOREVER))
-    call.sleeps(reader)
-    qm.stop()
-    assert isinstance(call.error(), QueueManagerStopping)
-
-
 def test_b16_a_notify_call_is_told_how_many_which_first_and_why(qm: QueueManager) -> None:
     writer = qm.connect()
     writer.put("Q", b"1", syncpoint=True)
@@ -93,6 +54,7 @@ def test_b16_a_notify_call_is_told_how_many_which_first_and_why(qm: QueueManager
     assert qm.get("Q", read_order="notify").earlier_pending is None
 
 
+@pytest.mark.every_store
 def test_b33_the_operator_sees_what_is_pending_and_how_long(qm: QueueManager, clock: ManualClock) -> None:
     qm.put_many("Q", [b"1", b"2", b"3"])
     reader, writer = qm.connect(program="reader"), qm.connect(program="writer")
@@ -108,6 +70,7 @@ def test_b33_the_operator_sees_what_is_pending_and_how_long(qm: QueueManager, cl
     assert (view.oldest_out.by, view.oldest_out.since) == ("reader", clock.now() - 5)
 
 
+@pytest.mark.every_store
 def test_b41_a_token_goes_on_where_the_browse_was_and_dies_with_its_queue(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2", b"3"])
     with qm.open("Q", browse=True, read_order="strict") as queue:
@@ -127,20 +90,6 @@ def test_b41_a_token_goes_on_where_the_browse_was_and_dies_with_its_queue(qm: Qu
     assert raised.value.reason is Reason.OBJECT_CHANGED
 
 
-def test_b41_a_token_keeps_the_place_inside_a_group(qm: QueueManager) -> None:
-    with qm.group("Q") as group:
-        for body in (b"1", b"2", b"3"):
-            group.put(body)
-    qm.put("Q", b"4")
-    with qm.open("Q", browse=True, read_order="strict") as queue:
-        queue.browse_first(logical=True)
-        queue.browse_next(logical=True)
-        token = queue.browse_token()
-    with qm.open("Q", browse=True, read_order="strict") as queue:
-        queue.resume(token)
-        assert [queue.browse_next(logical=True).body for _ in range(2)] == [b"3", b"4"]
-
-
 @pytest.mark.parametrize("token", ["", "text", "e30=", "bnVsbA==", 5, None])
 def test_what_is_no_token_is_refused(qm: QueueManager, token: object) -> None:
     with qm.open("Q", browse=True) as queue, pytest.raises(ArgumentError) as raised:
@@ -155,16 +104,6 @@ def test_a_relaxed_browse_has_no_token(qm: QueueManager) -> None:
         with pytest.raises(CallerError) as raised:
             queue.browse_token()
     assert raised.value.reason is Reason.ORDER_UNSUPPORTED
-
-
-def test_b30_a_call_that_would_wait_for_itself_is_told_at_once(qm: QueueManager) -> None:
-    qm.put("Q", b"1", syncpoint=True)
-    other = qm.connect()
-    other.put("Q", b"2")
-    with pytest.raises(OrderSelfBlocked):
-        qm.get("Q", read_order="strict", syncpoint=True, wait=FOREVER)
-    qm.commit()
-    assert qm.get("Q", read_order="strict").body == b"1"
 
 
 def test_b31_readers_that_wait_for_each_other_are_told_at_once(qm: QueueManager) -> None:
@@ -200,33 +139,16 @@ def test_b31_who_can_never_go_on(waits: dict[int, list[set[int]]], connection: i
     assert is_deadlocked(connection, frozen) is stuck
 
 
-def test_b18_strictness_is_strengthened_never_weakened() -> None:
-    for queue in ("required", "strict", "relaxed"):
-        assert read_order(queue, "strict") == "strict"
-    assert read_order("required", "relaxed") == read_order("required", "notify") == "strict"
-    assert [read_order(queue, None) for queue in ("strict", "relaxed", "unordered")] == ["strict", "relaxed", "relaxed"]
-    assert read_order("strict", "notify") == read_order("relaxed", "notify") == "notify"
-    assert read_order("unordered", "notify") == read_order("unordered", "relaxed") == "relaxed"
-    with pytest.raises(OrderUnsupported):
-        read_order("unordered", "strict")
-
-
-def test_a_call_may_not_ask_for_an_order_that_does_not_exist(qm: QueueManager) -> None:
-    for ask in (lambda: qm.get("Q", read_order="strictly"), lambda: qm.open("Q", browse=True, read_order=5)):  # type: ignore[arg-type]
-        with pytest.raises(ArgumentError) as raised:
-            ask()
-        assert raised.value.argument == "read_order"
-
-
 def test_a_sweep_through_a_buffer_that_is_too_small_is_refused(qm: QueueManager) -> None:
     with pytest.raises(OptionsError, match="accept_truncated"):
         list(qm.browse("Q", buffer=3))
 
 
+@pytest.mark.every_store
 def test_b31_a_reader_whose_way_is_free_again_is_in_no_circle(qm: QueueManager) -> None:
     """One waits for two; two commits, and waits for one: one can go on, though it may not have looked yet."""
     qm.create_queue("R")
-    for n in range(20):
+    for n in range(4):
         for queue in ("Q", "R"):
             qm.put_many(queue, [b"1", b"2"])
         one, two = qm.connect(), qm.connect()
@@ -250,6 +172,7 @@ def test_b31_a_reader_whose_way_is_free_again_is_in_no_circle(qm: QueueManager) 
         assert (qm.depth("Q"), qm.depth("R")) == (0, 0)
 
 
+@pytest.mark.every_store
 def test_a_queue_that_goes_away_under_a_browse_lock_leaves_nothing_behind(qm: QueueManager) -> None:
     qm.create_model("M", shareable=True, default_input="shared")
     creator, other = qm.connect(), qm.connect()
@@ -299,6 +222,7 @@ def strict_look(qm: QueueManager) -> float | None:
     return looks_once(qm, request)[1]
 
 
+@pytest.mark.every_store
 def test_b28_a_strict_wait_looks_again_when_a_blocker_expires_or_is_due(qm: QueueManager, clock: ManualClock) -> None:
     writer = qm.connect()
     writer.put("Q", b"1", syncpoint=True, expiry=7)
@@ -311,6 +235,7 @@ def test_b28_a_strict_wait_looks_again_when_a_blocker_expires_or_is_due(qm: Queu
     assert strict_look(qm) == clock.now() + 5
 
 
+@pytest.mark.every_store
 def test_b33_what_stands_before_every_pending_message_is_not_withheld(qm: QueueManager) -> None:
     qm.put("Q", b"1")
     qm.connect().put("Q", b"2", syncpoint=True)
@@ -321,6 +246,7 @@ def test_b33_what_stands_before_every_pending_message_is_not_withheld(qm: QueueM
     assert qm.order_view("Q").withheld == 1
 
 
+@pytest.mark.every_store
 def test_a_message_is_as_old_as_its_confirm(qm: QueueManager, clock: ManualClock) -> None:
     """B-26: how long it has been pending is counted from when it could first be seen."""
     put = qm.put("Q", b"1", delay=100, confirm_id=7)
@@ -333,6 +259,7 @@ def test_a_message_is_as_old_as_its_confirm(qm: QueueManager, clock: ManualClock
     assert (raised.value.kind, raised.value.age) == ("delayed", 3.0)
 
 
+@pytest.mark.every_store
 def test_b33_the_operator_is_told_of_what_has_been_pending_longest(qm: QueueManager, clock: ManualClock) -> None:
     """Not of what stands first: the later ones are more urgent."""
     qm.put_many("Q", [Message(b"1", priority=1), Message(b"2", priority=2)])

@@ -46,6 +46,7 @@ def test_the_model_makes_queues_without_being_kept(qm: QueueManager) -> None:
     assert kept(qm) == []
 
 
+@pytest.mark.every_store
 def test_a_change_keeps_one_and_a_delete_undoes_it(qm: QueueManager) -> None:
     qm.alter_queue(DEAD, max_depth=5)
     other = qm.connect()
@@ -54,15 +55,7 @@ def test_a_change_keeps_one_and_a_delete_undoes_it(qm: QueueManager) -> None:
     assert (kept(qm), qm.attributes(DEAD)) == ([], SYSTEM_QUEUES[DEAD])
 
 
-def test_one_may_be_created_with_attributes_of_its_own(qm: QueueManager) -> None:
-    qm.create_queue(DEAD, max_depth=7)
-    assert qm.attributes(DEAD).max_depth == 7
-
-
-def test_clearing_one_that_was_never_used_removes_nothing(qm: QueueManager) -> None:
-    assert qm.clear_queue(DEAD) == 0
-
-
+@pytest.mark.every_store
 def test_a_look_at_one_that_was_never_used_finds_nothing_and_keeps_nothing(qm: QueueManager) -> None:
     qm.create_alias("A", base_queue=DEAD)
     qm.create_queue("EMPTY")

@@ -18,31 +18,24 @@ QUEUE = "scenario: t\nqm queue Q -> ok\n"
 BAD_LINES = {
     "unknown verb": "P throw m1 -> ok",
     "unknown flag": "P put m1 shiny -> ok",
-    "unknown key": "P put m1 colour=red -> ok",
     "a key without a value": "P put m1 priority= -> ok",
     "a key twice": "P put m1 priority=1 priority=2 -> ok",
     "no arrow": "P put m1",
     "no outcome": "P put m1 ->",
     "no body": "P put -> ok",
-    "a bare number as body": "P put 17 -> ok",
     "an outcome word as body": "P put none -> ok",
     "a body with a plus": "P put a+b -> ok",
     "a fact that ok does not have": "P put m1 -> ok backouts=1",
-    "a fact that none does not have": "P get -> none seq=1",
     "an outcome after an error": "P get -> error=2033 seq=1",
     "a list without its end": "P get-all -> [m1 m2",
     "browse without a position": "P browse -> m1",
     "an operator's verb by an actor": "P settle U commit -> ok",
-    "an actor's verb by the operator": "qm put m1 -> ok",
     "an actor with a strange name": "P! put m1 -> ok",
-    "a queue manager that is none": "P@paris put m1 -> ok",
     "a tenth queue manager": "qm10 queue Q -> ok",
-    "a fact of a channel that it does not have": "qm run-channel C -> ok depth=1",
 }
 BAD_STEPS = {
     "two orders at once": "P get strict relaxed -> m1",
     "a message that nobody has put": "P confirm-put m1 -> ok",
-    "a lock that nothing has bound": "P get lock=$K -> m1",
     "a length below the body": "P put m123 length=2 -> ok",
     "a yes that is no yes": "P put m1 persistent=maybe -> ok",
     "a number that is none": "P put m1 priority=high -> ok",
@@ -50,26 +43,20 @@ BAD_STEPS = {
     "a position that browse does not have": "P browse sideways -> m1",
     "resuming what does not wait": "P resumes -> m1",
     "closing what is not open": "P close -> ok",
-    "settling by another word": "qm settle U maybe -> ok",
     "a clock that goes back": "qm clock -5 -> ok",
     "a channel that goes nowhere": "qm define-channel C -> ok",
     "a point that no run comes to": "qm run-channel C kill=lunch -> killed",
-    "a point before the first time": "qm run-channel C kill=claimed:0 -> killed",
-    "a run that is held and killed": "qm run-channel C kill=claimed hold=sending -> killed",
     "a run that is not held": "qm resume-channel C -> ok",
     "the status of a channel that is not there": "qm channel-status C -> ok",
     "a reply to what was not got": "P reply m1 m2 -> ok",
 }
 WRONG_OUTCOMES = {
     "P put m1 -> error": "ok",
-    "P put m1 -> ok seq=2": "seq=1",
     "P get -> m1": "none",
     "P get -> waits": "none",
     "P get wait=forever -> none": "waits",
-    "P get-all -> [m1]": "[]",
     "P get under-cursor -> error=2033": "error=2034",
     "qm depth -> 1": "0",
-    "qm queue Q -> ok": "error=2100",
 }
 
 
@@ -193,11 +180,10 @@ def test_the_command_counts_and_tells_which_fail(tmp_path: Path, capsys: pytest.
     assert told[-1] == "1 passed, 1 failed"
 
 
-@pytest.mark.parametrize("store", ["memory", "sqlite", "sqlite-long-way"])
-def test_the_command_succeeds_quietly(store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_succeeds_quietly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "table.txt"
     table.write_text(f"{QUEUE}P put m1 -> ok\nC get -> m1\n")
-    assert main([str(table), "--store", store]) == 0
+    assert main([str(table), "--store", "sqlite-long-way"]) == 0
     assert capsys.readouterr().out == "1 passed, 0 failed\n"
 
 
@@ -223,16 +209,10 @@ def test_the_command_says_which_file_it_cannot_read(tmp_path: Path, capsys: pyte
     assert f"{table}:2: " in capsys.readouterr().err
     assert main([str(tmp_path / "missing.txt")]) == 2
     assert "missing.txt: cannot be read: No such file or directory" in capsys.readouterr().err
+    good = tmp_path / "good.txt"
+    good.write_text(f"{QUEUE}P put m1 -> ok\n")
+    assert main([str(table), str(good)]) == 2
+    assert capsys.readouterr().out == "1 passed, 0 failed\n", "the other tables run all the same"
     (tmp_path / "empty.txt").write_text("# nothing\n")
     assert main([str(tmp_path / "empty.txt")]) == 2
     assert "empty.txt: holds no scenario" in capsys.readouterr().err
-
-
-def test_a_table_that_cannot_be_run_does_not_keep_the_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bad, good = tmp_path / "bad.txt", tmp_path / "good.txt"
-    bad.write_text("scenario: t\nnonsense\n")
-    good.write_text(f"{QUEUE}P put m1 -> ok\n")
-    assert main([str(bad), str(good)]) == 2
-    assert capsys.readouterr().out == "1 passed, 0 failed\n"

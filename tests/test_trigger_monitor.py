@@ -76,9 +76,9 @@ def test_the_program_is_given_the_trigger_message_as_one_argument_between_its_na
     site.asks(user_data='it\'s "quoted" $HOME `x` \\', environment_data="behind 'two words'")
     assert site.run(environment={"INORDER_TEST": "given"}) == 1
     ((arguments, environment, its_session),) = site.calls()
-    (argument, *behind) = arguments
+    (argument, *rest) = arguments
     assert (len(argument), argument[:8], argument[-48:].rstrip()) == (732, "TMC    2", "SHOP")
-    assert behind == ["behind", "two words"]
+    assert rest == ["behind", "two words"]
     assert environment == "given"
     assert its_session != os.getsid(0)  # Ctrl-C at the monitor's terminal does not reach it
     assert TriggerMessage.from_argument(argument) == TriggerMessage(
@@ -206,7 +206,7 @@ def test_a_monitor_that_is_killed_loses_no_trigger(site: Site, when: str, calls:
     site.asks()
     assert forked.run(KILLED, site.path, when) == -signal.SIGKILL
     assert site.run() == 1
-    assert len(site.calls()) == calls  # killed behind the start it starts once more: at least once, never not at all
+    assert len(site.calls()) == calls  # killed after the start it starts once more: at least once, never not at all
 
 
 def test_while_gets_are_inhibited_nothing_is_started(site: Site) -> None:
@@ -230,12 +230,9 @@ def test_two_monitors_share_the_work(site: Site) -> None:
     assert (sum(counts), len(site.calls())) == (10, 10)
 
 
-@pytest.mark.parametrize(
-    ("options", "argument"),
-    [({"until_empty": 1}, "until_empty"), ({"ends": 5}, "ends"), ({"report": "x"}, "report"),
-     ({"environment": ["A=1"]}, "environment"), ({"output": "file"}, "output")],
-)  # fmt: skip
-def test_a_wrong_call_says_what_is_wrong(qm: QueueManager, options: dict[str, Any], argument: str) -> None:
-    with pytest.raises(ArgumentError) as refused:
-        run_trigger_monitor(qm, "Q", **options)
-    assert refused.value.data["argument"] == argument
+def test_a_wrong_call_says_what_is_wrong(qm: QueueManager) -> None:
+    wrong: dict[str, Any] = {"until_empty": 1, "ends": 5, "report": "x", "environment": ["A=1"], "output": "file"}
+    for argument, value in wrong.items():
+        with pytest.raises(ArgumentError) as refused:
+            run_trigger_monitor(qm, "Q", **{argument: value})
+        assert refused.value.data["argument"] == argument

@@ -44,14 +44,7 @@ def test_what_a_trigger_message_says(qm: QueueManager, trigger: Trigger) -> None
     assert (got.format, got.put_application_type, got.put_application_name) == ("MQTRIG", 7, "TEST")
 
 
-def test_first_is_for_the_first_message(qm: QueueManager, trigger: Trigger) -> None:
-    trigger("first")
-    qm.put("Q", b"1")
-    assert triggered(qm) == 1
-    qm.put_many("Q", [b"2", b"3"])
-    assert triggered(qm) == 0
-
-
+@pytest.mark.every_store
 def test_first_counts_what_a_commit_makes_visible(qm: QueueManager, trigger: Trigger) -> None:
     trigger("first")
     with qm.unit_of_work():
@@ -81,23 +74,7 @@ def test_nothing_is_triggered_while_somebody_reads(qm: QueueManager, trigger: Tr
     assert triggered(qm) == 1  # the last reader has left a message behind
 
 
-def test_a_reader_that_leaves_an_empty_queue_triggers_nothing(qm: QueueManager, trigger: Trigger) -> None:
-    trigger("first")
-    with qm.open("Q", input="shared") as queue:
-        qm.put("Q", b"1")
-        queue.get()
-    assert triggered(qm) == 0
-
-
-def test_only_the_last_reader_counts(qm: QueueManager, trigger: Trigger) -> None:
-    trigger("first")
-    with qm.open("Q", input="shared"):
-        with qm.open("Q", input="shared"):
-            qm.put("Q", b"1")
-        assert triggered(qm) == 0
-    assert triggered(qm) == 1
-
-
+@pytest.mark.every_store
 def test_the_end_of_a_readers_connection_is_its_close(qm: QueueManager, trigger: Trigger) -> None:
     trigger("first")
     other = qm.connect()
@@ -108,6 +85,7 @@ def test_the_end_of_a_readers_connection_is_its_close(qm: QueueManager, trigger:
     assert triggered(qm) == 1
 
 
+@pytest.mark.every_store
 def test_a_back_out_behind_the_readers_close_triggers(qm: QueueManager, trigger: Trigger) -> None:
     trigger("first")
     qm.put("Q", b"1")
@@ -117,18 +95,6 @@ def test_a_back_out_behind_the_readers_close_triggers(qm: QueueManager, trigger:
     assert triggered(qm) == 0  # the queue is empty to everybody else
     qm.back_out()
     assert triggered(qm) == 1
-
-
-def test_what_comes_back_triggers_nothing_while_somebody_reads(qm: QueueManager, trigger: Trigger) -> None:
-    trigger("first")
-    qm.put("Q", b"1")
-    with qm.open("Q", input="shared") as queue:
-        queue.get(syncpoint=True)
-        with qm.connect().open("Q", input="shared"):
-            queue.close()
-            qm.back_out()
-            assert triggered(qm) == 1  # that of the put
-    assert triggered(qm) == 1  # that of the last close
 
 
 def test_what_comes_back_to_others_is_not_the_first(qm: QueueManager, trigger: Trigger) -> None:
@@ -151,24 +117,6 @@ def test_what_comes_back_does_not_come_once_more(qm: QueueManager, trigger: Trig
     assert triggered(qm) == 1
 
 
-def test_what_comes_back_later_triggers_nothing_at_once(qm: QueueManager, trigger: Trigger) -> None:
-    trigger("first")
-    qm.put("Q", b"1")
-    with qm.open("Q", input="shared") as queue:
-        queue.get(syncpoint=True)
-    qm.back_out(delay=60.0)
-    assert triggered(qm) == 1
-
-
-def test_what_comes_back_counts_by_its_priority(qm: QueueManager, trigger: Trigger) -> None:
-    trigger("first", trigger_priority=5)
-    qm.put("Q", b"1", priority=4)
-    with qm.open("Q", input="shared") as queue:
-        queue.get(syncpoint=True)
-    qm.back_out()
-    assert triggered(qm) == 0
-
-
 def test_depth_that_a_back_out_restores_triggers(qm: QueueManager, trigger: Trigger) -> None:
     qm.put_many("Q", [b"1", b"2"])
     with qm.open("Q", input="shared") as queue:
@@ -179,6 +127,7 @@ def test_depth_that_a_back_out_restores_triggers(qm: QueueManager, trigger: Trig
     assert (triggered(qm), qm.attributes("Q").trigger_control) == (1, False)
 
 
+@pytest.mark.every_store
 def test_an_undone_get_and_a_lock_that_is_released_trigger(qm: QueueManager, trigger: Trigger) -> None:
     trigger("first")
     qm.put("Q", b"1")
@@ -203,6 +152,7 @@ def test_what_a_browse_has_locked_for_its_handle_triggers_nothing(qm: QueueManag
     assert triggered(qm) == 1
 
 
+@pytest.mark.every_store
 def test_a_claim_that_is_released_triggers(qm: QueueManager, trigger: Trigger) -> None:
     trigger("first")
     qm.put("Q", b"1")
@@ -215,6 +165,7 @@ def test_a_claim_that_is_released_triggers(qm: QueueManager, trigger: Trigger) -
     assert triggered(qm) == 1
 
 
+@pytest.mark.every_store
 def test_what_a_unit_of_a_name_returns_triggers(qm: QueueManager, trigger: Trigger) -> None:
     trigger("first")
     qm.put("Q", b"1")
@@ -240,6 +191,7 @@ def test_after_the_interval_a_newcomer_triggers_again(qm: QueueManager, trigger:
     assert triggered(qm) == 1
 
 
+@pytest.mark.every_store
 def test_depth_triggers_once_and_is_off_then(qm: QueueManager, trigger: Trigger) -> None:
     trigger("depth", trigger_depth=3)
     qm.put_many("Q", [b"1", b"2"])
@@ -252,14 +204,7 @@ def test_depth_triggers_once_and_is_off_then(qm: QueueManager, trigger: Trigger)
     assert (triggered(qm), qm.attributes("Q").trigger_control) == (1, False)
 
 
-def test_depth_in_a_unit_of_work_is_off_for_all(qm: QueueManager, trigger: Trigger) -> None:
-    trigger("depth", trigger_depth=2)
-    other = qm.connect()
-    with other.unit_of_work():
-        other.put_many("Q", [b"1", b"2", b"3"])
-    assert (triggered(qm), other.attributes("Q").trigger_control) == (1, False)
-
-
+@pytest.mark.every_store
 def test_messages_of_a_lower_priority_do_not_count(qm: QueueManager, trigger: Trigger) -> None:
     trigger("first", trigger_priority=5)
     qm.put("Q", b"low", priority=4)
@@ -277,6 +222,7 @@ def member(number: int, flags: Flags = Flags.IN_GROUP) -> Message:
     return Message(b"m", group_id=b"G".ljust(24, b"\0"), sequence_number=number, flags=flags)
 
 
+@pytest.mark.every_store
 def test_group_triggers_when_a_group_becomes_whole(qm: QueueManager, trigger: Trigger) -> None:
     trigger("group")
     qm.put("Q", member(3, Flags.LAST_IN_GROUP))
@@ -341,11 +287,6 @@ def test_an_inhibited_queue_triggers_when_gets_are_allowed_again(qm: QueueManage
     assert triggered(qm) == 1
 
 
-def test_a_queue_that_keeps_no_order_has_no_trigger_on_depth(qm: QueueManager) -> None:
-    with pytest.raises(ArgumentError, match="trigger_type must be another one"):
-        qm.create_queue("U", read_order="unordered", trigger_type="depth")
-
-
 def test_a_queue_that_keeps_no_order_triggers(qm: QueueManager, trigger: Trigger) -> None:
     qm.create_queue("U", read_order="unordered", trigger_control=True, initiation_queue="Q")
     qm.put("U", b"1")
@@ -353,6 +294,7 @@ def test_a_queue_that_keeps_no_order_triggers(qm: QueueManager, trigger: Trigger
     assert [TriggerMessage.from_bytes(one.body).queue for one in qm.browse("Q")] == ["U"]
 
 
+@pytest.mark.every_store
 def test_a_queue_takes_its_last_trigger_along(qm: QueueManager, trigger: Trigger) -> None:
     trigger("first")
     qm.put("Q", b"1")
@@ -388,6 +330,7 @@ def test_a_process_that_is_not_defined_triggers_nothing_until_it_is(qm: QueueMan
     assert (triggered(qm), qm.process("SERVE").user_data) == (1, "x")
 
 
+@pytest.mark.every_store
 def test_process_definitions_are_kept(qm: QueueManager) -> None:
     qm.create_process("B")
     qm.create_process("A", description="first")

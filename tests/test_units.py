@@ -8,7 +8,6 @@ import pytest
 from tests.support import bodies
 
 from inorder import (
-    NoMessageAvailable,
     QueueManager,
     Reason,
     UnitExists,
@@ -17,8 +16,7 @@ from inorder import (
     UnitTooLarge,
     connect,
 )
-from inorder.errors import CallerError, InorderError
-from inorder.message import IN_GROUP, LAST_IN_GROUP
+from inorder.errors import CallerError
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
@@ -65,15 +63,6 @@ def test_whatever_ends_the_block_early_backs_out(qm: QueueManager, error: type[B
     with pytest.raises(error):
         end_early()
     assert (qm.depth("Q"), qm.units()) == (0, [])
-
-
-def test_an_error_of_a_call_that_is_caught_leaves_the_unit_as_it_was(qm: QueueManager) -> None:
-    with qm.unit_of_work():
-        qm.put("Q", b"1")
-        with pytest.raises(NoMessageAvailable):
-            qm.get("Q")
-        qm.put("Q", b"2")
-    assert bodies(qm) == [b"1", b"2"]
 
 
 def test_the_exception_in_flight_is_never_hidden(store: RestartableStore) -> None:
@@ -125,21 +114,13 @@ def test_it_can_be_used_once(qm: QueueManager) -> None:
 
 
 @pytest.mark.parametrize("how", ["unit", "connection"])
-def test_it_can_be_committed_inside_the_block(qm: QueueManager, how: str) -> None:
+@pytest.mark.parametrize(("end", "status", "left"), [("commit", "committed", [b"1"]), ("back_out", "backed out", [])])
+def test_it_can_be_ended_inside_the_block(qm: QueueManager, how: str, end: str, status: str, left: list[bytes]) -> None:
     with qm.unit_of_work() as unit:
         qm.put("Q", b"1")
-        (unit if how == "unit" else qm).commit()
-        assert (unit.status, bodies(qm)) == ("committed", [b"1"])
-    assert (unit.status, bodies(qm)) == ("committed", [b"1"])
-
-
-@pytest.mark.parametrize("how", ["unit", "connection"])
-def test_it_can_be_backed_out_inside_the_block(qm: QueueManager, how: str) -> None:
-    with qm.unit_of_work() as unit:
-        qm.put("Q", b"1")
-        (unit if how == "unit" else qm).back_out()
-        assert (unit.status, qm.depth("Q")) == ("backed out", 0)
-    assert (unit.status, qm.depth("Q")) == ("backed out", 0)
+        getattr(unit if how == "unit" else qm, end)()
+        assert (unit.status, bodies(qm)) == (status, left)
+    assert (unit.status, bodies(qm), qm.depth("Q")) == (status, left, len(left))
 
 
 def test_an_exception_after_a_commit_inside_the_block_undoes_nothing(qm: QueueManager) -> None:
@@ -198,90 +179,10 @@ def test_a_block_after_a_call_with_syncpoint_is_2128(qm: QueueManager) -> None:
         pass
 
 
-def test_every_connection_has_a_unit_of_its_own(qm: QueueManager) -> None:
-    other = qm.connect()
-    with qm.unit_of_work(), other.unit_of_work() as others:
-        qm.put("Q", b"mine")
-        other.put("Q", b"other's")
-        others.back_out()
-    assert bodies(qm) == [b"mine"]
-
-
-def test_a_call_says_otherwise_by_syncpoint(qm: QueueManager) -> None:
-    with qm.unit_of_work() as unit:
-        qm.put("Q", b"outside", syncpoint=False)
-        assert bodies(qm) == [b"outside"]
-        assert qm.get("Q", syncpoint=False).body == b"outside"
-        unit.back_out()
-    assert qm.depth("Q") == 0
-
-
-def test_without_a_block_only_calls_with_syncpoint_are_in_the_unit(qm: QueueManager) -> None:
-    qm.put("Q", b"1", syncpoint=True)
-    qm.put("Q", b"2")
-    qm.put("Q", b"3", syncpoint=None)
-    assert bodies(qm) == [b"2", b"3"]
-    qm.back_out()
-    assert bodies(qm) == [b"2", b"3"]
-
-
-def test_a_unit_spans_queues_and_handles(qm: QueueManager) -> None:
-    qm.create_queue("R")
-    qm.put("Q", b"1")
-    with qm.unit_of_work() as unit, qm.open("R") as handle:
-        handle.put(qm.get("Q"))
-        assert (bodies(qm), bodies(qm, "R")) == ([], [])
-        unit.back_out()
-        assert (bodies(qm), bodies(qm, "R")) == ([b"1"], [])
-    with qm.unit_of_work(), qm.open("R") as handle:
-        handle.put(qm.get("Q"))
-    assert (bodies(qm), bodies(qm, "R")) == ([], [b"1"])
-
-
-def test_t66_a_put_is_hidden_from_its_own_connection_too(qm: QueueManager) -> None:
-    with qm.unit_of_work():
-        qm.put("Q", b"1")
-        with pytest.raises(NoMessageAvailable):
-            qm.get("Q")
-        assert qm.depth("Q") == 1
-    assert qm.get("Q").body == b"1"
-
-
-def test_t67_a_unit_that_is_full_can_still_be_committed(qm: QueueManager) -> None:
-    qm.alter_manager(max_uncommitted=2)
-    with qm.unit_of_work():
-        qm.put("Q", b"1")
-        qm.put("Q", b"2")
-        with pytest.raises(UnitTooLarge) as raised:
-            qm.put("Q", b"3")
-        assert (raised.value.reason, raised.value.limit) == (2024, 2)
-    assert bodies(qm) == [b"1", b"2"]
-    with qm.unit_of_work():
-        qm.put_many("Q", [b"3", b"4"])
-
-
-def test_r5_2_without_a_unit_commit_and_back_out_do_nothing(qm: QueueManager) -> None:
-    qm.put("Q", b"1")
-    qm.commit()
-    qm.back_out()
-    assert bodies(qm) == [b"1"]
-
-
 def test_a_block_without_calls_leaves_nothing(qm: QueueManager) -> None:
     with qm.unit_of_work():
         assert qm.units() == []
     assert qm.units() == []
-
-
-def test_a_back_out_restores_where_a_handle_stood_in_its_group(qm: QueueManager) -> None:
-    with qm.unit_of_work():
-        qm.put("Q", b"1", flags=IN_GROUP, logical=True)
-    with qm.unit_of_work() as unit:
-        qm.put("Q", b"2", flags=IN_GROUP, logical=True)
-        qm.put("Q", b"3", flags=IN_GROUP, logical=True)
-        unit.back_out()
-    with qm.unit_of_work():
-        assert qm.put("Q", b"2", flags=LAST_IN_GROUP, logical=True).sequence_number == 2
 
 
 # ---- preparing
@@ -306,30 +207,7 @@ def test_a_unit_can_be_prepared_inside_its_block(qm: QueueManager, how: str, out
     assert qm.units() == []
 
 
-def test_a_prepared_unit_outlives_its_connection(qm: QueueManager) -> None:
-    other = qm.connect()
-    other.put("Q", b"1", syncpoint=True)
-    other.prepare("P")
-    other.abandon()
-    assert [unit.name for unit in qm.units()] == ["P"]
-    qm.settle("P", "commit")
-    assert bodies(qm) == [b"1"]
-
-
-def test_a_prepared_unit_survives_a_restart(store: RestartableStore) -> None:
-    qm = connect(store)
-    qm.create_queue("Q")
-    qm.put("Q", b"1", syncpoint=True)
-    qm.prepare("P")
-    qm.put("Q", b"2", syncpoint=True)
-    store.restart()
-    qm.abandon()
-    with connect(store) as again:
-        assert [unit.name for unit in again.units()] == ["P"]
-        again.settle("P", "commit")
-        assert bodies(again) == [b"1"]
-
-
+@pytest.mark.every_store
 @pytest.mark.parametrize("how", ["unit", "connection"])
 def test_a_name_that_is_taken_leaves_the_unit_open(qm: QueueManager, how: str) -> None:
     other = qm.connect()
@@ -346,16 +224,6 @@ def test_a_name_that_is_taken_leaves_the_unit_open(qm: QueueManager, how: str) -
     assert bodies(qm) == [b"1", b"2"]
 
 
-def test_a_name_can_be_used_again_when_its_unit_is_settled(qm: QueueManager) -> None:
-    for body in (b"1", b"2"):
-        qm.put("Q", body, syncpoint=True)
-        qm.prepare("P")
-        qm.settle("P", "commit")
-    assert bodies(qm) == [b"1", b"2"]
-    with pytest.raises(UnitNotFound, match="'P'"):
-        qm.settle("P", "commit")
-
-
 def test_a_unit_that_holds_nothing_cannot_be_prepared(qm: QueueManager) -> None:
     with qm.unit_of_work() as unit:
         with pytest.raises(UnitNotFound):
@@ -365,14 +233,6 @@ def test_a_unit_that_holds_nothing_cannot_be_prepared(qm: QueueManager) -> None:
         unit.prepare("P")
     with pytest.raises(UnitNotFound):
         qm.prepare("P2")
-
-
-def test_r5_10_for_handles_prepare_acts_as_commit(qm: QueueManager) -> None:
-    qm.put("Q", b"1", flags=IN_GROUP, logical=True, syncpoint=True)
-    qm.prepare("P")
-    qm.settle("P", "back_out")
-    assert qm.put("Q", b"2", flags=LAST_IN_GROUP, logical=True, syncpoint=True).sequence_number == 2
-    qm.commit()
 
 
 def test_an_open_unit_cannot_be_settled_by_a_name(qm: QueueManager) -> None:
@@ -385,6 +245,7 @@ def test_an_open_unit_cannot_be_settled_by_a_name(qm: QueueManager) -> None:
 # ---- what an operator sees
 
 
+@pytest.mark.every_store
 def test_units_are_listed_oldest_first_with_their_program(qm: QueueManager, clock: ManualClock) -> None:
     first, second = qm.connect(program="first"), qm.connect(program="second")
     began = clock.now()
@@ -399,23 +260,6 @@ def test_units_are_listed_oldest_first_with_their_program(qm: QueueManager, cloc
     ] == [("second", "", "session", 0, 1, 0), ("first", "P", "prepared", 5, 2, 0), ("first", "", "session", 10, 1, 0)]
     second.back_out()
     assert [unit.name for unit in qm.units()] == ["P", ""]
-
-
-def test_a_call_outside_the_unit_that_must_split_needs_the_unit(qm: QueueManager) -> None:
-    qm.alter_queue("Q", max_length=16)
-    qm.put("Q", b"1", syncpoint=True)
-    with pytest.raises(InorderError) as raised:
-        qm.put("Q", bytes(40), flags=1)
-    assert raised.value.reason == 2255
-    qm.commit()
-    qm.put("Q", bytes(40), flags=1)
-    assert qm.depth("Q") == 4
-
-
-def test_r5_8_gets_outside_of_units_of_work_have_no_limit(qm: QueueManager) -> None:
-    qm.put_many("Q", [b"1", b"2", b"3"])
-    qm.alter_manager(max_uncommitted=2)
-    assert [message.body for message in qm.get_many("Q", 5)] == [b"1", b"2", b"3"]
 
 
 @pytest.mark.parametrize("limit", [1, 2])

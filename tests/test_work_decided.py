@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.support import LIMIT_SECONDS
+from tests.test_work import FINAL
 from tests.working import at_work, dead_letter_queue
 
 from inorder import Got, Match, QueueManager
@@ -17,11 +19,6 @@ from inorder.work import Backoff, Dead, Discard, Outcome, Tasks, attempts, failu
 from inorder.work.tasks import Task
 
 DONE, RETRIED, DISCARDED, DEAD = Outcome.DONE, Outcome.RETRIED, Outcome.DISCARDED, Outcome.DEAD
-FINAL: list[tuple[Exception, Outcome, list[Any]]] = [
-    (Discard("old"), DISCARDED, []),
-    (Dead("no such article", reason=70_000), DEAD, [(70_000, "no such article", 1)]),
-    (UnicodeError("no"), DEAD, [(2362, "UnicodeError: no", 1)]),
-]
 
 
 @pytest.fixture
@@ -54,10 +51,10 @@ def letters(qm: QueueManager) -> list[tuple[int, str, int]]:
     return [(one.why.reason, one.why.error, one.why.attempts) for one in qm.dead_letters()]
 
 
-@pytest.mark.parametrize("group", [None, "list", "iterator"])
+@pytest.mark.parametrize("group", [None, "list"])
 @pytest.mark.parametrize(("error", "outcome", "expected"), FINAL)
 def test_what_a_call_has_given_up_is_not_called_again(
-    qm: QueueManager, tasks: Tasks, error: Exception, outcome: Outcome, expected: list[Any], group: Any
+    qm: QueueManager, tasks: Tasks, error: Callable[[], Exception], outcome: Outcome, expected: list[Any], group: Any
 ) -> None:
     tasks.task("Q", group=group, name="never")(lambda given: pytest.fail(f"{given} was given up"))
     count = 1 if group is None else 3
@@ -67,7 +64,7 @@ def test_what_a_call_has_given_up_is_not_called_again(
         with qm.group("Q") as putting:
             for number in range(count):
                 putting.put(b"%d" % number)
-    give_up(qm, error)
+    give_up(qm, error())
     with at_work(qm, tasks) as (_, heard):
         heard.attempts(1)
     assert [(one.ended.outcome, one.ended.attempt) for one in heard.told if one.ended] == [(outcome, 1)]
@@ -123,7 +120,7 @@ def test_on_another_queue_it_is_worked_on_as_any_other(qm: QueueManager, tasks: 
     assert (heard.outcomes, qm.depth("DEAD")) == ([DONE], 0)
 
 
-@pytest.mark.parametrize("given_up", ["2362", "2362 1 INORDER", "x", "0", ""])
+@pytest.mark.parametrize("given_up", ["2362 1 INORDER", "x"])
 def test_what_a_putter_writes_gives_nothing_up(qm: QueueManager, tasks: Tasks, given_up: str) -> None:
     tasks.task("Q", name="pack")(lambda message: None)
     said: dict[str, Any] = {"retry.error": "no", "retry.time": 1.0, "retry.attempt": 1, "retry.given_up": given_up}

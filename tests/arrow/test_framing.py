@@ -58,9 +58,6 @@ def test_a_message_has_a_bound_before_it_is_there() -> None:
     assert len(cut([STREAM], longest)) == 4
     with pytest.raises(TooLong, match="has"):
         cut([STREAM], longest - 1)
-    frames = Frames(MOST)
-    with pytest.raises(Broken, match="the head of a message has"):
-        frames.feed(END[:4] + (HEAD_MAX + 1).to_bytes(4, "little"))
 
 
 @given(st.binary(max_size=200), st.booleans())

@@ -30,6 +30,13 @@ class Ended(NamedTuple):
 Command = Callable[..., Ended]
 
 
+class Terminal(io.StringIO):
+    """A stream at which somebody looks."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The path of a store that is not there yet; commands find it by INORDER_STORE."""

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import re
-import signal
-import subprocess
-import sys
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Command, Ended
-from tests.support import until
+from tests.cli.conftest import Command, Ended, Terminal
 
 import inorder
 from inorder.bulk import ClaimReader
-from inorder.cli.output import Output
+from inorder.cli.output import Advance, Output
 
 
 @pytest.fixture
@@ -117,34 +113,28 @@ def test_what_others_hold_stays_and_is_counted(run: Command, queue: str, store: 
     assert run("move", queue, queue, "--to-store", str(other)).err == ""
 
 
-def test_ctrl_c_ends_a_move_and_the_next_one_goes_on(run: Command, queue: str, store: Path, other: Path) -> None:
-    with inorder.connect(store) as qm:
-        qm.put_many(queue, [b"%d" % number for number in range(1000)])
-    command = [sys.executable, "-m", "inorder", "move", queue, queue, "--to-store", str(other), "--unit-size", "1"]
-    with inorder.connect(other) as qm:
-        qm.create_queue(queue)
-        process = subprocess.Popen(
-            command,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - here are no threads
-        )
-        until(lambda: qm.depth(queue) > 3, "messages arrive")
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=240)
-        assert qm.depth(queue) < 1000
-    assert process.returncode == 130, told
-    assert "the same command goes on where this one stopped" in told
-    assert "nothing is held" not in told
-    assert run("move", queue, queue, "--to-store", str(other)).status == 0
-    assert (bodies(store), bodies(other)) == ([], [b"%d" % number for number in range(1000)])
+def test_ctrl_c_ends_a_move_and_the_next_one_goes_on(
+    run: Command, queue: str, store: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def advance(done: int, total: int | None = None) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
 
+    @contextmanager
+    def progress(*_: object, **__: object) -> Iterator[Advance]:
+        yield advance
 
-class Terminal(io.StringIO):
-    """Somebody looks."""
-
-    def isatty(self) -> bool:
-        return True
+    lines(run, queue, b"1", b"2", b"3", b"4", b"5")
+    move = ("move", queue, queue, "--to-store", str(other), "--create", "--unit-size", "1")
+    with monkeypatch.context() as patched:
+        patched.setattr(Output, "progress", progress)
+        ended = run(*move)
+    assert ended.status == 130
+    assert "the same command goes on where this one stopped" in ended.err
+    assert "nothing is held" not in ended.err
+    assert len(bodies(store)) == 2
+    assert run(*move).status == 0
+    assert (bodies(store), bodies(other)) == ([], [b"1", b"2", b"3", b"4", b"5"])
 
 
 def test_people_see_how_fast_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.channelled import bodies, link, manager
+from tests.tiers import gate
 
 from inorder import Undeliverable, channels, connect
 from inorder.cli import main
@@ -67,6 +68,7 @@ def test_what_cannot_be_ends_with_its_status(places: tuple[str, str]) -> None:
     assert main(f"channel ping TO.B --store {a}".split()) == 3
 
 
+@gate
 def test_a_run_says_what_is_in_the_way_and_when_it_has_gone(places: tuple[str, str], tmp_path: Path) -> None:
     (a, b), later = places, tmp_path / "later.db"
     link(a, "B", b)
@@ -86,7 +88,7 @@ def test_a_run_says_what_is_in_the_way_and_when_it_has_gone(places: tuple[str, s
         assert bodies(qm) == [b"1"]
 
 
-def test_watch_shows_a_channel_that_has_stopped_and_why(
+def test_watch_shows_channels_with_their_lag_and_why_one_has_stopped(
     places: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
@@ -95,24 +97,16 @@ def test_watch_shows_a_channel_that_has_stopped_and_why(
     with connect(a) as qm, connect(b) as other:
         other.alter_queue("Q", read_order="required", put_allowed=False)
         qm.put_many("Q", [b"1", b"2"], manager="B")
+        assert main(f"watch B --count 1 --json --store {a}".split()) == 0
+        told = json.loads(capsys.readouterr().out)
+        (channel,) = told["channels"]
+        assert (channel["channel"], channel["status"], channel["waiting"]) == ("TO.B", "inactive", 2)
+        assert channel["oldest_put_at"] == told["oldest_put_at"]
         with pytest.raises(Undeliverable):
             channels.run_channel(qm, "TO.B", until_empty=True)
     assert main(f"watch --count 1 --store {a}".split()) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if "TO.B" in line]
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("sends from", "oldest", "in doubt"))
+    (line,) = [line for line in shown.splitlines() if "TO.B" in line]
     assert "stopped" in line
     assert "does not take a message of batch 1" in line
-
-
-def test_watch_shows_channels_with_their_lag(places: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    a, b = places
-    link(a, "B", b)
-    with connect(a) as qm:
-        qm.put("Q", b"1", manager="B")
-    assert main(f"watch B --count 1 --json --store {a}".split()) == 0
-    (line,) = capsys.readouterr().out.splitlines()
-    (channel,) = json.loads(line)["channels"]
-    assert (channel["channel"], channel["status"], channel["waiting"]) == ("TO.B", "inactive", 1)
-    assert channel["oldest_put_at"] == json.loads(line)["oldest_put_at"]
-    assert main(f"watch --count 1 --store {a}".split()) == 0
-    shown = capsys.readouterr().out
-    assert all(word in shown for word in ("sends from", "oldest", "in doubt", "TO.B"))

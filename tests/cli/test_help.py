@@ -1,8 +1,9 @@
-"""What every command has alike: -h, --store before it, and errors and help in the words of the command."""
+"""What every command has alike: help with an example, -h, --store before it, and errors in the words of the command."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +12,10 @@ import pytest
 from tests.cli.conftest import Command
 
 from inorder.cli.app import app
+from inorder.cli.running import Command as WithExample
 
 RULE = re.compile(r"\b(?:[A-D]-\d+|[RTGP]\d+\.\d+)\b|\(\d\.\d\)")
+WITHOUT_JSON = ("demo", "scenarios")
 
 
 def every(command: click.Command, context: click.Context) -> Iterator[click.Context]:
@@ -27,17 +30,35 @@ CONTEXTS = list(every(app, app.make_context("inorder", [], resilient_parsing=Tru
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=lambda context: context.command_path)
-def test_help_cites_no_rule_and_no_python(context: click.Context) -> None:
-    told = context.get_help()
-    assert not RULE.search(told)
-    assert not re.search(r"\bNone\b|\bTrue\b|\w=\w+\)", told)
+def test_help_cites_no_rule_and_no_python_and_ends_with_an_example(run: Command, context: click.Context) -> None:
+    words = context.command_path.split()[1:]
+    ended = run(*words, "--help")
+    assert (ended.status, run(*words, "-h")) == (0, ended)
+    assert not RULE.search(ended.out)
+    assert not re.search(r"\bNone\b|\bTrue\b|\w=\w+\)", ended.out)
+    if isinstance(context.command, click.Group):
+        return
+    assert isinstance(context.command, WithExample)
+    assert " ".join(ended.out.rsplit("Example:", 1)[1].split()) == context.command.example
+    program, *given = shlex.split(context.command.example)
+    assert (program, given[: len(words)]) == ("inorder", words)
+    context.command.make_context(words[-1], given[len(words) :])
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=lambda context: context.command_path)
-def test_minus_h_is_help(run: Command, context: click.Context) -> None:
-    words = context.command_path.split()[1:]
-    assert run(*words, "-h") == run(*words, "--help")
-    assert run(*words, "-h").status == 0
+def test_every_option_says_what_it_is_and_every_command_tells_machines_too(context: click.Context) -> None:
+    options = [one for one in context.command.params if isinstance(one, click.Option)]
+    silent = [one.name for one in options if not (one.help or one.metavar or isinstance(one.type, click.Choice))]
+    assert not silent, f"give them a help text: {silent}"
+    of_passwords = [one for one in options if "password" in " ".join(one.opts)]
+    assert all(one.is_flag for one in of_passwords), "other users of the machine read the arguments of processes"
+    _, *words = context.command_path.split()
+    if not isinstance(context.command, click.Group) and words[0] not in WITHOUT_JSON:
+        assert "as_json" in {one.name for one in options}
+
+
+def test_the_help_says_which_commands_do_not_tell_machines(run: Command) -> None:
+    assert f"Every command but {' and '.join(WITHOUT_JSON)} takes" in " ".join(run("--help").out.split())
 
 
 def test_the_store_may_stand_before_the_command(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,22 +70,34 @@ def test_the_store_may_stand_before_the_command(run: Command, tmp_path: Path, mo
     assert [record["queue"] for record in run("queue", "list", "--json").records] == ["OTHER"]
 
 
-def test_a_command_without_a_store_refuses_one(run: Command) -> None:
-    for command in ("scenarios table.txt", "demo order", "pipeline audit a b"):
-        ended = run("--store", "x.db", *command.split())
-        assert (ended.status, "works on no store: leave --store out." in ended.err) == (2, True)
-
-
 @pytest.mark.parametrize(
     ("command", "told"),
     [
+        ("", "Commands:"),
+        ("quue list", "Did you mean 'queue'?"),
+        ("queue alter ORDERS", "at least one attribute"),
         ("queue alter ORDERS --max-depth -3", "--max-depth must be an integer from 0 to 999,999,999, not -3"),
         ("queue create X~", "NAME must be 1 to 48 characters out of A-Z a-z 0-9 . / _ %, not 'X~'"),
         ("get ORDERS --wait -3", "--wait must be seconds from 0, or forever, not -3.0"),
+        ("get ORDERS --wait soon", "'soon' is neither a number of seconds nor 'forever'."),
         ("put ORDERS x --expiry 0", "--expiry must be seconds from 0.1 to 99,999,999.9, or none for never, not 0.0"),
+        ("put ORDERS x --expiry soon", "'soon' is neither a number of seconds nor 'none'."),
         ("backup orders.db", "unless --replace is given"),
+        ("put ORDRES x", "did you mean ORDERS?"),
+        ("get ORDRES", "did you mean ORDERS?"),
+        ("queue show ORDRES", "did you mean ORDERS?"),
+        ("move ORDRES ORDERS", "did you mean ORDERS?"),
+        ("--store x.db scenarios table.txt", "works on no store: leave --store out."),
+        ("--store x.db pipeline audit a b", "works on no store: leave --store out."),
     ],
 )
 def test_an_error_is_in_the_words_of_the_command(run: Command, queue: str, command: str, told: str) -> None:
     ended = run(*command.split())
-    assert (ended.status, told in ended.err) == (2, True), ended.err
+    assert (ended.status, ended.out, told in ended.err) == (2, "", True), ended.err
+
+
+def test_the_usage_may_take_several_lines(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    first, second, complaint = run("claim", "release").err.splitlines()
+    assert (first, second.strip()) == ("Usage: inorder claim release [OPTIONS] QUEUE", "APPLICATION")
+    assert "Missing argument 'QUEUE'" in complaint

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tiers import gate, nightly
 
 import inorder_command
 
@@ -53,8 +54,8 @@ finally:
 
 
 def moments(count: int) -> list[Any]:
-    """So many, of which the quick gate tries every eighth."""
-    return [nth if nth % 8 == 0 else pytest.param(nth, marks=pytest.mark.nightly) for nth in range(count)]
+    """So many, of which the gate tries every sixteenth."""
+    return [pytest.param(nth, marks=nightly if nth % 16 else gate) for nth in range(count)]
 
 
 def entry_point() -> tuple[str, str]:
@@ -109,6 +110,7 @@ def test_of_the_module_too_once_its_package_is_there(listing: tuple[str, ...], n
     assert (status, told) in ((130, ""), (130, "\ninterrupted; nothing is held\n")), f"at import {at}"
 
 
+@gate
 def test_an_interrupt_that_a_shell_has_ignored_stays_ignored(listing: tuple[str, ...]) -> None:
     assert starts("script", 1, *listing, interrupt=signal.SIG_IGN) == (0, "")
 
@@ -119,19 +121,7 @@ def test_what_begins_the_command_is_light() -> None:
     bare = [sys.executable, "-c", text]
     environment = os.environ | {"PYTHONPATH": str(Path(inorder_command.__file__).parents[1])}
     found = subprocess.run(bare, capture_output=True, text=True, check=True, env=environment).stdout.split()
-    known = {
-        "itertools",
-        "warnings",
-        "signal",
-        "enum",
-        "types",
-        "functools",
-        "collections",
-        "operator",
-        "keyword",
-        "reprlib",
-        "importlib",
-    }
+    known = {*"itertools warnings signal enum types functools collections operator keyword reprlib importlib".split()}
     strange = {name for name in found if not name.startswith("_") and name.partition(".")[0] not in known}
     assert strange == {"inorder_command"}
 

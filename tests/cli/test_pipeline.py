@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 import pytest
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Terminal
 
 from inorder.cli import pipeline, readiness
 from inorder.cli.pipeline import rates, tell_result, told_while_it_works
@@ -31,40 +31,24 @@ class Done:
     seconds: float
 
 
-@dataclass
-class Now:
-    messages: int
-    size: int
-    seconds: float
-
-
-class Terminal(io.StringIO):
-    """Somebody looks."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def told_on(monkeypatch: pytest.MonkeyPatch, errors: io.StringIO, *, as_json: bool) -> str:
-    """What a command says of a job on a terminal, or on what is none."""
+@pytest.mark.parametrize(
+    ("errors", "as_json", "total", "told"),
+    [
+        (Terminal(), False, None, "3,000 messages, 4.0 M bytes, 1,500 messages/s, 2.0 M bytes/s"),
+        (Terminal(), False, 12_000, "3,000 of 12,000 messages"),
+        (Terminal(), True, None, None),
+        (io.StringIO(), False, None, None),
+    ],
+    ids=["people", "of a total", "machines", "nobody looks"],
+)
+def test_people_see_how_far_a_job_is(
+    monkeypatch: pytest.MonkeyPatch, errors: io.StringIO, as_json: bool, total: int | None, told: str | None
+) -> None:
     monkeypatch.setattr("sys.stderr", errors)
     monkeypatch.setenv("TERM", "xterm")
-    with told_while_it_works(Run(None, as_json=as_json)) as tell:
-        tell(Now(3000, 4 * 2**20, 2.0))
-    return errors.getvalue()
-
-
-def test_people_see_how_far_a_job_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = told_on(monkeypatch, Terminal(), as_json=False)
-    assert "3,000 messages, 4.0 M bytes, 1,500 messages/s, 2.0 M bytes/s" in told
-
-
-def test_nothing_is_said_of_progress_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert told_on(monkeypatch, io.StringIO(), as_json=False) == ""
-
-
-def test_machines_are_told_nothing_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert told_on(monkeypatch, Terminal(), as_json=True) == ""
+    with told_while_it_works(Run(None, as_json=as_json), total) as tell:
+        tell(Done(3000, 4 * 2**20, 2.0))
+    assert told in errors.getvalue() if told else errors.getvalue() == ""
 
 
 @pytest.mark.parametrize(
@@ -80,28 +64,15 @@ def test_a_rate_is_in_messages_and_in_bytes_where_they_are_known(given: Any, tol
     assert rates(*given) == told
 
 
-def test_people_are_told_how_fast_a_job_was(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_result_tells_people_how_fast_a_job_was_and_machines_the_figures_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     tell_result(Run(None, as_json=False), Done(3000, 4 * 2**20, 2.0))
     assert capsys.readouterr().out.splitlines()[-1] == "rate      1,500 messages/s, 2.0 M bytes/s"
-
-
-def test_a_job_that_did_nothing_has_no_rate(capsys: pytest.CaptureFixture[str]) -> None:
     tell_result(Run(None, as_json=False), Done(0, 0, 0.0))
     assert "rate" not in capsys.readouterr().out
-
-
-def test_machines_are_told_the_figures_alone(capsys: pytest.CaptureFixture[str]) -> None:
     tell_result(Run(None, as_json=True), Done(3000, 4 * 2**20, 2.0))
     assert capsys.readouterr().out == '{"messages": 3000, "size": 4194304, "seconds": 2.0}\n'
-
-
-def test_where_the_total_is_known_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    errors = Terminal()
-    monkeypatch.setattr("sys.stderr", errors)
-    monkeypatch.setenv("TERM", "xterm")
-    with told_while_it_works(Run(None, as_json=False), 12000) as tell:
-        tell(Now(3000, 4 * 2**20, 2.0))
-    assert "3,000 of 12,000 messages" in errors.getvalue()
 
 
 # ---- what is looked at before a JVM begins
@@ -125,7 +96,6 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         ("drain ORDERS file", "ARCHIVE file is a file: name a folder."),
         ("drain ORDERS archive --driver-memory lots", "'lots' is not a number with a unit, such as 2g or 512m."),
         ("load none ORDERS --format csv", "There is no file or folder none."),
-        ("load file NONE --format csv", "there is no queue 'NONE'"),
         ("load file ORDERS --format csv --bad-rows queue:NONE", "there is no queue 'NONE'"),
         ("load file ORDERS --format csv --split whole", "--split goes with --format files only."),
         ("load file ORDERS --format files --group-by a", "--group-by goes with --format parquet or json or csv only."),
@@ -136,13 +106,12 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         ("reorder archive empty", "TARGET empty is there already: name another folder, or say --overwrite."),
         ("reorder archive target --incomplete empty", "--incomplete empty is there already"),
         ("reorder archive target --order physical --join-segments", "go with --order logical only."),
-        ("audit none findings", "There is no archive none"),
         ("audit archive empty", "OUTPUT empty is there already: name another folder, or say --overwrite."),
+        ("unload archive file", "TARGET file is a file: name a folder."),
         ("audit archive file --overwrite", "OUTPUT file is a file: name a folder."),
-        ("replay none ORDERS --transaction t", "There is no archive none"),
+        ("audit archive file/new", "OUTPUT file/new cannot be made:"),
         ("replay archive NONE --transaction t", "there is no queue 'NONE'"),
         ("unload none files", "There is no archive none"),
-        ("unload archive file", "TARGET file is a file: name a folder."),
         ("unload archive files --order logical", "--order goes with --format dmpmqmsg only."),
         ("unload archive files --format dmpmqmsg --existing same", "--existing same goes with --format files only."),
     ],
@@ -210,13 +179,6 @@ def test_a_folder_in_which_this_user_may_not_write_is_named(
     with pytest.raises(click.ClickException, match=rf"TARGET {target} cannot be written: .* not write in {closed}\."):
         readiness.check_target("TARGET", target, overwrite=True)
     readiness.check_target("TARGET", "open/new", overwrite=True)
-
-
-def test_a_folder_below_a_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(click.ClickException, match=r"TARGET file/new cannot be made: .*file is a file\."):
-        readiness.check_target("TARGET", "file/new", overwrite=True)
 
 
 def test_choices_that_are_missing_are_named_in_one_line(run: Command) -> None:

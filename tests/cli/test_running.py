@@ -1,80 +1,23 @@
-"""What all commands share: help with examples, stores that cannot be opened, errors as one line, exit status."""
+"""What all commands share: stores that cannot be opened, errors as one line, exit status, completion."""
 
 from __future__ import annotations
 
 import json
-import shlex
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 from tests.cli.conftest import Command
 
 import inorder
 from inorder.cli.app import app
-from inorder.cli.running import Command as WithExample
 from inorder.cli.running import completions, record_of_error, status_of
-
-WITHOUT_STORE = ("demo", "scenarios")
-
-
-def commands(group: click.Group = app, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every command that does something, with the words that call it."""
-    for name, command in group.commands.items():
-        if isinstance(command, click.Group):
-            yield from commands(command, (*path, name))
-        else:
-            yield (*path, name), command
-
-
-ALL = dict(commands())
-
-
-@pytest.mark.parametrize("path", ALL, ids=" ".join)
-def test_the_help_ends_with_an_example_that_can_be_given(run: Command, path: tuple[str, ...]) -> None:
-    ended = run(*path, "--help")
-    command = ALL[path]
-    assert isinstance(command, WithExample)
-    assert ended.status == 0
-    assert " ".join(ended.out.rsplit("Example:", 1)[1].split()) == command.example
-    program, *words = shlex.split(command.example)
-    assert (program, tuple(words[: len(path)])) == ("inorder", path)
-    command.make_context(path[-1], words[len(path) :])
-
-
-@pytest.mark.parametrize("path", [path for path in ALL if path[0] not in WITHOUT_STORE], ids=" ".join)
-def test_every_command_tells_machines_too(path: tuple[str, ...]) -> None:
-    assert "as_json" in {parameter.name for parameter in ALL[path].params}
-
-
-def test_the_help_says_which_commands_do_not(run: Command) -> None:
-    assert f"Every command but {' and '.join(WITHOUT_STORE)} takes" in " ".join(run("--help").out.split())
-
-
-@pytest.mark.parametrize("path", ALL, ids=" ".join)
-def test_every_option_says_what_it_is(path: tuple[str, ...]) -> None:
-    options = [one for one in ALL[path].params if isinstance(one, click.Option)]
-    silent = [one.name for one in options if not (one.help or one.metavar or isinstance(one.type, click.Choice))]
-    assert not silent, f"give them a help text: {silent}"
 
 
 def test_the_version_can_be_asked(run: Command) -> None:
     assert run("--version").out == f"inorder {inorder.__version__}\n"
-
-
-def test_no_command_shows_the_help(run: Command) -> None:
-    ended = run()
-    assert (ended.status, "Commands:" in ended.err) == (2, True)
-
-
-def test_a_command_that_is_not_there_is_answered_with_the_nearest(run: Command) -> None:
-    ended = run("quue", "list")
-    assert ended.status == 2
-    assert "Did you mean 'queue'?" in ended.err
 
 
 def test_without_a_store_the_command_says_how_to_name_one(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,30 +66,7 @@ def test_another_programs_database_is_foreign_too(run: Command, store: Path) -> 
         other.execute("CREATE TABLE t (a)")
     other.close()
     ended = run("queue", "list")
-    assert ended.status == 3
-    assert "9011" in one_line(ended.err) or "STORE_FOREIGN" in ended.err
-
-
-def test_a_newer_store_is_told_as_such(run: Command, queue: str, store: Path) -> None:
-    with sqlite3.connect(store) as other:
-        other.execute("PRAGMA user_version = 99")
-    other.close()
-    ended = run("queue", "list")
-    assert ended.status == 3
-    assert "newer release" in one_line(ended.err)
-
-
-def test_a_folder_is_no_store(run: Command, tmp_path: Path) -> None:
-    ended = run("queue", "list", "--store", str(tmp_path))
-    assert ended.status == 3
-    assert "directory" in one_line(ended.err)
-
-
-def test_an_unknown_queue_is_answered_with_the_nearest_names(run: Command, queue: str) -> None:
-    for command in (("put", "ORDRES", "x"), ("get", "ORDRES"), ("queue", "show", "ORDRES"), ("move", "ORDRES", queue)):
-        ended = run(*command)
-        assert ended.status == 2
-        assert "did you mean ORDERS?" in one_line(ended.err)
+    assert (ended.status, "STORE_FOREIGN" in one_line(ended.err)) == (3, True)
 
 
 def test_an_error_is_one_json_object_for_machines(run: Command, queue: str) -> None:
@@ -204,15 +124,3 @@ def test_completion_says_nothing_of_a_store_that_cannot_be_looked_at(
     context.params["store"] = Path("x" * 300)
     assert completions(context, lambda qm: [one.name for one in qm.queues()], "") == []
     assert capsys.readouterr() == ("", "")
-
-
-def test_seconds_that_are_none_are_told_with_what_is_allowed(run: Command, queue: str) -> None:
-    assert "'soon' is neither a number of seconds nor 'forever'." in run("get", queue, "--wait", "soon").err
-    assert "'soon' is neither a number of seconds nor 'none'." in run("put", queue, "x", "--expiry", "soon").err
-
-
-def test_the_usage_may_take_several_lines(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    first, second, complaint = run("claim", "release").err.splitlines()
-    assert (first, second.strip()) == ("Usage: inorder claim release [OPTIONS] QUEUE", "APPLICATION")
-    assert "Missing argument 'QUEUE'" in complaint

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import builtins
-import io
 import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Terminal
 
 import inorder
 from inorder.cli import main
@@ -77,9 +76,6 @@ def test_errors_stand_in_order_with_the_answers_and_are_counted(run: Command, qu
         "One command has a syntax error.",
         "One valid MQSC command could not be processed.",
     ]
-
-
-def test_stop_ends_at_the_first_failure(run: Command, queue: str, store: Path) -> None:
     ended = run("mqsc", "--stop", given=b"RUBBISH\nDEFINE QLOCAL(B)")
     assert (ended.status, ended.out.count("One MQSC command read.\nOne command has a syntax error.\n")) == (2, 1)
 
@@ -114,12 +110,9 @@ def test_what_mq_has_beyond_us_is_passed_over_and_summed_up(run: Command, store:
     )
     with inorder.connect(store) as qm:
         assert qm.attributes("JOBS").max_depth == 7
+    assert run("mqsc", "--skip-unsupported", given=b"DEFINE QLOCAL(A) MAXDEPT(7)").status == 2, "that is a mistake"
     *_, total = run("mqsc", "--skip-unsupported", "--check", "--json", given=UNSUPPORTED).records
     assert total["skipped"] == {"MQ's object LISTENER": [1, 4], "MQ's attribute CLUSTER": [2], "MQ's command SET": [3]}
-
-
-def test_a_mistake_is_not_passed_over(run: Command, store: Path) -> None:
-    assert run("mqsc", "--skip-unsupported", given=b"DEFINE QLOCAL(A) MAXDEPT(7)").status == 2
 
 
 def test_a_script_that_defines_nothing_makes_no_store(run: Command, store: Path) -> None:
@@ -146,32 +139,6 @@ def test_machines_are_told_a_line_for_each_command(run: Command) -> None:
     assert (total, ended.err.count("\n")) == ({"commands": 4, "refused": 1, "not_valid": 1, "skipped": {}}, 0)
 
 
-def test_who_is_connected_is_shown_for_people_and_machines(run: Command, queue: str, store: Path) -> None:
-    with inorder.connect(store, program="shop") as qm, qm.open("ORDERS", input="shared", output=True):
-        (number,) = [f"{one.connection:016X}" for one in qm.connections() if one.program.name == "shop"]
-        script = f"DIS CONN({number}) TYPE(ALL) APPLTAG OPENOPTS".encode()
-        ended = run("mqsc", given=script)
-        assert ended.out.splitlines()[2:-3] == [
-            "AMQ8276I: Display Connection details.",
-            f"   CONN({number})                  TYPE(ALL)",
-            "   APPLTAG('shop')",
-            "",
-            "   OBJNAME(ORDERS)                         OBJTYPE(QUEUE)",
-            "   OPENOPTS(MQOO_INPUT_SHARED,MQOO_OUTPUT)",
-        ]
-        record, _ = run("mqsc", "--json", given=script).records
-        assert record["rows"] == [
-            {
-                "CONN": number,
-                "TYPE": "ALL",
-                "APPLTAG": "shop",
-                "OBJECTS": [
-                    {"OBJNAME": "ORDERS", "OBJTYPE": "QUEUE", "OPENOPTS": ["MQOO_INPUT_SHARED", "MQOO_OUTPUT"]}
-                ],
-            }
-        ]
-
-
 def test_what_is_exported_makes_the_same_store_again(run: Command, store: Path, tmp_path: Path) -> None:
     run("mqsc", given=SCRIPT + b"DEFINE QALIAS(AL) TARGET(A) DESCR('a ''b'' \xe2\x80\xae')\nALTER QMGR MAXUMSGS(7)")
     exported = run("mqsc", "--export")
@@ -194,11 +161,6 @@ def test_what_cannot_be_read_is_a_wrong_call(run: Command, tmp_path: Path) -> No
     assert (missing.status, folder.status) == (2, 2)
     assert "missing.mqsc cannot be read: No such file or directory" in missing.err
     assert run("mqsc", "--export", "--stop").status == 2
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def test_at_a_terminal_commands_are_typed(

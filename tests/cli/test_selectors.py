@@ -45,7 +45,7 @@ def test_a_move_to_another_store_takes_all(run: Command, fruit: str) -> None:
     assert "--selector cannot choose" in " ".join(refused.err.split())
 
 
-@pytest.mark.parametrize("command", [["browse"], ["get"], ["move", "RED"], ["copy", "RED"]])
+@pytest.mark.parametrize("command", [["browse"], ["move", "RED"]])
 def test_a_fault_is_shown_where_it_is(run: Command, fruit: str, command: list[str]) -> None:
     verb, *to = command
     refused = run(verb, fruit, *to, "--selector", "colour = 'red' AND > 3")

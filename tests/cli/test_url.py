@@ -10,11 +10,12 @@ from pathlib import Path
 import click
 import pytest
 from tests.cli.conftest import Command
+from tests.cli.test_help import CONTEXTS
+from tests.tiers import nightly
 
 import inorder
 from inorder import Match
 from inorder.bulk import ClaimReader, Stager
-from inorder.cli.app import app
 from inorder.stores.postgresql import drop, parse
 
 PASSWORD = "nobody-may-see-this"
@@ -127,20 +128,12 @@ STEPS: list[tuple[str, list[str], bytes, int]] = [
 ]
 
 
-def leaves(group: click.Group, before: str = "") -> Iterator[str]:
-    """All commands, by the words with which they are called."""
-    for name, command in group.commands.items():
-        if isinstance(command, click.Group):
-            yield from leaves(command, f"{before}{name} ")
-        else:
-            yield before + name
-
-
 def test_every_command_that_takes_a_store_is_tried() -> None:
-    assert {name for name, *_ in STEPS} - {"held"} == set(leaves(app)) - WITH_SPARK - WITHOUT_STORE - SERVES
+    every = {one.command_path.partition(" ")[2] for one in CONTEXTS if not isinstance(one.command, click.Group)}
+    assert {name for name, *_ in STEPS} - {"held"} == every - WITH_SPARK - WITHOUT_STORE - SERVES
 
 
-@pytest.mark.parametrize("as_json", [False, True], ids=["words", "json"])
+@pytest.mark.parametrize("as_json", [pytest.param(False, id="words"), pytest.param(True, id="json", marks=nightly)])
 @pytest.mark.usefixtures("works_on_q")
 def test_every_command_takes_a_url_and_shows_no_password(run: Command, url: str, as_json: bool) -> None:
     lock = ""
@@ -159,7 +152,7 @@ def test_every_command_takes_a_url_and_shows_no_password(run: Command, url: str,
         assert (qm.depth("Q"), qm.units(), qm.check()) == (0, [], [])
 
 
-@pytest.mark.parametrize("command", ["move", "copy"])
+@pytest.mark.parametrize("command", ["move", pytest.param("copy", marks=nightly)])
 def test_a_queue_goes_to_a_server_and_back(run: Command, url: str, tmp_path: Path, command: str) -> None:
     file, server = str(tmp_path / "file.db"), with_password(url)
     run("queue", "create", "Q", "--store", file)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner
 from tests.cli.conftest import Command, Ended
@@ -14,7 +13,6 @@ from tests.cli.conftest import Command, Ended
 import inorder
 from inorder import passwords
 from inorder.cli.app import app
-from inorder.cli.users import user_names
 
 PASSWORD = "correct horse"
 
@@ -55,6 +53,8 @@ def test_users_are_defined_and_listed(run: Command, qm: inorder.QueueManager) ->
     assert run("user", "add", "reader").out == "created user reader: reader\n"
     assert [one["user"] for one in run("user", "list", "--json").records] == ["reader", "shop"]
     assert "put,inquire=ORDERS.*" in run("user", "list").out
+    assert "already" in run("user", "add", "reader", "--password", status=1).err
+    assert not qm.user("reader").has_password, "and none was asked for"
 
 
 def test_what_is_given_is_altered_and_the_rest_stays(run: Command, qm: inorder.QueueManager) -> None:
@@ -85,19 +85,6 @@ def test_a_password_is_asked_for_twice_and_not_shown(qm: inorder.QueueManager, s
     assert qm.identify(name="alice", verify=passwords.verifier(PASSWORD)).name == "alice"
 
 
-def test_no_command_takes_a_password_as_an_argument() -> None:
-    """Other users of the machine read the arguments of processes."""
-
-    def leaves(group: click.Group) -> Iterator[click.Command]:
-        for command in group.commands.values():
-            yield from leaves(command) if isinstance(command, click.Group) else [command]
-
-    for command in leaves(app):
-        for one in command.params:
-            if isinstance(one, click.Option) and "password" in " ".join(one.opts):
-                assert one.is_flag, (command.name, one.opts)
-
-
 @pytest.mark.parametrize(
     ("arguments", "status", "told"),
     [
@@ -112,7 +99,6 @@ def test_no_command_takes_a_password_as_an_argument() -> None:
         (["token", "create", "nobody", "ci"], 2, "there is no user 'nobody'"),
         (["token", "revoke", "abc.secret"], 2, "there is no token 'abc'"),
     ],
-    ids=lambda one: " ".join(one) if isinstance(one, list) else None,
 )
 def test_bad_calls_are_refused(
     run: Command, qm: inorder.QueueManager, arguments: list[str], status: int, told: str
@@ -121,19 +107,6 @@ def test_bad_calls_are_refused(
     assert told in said
     assert "secret" not in said
     assert qm.users() == []
-
-
-def test_who_is_there_is_not_defined_again_and_no_password_asked_for(run: Command, qm: inorder.QueueManager) -> None:
-    run("user", "add", "alice")
-    assert "already" in run("user", "add", "alice", "--password", status=1).err
-    assert not qm.user("alice").has_password
-
-
-def test_a_user_is_deleted_with_its_tokens(run: Command, qm: inorder.QueueManager) -> None:
-    run("user", "add", "alice")
-    run("token", "create", "alice", "ci")
-    run("user", "delete", "alice", "--yes")
-    assert (qm.users(), qm.tokens()) == ([], [])
 
 
 def test_a_token_is_shown_once(run: Command, qm: inorder.QueueManager) -> None:
@@ -147,6 +120,8 @@ def test_a_token_is_shown_once(run: Command, qm: inorder.QueueManager) -> None:
     assert made["secret"].startswith(f"{made['token']}.")
     run("token", "revoke", record["token"])
     assert [one.label for one in qm.tokens()] == ["more"]
+    run("user", "delete", "shop", "--yes")
+    assert (qm.users(), qm.tokens()) == ([], [])
 
 
 def test_acts_are_shown_the_newest_first(run: Command, qm: inorder.QueueManager) -> None:
@@ -178,12 +153,3 @@ def test_a_lease_is_listed_with_the_time_left_and_backed_out(
     assert "committed with its token" in run("unit", "commit", f"lease:{lease.name}", "--yes", status=1).err
     run("unit", "backout", f"lease:{lease.name}", "--yes")
     assert (qm.units(), qm.depth(queue)) == ([], 0)
-
-
-def test_users_are_completed(run: Command, qm: inorder.QueueManager, store: Path) -> None:
-    del run
-    qm.create_user("alice")
-    qm.create_user("bob")
-    context = click.Context(click.Command("x"))
-    context.params["store"] = str(store)
-    assert user_names(context, click.Argument(["name"]), "a") == ["alice"]

@@ -103,16 +103,15 @@ def test_an_address_for_metrics_that_cannot_be_is_refused(run: Command, queue: s
     assert address.rpartition(":")[2] in told.err
 
 
-@pytest.mark.parametrize("grace", ["nan", "-1", "inf", "86401", "soon"])
-def test_a_grace_time_out_of_its_range_is_refused(run: Command, queue: str, module: str, grace: str) -> None:
-    told = run("work", module, "--list", "--grace", grace)
-    assert told.status == 2
-    assert "--grace" in told.err
-
-
 @pytest.mark.parametrize(
     ("named", "said"),
     [
+        ("packing --grace nan", "--grace"),
+        ("packing --grace -1", "--grace"),
+        ("packing --grace 86401", "--grace"),
+        ("packing --grace soon", "--grace"),
+        ("packing", "ORDERS"),
+        ("lacking", "MODULE lacking cannot be imported: ModuleNotFoundError: No module named 'nowhere_at_all'."),
         ("nowhere_at_all", "no module nowhere_at_all"),
         ("packing:jobs", "packing has no Tasks named jobs; it has tasks, empty"),
         ("packing:three", "packing has no Tasks named three"),
@@ -121,16 +120,11 @@ def test_a_grace_time_out_of_its_range_is_refused(run: Command, queue: str, modu
         ("packing.py", "name the module, not its file: packing."),
     ],
 )
-def test_what_names_no_tasks_is_refused(run: Command, queue: str, module: str, named: str, said: str) -> None:
-    told = run("work", named)
+def test_what_cannot_work_is_refused(run: Command, module: str, named: str, said: str) -> None:
+    run("queue", "create", "OTHER")
+    told = run("work", *named.split())
     assert told.status == 2
     assert said in told.err.replace("\n", " ")
-
-
-def test_what_a_module_lacks_is_not_mistaken_for_the_module(run: Command, queue: str, module: str) -> None:
-    told = run("work", "lacking")
-    assert told.status == 2
-    assert "MODULE lacking cannot be imported: ModuleNotFoundError: No module named 'nowhere_at_all'." in told.err
 
 
 def test_a_module_that_fails_is_shown_from_its_own_line_on(run: Command, queue: str, store: Path, module: str) -> None:
@@ -152,10 +146,3 @@ def test_a_module_that_is_no_python_is_shown_with_its_fault(run: Command, queue:
     told = run("work", "wrong")
     assert told.err.count("File ") == 1, told.err
     assert "def half(:" in told.err
-
-
-def test_a_queue_that_is_not_there_is_said_before_anything_starts(run: Command, store: Path, module: str) -> None:
-    run("queue", "create", "OTHER")
-    told = run("work", module)
-    assert told.status == 2
-    assert "ORDERS" in told.err

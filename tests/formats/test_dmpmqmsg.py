@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import Raw
 
-from inorder import ArgumentError, Message, QueueManager
+from inorder import ArgumentError, Message
 from inorder.formats import FormatError
 from inorder.formats.dmpmqmsg import ATTRIBUTES, parse, write
 
@@ -122,21 +122,17 @@ def test_a_file_from_windows_reads_the_same(end: bytes) -> None:
     assert messages(UNLOADED.replace(b"\n", end)) == messages(UNLOADED)
 
 
-def test_a_carriage_return_is_data_where_lines_do_not_end_in_one() -> None:
-    assert messages(after_header("N\nT a\r\n"))[0].body == b"a\r\n"
-
-
-def test_empty_lines_and_comments_are_passed_over_everywhere() -> None:
-    data = b"\n \n* DMPMQMSG Version:9\n\nA PRI 1\n* between\n\nA PER 0\n\nX 41\n* still\nX 42\n\n\nN\nX 43"
-    assert [(one.priority, one.body) for one in messages(data)] == [(1, b"AB"), (None, b"C")]
-
-
-def test_blanks_around_the_digits_do_not_matter() -> None:
-    assert messages(after_header("N\nX4142\nX  43  \nX\n"))[0].body == b"ABC"
-
-
-def test_a_file_of_a_header_alone_has_no_messages() -> None:
-    assert messages(b"* QLOAD Version:1.9") == []
+@pytest.mark.parametrize(
+    ("data", "bodies"),
+    [
+        (b"* QLOAD\nN\nT a\r\n", [b"a\r\n"]),  # data where lines do not end in one
+        (b"* QLOAD\nN\nX4142\nX  43  \nX\n", [b"ABC"]),
+        (b"\n \n* DMPMQMSG\n\nA PRI 1\n* and\n\nA PER 0\n\nX 41\n* still\nX 42\n\n\nN\nX 43", [b"AB", b"C"]),
+        (b"* QLOAD", []),
+    ],
+)
+def test_blanks_empty_lines_and_comments_do_not_matter(data: bytes, bodies: list[bytes]) -> None:
+    assert [one.body for one in messages(data)] == bodies
 
 
 # ---- what is written comes back
@@ -223,20 +219,6 @@ def test_properties_have_no_place_and_are_left_out_only_if_that_is_said() -> Non
         written(plain, leave_out_properties=1)
 
 
-def test_a_queue_is_unloaded_and_loaded(qm: QueueManager) -> None:
-    with qm.unit_of_work(), qm.group("Q") as group:
-        group.put(b"first", priority=7, expiry=1000)
-        group.put(b"second", format="MQSTR")
-    qm.put("Q", b"alone", correlation_id=b"42")
-    unloaded = list(qm.browse("Q"))
-    qm.create_queue("COPY")
-    qm.put_many("COPY", messages(written(*unloaded)), context="set_all")
-    ours = {"uid", "token", "place", "put_at"}
-    for before, after in zip(unloaded, qm.browse("COPY"), strict=True):
-        assert {n: v for n, v in before.fields() if n not in ours} == {n: v for n, v in after.fields() if n not in ours}
-        assert abs(before.put_at - after.put_at) < 0.01
-
-
 def test_time_and_expiry_are_cut_off() -> None:
     (message,) = messages(written(Message(expiry=12.34, put_at=1641038399.279)))
     assert (message.expiry, message.put_at) == (12.3, 1641038399.27)
@@ -255,29 +237,18 @@ def test_time_and_expiry_are_cut_off() -> None:
         (b"\nhello\n", 2, "'hello'"),
         (b"AMQSBCG0 - starts here\n", 1, "amqsbcg"),
         (after_header("X 41\n"), 2, "begins with an attribute (A) or with N"),
-        (after_header("Q\n"), 2, "'Q'"),
-        (after_header(" A PRI 4\n"), 2, "begins with an attribute"),
         (after_header("A PRI 4\n"), 2, "a line of data"),
-        (after_header("N\n\nN\nX 41\n"), 4, "a line of data"),
         (after_header("A PRI 4\nP usr\nX 41\n"), 3, "a line of data"),
-        (after_header("N\nX 41\nP usr\n"), 4, "begins with an attribute"),
         (after_header("Nothing\nX 41\n"), 2, "stands alone"),
         (after_header("A ABC 4\nX 41\n"), 2, "codes are ACC, AID"),
-        (after_header("A pri 4\nX 41\n"), 2, "codes are"),
-        (after_header("A PRIO 4\nX 41\n"), 2, "codes are"),
         (after_header("APRI 4\nX 41\n"), 2, "codes are"),
-        (after_header("A\nX 41\n"), 2, "codes are"),
         (after_header("A PRI 4\nA PRI 5\nX 41\n"), 3, "twice"),
         (after_header("A AID x\nA AIX 78\nX 41\n"), 3, "in characters and in hexadecimal"),
         (after_header("A PRI four\nX 41\n"), 2, "PRI: an integer"),
-        (after_header("A PRI 4 5\nX 41\n"), 2, "PRI: an integer"),
         (after_header("A PRI -2\nX 41\n"), 2, "priority must be"),
         (after_header("A PER 3\nX 41\n"), 2, "PER: 0 (no)"),
-        (after_header("A EXP 0\nX 41\n"), 2, "expiry must be"),
         (after_header("A BOC -1\nX 41\n"), 2, "BOC"),
         (after_header("A MSI 0\nX 41\n"), 2, "MSI: pairs"),
-        (after_header("A MSI 0G\nX 41\n"), 2, "MSI: pairs"),
-        (after_header("A MSI " + "00" * 25 + "\nX 41\n"), 2, "at most 24 bytes"),
         (after_header("A FMT TOO LONG!\nX 41\n"), 2, "at most 8 characters"),
         (after_header(b"A FMT \xe9\nX 41\n"), 2, "not ASCII"),
         (after_header("A FMT MQSTR\r\nX 41\n"), 2, "control characters"),
@@ -287,20 +258,12 @@ def test_time_and_expiry_are_cut_off() -> None:
         (after_header("A PTD 20220101\nX 41\n"), 2, "HHMMSSTH"),
         (after_header("A PTT 11595927\nX 41\n"), 2, "YYYYMMDD"),
         (after_header("A PTD 20221301\nA PTT 11595927\nX 41\n"), 2, "is not a time"),
-        (after_header("A PTD 20220230\nA PTT 24000000\nX 41\n"), 2, "is not a time"),
         (after_header("A PTD 19690101\nA PTT 00000000\nX 41\n"), 2, "is not a time"),
         (after_header("A MST 1\nX 41\n"), 2, "needs reply_to_queue"),
-        (after_header("A FMT X\nA RPT 4\nX 41\n"), 3, "report"),
-        (after_header("A MSF 64\nX 41\n"), 2, "flags must be"),
-        (after_header("A FMT X\nA ORL 5\nX 41\n"), 3, "original_length must be"),
         (after_header("N\nX 4\n"), 3, "pairs of hexadecimal digits"),
-        (after_header("N\nX41424\n"), 3, "pairs of hexadecimal digits"),
         (after_header("N\nX 41 42\n"), 3, "pairs of hexadecimal digits"),
         (after_header("N\nX 41\r\n"), 3, "pairs of hexadecimal digits"),
-        (after_header("N\nX 41<A>\n"), 3, "pairs of hexadecimal digits"),
         (after_header("N\nS hello\n"), 3, "characters in quotes"),
-        (after_header('N\nS "hello\n'), 3, "characters in quotes"),
-        (after_header('N\nS "he"llo"\n'), 3, "characters in quotes"),
         (after_header('N\nS "a~b"\n'), 3, "characters in quotes"),
         (after_header('N\nS "a~"\n'), 3, "characters in quotes"),
         (after_header("N\nText\n"), 3, "followed by a blank"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import itertools
 import os
 import stat
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.formats.conftest import LINES
 from tests.formats.test_splitting import DATA, RULES
 
 import inorder
@@ -34,22 +36,6 @@ from inorder.formats import (
 )
 from inorder.formats.file_group import EXISTING
 from inorder.formats.manifest import make, parse
-
-LINES = b"one\ntwo\nthree\n"
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    (tmp_path / "in/sub").mkdir(parents=True)
-    (tmp_path / "in/sub/a.txt").write_bytes(LINES)
-    (tmp_path / "in/empty").write_bytes(b"")
-    return tmp_path / "in"
-
-
-@pytest.fixture
-def target(tmp_path: Path) -> Path:
-    (tmp_path / "out").mkdir()
-    return tmp_path / "out"
 
 
 def bodies(source: Path, path: str = "sub/a.txt", rule: str = r"delimiter:\n") -> list[bytes]:
@@ -115,9 +101,7 @@ def test_a_file_that_is_too_long_for_one_message_is_refused_at_once(source: Path
         next(records(source, "huge", "whole"))
 
 
-@pytest.mark.parametrize(
-    "change", [b"one\ntwO\nthree\n", b"one\ntwo\nthree\nfour\n", b"one\ntwo\n", b"", b"one\ntwo\nthr\nee"]
-)
+@pytest.mark.parametrize("change", [b"one\ntwO\nthree\n", b"one\ntwo\nthree\nfour\n", b"one\ntwo\n"])
 @pytest.mark.parametrize("rule", [r"delimiter:\n", "size:4", "whole"])
 def test_a_file_that_changes_while_it_is_read_never_has_a_last_record(source: Path, change: bytes, rule: str) -> None:
     reading = records(source, "sub/a.txt", rule, chunk=4)
@@ -129,14 +113,6 @@ def test_a_file_that_changes_while_it_is_read_never_has_a_last_record(source: Pa
     assert not any(record.is_last for record in found)
 
 
-def test_a_file_that_is_replaced_while_it_is_read_is_read_as_it_was(source: Path) -> None:
-    reading = records(source, "sub/a.txt", "whole")
-    next(reading)
-    (source / "new").write_bytes(b"other")
-    (source / "new").replace(source / "sub/a.txt")
-    assert [record.body for record in reading] == [LINES]
-
-
 def test_a_record_that_is_too_long_is_found_before_anything_is_given(source: Path) -> None:
     with pytest.raises(FormatError, match="longer than 5 bytes"):
         next(records(source, "sub/a.txt", r"delimiter:\n", record_max=5))
@@ -145,19 +121,8 @@ def test_a_record_that_is_too_long_is_found_before_anything_is_given(source: Pat
 def test_bad_arguments_are_told_at_once(source: Path) -> None:
     with pytest.raises(ArgumentError, match="rule"):
         records(source, "sub/a.txt", "lines")
-    with pytest.raises(UnsafePath):
-        next(records(source, "../in/empty", "whole"))
     with pytest.raises(FileError, match="'nothing'"):
         next(records(source, "nothing", "whole"))
-
-
-def test_trouble_while_reading_names_the_file(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def without_right_to_read(root: Path, path: str) -> int:
-        return os.open(root / path, os.O_WRONLY)
-
-    monkeypatch.setattr("inorder.formats.file_group.open_file", without_right_to_read)
-    with pytest.raises(FileError, match=r"'sub/a\.txt': Bad file descriptor"):
-        next(records(source, "sub/a.txt", "whole"))
 
 
 # ---- and back
@@ -203,16 +168,12 @@ Damage = Callable[[list[bytes]], list[bytes]]
     [
         (lambda all_: all_[:-1], RebuildError, "3 messages"),
         (lambda all_: [all_[0], *all_[2:]], RebuildError, "3 messages"),
-        (lambda all_: [*all_, b"more"], RebuildError, "3 messages"),
         (lambda all_: [*all_, b""], RebuildError, "in 4"),
         (lambda all_: [all_[0], all_[2], all_[1], all_[3]], RebuildError, "SHA-256"),
-        (lambda all_: [*all_[:3], b"thREe\n"], RebuildError, "SHA-256"),
         (lambda all_: [all_[0], all_[1] + all_[2], all_[3]], RebuildError, "2, or more"),
         (lambda all_: all_[1:], ManifestError, "not JSON"),
-        (lambda all_: all_[:1], RebuildError, "0 in 0"),
         (lambda all_: [], RebuildError, "no manifest"),
         (lambda all_: [all_[0].replace(b"sub/a.txt", b"../a.txt_"), *all_[1:]], UnsafePath, "relative"),
-        (lambda all_: [all_[0].replace(b"sub/a.txt", b"/tmp/a.tx"), *all_[1:]], UnsafePath, "relative"),
     ],
 )
 def test_damage_is_refused_and_leaves_nothing(
@@ -221,7 +182,7 @@ def test_damage_is_refused_and_leaves_nothing(
     with pytest.raises(error, match=word):
         rebuild(damage(bodies(source)), target)
     assert everything(target) == []
-    assert everything(target.parent) == ["in/empty", "in/sub/a.txt"]
+    assert everything(target.parent) == ["in/b.bin", "in/empty", "in/sub/a.txt"]
 
 
 def test_a_second_file_at_the_path_is_refused(source: Path, target: Path) -> None:
@@ -251,12 +212,9 @@ def test_a_file_that_appears_meanwhile_is_not_lost(source: Path, target: Path) -
     assert everything(target) == ["sub/a.txt"]
 
 
-@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
-def test_a_file_system_without_hard_links_will_do(
-    source: Path, target: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_a_file_system_without_hard_links_will_do(source: Path, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_links(*_: object, **__: object) -> None:
-        raise OSError(number, os.strerror(number))
+        raise OSError(errno.EOPNOTSUPP, "no links")
 
     monkeypatch.setattr(os, "link", no_links)
     rebuild(bodies(source), target)
@@ -319,15 +277,12 @@ def is_whole(store: Path) -> bool:
         return not qm.check() and [message.body for message in qm.browse("Q")] == [b"kept"]
 
 
-@pytest.mark.parametrize("existing", EXISTING)
-@pytest.mark.parametrize("suffix", BESIDE)
 @pytest.mark.parametrize("path", ["{}", "{}/a"], ids=["as a file", "as a folder"])
-def test_a_path_that_would_be_a_store_or_a_file_beside_one_is_refused(
-    store: Path, target: Path, path: str, suffix: str, existing: Any
-) -> None:
+def test_a_path_that_would_be_a_store_or_a_file_beside_one_is_refused(store: Path, target: Path, path: str) -> None:
     before = everything(target)
-    with pytest.raises(FormatError, match=r"is a store|no folder|is there already"):
-        rebuild(as_file(path.format(f"{MINE}{suffix}")), target, existing=existing)
+    for suffix, existing in itertools.product(BESIDE, EXISTING):
+        with pytest.raises(FormatError, match=r"is a store|no folder|is there already"):
+            rebuild(as_file(path.format(f"{MINE}{suffix}")), target, existing=existing)
     assert everything(target) == before
     assert sorted(target.iterdir()) == sorted(target / one for one in before), "a folder was made"
     assert is_whole(store)
@@ -341,56 +296,35 @@ def test_names_beside_what_is_no_store_are_names_like_others(target: Path, exist
     assert everything(target) == sorted(f"{MINE}{suffix}" for suffix in BESIDE)
 
 
-@pytest.mark.parametrize("existing", ["same", "replace"])
-@pytest.mark.parametrize("suffix", BESIDE[:4])
-def test_another_name_of_a_file_of_an_open_store_is_refused(
-    store: Path, target: Path, suffix: str, existing: Any
-) -> None:
+def test_another_name_of_a_file_of_an_open_store_is_refused(store: Path, target: Path) -> None:
     with inorder.connect(store) as qm:
         qm.put("Q", b"now")
-        (target / "other").hardlink_to(f"{store}{suffix}")
-        with pytest.raises(UnsafePath, match="'other' is a store, or the name of a file beside one"):
-            rebuild(as_file("other"), target, existing=existing)
-        with pytest.raises(FileError, match="'other' is a file of a store that is open here"):
-            list(records(target, "other", "whole"))
+        for suffix in BESIDE[:4]:
+            (target / "other").hardlink_to(f"{store}{suffix}")
+            for existing in ("same", "replace"):
+                with pytest.raises(UnsafePath, match="'other' is a store, or the name of a file beside one"):
+                    rebuild(as_file("other"), target, existing=existing)
+            with pytest.raises(FileError, match="'other' is a file of a store that is open here"):
+                list(records(target, "other", "whole"))
+            (target / "other").unlink()
         assert qm.get("Q").body == b"kept"
 
 
-def pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def device(path: Path) -> None:
-    os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 3))
-
-
-def open_socket(path: Path) -> None:
-    os.mknod(path, stat.S_IFSOCK | 0o600)
-
-
-@pytest.mark.parametrize("existing", EXISTING)
-@pytest.mark.parametrize("kind", [pipe, device, open_socket, Path.mkdir])
-def test_what_is_no_regular_file_is_never_replaced_nor_opened(
-    target: Path, kind: Callable[[Path], None], existing: Any
-) -> None:
+@pytest.mark.parametrize("kind", [stat.S_IFIFO, stat.S_IFCHR, stat.S_IFSOCK, stat.S_IFDIR])
+def test_what_is_no_regular_file_is_never_replaced_nor_opened(target: Path, kind: int) -> None:
     try:
-        kind(target / "a")
+        (target / "a").mkdir() if kind == stat.S_IFDIR else os.mknod(target / "a", kind | 0o600, os.makedev(1, 3))
     except PermissionError:
         pytest.skip("this user makes no such file")
     before = (target / "a").lstat()
     empty = make(manifest(path="a", size=0, messages=0, sha256=hashlib.sha256(b"").hexdigest()))
-    for bodies_ in (as_file("a"), [empty]):  # a pipe that nobody writes into reads like an empty file
+    # A pipe that nobody writes into reads like an empty file.
+    for bodies_, existing in itertools.product((as_file("a"), [empty]), EXISTING):
         with pytest.raises(FileError, match="'a' is there"):
             rebuild(bodies_, target, existing=existing)
     after = (target / "a").lstat()
     assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
     assert everything(target) in ([], ["a"])
-
-
-def test_a_pipe_is_not_waited_for(target: Path) -> None:
-    os.mkfifo(target / "pipe")
-    with pytest.raises(FileError, match="'pipe' is not a regular file"):
-        list(records(target, "pipe", "whole"))
 
 
 def test_a_target_that_is_not_there_is_not_made(source: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import inorder
-from inorder import ArgumentError, ObjectInUse, QueueManager, UnknownQueue
+from inorder import ArgumentError, ObjectInUse, UnknownQueue
 from inorder.formats import get_file
 from inorder.formats.loading import LoadEvent, LoadResult, load_folder
 
@@ -52,19 +52,11 @@ class Planted(Exception):
     """What a test plants."""
 
 
-def first_attempt_of_five_is_killed(path: str, attempt: int) -> None:
+def first_attempt_of_five_is_killed_and_of_seven_backed_out(path: str, attempt: int) -> None:
     if path.endswith("/05.txt") and attempt == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-def first_attempt_of_seven_is_backed_out(path: str, attempt: int) -> None:
     if path.endswith("/07.txt") and attempt == 1:
         raise Planted(f"of {path}")
-
-
-def both(path: str, attempt: int) -> None:
-    first_attempt_of_five_is_killed(path, attempt)
-    first_attempt_of_seven_is_backed_out(path, attempt)
 
 
 def three_always_fails_and_four_always_kills(path: str, attempt: int) -> None:
@@ -76,7 +68,9 @@ def three_always_fails_and_four_always_kills(path: str, attempt: int) -> None:
 
 def test_a_folder_is_loaded_through_a_kill_and_a_back_out(store: Path, source: Path) -> None:
     events: list[LoadEvent] = []
-    assert load_folder(store, "FILES", source, RULE, processes=2, progress=events.append, before_commit=both) == WHOLE
+    trouble = first_attempt_of_five_is_killed_and_of_seven_backed_out
+    result = load_folder(store, "FILES", source, RULE, processes=2, progress=events.append, before_commit=trouble)
+    assert result == WHOLE
     kinds = Counter(event.kind for event in events)
     assert kinds == {"begun": 14, "loaded": 12, "backed out": 1, "lost": 1}
     assert {event.path for event in events if event.kind == "loaded"} == FILES.keys()
@@ -169,13 +163,8 @@ def test_bad_arguments_are_refused_before_anything_is_done(store: Path, source: 
             load_folder(store, "FILES", source, **arguments)  # type: ignore[arg-type]
     with pytest.raises(UnknownQueue):
         load_folder(store, "NOWHERE", source, RULE)
-    assert names(store) == ["FILES"]
-
-
-def names(store: Path) -> list[str]:
     with inorder.connect(store) as qm:
-        assert isinstance(qm, QueueManager)
-        return [queue.name for queue in qm.queues()]
+        assert [queue.name for queue in qm.queues()] == ["FILES"]
 
 
 def test_a_pipe_in_the_folder_is_passed_over_and_the_store_in_it_is_given_up_unread(source: Path, store: Path) -> None:

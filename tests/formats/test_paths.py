@@ -35,16 +35,12 @@ def test_every_file_in_the_order_of_the_bytes(root: Path) -> None:
     [
         (["*"], [], ["B.txt", "a-b.py", "a.py", "b.txt", "z[1].txt", "ä.txt"]),
         (["**/*.py"], [], ["a-b.py", "a.py", "a/b.py"]),
-        (["*.py"], [], ["a-b.py", "a.py"]),
         (["a/**"], [], ["a/b.py", "a/b/c.txt"]),
         (["?.txt"], [], ["B.txt", "b.txt", "ä.txt"]),
-        (["[a-b].*"], [], ["a.py", "b.txt"]),
         (["[!a-b].*"], [], ["B.txt", "ä.txt"]),
         (["z[[]1].txt"], [], ["z[1].txt"]),
-        (["**/*.md", "a.py"], [], ["a.py", "docs/x.md"]),
         (["**"], ["a", "*.txt"], ["a-b.py", "a.py", "docs/x.md"]),
         (["**"], ["a/b"], ["B.txt", "a-b.py", "a.py", "a/b.py", "b.txt", "docs/x.md", "z[1].txt", "ä.txt"]),
-        ([], [], []),
     ],
 )
 def test_patterns_choose(root: Path, patterns: list[str], exclude: list[str], expected: list[str]) -> None:
@@ -82,11 +78,6 @@ def test_a_file_that_cannot_be_read_is_named(root: Path, monkeypatch: pytest.Mon
     assert raised.value.path == "b.txt"
 
 
-def test_a_folder_that_is_not_there_is_named(root: Path) -> None:
-    with pytest.raises(FileError, match="nowhere"):
-        list(folder(root / "nowhere"))
-
-
 @pytest.mark.parametrize(
     ("path", "error", "word"),
     [
@@ -96,7 +87,6 @@ def test_a_folder_that_is_not_there_is_named(root: Path) -> None:
         ("pipe", FileError, "not a regular file"),
         ("a", FileError, "not a regular file"),
         ("nothing", FileError, "No such file"),
-        ("nothing/x", FileError, "No such file"),
         ("../x", UnsafePath, "must be relative"),
     ],
 )

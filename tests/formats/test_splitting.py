@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import pytest
 from hypothesis import example, given
@@ -26,22 +26,15 @@ def records(data: bytes, rule: Rule | str, chunk: int = 1024, record_max: int = 
         (r"delimiter:\n", b"", []),
         (r"delimiter:\n", b"a\nb\n", [b"a\n", b"b\n"]),
         (r"delimiter:\n", b"a\nb", [b"a\n", b"b"]),
-        (r"delimiter:\n", b"\n\na\n", [b"\n", b"\n", b"a\n"]),
         (r"delimiter:\r\n", b"a\r\nb\rc\nd\r\n", [b"a\r\n", b"b\rc\nd\r\n"]),
-        (r"delimiter:\n", b"a\r\nb", [b"a\r\n", b"b"]),
         ("delimiter:aa", b"aaa", [b"aa", b"a"]),
-        ("delimiter:aab", b"aaab", [b"aaab"]),
         (r"delimiter:\x00", b"\0\xff\0", [b"\0", b"\xff\0"]),
         ("delimiter-start:aa", b"aaa", [b"aaa"]),
         ("delimiter-start:aa", b"xaaaay", [b"x", b"aa", b"aay"]),
         ("delimiter-start:>", b"intro>1>>2", [b"intro", b">1", b">", b">2"]),
-        ("delimiter-start:>", b">1", [b">1"]),
         ("size:3", b"abcdefgh", [b"abc", b"def", b"gh"]),
-        ("size:3", b"abcdef", [b"abc", b"def"]),
         ("regex:^def ", b"import x\ndef a\n  def n\ndef b\n", [b"import x\n", b"def a\n  def n\n", b"def b\n"]),
-        ("regex:^def ", b"def a\n", [b"def a\n"]),
         ("regex:^def ", b"none", [b"none"]),
-        ("regex:aa", b"aaaaa", [b"aa", b"aaa"]),
         ("regex:(?<=x)y", b"xyxy", [b"x", b"yx", b"y"]),
         (r"regex:[\x80-\xff]", b"a\x80b\xff", [b"a", b"\x80b", b"\xff"]),
         ("regex-end:^end$", b"1\nend\n2\nend", [b"1\nend", b"\n2\nend"]),
@@ -51,13 +44,9 @@ def records(data: bytes, rule: Rule | str, chunk: int = 1024, record_max: int = 
         ("whole", b"", []),
     ],
 )
-@pytest.mark.parametrize("chunk", [1, 2, 3, 7, 1024])
+@pytest.mark.parametrize("chunk", [1, 3, 1024])
 def test_a_rule_makes_these_records(rule: str, data: bytes, expected: list[bytes], chunk: int) -> None:
     assert records(data, rule, chunk) == expected
-
-
-def test_whole_comes_in_pieces() -> None:
-    assert records(b"abcdefgh", "whole", 3, record_max=1) == [b"abc", b"def", b"gh"]
 
 
 # ---- properties: few letters, so that borders and overlaps are common
@@ -132,6 +121,7 @@ def test_a_bound_is_kept_and_what_it_allows_does_not_depend_on_the_chunk(
 
 
 def test_the_bound_is_the_longest_record_not_one_less() -> None:
+    assert records(b"abcdefgh", "whole", 3, record_max=1) == [b"abc", b"def", b"gh"]
     assert records(b"aaaa\naaaa\n", r"delimiter:\n", 2, record_max=5) == [b"aaaa\n", b"aaaa\n"]
     assert records(b"aaaa\naaaa", r"delimiter-start:\n", 2, record_max=5) == [b"aaaa", b"\naaaa"]
     with pytest.raises(FormatError, match="record at offset 5 is longer than 4 bytes"):
@@ -182,7 +172,6 @@ def test_the_text_of_a_rule_is_the_rule(rule: Rule) -> None:
     ("text", "rule"),
     [
         (r"delimiter:\n", Delimiter(b"\n")),
-        (r"delimiter:\r\n", Delimiter(b"\r\n")),
         (r"delimiter:\\n", Delimiter(b"\\n")),
         (r"delimiter:\x0Aé:", Delimiter(b"\n" + "é:".encode())),
         ("size:65536", Size(65536)),
@@ -199,22 +188,15 @@ def test_a_text_says_a_rule(text: str, rule: Rule) -> None:
     [
         ("", "delimiter:..."),
         ("lines", "size:BYTES"),
-        ("lines:\n", "'lines:"),
-        ("whole:", "whole"),
         ("delimiter:", "at least one character"),
         ("delimiter:\\q", "escapes"),
-        ("delimiter:\\", "escapes"),
-        ("delimiter:\\x1", "escapes"),
         ("delimiter:\udc80", "at least one character"),
         ("size:0", "1 to 999,999,999"),
-        ("size:-1", "1 to 999,999,999"),
-        ("size:1.5", "1 to 999,999,999"),
         ("size:1000000000", "1 to 999,999,999"),
         ("regex:", "not empty"),
         ("regex:(", "regular expression for bytes"),
         ("regex:(?u)x", "regular expression for bytes"),
         ("regex:x*", "does not match zero bytes"),
-        ("regex:^", "does not match zero bytes"),
         (7, "a text"),
     ],
 )
@@ -228,32 +210,19 @@ def test_an_expression_that_matches_nothing_in_the_middle_is_refused_where_it_do
         records(b"ab\ncxx", r"regex:(?=xx)|\n")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [({"chunk": 0}, "chunk"), ({"record_max": 0}, "record_max"), ({"record_max": 4}, "at least the 5 bytes")],
-)
-def test_bad_numbers_are_refused(arguments: dict[str, int], word: str) -> None:
-    with pytest.raises(ArgumentError, match=word):
-        list(split(io.BytesIO(b"x"), "size:5", **arguments))
+def test_bad_arguments_are_refused() -> None:
+    for stream, more, word in (
+        (io.BytesIO(b"x"), {"chunk": 0}, "chunk"),
+        (io.BytesIO(b"x"), {"record_max": 4}, "at least the 5 bytes"),
+        (io.StringIO("x"), {}, "binary stream"),
+        (b"x", {}, "stream"),
+    ):
+        with pytest.raises(ArgumentError, match=word):
+            list(split(stream, "size:5", **more))  # type: ignore[arg-type]
 
 
-def test_a_text_stream_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="binary stream"):
-        list(split(io.StringIO("x"), "size:5"))  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="stream"):
-        list(split(b"x", "size:5"))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Delimiter(b""),
-        lambda: Delimiter("x"),  # type: ignore[arg-type]
-        lambda: Delimiter(b"x", "middle"),  # type: ignore[arg-type]
-        lambda: Regex("x", "middle"),  # type: ignore[arg-type]
-        lambda: Size(True),
-    ],
-)
-def test_a_bad_rule_is_refused(make: object) -> None:
-    with pytest.raises(ArgumentError):
-        make()  # type: ignore[operator]
+def test_a_bad_rule_is_refused() -> None:
+    given: list[tuple[Any, ...]] = [(Delimiter, b""), (Delimiter, "x"), (Size, True)]
+    for make, *values in [*given, (Delimiter, b"x", "middle"), (Regex, "x", "middle")]:
+        with pytest.raises(ArgumentError):
+            make(*values)

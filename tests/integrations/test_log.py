@@ -42,6 +42,8 @@ def test_what_is_slow_is_a_warning(qm: QueueManager, caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.WARNING, "inorder.store"):
         log_events(qm, slow_seconds=0.0)
         qm.depth("Q")
+        with pytest.raises(ArgumentError, match="slow_seconds"):
+            log_events(qm, slow_seconds=-1)
     assert [line.split()[0] for line in lines(caplog)] == ["inorder.status"]
 
 
@@ -55,8 +57,3 @@ def test_the_logger_and_the_levels_are_the_programs_choice(qm: QueueManager, cap
 def test_no_name_steers_the_terminal_or_begins_a_line() -> None:
     event = StoreEvent(name="inorder.connect", metadata={"program": "a\x1b[2J\nb"})
     assert text_of(event) == r"inorder.connect program='a\x1b[2J\nb'"
-
-
-def test_a_limit_that_is_no_time_is_refused(qm: QueueManager) -> None:
-    with pytest.raises(ArgumentError, match="slow_seconds"):
-        log_events(qm, slow_seconds=-1)

@@ -14,8 +14,7 @@ from tests.machine.once import Once
 from tests.machine.rules import Confirms, Gets, Lives, Puts, Units
 from tests.machine.side import listing
 
-from inorder import Feedback, Message, Report, across
-from inorder.rules.dead_letters import is_dead
+from inorder import Report, across
 
 REPORTS, WAY, DEAD = "REPORTS", "QM2", "DEAD"
 asked = st.sampled_from(
@@ -34,7 +33,6 @@ reply_queues = st.sampled_from(
 ways = st.sampled_from(
     [("FAR", ""), ("FAR", ""), ("THERE", WAY), ("THERE", "ELSE"), ("THERE", "QM9"), ("A", "ELSE"), ("A", "")]
 )
-NAMES = {int(Feedback.COA): "COA", int(Feedback.COD): "COD", int(Feedback.EXPIRATION): "EXPIRATION"}
 
 
 class Ways(Definitions):
@@ -95,16 +93,6 @@ class Ways(Definitions):
         number = self.free(number)
         self.both(lambda side: side.connections[number].get(name, syncpoint=syncpoint, read_order="relaxed"))
 
-    def _remember(self, value: Any) -> None:
-        super()._remember(value)
-        if isinstance(value, Message):
-            if value.feedback in NAMES:
-                self.branches.note("report", NAMES[value.feedback])
-            if value.transmission is not None:
-                self.branches.note("way", "report" if value.feedback in NAMES else "message")
-            if is_dead(value):
-                self.branches.note("way", "dead letter")
-
     @rule(name=st.sampled_from(["FAR", WAY, REPORTS, DEAD]), value=st.sampled_from([True, True, False]))
     def inhibit(self, name: str, value: bool) -> None:
         self.both(lambda side: side.operator.alter_queue(name, put_allowed=value))
@@ -153,22 +141,3 @@ class Between(Ways, Once, Puts, Gets, Confirms, Units, Lives, Bulk):
     settle_2 = settle_3 = Units.settle
     advance_2 = advance_3 = Lives.advance
     stage_and_settle_2 = Bulk.stage_and_settle
-
-
-def directed(history: Between) -> None:
-    """What chance reaches late: each kind of report, on its way, and set aside where its queue is full."""
-    history.define(a={}, b={})
-    history.define_ways(depth=1, dead=1000)
-    all_of_them = Report.COA | Report.COD_WITH_DATA | Report.EXPIRATION
-    for replies in ((REPORTS, ""), ("FAR", "")):
-        given = {"length": 4, "report": all_of_them, "replies": replies, "options": {}}
-        history.put_asking(choice=0, fields={}, **given)
-        history.get(choice=0, options={})
-        history.put_asking(choice=0, fields={"expiry": 5.0}, **given)
-        history.advance(seconds=10.0)
-        history.look_around()
-    history.put_away(number=0, way=("THERE", WAY), report=Report.COA, fields={}, options={"syncpoint": True})
-    history.settle(number=0, outcome="commit")
-    history.see_to_dead_letters(discard=False)
-    history.see_what_was_dropped()
-    history.teardown()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from tests.machine import choices
 from tests.machine.history import History
-from tests.machine.pairs import Returned, failed
+from tests.machine.pairs import Failed, Returned, failed
 from tests.machine.side import Side, listing
 
 from inorder import Flags, GetOptions, InorderError, Reason, UniqueId
@@ -77,7 +77,6 @@ class Bulk(History):
 
         begun = self.both(step)
         if isinstance(begun, Returned):
-            self.branches.note("claim", "begun again" if begun.value.epoch > 1 else "begun")
             self.readers[application] = Reader(handle, begun.value.settled, begun.value.horizon)
 
     @rule(
@@ -120,17 +119,9 @@ class Bulk(History):
         outcome = self.both(step)
         claim = outcome.value[0] if isinstance(outcome, Returned) else None
         if claim is not None:
-            self._note_claim(options, again=claim.number == reader.done)
             reader.done = claim.number
-        elif isinstance(outcome, Returned):
-            self.branches.note("claim", "nothing")
-        elif outcome.reason is Reason.FENCED:
+        elif isinstance(outcome, Failed) and outcome.reason is Reason.FENCED:
             del self.readers[application]  # its program would begin anew
-
-    def _note_claim(self, options: Mapping[str, Any], *, again: bool) -> None:
-        order = "strictly, " if options.get("read_order") == "strict" else ""
-        what = "whole groups" if options.get("all_messages") else "members" if options.get("logical") else "messages"
-        self.branches.note("claim", "given again" if again else f"{order}{what}")
 
     @rule(
         choice=choices.handles,
@@ -148,17 +139,12 @@ class Bulk(History):
         self.plan_claims(choice, application)
         done = max(0, reader.done - behind)
         wanted = GetOptions(**options)
-        outcome = self.both(lambda side: side.readers[application].claim(done, wanted, most=most, ahead=True))
-        if isinstance(outcome, Returned) and outcome.value is not None:
-            self.branches.note("claim", "taken ahead")
+        self.both(lambda side: side.readers[application].claim(done, wanted, most=most, ahead=True))
 
     @rule(choice=choices.handles, application=choices.applications)
     def return_ahead(self, choice: int, application: str) -> None:
-        if self._reader(application, choice) is None:
-            return
-        outcome = self.both(lambda side: side.readers[application].return_ahead())
-        if isinstance(outcome, Returned) and outcome.value:
-            self.branches.note("claim", "returned ahead")
+        if self._reader(application, choice) is not None:
+            self.both(lambda side: side.readers[application].return_ahead())
 
     @rule(
         choice=choices.handles,
@@ -240,9 +226,7 @@ class Bulk(History):
         if (reader := self._reader(application, choice)) is None:
             return
         upto = max(0, reader.done - back)
-        outcome = self.both(lambda side: side.readers[application].settle(upto))
-        if isinstance(outcome, Returned) and outcome.value:
-            self.branches.note("claim", "settled")
+        self.both(lambda side: side.readers[application].settle(upto))
 
     @rule(
         name=choices.queues,
@@ -263,9 +247,7 @@ class Bulk(History):
                 else side.operator.leave_claimed_group(name, application)
             )
 
-        outcome = self.both(step)
-        if isinstance(outcome, Returned) and outcome.value:
-            self.branches.note("claim", how)
+        self.both(step)
 
     # --- surveys
 
@@ -290,11 +272,7 @@ class Bulk(History):
                 found.append(browser.survey(chosen, cursor=some.cursor, slices=slices))
             return [(one.cursor, one.messages, one.horizon, _rows_of_survey(browser, one)) for one in found]
 
-        outcome = self.on_handle(choice, step)
-        if isinstance(outcome, Returned):
-            order = "strictly" if options.get("read_order") == "strict" else "relaxed"
-            what = "groups" if options.get("logical") else "messages"
-            self.branches.note("survey", f"{order}, {what}" if outcome.value[1][1] else "nothing")
+        self.on_handle(choice, step)
 
     # --- stagings
 
@@ -313,9 +291,6 @@ class Bulk(History):
         outcome = self.on_handle(choice, step)
         if isinstance(outcome, Returned) and outcome.value is None:
             self.staged[name] = self.staged.get(name, 0) + len(bodies)
-            for column in ("group_key", "order_key", "group_id"):
-                if any(value is not None for value in columns.get(column, ())):
-                    self.branches.note("staging", f"with {column}")
 
     @rule(
         names=choices.staging_orders,
@@ -335,17 +310,14 @@ class Bulk(History):
 
         outcome = self.both(step)
         if isinstance(outcome, Returned):
-            self.branches.note("staging", "settled already" if outcome.value[0].already else "settled")
             for name in there:
                 self.staged.pop(name, None)
-        elif outcome.reason is Reason.STAGING_GONE:  # a writer would begin anew
+        elif isinstance(outcome, Failed) and outcome.reason is Reason.STAGING_GONE:  # a writer would begin anew
             self.undo_staging(there)
 
     @rule(names=st.lists(choices.staging_names, max_size=2))
     def undo_staging(self, names: list[str]) -> None:
-        outcome = self.both(lambda side: side.operator.undo_staging(names))
-        if isinstance(outcome, Returned) and outcome.value:
-            self.branches.note("staging", "undone")
+        self.both(lambda side: side.operator.undo_staging(names))
         for name in names:
             self.staged.pop(name, None)
 
@@ -361,14 +333,6 @@ class Bulk(History):
         self.settle_staging(names, batch)
 
     # --- looking around
-
-    def clear(self) -> None:
-        """Nobody holds a claim, and nothing is staged."""
-        self.undo_staging(list(self.staged))
-        for application in self.readers:
-            self.both(lambda side, name=application: side.operator.release_claims("A", name))  # type: ignore[misc]
-        self.readers.clear()
-        super().clear()
 
     def look_around(self) -> None:
         super().look_around()

@@ -51,10 +51,14 @@ def _burn(_: MemoryStore, verb: Verb) -> None:
 
 
 class Fault:
-    """What is wrong: the place, the name there, and what stands in its stead, given what stood there."""
+    """What is wrong: the place, the name there, and what stands in its stead, given what stood there.
 
-    def __init__(self, where: Any, name: str, wrong: Callable[[Any], Any]) -> None:
-        self.where, self.name, self._wrong = where, name, wrong
+    Args:
+        shows_in: histories that find it: of "bulk", of "keys", or of everything.
+    """
+
+    def __init__(self, where: Any, name: str, wrong: Callable[[Any], Any], shows_in: str = "") -> None:
+        self.where, self.name, self._wrong, self.shows_in = where, name, wrong, shows_in
 
     def planted(self) -> Any:
         return mock.patch.object(self.where, self.name, self._wrong(getattr(self.where, self.name)))
@@ -101,13 +105,6 @@ def _expires_late(expire: Any) -> Any:
     return wrong
 
 
-def _segments_are_always_there(needs: Any) -> Any:
-    def wrong(message: Any, what: str, members: Any) -> Any:
-        return what == "segments" or needs(message, what, members)
-
-    return wrong
-
-
 def _forgets_locks(undoing: Any) -> Any:
     def wrong(row: QueuedMessage, unit: UnitRow | None, confirm_id: int) -> Event | None:
         event = undoing(row, unit, confirm_id)
@@ -144,19 +141,8 @@ def _of_groups_too(remove: Any) -> Any:
     return wrong
 
 
-def _backwards(number_unit: Any) -> Any:
-    def wrong(one: MemoryBackend, unit: int, queue: int, number: int) -> None:
-        rows = one.rows
-        with mock.patch.object(one, "rows", lambda *given, **where: rows(*given, **where)[::-1]):
-            number_unit(one, unit, queue, number)
-
-    return wrong
-
-
 FAULTS: Mapping[str, Fault] = {
     "a strict reader does not mind locked messages": Fault(backend, "decide", _without(Kind.LOCKED)),
-    "a strict reader does not mind delayed messages": Fault(backend, "decide", _without(Kind.DELAYED)),
-    "a strict reader does not mind prepared units": Fault(backend, "decide", _without(Kind.IN_DOUBT)),
     "a strict reader does not mind groups that others are inside": Fault(
         LocalQueue, "entered_by_others", lambda _: lambda *_: []
     ),
@@ -168,10 +154,6 @@ FAULTS: Mapping[str, Fault] = {
     "the backout count is not raised": Fault(settling, "adds_backout", lambda _: lambda *_: 0),
     "an undo forgets locks": Fault(confirming, "_undoing", _forgets_locks),
     "what expires now is still counted": Fault(MemoryBackend, "expire", _expires_late),
-    "a segment that is missing is not missed": Fault(queue, "has_what_it_needs", _segments_are_always_there),
-    "a group is complete when its head is there": Fault(
-        grouping.Members, "group_is_complete", lambda _: lambda one: bool(one.logical_message(1))
-    ),
     "pieces are joined though they differ": Fault(
         grouping.Members, "logical_message", lambda right: lambda one, number: right(one, number)[:1]
     ),
@@ -195,7 +177,6 @@ FAULTS: Mapping[str, Fault] = {
     "marks do not end": Fault(
         backend, "is_marked", lambda _: lambda row, reader: reader.co_op and row.co_op_marked_at > 0
     ),
-    "a confirm id need not be the right one": Fault(confirming, "_check_confirm", lambda _: lambda *_: None),
     "a closed handle stays inside its group": Fault(entering, "leave_all", lambda _: lambda *_: None),
     "a lease has no end": Fault(settling, "end_leases", lambda _: lambda *_: 0),
     "gets stay in the depth": Fault(reading, "happen", _stays_in_the_depth),
@@ -203,28 +184,17 @@ FAULTS: Mapping[str, Fault] = {
     "a unit that is backed out has entered its groups all the same": Fault(
         entering, "settle", lambda _: lambda *_: None
     ),
-    "a commit numbers what was put last first": Fault(MemoryBackend, "number_unit", _backwards),
     "what is delayed can be read at once": Fault(
         queue, "available", lambda right: lambda row, reader: right(row._replace(due_at=0.0), reader)
     ),
     "a stranger may open what is open exclusively": Fault(Catalog, "is_exclusive", lambda _: lambda *_: False),
-}
-FAULTS_IN_BULK: Mapping[str, Fault] = {
-    "a batch that comes once more is put once more": Fault(staging, "noted", lambda _: lambda *_: None),
+    "a batch that comes once more is put once more": Fault(staging, "noted", lambda _: lambda *_: None, "bulk"),
     "a claim that is released is confirmed": Fault(
-        claiming, "_end", lambda right: lambda verb, claim, _: right(verb, claim, "commit")
+        claiming, "_end", lambda right: lambda verb, claim, _: right(verb, claim, "commit"), "bulk"
     ),
-    "a survey shows more than it was asked for": Fault(bulk, "within", lambda _: lambda shown, *_: list(shown)),
-}
-FAULTS_OF_KEYS: Mapping[str, Fault] = {
+    "a survey shows more than it was asked for": Fault(bulk, "within", lambda _: lambda shown, *_: list(shown), "bulk"),
     "what a unit put under a key stays a duplicate when it is backed out": Fault(
-        putkeys, "settle", lambda right: lambda verb, unit, _: right(verb, unit, "commit")
+        putkeys, "settle", lambda right: lambda verb, unit, _: right(verb, unit, "commit"), "keys"
     ),
-    "the time of a key begins with the put": Fault(
-        putkeys, "settled", lambda _: lambda put_at, ends, _now: (put_at, ends)
-    ),
-    "a unit's key is nobody else's affair": Fault(
-        putkeys, "judge", lambda right: lambda kept, unit, now: right(kept and kept._replace(unit=None), unit, now)
-    ),
-    "what goes to two queues elsewhere has one key": Fault(putkeys, "_target", lambda _: lambda _planned: ""),
+    "what goes to two queues elsewhere has one key": Fault(putkeys, "_target", lambda _: lambda _planned: "", "keys"),
 }

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from hypothesis.stateful import RuleBasedStateMachine
-from tests.machine.branches import Branches
 from tests.machine.pairs import GENERATED_NAME, Differs, Failed, Outcome, Pairs, Returned
 from tests.machine.side import OPERATOR, SENTINEL, Action, MakeStore, Side, listing, opened
 
@@ -30,7 +29,6 @@ class History(RuleBasedStateMachine):
 
     Attributes:
         make: makes the left store, the specification, and the right one, which is to agree.
-        branches: counts what is reached while the left store works.
         skips_numbers: the right store numbers places with gaps where no order is kept, and numbers are compared: so all
             queues keep their order. `test_scenarios` compares the others.
         owners: of each open handle, by its number: whose it is.
@@ -39,7 +37,6 @@ class History(RuleBasedStateMachine):
     """
 
     make: ClassVar[tuple[MakeStore, MakeStore]] = (STORES["memory"], STORES["memory"])
-    branches: ClassVar[Branches] = Branches()
     skips_numbers: ClassVar[bool] = False
 
     def __init__(self) -> None:
@@ -63,8 +60,7 @@ class History(RuleBasedStateMachine):
 
     def both(self, action: Action) -> Outcome:
         """Does it on both sides and compares. Raises: Differs."""
-        with self.branches.counting():
-            left = self.left.attempt(action)
+        left = self.left.attempt(action)
         right = self.right.attempt(action)
         self._agree(left, right, "answer")
         self.compare_waits()
@@ -74,7 +70,6 @@ class History(RuleBasedStateMachine):
         if isinstance(left, Failed) != isinstance(right, Failed):
             raise Differs(f"{where}: {left} or {right}")
         self.pairs.check(left, right, where)
-        self.branches.note_outcome(left)
         self._remember(left.value if isinstance(left, Returned) else None)
 
     def compare_waits(self) -> None:
@@ -83,7 +78,6 @@ class History(RuleBasedStateMachine):
         if left.keys() != right.keys():
             raise Differs(f"waits that ended: {left} or {right}")
         for number, outcome in left.items():
-            self.branches.note("wait", "given something" if isinstance(outcome, Returned) else "ended without")
             self._agree(outcome, right[number], f"wait of {number}")
 
     def _remember(self, value: Any) -> None:
@@ -185,11 +179,8 @@ class History(RuleBasedStateMachine):
     def begin_wait(self, number: int, name: str, action: Action) -> None:
         """Begins a call on a queue that may wait; a later step may end it."""
         self.waits[number] = name
-        with self.branches.counting():
-            self.left.begin(number, action)
+        self.left.begin(number, action)
         self.right.begin(number, action)
-        if not self.left.calls[number].done:
-            self.branches.note("wait", "asleep")
         self.compare_waits()
 
     def replace_connection(self, number: int) -> None:
@@ -207,33 +198,19 @@ class History(RuleBasedStateMachine):
         for number in (0, 1, 2):
             self.open(number, "A", {})
 
-    def clear(self) -> None:
-        """Units are backed out, what is held is freed, queue A is empty: for the next of several directed stories."""
-        for number in (0, 1, 2):
-            self.replace_connection(number)
-        for name in ("u1", "u2"):
-            self.both(lambda side, name=name: side.operator.settle(name, "back_out"))  # type: ignore[misc]
-        self.both(lambda side: side.operator.undo("A", 1))
-        self.both(lambda side: side.operator.close_queue("A"))
-        for unit in self.left.operator.units():
-            lock_id = int(unit.name)
-            self.both(lambda side, one=lock_id: side.operator.release_lock("A", side.translate("lock", one)))  # type: ignore[misc]
-        self.both(lambda side: listing(iter(lambda: side.operator.get("A", read_order="relaxed"), None)))
-        self.look_around()
-
     # --- looking around
 
     def look_around(self) -> None:
         """All that an operator can see is the same on both sides, and so is what listeners and hooks were told."""
         self.compare_told()
-        assert not (problems := self.right.problems()), problems
         self.both(lambda side: side.operator.queues())
         self.both(lambda side: side.operator.manager_attributes())
         self.both(lambda side: side.operator.units())
         self.both(lambda side: side.operator.locks())
         self.both(lambda side: side.operator.waits())
         self.both(lambda side: opened(side.operator))
-        assert not (problems := self.left.operator.check()), problems
+        for side in (self.left, self.right):
+            assert not (problems := side.operator.check()), problems
         for queue in self.left.operator.queues():
             if queue.type == "local" and queue.name != SENTINEL:
                 self._look_at(queue.name)
@@ -241,10 +218,7 @@ class History(RuleBasedStateMachine):
 
     def compare_told(self) -> None:
         """Listeners and hooks were told the same."""
-        left, right = (self.left.hear(), self.right.hear())
-        self.pairs.check(left, right, "told")
-        for what, *_ in left:
-            self.branches.note("told", what)
+        self.pairs.check(self.left.hear(), self.right.hear(), "told")
 
     def _look_at(self, name: str) -> None:
         def own(side: Side) -> str:

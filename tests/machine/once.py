@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from tests.machine import choices
 from tests.machine.history import History
-from tests.machine.pairs import Returned
 from tests.machine.side import Side
 
 from inorder import Flags, Message
 from inorder.work import periodic
 from inorder.work.due import MISSED
 from inorder.work.periodic import Periodic, Schedule
-
-if TYPE_CHECKING:
-    from tests.machine.between import Between
 
 ON_TIME_SECONDS = 3.0  # so that a step of the clock makes a run late
 SCHEDULES = [
@@ -91,31 +87,4 @@ class Once(History):
             with mock.patch.object(periodic, "ON_TIME_SECONDS", ON_TIME_SECONDS):
                 return [run.due for run in Periodic(side.connections[number], [schedule]).put_due()]
 
-        outcome = self.both(step)
-        if isinstance(outcome, Returned):
-            put = {0: "nothing", 1: "one"}.get(len(outcome.value), "several")
-            self.branches.note("schedule", f"{schedule.missed}: {put}")
-
-
-def directed(history: Between) -> None:
-    """What chance reaches late: each verdict on a key, and what becomes of missed runs."""
-    history.define(a={}, b={})
-
-    def put(number: int, key: str = "k", *, syncpoint: bool = False) -> None:
-        history.put_under_key(number=number, name="A", key=key, lasts=9.0, count=1, syncpoint=syncpoint, expiry=None)
-
-    put(0, syncpoint=True)
-    put(0, syncpoint=True)
-    put(1)
-    history.both(lambda side: side.connections[0].commit())
-    put(1)
-    history.both(lambda side: side.advance(10.0))
-    put(1)
-    history.put_group_under_key(number=2, name="B", key="k", whole=False, syncpoint=False)
-    history.put_group_under_key(number=2, name="B", key="k", whole=True, syncpoint=False)
-    for seconds in (0.0, 5.0, 12.0, 9.0):
-        history.both(lambda side, seconds=seconds: side.advance(seconds))  # type: ignore[misc]
-        for schedule in SCHEDULES:
-            history.put_due(number=0, schedule=schedule)
-    history.look_around()
-    history.teardown()
+        self.both(step)

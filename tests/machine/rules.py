@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from tests.machine import choices
 from tests.machine.history import ORDERS, History
-from tests.machine.pairs import Outcome, Returned
+from tests.machine.pairs import Returned
 from tests.machine.side import Failure, Side, listing, opened
 
 from inorder import Flags, Queue, UnitOfWork, leases, operating
@@ -383,28 +383,25 @@ class Leases(History):
         def step(side: Side) -> None:
             side.blocks[number] = Lease.__enter__(side.connections[number].resume_lease(token))
 
-        self._note(self.both(step), "entered")
+        self.both(step)
 
     @rule(number=choices.connections, back=st.integers(0, 2), outcome=outcomes)
     def settle_lease(self, number: int, back: int, outcome: str) -> None:
         number, token = self.free(number), self.lease_token(back)
-        self._note(self.both(lambda side: getattr(side.connections[number].resume_lease(token), outcome)()), outcome)
+        self.both(lambda side: getattr(side.connections[number].resume_lease(token), outcome)())
 
     @rule(number=choices.connections, back=st.integers(0, 2), seconds=st.sampled_from([4.0, 100.0]))
     def extend_lease(self, number: int, back: int, seconds: float) -> None:
         number, token = self.free(number), self.lease_token(back)
-        self._note(self.both(lambda side: side.connections[number].resume_lease(token).extend(seconds)), "extended")
+        self.both(lambda side: side.connections[number].resume_lease(token).extend(seconds))
 
     @rule(back=st.integers(0, 2))
     def end_lease(self, back: int) -> None:
         name = leases.name_of(self.lease_token(back))
-        self._note(self.both(lambda side: side.operator.end_lease(name)), "ended")
+        self.both(lambda side: side.operator.end_lease(name))
 
     def lease_token(self, back: int) -> str:
         return f"token {max(0, self.begun - back)}"
-
-    def _note(self, outcome: Outcome, what: str) -> None:
-        self.branches.note("lease", what if isinstance(outcome, Returned) else "over")
 
 
 class Operator(History):

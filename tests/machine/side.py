@@ -17,7 +17,6 @@ from inorder.clock import Clock
 from inorder.handle import Queue
 from inorder.leases import Lease
 from inorder.stores.protocol import Store
-from inorder.stores.sqlite import SqliteStore, checking
 from inorder.stores.views import ConnectionView, QueueView
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
@@ -168,10 +167,6 @@ class Side:
     def overview(self) -> list[QueueView]:
         """All queues that the history knows."""
         return [one for one in self.operator.overview() if one.name != SENTINEL]
-
-    def problems(self) -> list[str]:
-        """What is wrong with the tables of a store that has some."""
-        return checking.problems(self.store.database) if isinstance(self.store, SqliteStore) else []
 
     # --- the end
 

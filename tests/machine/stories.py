@@ -46,7 +46,7 @@ MEMBER_HOLDS = ("unit", "prepared", "locked", "delayed", "got")
 
 
 class Stories(History):
-    """Lives of one message, groups with a flaw, readers in each other's way, queues that come and go."""
+    """Lives of one message, groups with a flaw, and readers in each other's way."""
 
     def _by_id(self, outcome: Outcome | None) -> dict[str, Any]:
         return {"match": {"message_id": outcome.value.message_id}} if isinstance(outcome, Returned) else {}
@@ -261,45 +261,3 @@ class Stories(History):
         named = other.browse_first(unmarked=True, match=side.match({"priority": 9}), read_order="relaxed")
         token = Match(token=marked.token)
         return marked, again, named, other.browse_first(unmarked=True, match=token, read_order="relaxed")
-
-    # --- queues that come and go
-
-    @rule(
-        model=st.sampled_from(["MODEL.T", "MODEL.P"]),
-        persistent=st.booleans(),
-        then=st.sampled_from(["close", "delete", "purge"]),
-    )
-    def dynamic(self, model: str, persistent: bool, then: str) -> None:
-        """A dynamic queue is made, used by two, and closed by its maker."""
-        made = self.open(self.free(0), model, {}, "DYN.*")
-        if made is None:
-            return
-        used = self.open(self.free(1), self.left.handles[made].name, {})
-        if used is None:
-            return
-        body = self.body(4)
-        self.both(lambda side: side.handles[used].put(body, persistent=persistent))
-        if then != "close":
-            self.close_handle(used, delete=False, purge=False)
-        self.close_handle(made, delete=then == "delete", purge=then == "purge")
-        if then == "close":
-            self.both(lambda side: side.handles[used].put(body, persistent=persistent))
-
-    @rule(base=st.sampled_from(["B", "NONE"]))
-    def change_alias(self, base: str) -> None:
-        """An alias is changed under a handle."""
-        number = self.free(0)
-
-        def step(side: Side) -> Any:
-            side.operator.alter_queue("ALIAS", base_queue="A")
-            with side.connections[number].open("ALIAS") as queue:
-                side.operator.alter_queue("ALIAS", base_queue=base)
-                return queue.put(b"")
-
-        self.both(step)
-        self.both(lambda side: side.connections[number].open("ALIAS").close())
-        self.both(lambda side: side.operator.alter_queue("ALIAS", base_queue="A"))
-
-    @rule(name=st.sampled_from(["MODEL.T", "ALIAS"]))
-    def wrong_kind(self, name: str) -> None:
-        self.both(lambda side: side.operator.order_view(name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from inorder.mqsc.channelling import WORDS as CHANNEL_WORDS
 from inorder.mqsc.connecting import CONNECTION, HANDLE, STATUS
 from inorder.mqsc.lacking import (
     LACKING_IN_CHANNELS,
+    LACKING_IN_CONNECTIONS,
+    LACKING_IN_HANDLES,
     LACKING_IN_MANAGER,
     LACKING_IN_PROCESSES,
     LACKING_IN_QUEUES,
@@ -116,10 +119,13 @@ def test_the_reason_codes_are_true() -> None:
         (dict.fromkeys(STATUS_KEYWORDS), LACKING_IN_STATUS),
         (CHANNEL_WORDS.keywords, LACKING_IN_CHANNELS),
         (PROCESS_WORDS.keywords, LACKING_IN_PROCESSES),
+        (CONNECTION, LACKING_IN_CONNECTIONS),
+        (HANDLE, LACKING_IN_CONNECTIONS),
+        (STATUS, LACKING_IN_HANDLES),
     ],
-    ids=["queue", "manager", "status", "channel", "process"],
+    ids=["queue", "manager", "status", "channel", "process", "connection", "handles of a connection", "handles"],
 )
-def test_nothing_that_we_have_is_said_to_be_lacking(ours: dict[str, object], lacking: dict[str, object]) -> None:
+def test_nothing_that_we_have_is_said_to_be_lacking(ours: Mapping[str, object], lacking: dict[str, object]) -> None:
     assert not ours.keys() & lacking.keys()
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,26 +95,14 @@ def test_a_command_is_read(script: str, command: Command | None) -> None:
         ("DESCR('')", "description", ""),
         ("DESCR(' x ')", "description", " x "),
         ("DESCR('a, (b) ; * + -')", "description", "a, (b) ; * + -"),
-        ("MSGDLVSQ(FIFO)", "delivery", "fifo"),
-        ("DEFPRTY(9)", "default_priority", 9),
         ("DEFPSIST(NO)", "default_persistence", False),
-        ("ORDER(COMMIT)", "order", "commit"),
-        ("READORDER(REQUIRED)", "read_order", "required"),
         ("INDXTYPE(CORRELID)", "index_type", "correlation_id"),
         ("MAXDEPTH(0)", "max_depth", 0),
-        ("MAXMSGL(104857600)", "max_length", 104_857_600),
         ("GET(DISABLED)", "get_allowed", False),
-        ("PUT(ENABLED)", "put_allowed", True),
         ("SHARE", "shareable", True),
         ("NOSHARE", "shareable", False),
-        ("DEFSOPT(EXCL)", "default_input", "exclusive"),
-        ("DEFTYPE(PREDEFINED)", "definition_type", "predefined"),
-        ("BOTHRESH(3)", "backout_threshold", 3),
         ("BOQNAME(POISON.Q)", "backout_requeue_queue", "POISON.Q"),
         ("BOQNAME(' ')", "backout_requeue_queue", ""),
-        ("NOHARDENBO", "harden_get_backout", False),
-        ("RETINTVL(24)", "retention_interval", 24),
-        ("NPMCLASS(HIGH)", "nonpersistent_class", "high"),
         ("EXPIRY(0.25)", "expiry", 0.25),
         ("EXPIRY(NOLIMIT)", "expiry", None),
     ],
@@ -125,29 +111,11 @@ def test_a_keyword_becomes_an_attribute(parameter: str, name: str, value: object
     assert read(f"DEFINE QLOCAL(A) {parameter}") == Define(name="A", type="local", attributes={name: value})
 
 
-@pytest.mark.parametrize(
-    "parameter",
-    [
-        "SCOPE(QMGR)",
-        "CLUSTER(' ')",
-        "CUSTOM('')",
-        "CAPEXPRY(NOLIMIT)",
-        "ACCTQ(QMGR)",
-        "QDEPTHHI(80)",
-        "DEFREADA(NO)",
-    ],
-)
-def test_what_asks_for_nothing_is_accepted_and_told(parameter: str) -> None:
-    assert read(f"DEFINE QLOCAL(A) {parameter}") == Define(
-        name="A", type="local", without_effect=(parameter.partition("(")[0],)
-    )
-
-
-def test_a_dump_of_mq_is_read() -> None:
+def test_a_dump_of_mq_is_read_and_what_asks_for_nothing_is_told() -> None:
     command = read(
         "DEFINE QLOCAL('APP.IN') +\n   ACCTQ(QMGR) +\n*  ALTDATE(2025-01-01) +\n   BOQNAME(' ') +\n   BOTHRESH(0) +\n"
         "   CLUSTER(' ') +\n*  CURDEPTH(7) +\n   DEFBIND(OPEN) +\n   DESCR('It''s in') +\n   HARDENBO +\n"
-        "   NOTRIGGER +\n"
+        "   NOTRIGGER SCOPE(QMGR) CUSTOM('') CAPEXPRY(NOLIMIT) QDEPTHHI(80) DEFREADA(NO) +\n"
         "   MAXDEPTH(5000) +\n   PROPCTL(COMPAT) +\n   QDPMAXEV(ENABLED) +\n   USAGE(NORMAL) +\n   REPLACE"
     )
     assert isinstance(command, Define)
@@ -161,7 +129,8 @@ def test_a_dump_of_mq_is_read() -> None:
         "trigger_control": False,
         "usage": "normal",
     }
-    assert set(command.without_effect) == set("ACCTQ CLUSTER DEFBIND PROPCTL QDPMAXEV".split())
+    without_effect = "ACCTQ CLUSTER DEFBIND PROPCTL QDPMAXEV SCOPE CUSTOM CAPEXPRY QDEPTHHI DEFREADA"
+    assert set(command.without_effect) == set(without_effect.split())
 
 
 # ---- lines
@@ -183,11 +152,9 @@ def test_lines_are_put_together(script: str) -> None:
 
 
 def test_a_minus_keeps_the_blanks_of_the_next_line_and_a_plus_does_not() -> None:
-    assert read("DEFINE QLOCAL(A) DESCR('a -\n  b')") == Define(
-        name="A", type="local", attributes={"description": "a   b"}
-    )
-    joined = read("DEFINE QLOCAL(A) DESCR('a +\n  b')")
-    assert joined == Define(name="A", type="local", attributes={"description": "a b"})
+    for sign, said in (("-", "a   b"), ("+", "a b")):
+        joined = read(f"DEFINE QLOCAL(A) DESCR('a {sign}\n  b')")
+        assert joined == Define(name="A", type="local", attributes={"description": said})
 
 
 def test_commands_know_their_lines() -> None:
@@ -219,7 +186,6 @@ def test_an_assembler_says_whether_a_command_goes_on() -> None:
         ("'DEFINE' QL(A)", 1, 1, "found 'DEFINE'"),
         (";", 1, 1, "found ';'; allowed is DEFINE"),
         ("DEFINE", 1, 7, "found the end of the command; allowed is DEFINE QLOCAL or"),
-        ("DEFINE LISTENER(A)", 1, 8, "found MQ's object LISTENER, which is not supported"),
         ("DEFINE QUEUE(A)", 1, 8, "found 'QUEUE'; allowed is DEFINE QLOCAL or DEFINE QALIAS or DEFINE QMODEL"),
         ("CLEAR QALIAS(A)", 1, 7, "allowed is CLEAR QLOCAL"),
         ("DEFINE QLOCAL A", 1, 15, "found 'A'; allowed is QLOCAL(...)"),
@@ -227,7 +193,6 @@ def test_an_assembler_says_whether_a_command_goes_on() -> None:
         ("DEFINE QLOCAL(A", 1, 16, "found the end of the command; allowed is a closing parenthesis behind QLOCAL(A"),
         ("DEFINE QLOCAL(A B)", 1, 17, "found 'B'; allowed is one name"),
         ("DEFINE QLOCAL('a b')", 1, 15, "found 'a b'; allowed is a name of 1 to 48 characters"),
-        (f"DEFINE QLOCAL({'A' * 49})", 1, 15, "allowed is a name of 1 to 48 characters"),
         ("DEFINE QLOCAL(A*)", 1, 15, "found 'A*'; allowed is a name of 1 to 48 characters"),
         ("DIS QLOCAL(*A*)", 1, 12, "or its beginning and *"),
         ("DEFINE QLOCAL(A)DESCR(B)", 1, 17, "found 'DESCR'; allowed is a blank before DESCR"),
@@ -245,7 +210,6 @@ def test_an_assembler_says_whether_a_command_goes_on() -> None:
         ("DEFINE QLOCAL(A) MAXDEPTH(1 2)", 1, 29, "found '2'; allowed is one value, as in MAXDEPTH(an integer"),
         ("DEFINE QLOCAL(A) MAXDEPTH(X)", 1, 27, "found 'X'; allowed is MAXDEPTH(an integer from 0 to 999,999,999)"),
         ("DEFINE QLOCAL(A) MAXDEPTH(1000000000)", 1, 27, "found '1000000000'; allowed is MAXDEPTH(an integer"),
-        ("DEFINE QLOCAL(A) MAXDEPTH('-1')", 1, 27, "found '-1'; allowed is MAXDEPTH(an integer"),
         ("DEFINE QLOCAL(A) GET(YES)", 1, 22, "found 'YES'; allowed is GET(ENABLED) or GET(DISABLED)"),
         (
             "DEFINE QLOCAL(A) EXPIRY(0)",
@@ -262,7 +226,6 @@ def test_an_assembler_says_whether_a_command_goes_on() -> None:
         ("DEFINE QLOCAL(A) SHARE(YES)", 1, 24, "found a value behind SHARE; allowed is SHARE or NOSHARE"),
         ("DEFINE QLOCAL(A) SHARE NOSHARE", 1, 24, "found NOSHARE again; allowed is SHARE only once"),
         ("DEFINE QLOCAL(A) GET(ENABLED) GET(ENABLED)", 1, 31, "found GET again"),
-        ("DEFINE QLOCAL(A) REPLACE NOREPLACE", 1, 26, "found NOREPLACE again"),
         ("DEFINE QLOCAL(A) TARGET(B)", 1, 18, "found TARGET, which a local queue has not; allowed is one of DESCR"),
         ("DEFINE QALIAS(A) MAXDEPTH(1)", 1, 18, "found MAXDEPTH, which an alias queue has not"),
         ("ALTER QMGR MAXDEPTH(1)", 1, 12, "found MAXDEPTH, which the queue manager has not"),
@@ -276,10 +239,7 @@ def test_an_assembler_says_whether_a_command_goes_on() -> None:
         ),
         ("DEFINE QLOCAL(A) SCOPE(CELL)", 1, 18, "allowed is a command without it, or SCOPE(QMGR)"),
         ("DEFINE QREMOTE(A) MSGDLVSQ(FIFO)", 1, 19, "found MSGDLVSQ, which a remote queue has not"),
-        ("DEFINE QLOCAL(A) USAGE(NORMAL XMITQ)", 1, 31, "found 'XMITQ'; allowed is one value"),
         ("DEFINE QLOCAL(A) CLUSTER", 1, 18, "found MQ's attribute CLUSTER"),
-        ("DEFINE QLOCAL(A) TRIGDPTH", 1, 18, "found TRIGDPTH without a value"),
-        ("DEFINE QLOCAL(A) NOTRIGGER(YES)", 1, 28, "found"),
         ("DEFINE QLOCAL(A) CAPEXPRY(600)", 1, 18, "our EXPIRY is the life of a message that sets none"),
         ("ALTER QMGR CHAD(A)", 1, 12, "found MQ's attribute CHAD, which is not supported"),
         ("DELETE QALIAS(A) PURGE", 1, 18, "found 'PURGE'; allowed is nothing more"),
@@ -287,7 +247,6 @@ def test_an_assembler_says_whether_a_command_goes_on() -> None:
         ("CLEAR QLOCAL(A) X", 1, 17, "found 'X'; allowed is nothing more"),
         ("DIS Q(A) MAXDEPTH(3)", 1, 19, "found a value behind MAXDEPTH; allowed is MAXDEPTH alone"),
         ("DIS Q(A) MAXDEPT", 1, 10, "found 'MAXDEPT'; allowed is a keyword to display (nearest: MAXDEPTH"),
-        ("DIS Q(A) CLUSTER", 1, 10, "found MQ's attribute CLUSTER"),
         ("DIS QS(A) LPUTTIME", 1, 11, "found MQ's attribute LPUTTIME"),
         ("DIS QS(A) TYPE(BOTH)", 1, 16, "found 'BOTH'; allowed is TYPE(QUEUE) or TYPE(HANDLE)"),
         ("DIS Q(A) TYPE(QCLUSTER)", 1, 15, "allowed is TYPE(ALL) or TYPE(QLOCAL) or TYPE(QALIAS) or TYPE(QMODEL)"),
@@ -306,7 +265,6 @@ def test_an_assembler_says_whether_a_command_goes_on() -> None:
             25,
             "found 'IS'; allowed is EQ, NE, LT, GT, LE, GE, CT, EX, LK, ",
         ),
-        ("DIS Q(*) WHERE(CLUSTER EQ C)", 1, 16, "found MQ's attribute CLUSTER, which is not supported"),
         ("DIS Q(*) WHERE(CURDEPTH GT X)", 1, 28, "found 'X'; allowed is CURDEPTH and an integer"),
         ("DIS Q(*) WHERE(SHARE EQ X)", 1, 25, "found 'X'; allowed is YES or NO"),
         ("END OF", 1, 5, "found 'OF'; allowed is the end of the command"),
@@ -340,14 +298,7 @@ def scripts() -> st.SearchStrategy[str]:
 
 
 @given(scripts())
-def test_whatever_is_not_mqsc_is_a_syntax_error_and_nothing_else(script: str) -> None:
-    for source in commands_in(script.split("\n")):
-        with contextlib.suppress(MqscSyntaxError):
-            parse(source)
-
-
-@given(scripts())
-def test_an_error_lies_within_its_command(script: str) -> None:
+def test_whatever_is_not_mqsc_is_a_syntax_error_within_its_command(script: str) -> None:
     for source in commands_in(script.split("\n")):
         lengths = {number: len(line) for number, line in source.lines}
         try:

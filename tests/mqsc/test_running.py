@@ -59,14 +59,10 @@ def test_a_script_defines_alters_clears_and_deletes(qm: inorder.QueueManager) ->
     assert qm.queues() == []
 
 
-def test_like_takes_what_is_not_given(qm: inorder.QueueManager) -> None:
+def test_like_takes_what_is_not_given_and_replace_resets_it_and_keeps_the_messages(qm: inorder.QueueManager) -> None:
     run(qm, "DEFINE QLOCAL(A) MAXDEPTH(5) DESCR('x') NOSHARE\nDEFINE QLOCAL(B) LIKE(A) DESCR('y')")
     b = qm.attributes("B")
     assert (b.max_depth, b.description, b.shareable) == (5, "y", False)
-
-
-def test_replace_keeps_the_messages_and_resets_what_is_not_given(qm: inorder.QueueManager) -> None:
-    run(qm, "DEFINE QLOCAL(A) MAXDEPTH(5) DESCR('x')")
     qm.put("A", b"1")
     told = answer(qm, "DEFINE QLOCAL(A) DESCR('y') REPLACE CLUSTER(' ')")
     assert told.text == "Queue A replaced; its messages stay. Without effect here: CLUSTER."
@@ -152,7 +148,6 @@ DEFINE QMODEL(B)
     [
         ("DIS Q(*)", "A.1 A.2 A.3 B"),
         ("DIS Q(A*)", "A.1 A.2 A.3"),
-        ("DIS Q(A.1)", "A.1"),
         ("DIS QL(*)", "A.1 A.2"),
         ("DIS QA(*)", "A.3"),
         ("DIS QM(*)", "B"),
@@ -162,18 +157,15 @@ DEFINE QMODEL(B)
         ("DIS QS(*)", "A.1 A.2"),
         ("DIS QS(A.3)", ""),
         ("DIS Q(*) WHERE(MAXDEPTH EQ 5)", "A.1"),
-        ("DIS Q(*) WHERE(MAXDEPTH NE 5)", "A.2 B"),
         ("DIS Q(*) WHERE(MAXDEPTH LT 9)", "A.1"),
         ("DIS Q(*) WHERE(MAXDEPTH LE 9)", "A.1 A.2"),
         ("DIS Q(*) WHERE(MAXDEPTH GT 9)", "B"),
         ("DIS Q(*) WHERE(MAXDEPTH GE 9)", "A.2 B"),
-        ("DIS Q(*) WHERE(DESCR EQ 'one')", "A.1"),
         ("DIS Q(*) WHERE(DESCR LK 'o*')", "A.1"),
         ("DIS Q(*) WHERE(DESCR NL 'o*')", "A.2 A.3 B"),
         ("DIS Q(*) WHERE(QUEUE GE A.3)", "A.3 B"),
         ("DIS Q(*) WHERE(TYPE NE QLOCAL)", "A.3 B"),
         ("DIS Q(*) WHERE(GET EQ DISABLED)", "A.2"),
-        ("DIS Q(*) WHERE(SHARE EQ YES)", "A.1"),
         ("DIS Q(*) WHERE(SHARE NE YES)", "A.2 B"),
         ("DIS Q(*) WHERE(EXPIRY LE 2)", "A.1"),
         ("DIS Q(*) WHERE(EXPIRY EQ NOLIMIT)", "A.2 B"),
@@ -182,7 +174,6 @@ DEFINE QMODEL(B)
         ("DIS Q(*) MAXDEPTH WHERE(CURDEPTH EQ 0)", "A.2"),
         ("DIS QS(*) WHERE(OPPROCS EQ 1)", "A.1"),
         ("DIS Q(*) WHERE(CRDATE EQ '1970-01-01')", "A.1 A.2"),
-        ("DIS Q(*) WHERE(CRDATE LK '1971*')", ""),
     ],
 )
 def test_a_display_chooses(qm: inorder.QueueManager, command: str, found: str) -> None:
@@ -350,21 +341,16 @@ def defined(queue: tuple[str, QueueType, dict[str, Any]]) -> QueueAttributes:
 
 
 @given(queues())
-def test_what_is_exported_and_run_again_is_the_same_queue(queue: tuple[str, QueueType, dict[str, Any]]) -> None:
+def test_what_is_exported_or_displayed_and_run_again_is_the_same_queue(
+    queue: tuple[str, QueueType, dict[str, Any]],
+) -> None:
+    """Any item of a DISPLAY can be copied into a DEFINE."""
     original = defined(queue)
     with inorder.connect() as other:
         for _ in "defined", "replaced":
             told = answer(other, export_queue(original))
             assert told.outcome == "done", told.text
             assert other.attributes(original.name) == original
-
-
-@given(queues())
-def test_what_is_displayed_defines_the_same_queue(queue: tuple[str, QueueType, dict[str, Any]]) -> None:
-    """Any item of a DISPLAY can be copied into a DEFINE."""
-    original = defined(queue)
-    with inorder.connect() as other:
-        run(other, export_queue(original))
         row = dict(answer(other, f"DIS QUEUE('{original.name}')").rows[0])
         for keyword in "CURDEPTH IPPROCS OPPROCS CRDATE CRTIME ALTDATE ALTTIME".split():
             row.pop(keyword, None)

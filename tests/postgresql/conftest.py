@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 from tests.postgresql.server import Server, missing
 
+import inorder
+from inorder import QueueManager
 from inorder.stores.postgresql import drop, parse
+
+Connect = Callable[[str], QueueManager]
 
 
 @pytest.fixture
@@ -26,3 +31,10 @@ def url(postgresql: str) -> Iterator[str]:
     one = f"{postgresql}?schema=inorder_{uuid.uuid4().hex}"
     yield one
     drop(parse(one))
+
+
+@pytest.fixture
+def connect(url: str) -> Iterator[Connect]:
+    """Connects a program; each has a session of its own."""
+    with ExitStack() as connections:
+        yield lambda program: connections.enter_context(inorder.connect(url, program=program))

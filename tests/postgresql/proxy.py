@@ -1,11 +1,10 @@
-"""A wire between a client and a server, as a test wants it: cut after so many bytes, slow, or dead."""
+"""A wire between a client and a server, as a test wants it: cut after so many bytes, or dead."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import threading
-import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Literal
@@ -27,7 +26,6 @@ class Proxy:
     def __init__(self, target: int) -> None:
         self.passed: dict[Way, int] = {"to server": 0, "to client": 0}  # bytes, of all connections
         self.waiting = 0  # connections that have come while it was frozen
-        self.delay_seconds = 0.0  # of each block of bytes
         self._target = target
         self._left: dict[Way, int | None] = {"to server": None, "to client": None}
         self._lock = threading.Lock()  # of the two dictionaries, and of the ends
@@ -70,7 +68,7 @@ class Proxy:
         """Cuts all connections, and takes no more."""
         self.thaw()
         _end(self._door)
-        self._threads[0].join()  # so that none comes behind the cut
+        self._threads[0].join()  # so that none comes after the cut
         self.cut()
         for thread in self._threads:
             thread.join()
@@ -102,7 +100,6 @@ class Proxy:
         with contextlib.suppress(OSError):  # cut, or the other end is gone
             while data := source.recv(BLOCK):
                 self._flows.wait()
-                time.sleep(self.delay_seconds)
                 with self._lock:
                     left = self._left[way]
                     data = data[:left]

@@ -9,6 +9,7 @@ Where the programs are, and as whom they run, `benchmarks/servers.py` says: as t
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import os
@@ -16,21 +17,23 @@ import pwd
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal
 
-from benchmarks.servers import LOOPBACK, PostgreSQL, ServerError, free_port
+from benchmarks.servers import LOOPBACK, PostgreSQL, ServerError
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = PostgreSQL()
 LIMIT_SECONDS = 240
-KEEPER_SECONDS = 30
+PORTS = range(20_000, 32_000)  # beneath those that the kernel gives to connections
 LOG_LINES = 30
 
 SETTINGS: Final[dict[str, object]] = {
@@ -70,7 +73,7 @@ class Server:
 
     def __init__(self, standby_of: Server | None = None, **settings: object) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="inorder-postgresql-"))
-        self.port = free_port()
+        self.port = own_port()
         if user := PROGRAMS.run_as():
             shutil.chown(self.folder, user)
         self._hold = os.open(self.folder, os.O_RDONLY)
@@ -137,6 +140,17 @@ class Server:
         self.stop(how)
         self.start()
 
+    def configure(self, name: str, value: str) -> None:
+        """Changes a setting while the server runs; it holds for all of its processes when this returns."""
+        self.sql(f"ALTER SYSTEM SET {name} = '{value}'")
+        self.sql("SELECT pg_reload_conf()")
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while self.sql(f"SHOW {name}") != value:  # whoever connects now has it, and the others are told
+            if time.monotonic() > deadline:
+                raise ServerError(f"it does not take {name}; its log:\n{self.log()}")
+        for _ in range(2):  # at its second one the checkpointer, on which commits depend, has read what it was told
+            self.sql("CHECKPOINT")
+
     def sql(self, text: str, database: str = "postgres") -> str:
         """Executes statements as superuser: what they answer, a line for each row, with | between its columns."""
         return self._run("psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", text, self.url(database)).strip()
@@ -151,7 +165,7 @@ class Server:
             f"FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND ({where})"
         )
         told = self.sql(f"SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) {chosen}")
-        return int(told.splitlines()[-1])  # behind warnings that one has gone meanwhile
+        return int(told.splitlines()[-1])  # after warnings that one has gone meanwhile
 
     def make_standby(self, *, synchronous: bool = False) -> Server:
         """A server that follows this one, by streaming replication through a slot; it is the caller's to close.
@@ -161,8 +175,7 @@ class Server:
         """
         standby = Server(standby_of=self)
         if synchronous:
-            self.sql(f"ALTER SYSTEM SET synchronous_standby_names = '{standby.name}'")
-            self.sql("SELECT pg_reload_conf()")
+            self.configure("synchronous_standby_names", standby.name)
         state = "sync" if synchronous else "async"
         following = f"application_name = '{standby.name}' AND state = 'streaming' AND sync_state = '{state}'"
         deadline = time.monotonic() + LIMIT_SECONDS
@@ -185,7 +198,7 @@ class Server:
     def close(self) -> None:
         """Lets go of the folder, and returns when the server is gone."""
         os.close(self._hold)
-        self._keeper.wait(KEEPER_SECONDS)
+        self._keeper.wait(LIMIT_SECONDS)
 
     def _run(self, program: str, *arguments: str) -> str:
         try:
@@ -194,13 +207,49 @@ class Server:
             raise ServerError(f"{error}\nThe end of the server's log:\n{self.log()}") from None
 
 
-def sessions(url: str, program: str, what: str = "pid") -> int:
-    """How many connections of our programs of a name a server has; `what`: what is asked for each."""
+@contextlib.contextmanager
+def administrating(url: str, *, autocommit: bool = True) -> Iterator[Any]:
+    """A session of an administrator, in the schema of a store if the URL names one."""
     import psycopg
 
-    with psycopg.connect(url.partition("?")[0], autocommit=True) as connection:
-        asked = f"SELECT {what} FROM pg_stat_activity WHERE application_name LIKE %s"
+    from inorder.stores.postgresql import parse
+
+    with psycopg.connect(url.partition("?")[0], autocommit=autocommit) as connection:
+        connection.execute(f"SET search_path TO {parse(url).schema}, pg_catalog")
+        yield connection
+
+
+def sessions(url: str, program: str, what: str = "pid", where: str = "true") -> int:
+    """How many connections of our programs of a name a server has; `what`: what is asked for each."""
+    asked = f"SELECT {what} FROM pg_stat_activity WHERE application_name LIKE %s AND ({where})"
+    with administrating(url) as connection:
         return len(connection.execute(asked, (f"inorder %: {program}",)).fetchall())
+
+
+def waits_for_a_lock(url: str, program: str) -> bool:
+    """Whether a connection of a program waits until another one commits."""
+    return bool(sessions(url, program, where="wait_event_type = 'Lock'"))
+
+
+@functools.cache
+def _ports() -> int:
+    """The file whose bytes are locked by those who have the ports of their numbers."""
+    return os.open(Path(tempfile.gettempdir()) / f"inorder-ports-{os.getuid()}", os.O_RDWR | os.O_CREAT, 0o600)
+
+
+_taken = set[int]()
+
+
+def own_port() -> int:
+    """A free port that this process alone uses until it ends, also while nothing listens there."""
+    for port in PORTS:
+        with contextlib.suppress(OSError):
+            if port not in _taken:
+                fcntl.lockf(_ports(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+                _taken.add(port)
+                socket.create_server((LOOPBACK, port)).close()
+                return port
+    raise ServerError("no port is free")
 
 
 def _run(folder: Path, program: str, *arguments: str) -> str:
@@ -235,7 +284,7 @@ def _keep(folder: Path) -> None:
 
 @functools.cache
 def of_this_process() -> Server:
-    """The one that the tests of this process share; it ends with the process, behind all that ends at its exit."""
+    """The one that the tests of this process share; it ends with the process, after all that ends at its exit."""
     return Server()
 
 

@@ -37,16 +37,12 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("url", PLAIN)
-def test_an_address_is_shown_without_what_is_secret(url: str) -> None:
+def test_libpq_is_given_what_the_url_says_and_what_is_secret_is_not_shown(url: str) -> None:
     address = parse(url)
     assert (str(address), repr(address)) == (PLAIN[url], f"Address({PLAIN[url]!r})")
     assert str(parse(str(address))) == str(address)
-
-
-@pytest.mark.parametrize("url", PLAIN)
-def test_libpq_is_given_what_the_url_says(url: str) -> None:
     without = re.sub(r"(?<=\?)schema=\w+&?|&schema=\w+", "", url).rstrip("?")
-    assert parse(url).parameters == conninfo_to_dict(without)
+    assert address.parameters == conninfo_to_dict(without)
 
 
 REFUSED = [
@@ -70,7 +66,7 @@ REFUSED = [
     f"postgresql://ann:{SECRET}\n@host/db",
     f"postgresql://ann:{SECRET}\udc80@host/db",
 ]
-NAMES = ["Orders", '"orders"', "or-ders", "", "1x", "pg_x", "a" * 64, "a&schema=b", "a;drop", "a%20b", "%C3%A9"]
+NAMES = ["Orders", '"orders"', "", "1x", "pg_x", "a" * 64, "a&schema=b", "a;drop", "%C3%A9"]
 
 
 @pytest.mark.parametrize("url", REFUSED, ids=range(len(REFUSED)))
@@ -90,10 +86,10 @@ def test_a_path_made_of_a_url_is_refused_and_not_shown() -> None:
     assert SECRET not in str(told.value)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_schema_is_a_plain_name(name: str) -> None:
-    with pytest.raises(inorder.ArgumentError, match="schema must be"):
-        parse(f"postgresql://host/db?schema={name}")
+def test_a_schema_is_a_plain_name() -> None:
+    for name in NAMES:
+        with pytest.raises(inorder.ArgumentError, match="schema must be"):
+            parse(f"postgresql://host/db?schema={name}")
 
 
 def test_an_unknown_parameter_is_named_where_nothing_is_secret() -> None:
@@ -117,17 +113,11 @@ TRIED = [
     ["queue", "list", "--json"],
     ["queue", "create", "A"],
     ["put", "A", "text"],
-    ["check"],
     ["check", "--json"],
     ["backup", "copy.db"],
     ["browse", "A"],
-    ["copy", "A", "A"],
-    ["unit", "list"],
-    ["lock", "list"],
     ["claim", "list"],
     ["mqsc", "--export"],
-    ["watch", "--count", "1"],
-    ["get", "A"],
     ["get", "NONE"],
 ]
 

@@ -20,6 +20,7 @@ TRIES = 5
 def world(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Two programs, of which none looks again by itself."""
     monkeypatch.setattr(watch, "LOOK_SECONDS", 1e6)
+    monkeypatch.setattr(watch, "KEPT_SECONDS", 1e6)
     with on_server(url) as one:
         yield one
 
@@ -71,6 +72,7 @@ def test_one_of_two_is_refused_wherever_the_other_is(world: Server) -> None:
     assert set(found) == {1}
 
 
+@pytest.mark.nightly
 def test_it_is_seen_if_they_do_not_look_one_after_the_other(world: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(STATEMENTS, "lock waits", "SELECT 1")
     tries = (found for _ in range(TRIES) for found in refusals(world, seconds=2))  # a busy machine may miss it

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import Any, TypeAlias
+from contextlib import contextmanager
+from typing import Any
 
-import psycopg
 import pytest
+from tests.postgresql.conftest import Connect
+from tests.postgresql.server import administrating
 from tests.support import Call, until
 
-import inorder
 from inorder import QueueManager
 from inorder.errors import GetInhibited, NoMessageAvailable, PutInhibited, QueueFull
-from inorder.stores.postgresql import parse
 from inorder.stores.postgresql.engine import FOLLOW_FRONTS
 from inorder.stores.postgresql.link import SYNCHRONOUSLY
 from inorder.stores.postgresql.making import PUTS, PUTS_TOGETHER, in_arrays
@@ -21,7 +20,6 @@ from inorder.stores.postgresql.pipeline import Answer, Pipeline
 from inorder.stores.postgresql.statements import STATEMENTS
 from inorder.stores.sql.attention import IN_VAIN_MAX, LOOKED_FOR
 
-Connect: TypeAlias = Callable[[str], QueueManager]
 WAITS, ASKS = "...", "?"  # for the end of the transaction; for an answer in the middle of it
 NAMES = {text: name for name, text in STATEMENTS.items()} | {
     **dict.fromkeys(PUTS.values(), "put"),
@@ -36,13 +34,6 @@ NAMES = {text: name for name, text in STATEMENTS.items()} | {
 BODY = b"b" * 100
 MOVES_FRONTS = FOLLOW_FRONTS
 UPDATES = "UPDATE tally SET counter = counter + 1"
-
-
-@pytest.fixture
-def connect(url: str) -> Iterator[Connect]:
-    """Connects a program; each has a session of its own."""
-    with ExitStack() as connections:
-        yield lambda program: connections.enter_context(inorder.connect(url, program=program))
 
 
 @pytest.fixture
@@ -84,9 +75,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 def set_fronts(url: str, queue: str) -> None:
     """As a get does that has read too much."""
-    address, _, _ = url.partition("?")
-    with psycopg.connect(address) as connection:
-        connection.execute(f"SET search_path = {parse(url).schema}, pg_catalog")
+    with administrating(url) as connection:
         found = connection.execute("SELECT id FROM definition WHERE name = %s", [queue]).fetchone()
         assert found
         connection.execute(STATEMENTS["set fronts"].replace("?1", str(found[0])).encode())
@@ -185,12 +174,10 @@ def test_a_put_that_has_waited_for_the_queue_is_not_sent_again(
     """Also where the row of the queue has got another serial meanwhile, and so lies elsewhere."""
     for _ in range(2):
         put(qm, "Q")
-    address, _, _ = url.partition("?")
-    with psycopg.connect(address) as other, sent(monkeypatch) as log:
-        other.execute(f"SET search_path = {parse(url).schema}, pg_catalog")
+    with administrating(url, autocommit=False) as other, sent(monkeypatch) as log:
         other.execute("UPDATE tally SET serial = serial + 1, arrived = arrived WHERE unordered = 0")
         call = Call(lambda: put(qm, "Q"))
-        with psycopg.connect(address, autocommit=True) as looking:
+        with administrating(url) as looking:
             waits = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE %s AND wait_event_type = 'Lock'"
             until(lambda: looking.execute(waits, [f"%{UPDATES}%"]).fetchone() == (1,), "the put waits")
         other.commit()
@@ -205,9 +192,7 @@ def test_those_who_listen_are_looked_for_while_there_are_some(
 ) -> None:
     other = connect("other")
     call = Call(lambda: other.get(queue, wait=60))
-    address, _, _ = url.partition("?")
-    with psycopg.connect(address, autocommit=True) as looking:
-        looking.execute(f"SET search_path = {parse(url).schema}, pg_catalog")
+    with administrating(url) as looking:
         until(lambda: looking.execute("SELECT 1 FROM listener").fetchone() == (1,), "somebody listens")
         put(qm, queue)
         assert call.result().body == BODY
@@ -229,9 +214,7 @@ def test_a_get_that_has_waited_sees_what_was_done_meanwhile(qm: QueueManager, ur
     """By one who has changed the row of the queue, or those of messages alone."""
     qm.put_many("Q", [b"first", b"second", b"third"])
     assert qm.get("Q").body == b"first"
-    address, _, _ = url.partition("?")
-    with psycopg.connect(address) as other, psycopg.connect(address, autocommit=True) as looking:
-        other.execute(f"SET search_path = {parse(url).schema}, pg_catalog")
+    with administrating(url, autocommit=False) as other, administrating(url) as looking:
         other.execute("SELECT FROM tally FOR NO KEY UPDATE")
         other.execute("UPDATE message SET backouts = 7 WHERE number = (SELECT min(number) FROM message)")
         if touch is not None:

@@ -15,6 +15,7 @@ from benchmarks.servers import LOOPBACK
 from tests.postgresql.proxy import Proxy, Way
 from tests.postgresql.server import sessions
 from tests.support import until
+from tests.tiers import nightly
 
 import inorder
 from inorder import QueueManager
@@ -102,7 +103,7 @@ class Exchange:
 EXCHANGES = {"put": Exchange(put), "commit": Exchange(commit, in_unit=True)}
 
 
-@pytest.mark.parametrize("name", EXCHANGES)
+@pytest.mark.parametrize("name", ["commit", pytest.param("put", marks=nightly)])
 @pytest.mark.parametrize("way", ["to server", "to client"])
 def test_what_is_told_after_a_cut_is_true(url: str, qm: QueueManager, proxy: Proxy, name: str, way: Way) -> None:
     exchange, told = EXCHANGES[name], set[Outcome]()
@@ -123,6 +124,7 @@ def test_what_is_told_after_a_cut_is_true(url: str, qm: QueueManager, proxy: Pro
     assert list(qm.check()) == []
 
 
+@nightly
 @pytest.mark.parametrize("way", ["to server", "to client"])
 def test_a_put_that_is_repeated_with_its_unique_id_is_there_once(
     url: str, qm: QueueManager, proxy: Proxy, way: Way

@@ -22,15 +22,13 @@ CALLS: dict[str, Callable[[QueueManager], object]] = {
 }
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_a_text_that_the_server_cannot_keep_is_the_callers_mistake(
-    url: str, call: Callable[[QueueManager], object]
-) -> None:
+def test_a_text_that_the_server_cannot_keep_is_the_callers_mistake(url: str) -> None:
     with inorder.connect(url) as qm:
         qm.create_queue("Q")
-        with qm.unit_of_work():
-            qm.put("Q", b"1")
-            with pytest.raises(ArgumentError, match="NUL"):
-                call(qm)
-        assert [one.body for one in qm.browse("Q")] == [b"1"]
+        for call in CALLS.values():
+            with qm.unit_of_work():
+                qm.put("Q", b"1")
+                with pytest.raises(ArgumentError, match="NUL"):
+                    call(qm)
+        assert [one.body for one in qm.browse("Q")] == [b"1"] * len(CALLS)
         assert qm.check() == []

@@ -10,6 +10,7 @@ import os
 import pytest
 from tests.interrupted import PORTIONS, disturbs_nobody, leaves_nothing_held
 from tests.interrupting import IS_KNOWN
+from tests.tiers import nightly
 
 IS_LONG = bool(os.environ.get("INORDER_LONG"))
 PLACES = 10**9 if IS_LONG else 12
@@ -17,11 +18,12 @@ RANDOM_PLACES = 100
 
 
 @pytest.mark.skipif(not IS_KNOWN, reason="where exceptions come is written down for CPython 3.11")
-@pytest.mark.parametrize("portion", range(PORTIONS))
+@pytest.mark.parametrize("portion", [0, *(pytest.param(one, marks=nightly) for one in range(1, PORTIONS))])
 def test_an_exception_at_any_place_leaves_nothing_held(url: str, portion: int) -> None:
     leaves_nothing_held(url, PLACES, portion)
 
 
+@nightly
 @pytest.mark.skipif(not IS_LONG, reason="it makes many connections: INORDER_LONG=1")
 @pytest.mark.parametrize("how", ["signals", "threads"])
 def test_exceptions_at_random_times_and_in_bursts(url: str, how: str) -> None:

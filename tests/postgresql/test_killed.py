@@ -20,6 +20,7 @@ from tests.claiming import GROUPS, Application
 from tests.postgresql.server import sessions
 from tests.staged import KEY, Writer
 from tests.support import bodies, until
+from tests.tiers import nightly
 from tools.proof.crash_points import die
 
 import inorder
@@ -31,6 +32,7 @@ IS_LONG = bool(os.environ.get("INORDER_LONG"))
 SOME = 4  # statements, beside the first and the last
 NEVER = -1
 GROUP = b"G".ljust(24, b"\0")
+IN_GATE = "commit"
 CHILD = "from tests.postgresql.test_killed import live; live(*arguments)"
 
 Act = Callable[[], object]
@@ -44,7 +46,7 @@ class Program:
         self.qm = inorder.connect(store, program="child")
 
     def reader(self, act: Callable[[Application], object], *, holds: int = 0) -> Act:
-        """One that has claim 1 behind it, and claim 2 open with so many messages."""
+        """One that has settled claim 1, and has claim 2 open with so many messages."""
         app = Application(self.store, queue=self.queue)
         app.claim(0, most=1)
         app.settle(1)
@@ -94,7 +96,7 @@ ACTS: dict[str, Callable[[Program], Act]] = {
 
 
 def live(url: str, queue: str, act: str, at: str) -> None:
-    """In the program: it dies before a statement, or behind a commit; or it ends with the number of both."""
+    """In the program: it dies before a statement, or after a commit; or it ends with the number of both."""
     store = PostgresStore(url, program=queue)
     prepared = ACTS[act](Program(store, queue))
     link: Any = store.host._link  # type: ignore[attr-defined]
@@ -155,7 +157,7 @@ def seen(qm: QueueManager, queue: str) -> tuple[object, ...]:
     return bodies(qm, queue), backouts, status.current_depth, status.uncommitted, held, claims, qm.check()
 
 
-@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("act", [IN_GATE, *(pytest.param(one, marks=nightly) for one in ACTS if one != IN_GATE)])
 def test_a_call_that_was_killed_has_happened_or_not(qm: QueueManager, url: str, act: str) -> None:
     names = (f"{act.replace(' ', '.').replace(chr(39), '')}.{number}" for number in itertools.count())
 

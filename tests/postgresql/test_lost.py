@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks.servers import LOOPBACK
+from benchmarks.servers import LOOPBACK, ServerError
 from tests.postgresql.proxy import Proxy
 from tests.postgresql.server import Server, sessions
 from tests.support import Call, until
@@ -48,9 +49,7 @@ def test_a_commit_whose_wait_for_the_standby_was_cancelled_has_an_unknown_outcom
     with inorder.connect(own_server.url(), program="writer") as qm:
         qm.create_queue("Q")
         queue = qm.open("Q", output=True)
-        own_server.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-        own_server.sql("SELECT pg_reload_conf()")
-        own_server.sql("SELECT pg_sleep(0.2)")
+        own_server.configure("synchronous_standby_names", "nobody")
         put = cancelled(own_server, Call(lambda: qm.put("Q", b"one")))
         assert [message.uid for message in qm.browse("Q")] == list(put.uids)
         unit = qm.unit_of_work().__enter__()
@@ -63,8 +62,7 @@ def test_a_commit_whose_wait_for_the_standby_was_cancelled_has_an_unknown_outcom
         store.numbers = NO_NUMBERS  # type: ignore[attr-defined]  # who draws waits in the commit itself
         put = cancelled(own_server, Call(lambda: queue.put(b"drawn")))
         assert [message.uid for message in qm.browse("Q")][3:] == list(put.uids)
-        own_server.sql("ALTER SYSTEM RESET synchronous_standby_names")
-        own_server.sql("SELECT pg_reload_conf()")
+        own_server.configure("synchronous_standby_names", "")
         qm.put("Q", b"three")
         assert [message.body for message in qm.browse("Q")] == [b"one", b"two", b"known", b"drawn", b"three"]
         assert list(qm.check()) == []
@@ -87,8 +85,7 @@ def test_numbers_whose_reservation_the_standby_has_not_do_not_return(own_server:
                 qm.abandon()
         standby.start()
         standby.promote()
-        standby.sql("ALTER SYSTEM RESET synchronous_standby_names")
-        standby.sql("SELECT pg_reload_conf()")
+        standby.configure("synchronous_standby_names", "")
         with inorder.connect(standby.url()) as qm:
             assert [message.body for message in qm.browse("Q")] == [b"first"]
             qm.put("Q", b"later")
@@ -123,16 +120,6 @@ def test_an_unknown_put_says_the_unique_ids_and_is_repeated_with_them(url: str, 
 
 
 # --- the end of a connection that was lost
-
-
-def test_a_close_behind_a_loss_that_was_told_raises_nothing(url: str, qm: QueueManager) -> None:
-    lost = inorder.connect(url, program="lost")
-    lost.put("Q", b"never seen", syncpoint=True)
-    end_session(url, "lost")
-    with pytest.raises(ConnectionBroken):
-        lost.put("Q", b"nor this", syncpoint=True)
-    lost.close()
-    assert qm.depth("Q") == 0
 
 
 def test_a_close_that_finds_the_unit_lost_says_so(url: str, qm: QueueManager) -> None:
@@ -188,6 +175,13 @@ def test_the_environment_and_services_say_more_than_we_do(
     assert settings(f"{url}&application_name=till&connect_timeout=11") == ("till", "11")
 
 
+def clients(server: Server) -> float:
+    """How many connections a server has; it may have no room for whoever asks."""
+    with contextlib.suppress(ServerError):
+        return int(server.sql("SELECT count(*) - 1 FROM pg_stat_activity WHERE backend_type = 'client backend'"))
+    return math.inf
+
+
 @pytest.mark.nightly
 @pytest.mark.postgresql
 def test_a_server_without_free_connections_says_so(quick_disk: None) -> None:
@@ -207,10 +201,12 @@ def test_a_server_without_free_connections_says_so(quick_disk: None) -> None:
             assert "cannot be reached" in str(told)
             assert "too many clients already" in str(told)
             with pytest.raises(StoreError, match=r"cannot be reached.*too many clients already"):
-                made[0].get("Q", wait=5)
-            made.pop().close()
-            until(lambda: not made[0].put("Q", b"one").warning, "it goes on")
-            assert made[0].get("Q", wait=5).body == b"one"
+                made[0].get("Q", wait=60)
+            for _ in range(3):
+                made.pop().close()
+            until(lambda: clients(server) <= len(made), "the server has ended their sessions")
+            made[0].put("Q", b"one")
+            assert made[0].get("Q", wait=60).body == b"one"
         finally:
             for one in made:
                 one.close()

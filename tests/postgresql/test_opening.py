@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import re
-import threading
 import uuid
 from collections.abc import Iterator
 
@@ -171,8 +170,8 @@ def test_an_empty_schema_that_was_made_for_us_is_taken(
 # --- settings of others change nothing
 
 SETTINGS = {
-    "statement_timeout": "300ms", "lock_timeout": "100ms", "idle_in_transaction_session_timeout": "100ms",
-    "idle_session_timeout": "300ms", "default_transaction_isolation": "serializable",
+    "statement_timeout": "10min", "lock_timeout": "10min", "idle_in_transaction_session_timeout": "10min",
+    "idle_session_timeout": "10min", "default_transaction_isolation": "serializable",
     "default_transaction_read_only": "on", "timezone": "Asia/Kathmandu", "datestyle": "SQL, DMY",
     "search_path": "pg_temp", "client_encoding": "LATIN1", "bytea_output": "escape", "enable_nestloop": "off",
     "enable_indexscan": "off", "transform_null_equals": "on", "exit_on_error": "on", "extra_float_digits": "-15",
@@ -192,12 +191,14 @@ def test_what_a_role_has_set_changes_nothing(
         with qm.unit_of_work():
             qm.put("Q", b"\\000'x", group_id=b"g")
         with pytest.raises(inorder.NoMessageAvailable):
-            qm.get("Q", match=inorder.Match(priority=9), wait=0.7)
+            qm.get("Q", match=inorder.Match(priority=9), wait=0.01)
         assert qm.get("Q").body == b"\\000'x"
         assert qm.attributes("Q").description == "żółw"
         assert qm.check() == []
         link = qm._store.host._link  # type: ignore[attr-defined]
         assert link.flush_level == "on"
+        for name in [name for name in SETTINGS if name.endswith("_timeout")]:
+            assert link.execute(f"SHOW {name}").fetchall() == [("0",)]
 
 
 # --- several stores, several who begin
@@ -208,14 +209,11 @@ def test_two_stores_of_one_database_never_meet(url: str, postgresql: str) -> Non
     with inorder.connect(url) as one, inorder.connect(second) as other:
         one.create_queue("Q")
         other.create_queue("Q")
-        told: list[bytes] = []
-        reader = threading.Thread(target=lambda: told.append(_got(second)))
-        reader.start()
+        reader = Call(lambda: _got(second))
         with one.unit_of_work():
             one.put("Q", b"first")
-            other.put("Q", b"second")
-            reader.join(40)
-        assert told == [b"second"]
+            other.put("Q", b"second")  # with which the unit of the other store has nothing to do
+            assert reader.result() == b"second"
         assert (one.depth("Q"), other.depth("Q")) == (1, 0)
     again = second.replace("127.0.0.1", "localhost")
     assert [are_one(parse(second), parse(named)) for named in (second, again, url)] == [True, True, False]

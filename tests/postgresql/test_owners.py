@@ -6,12 +6,12 @@ import gc
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.postgresql.server import ROOT, sessions
+from tests.postgresql.server import ROOT, administrating, sessions
 from tests.support import Call, until
+from tests.tiers import nightly
 
 import inorder
 from inorder import QueueManager
@@ -70,7 +70,9 @@ def by_looking(qm: QueueManager, _: str) -> bytes:
     return qm.get("B").body
 
 
-@pytest.mark.parametrize("notices", [by_getting, by_opening, by_looking])
+@pytest.mark.parametrize(
+    "notices", [by_getting, *(pytest.param(one, marks=nightly) for one in (by_opening, by_looking))]
+)
 def test_what_a_killed_process_held_is_free(
     qm: QueueManager, url: str, holder: subprocess.Popen[str], notices: Callable[[QueueManager, str], bytes]
 ) -> None:
@@ -83,13 +85,11 @@ def test_what_a_killed_process_held_is_free(
     assert list(qm.check()) == []
 
 
-def test_a_waiter_notices_a_death_within_a_second_or_so(qm: QueueManager, holder: subprocess.Popen[str]) -> None:
+def test_a_waiter_notices_a_death(qm: QueueManager, holder: subprocess.Popen[str]) -> None:
     call = Call(lambda: qm.get("B", wait=600))
     call.sleeps(qm)
     holder.kill()
-    began = time.monotonic()
     assert call.result().body == GOT
-    assert time.monotonic() - began < 25, "it looks once a second, and a busy machine is late"
 
 
 def test_a_session_that_the_server_has_ended_cannot_go_on(qm: QueueManager, url: str) -> None:
@@ -101,21 +101,10 @@ def test_a_session_that_the_server_has_ended_cannot_go_on(qm: QueueManager, url:
         for call in (unit.commit, lambda: lost.put("A", b"nor this"), unit.commit, lambda: lost.get("B")):
             with pytest.raises(ConnectionBroken):
                 call()
-        lost.abandon()
+        lost.close()  # the loss was told
     assert qm.get("B").body == GOT
     assert qm.depth("A") == 0
     assert list(qm.check()) == []
-
-
-def test_a_connection_that_was_lost_between_two_calls_leaves_no_doubt(qm: QueueManager, url: str) -> None:
-    lost = inorder.connect(url, program="lost")
-    lost.put("A", b"put")
-    terminate(url, "lost")
-    until(lambda: not sessions(url, "lost"), "the server has ended it")
-    with pytest.raises(ConnectionBroken):
-        lost.put("A", b"not put")
-    lost.abandon()
-    assert [message.body for message in qm.browse("A")] == [b"put"]
 
 
 def test_a_connection_that_was_dropped_ends_when_the_program_connects_again(qm: QueueManager, url: str) -> None:
@@ -129,11 +118,12 @@ def test_a_connection_that_was_dropped_ends_when_the_program_connects_again(qm: 
 
 
 def test_a_process_that_was_stopped_keeps_what_it_holds(
-    qm: QueueManager, url: str, holder: subprocess.Popen[str]
+    qm: QueueManager, url: str, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("inorder.stores.postgresql.watch.LOOK_SECONDS", 0.05)
     holder.send_signal(signal.SIGSTOP)
     with pytest.raises(NoMessageAvailable):
-        qm.get("B", wait=2.5)
+        qm.get("B", wait=0.3)
     with inorder.connect(url) as another, pytest.raises(NoMessageAvailable):
         another.get("B")
     assert [unit.kind for unit in qm.units()] == ["session"]
@@ -152,9 +142,7 @@ def test_who_is_connected_says_from_where_and_since_when(
     [seen] = [one for one in qm.connections() if one.program.name == "holder"]
     assert (seen.process, seen.host) == (holder.pid, "127.0.0.1")
     assert [(one.queue, one.uses) for one in seen.opened] == [("A", "put"), ("B", "get")]
-    import psycopg
-
-    with psycopg.connect(url.partition("?")[0], autocommit=True) as connection:
+    with administrating(url) as connection:
         asked = "SELECT extract(epoch FROM backend_start)::float8 FROM pg_stat_activity WHERE application_name = %s"
         [(began,)] = connection.execute(asked, (f"inorder {holder.pid}: holder",)).fetchall()
     assert seen.since == began

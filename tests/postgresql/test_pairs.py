@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.postgresql.pairs import EXPIRES_SECONDS, GROUP, Server, Side, Verb, on_server, without_lock, wrong
+from tests.tiers import nightly
 
 from inorder import Flags, Match, UniqueId
 from inorder.bulk import ClaimReader, LedgerKey, Staged, Stager
@@ -23,6 +24,7 @@ IS_LONG = bool(os.environ.get("INORDER_LONG"))
 OTHERS = 10  # calls to hold each call for, of all
 MORE = 5  # statements than by itself: a call that has waited may look again
 SHOWN = 4
+IN_GATE = ("put that opens", "get in a unit", "commit of the last", "claim of groups", "settle of a staging")
 LAST: dict[str, Any] = {"group_id": GROUP, "sequence_number": 2, "flags": Flags.LAST_IN_GROUP}
 WHOLE: dict[str, Any] = {"logical": True, "all_messages": True}
 OF_GROUP = Match(group_id=GROUP)
@@ -210,8 +212,8 @@ def world(url: str) -> Iterator[Server]:
         yield one
 
 
-@pytest.mark.parametrize("one", VERBS)
-def test_a_call_that_comes_into_another_is_before_or_behind_it(world: Server, one: str) -> None:
+@pytest.mark.parametrize("one", [one if one in IN_GATE else pytest.param(one, marks=nightly) for one in VERBS])
+def test_a_call_that_comes_into_another_is_before_or_after_it(world: Server, one: str) -> None:
     chance, count = random.Random(one), world.statements(VERBS[one])
     found: list[str] = []
     for another in VERBS if IS_LONG else chance.sample(list(VERBS), OTHERS):
@@ -234,6 +236,7 @@ MISSED = [
 ]
 
 
+@nightly
 @pytest.mark.parametrize(("lock", "one", "another"), MISSED)
 def test_it_is_seen_if_a_lock_is_not_taken(
     world: Server, monkeypatch: pytest.MonkeyPatch, lock: str, one: str, another: str

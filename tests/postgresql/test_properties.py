@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import psycopg
-from psycopg.conninfo import make_conninfo
+from tests.postgresql.server import administrating
 
 import inorder
 from inorder.properties import Properties, PropertyValue
-from inorder.stores.postgresql.address import parse
 from inorder.stores.sql.descriptors import PROPERTIES
 
 
@@ -17,9 +15,7 @@ def test_a_statement_finds_them(url: str) -> None:
         qm.create_queue("Q")
         qm.put("Q", b"x", format="MQSTR")
         qm.put("Q", b"x", format="MQSTR", properties=given)
-        address = parse(url)
-        with psycopg.connect(make_conninfo(**address.parameters)) as connection:
-            connection.execute(f'SET search_path TO "{address.schema}"')
+        with administrating(url) as connection:
             found = connection.execute(f"SELECT {PROPERTIES} FROM content c ORDER BY id").fetchall()
         assert found == [(None,), (Properties(given).text,)]
         assert len(list(qm.browse("Q", match=inorder.Match(format="MQSTR")))) == 2

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import threading
-import time
 
-import psycopg
 import pytest
 from tests.postgresql.pairs import without_lock
-from tests.support import LIMIT_SECONDS, Call
+from tests.postgresql.server import administrating, waits_for_a_lock
+from tests.support import LIMIT_SECONDS, Call, until
 
 import inorder
 from inorder import QueueManager, StagingGone, StoreDamaged, Unit
 from inorder.bulk import LedgerKey, Staged, Stager
 from inorder.stores import points
-from inorder.stores.postgresql import parse
 from inorder.stores.postgresql.statements import STATEMENTS
 from inorder.stores.sql import leftovers
 
@@ -74,12 +72,7 @@ class Held:
 
 
 def await_waiting(url: str, program: str) -> None:
-    """Until a program's connection waits for a lock."""
-    deadline = time.monotonic() + LIMIT_SECONDS
-    ask = "SELECT 1 FROM pg_stat_activity WHERE application_name LIKE %s AND wait_event_type = 'Lock'"
-    with psycopg.connect(url.partition("?")[0], autocommit=True) as connection:
-        while not connection.execute(ask, (f"inorder %: {program}",)).fetchall():
-            assert time.monotonic() < deadline, f"{program} does not wait"
+    until(lambda: waits_for_a_lock(url, program), f"{program} waits")
 
 
 def test_two_stagings_and_a_put_overlap(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +142,7 @@ def close_beside_a_staging(url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[l
         return two.units(), two.check()
 
 
-def test_a_queue_goes_behind_what_is_being_staged_and_takes_it_along(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_goes_after_what_is_being_staged_and_takes_it_along(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert close_beside_a_staging(url, monkeypatch) == ([], [])
 
 
@@ -170,9 +163,8 @@ def sweep_at_once(url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[
         await_waiting(url, "second")
         held.go_on()
         first.result()
-        with second.result() as two, psycopg.connect(url.partition("?")[0]) as connection:
-            schema = parse(url).schema
-            [(count,)] = connection.execute(f"SELECT count(*) FROM {schema}.leftover").fetchall()
+        with second.result() as two, administrating(url) as connection:
+            [(count,)] = connection.execute("SELECT count(*) FROM leftover").fetchall()
             return count, two.check()
 
 

@@ -36,18 +36,6 @@ def test_what_each_role_may_do(authority: str, role: str, queue: str) -> None:
     assert may([role], grants, authority, queue) is expected
 
 
-@pytest.mark.parametrize("authority", ["", "PUT", "everything", "delete", "*"])
-def test_what_the_table_does_not_know_nobody_may(authority: str) -> None:
-    assert not may(ROLES, {"*": [authority]}, authority, "ORDERS")
-
-
-@pytest.mark.parametrize("authority", AUTHORITIES)
-def test_who_has_no_role_or_an_unknown_one_may_nothing(authority: str) -> None:
-    assert not may([], {"*": [authority]}, authority, "ORDERS")
-    assert not may(["root"], {"*": [authority]}, authority, "ORDERS")
-    assert not may(["reader"], {"*": ["put"]}, "put", "ORDERS"), "grants are those of applications"
-
-
 def test_several_roles_give_what_each_gives() -> None:
     grants = {"ORDERS": ["put"]}
     assert may(["application", "reader"], grants, "browse", "ANY")
@@ -74,5 +62,17 @@ def test_which_queues_a_grant_names(pattern: str, queue: str, is_it: bool) -> No
     assert may(["application"], {pattern: ["get"]}, "get", queue) is is_it
 
 
-def test_a_grant_of_all_queues_is_none_on_the_queue_manager() -> None:
-    assert not may(["application"], {"*": GRANTABLE, "": GRANTABLE}, "inquire", MANAGER)
+@pytest.mark.parametrize(
+    ("roles", "grants", "authority", "queue"),
+    [
+        *((ROLES, {"*": [unknown]}, unknown, "ORDERS") for unknown in ("", "PUT", "delete", "*")),
+        *(([], {"*": [authority]}, authority, "ORDERS") for authority in AUTHORITIES),
+        *((["root"], {"*": [authority]}, authority, "ORDERS") for authority in AUTHORITIES),
+        (["reader"], {"*": ["put"]}, "put", "ORDERS"),  # grants are those of applications
+        (["application"], {"*": GRANTABLE, "": GRANTABLE}, "inquire", MANAGER),
+    ],
+)
+def test_what_is_unknown_or_not_granted_nobody_may(
+    roles: list[str], grants: dict[str, list[str]], authority: str, queue: str
+) -> None:
+    assert not may(roles, grants, authority, queue)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,11 +37,6 @@ NEXT = [
 ]
 
 
-@pytest.mark.parametrize(("record", "answers"), NEXT)
-def test_the_next_claim(record: Record, answers: dict[int, object]) -> None:
-    assert {start: outcome(next_claim, record, start) for start in answers} == answers
-
-
 # The claim behind `start`, which is being worked on, is to be taken ahead.
 AHEAD = [
     (NEW, {0: OLD, 1: LOST}),
@@ -48,11 +45,6 @@ AHEAD = [
     (PLANNED_4, {3: OLD, 4: True, 5: LOST}),
     (AHEAD_5, {3: OLD, 4: False, 5: LOST}),
 ]
-
-
-@pytest.mark.parametrize(("record", "answers"), AHEAD)
-def test_what_is_taken_ahead(record: Record, answers: dict[int, object]) -> None:
-    assert {start: outcome(takes_ahead, record, start) for start in answers} == answers
 
 
 # The reader wants to work on the claims behind `after` up to `upto`.
@@ -65,11 +57,6 @@ PLAN = [
 ]
 
 
-@pytest.mark.parametrize(("record", "answers"), PLAN)
-def test_what_can_be_planned(record: Record, answers: dict[tuple[int, int], object]) -> None:
-    assert {asked: outcome(plan, record, *asked) for asked in answers} == answers
-
-
 SETTLE = [
     (NEW, {0: False, 1: LOST}),
     (DONE_3, {1: False, 3: False, 4: LOST}),
@@ -79,9 +66,14 @@ SETTLE = [
 ]
 
 
-@pytest.mark.parametrize(("record", "answers"), SETTLE)
-def test_what_is_confirmed(record: Record, answers: dict[int, object]) -> None:
-    assert {upto: outcome(settle, record, upto) for upto in answers} == answers
+ALL: list[tuple[Any, list[Any]]] = [(next_claim, NEXT), (takes_ahead, AHEAD), (plan, PLAN), (settle, SETTLE)]
+CELLS = [pytest.param(call, *row, id=f"{call.__name__} {row[0]}") for call, table in ALL for row in table]
+
+
+@pytest.mark.parametrize(("call", "record", "answers"), CELLS)
+def test_what_a_call_means(call: Any, record: Record, answers: dict[Any, object]) -> None:
+    asked = {one: one if isinstance(one, tuple) else (one,) for one in answers}
+    assert {one: outcome(call, record, *given) for one, given in asked.items()} == answers
 
 
 @pytest.mark.parametrize("epoch", [0, 1, 3])

@@ -14,7 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inorder.errors import ArgumentError, PropertyNotAvailable, Reason
-from inorder.properties import LENGTH_MAX, NO_PROPERTIES, Properties, PropertyValue, decoded, encoded, is_encoded
+from inorder.properties import LENGTH_MAX, NO_PROPERTIES, Properties, PropertyValue, decoded, is_encoded
+
+
+class Name(str, enum.Enum):
+    COLOUR = "colour"
+
+
+class Number(enum.IntEnum):
+    SEVEN = 7
+
+
+class Half(float):
+    pass
 
 
 def refusal(given: Any) -> ArgumentError:
@@ -33,28 +45,26 @@ def refusal(given: Any) -> ArgumentError:
         "colour",
         "_x",
         "$x",
-        "a1",
         "a.b.c",
         "Größe",
         "数量",
         "e\u0301",  # a letter and an accent
         "€uro",
-        "usr",
         "jmsPriority",
         "JMSType",
         "Rooted",
         "Body1",
-        "nulls",
         "\u0131s",
         "a.null",
         "mq.a",
-        "MQTT",
         "mq_usr.a.b.c",
         "x" * 4_095,
+        Name.COLOUR,
     ],
 )
 def test_a_name_that_may_be(name: str) -> None:
-    assert list(Properties({name: "x"})) == [name]
+    (kept,) = Properties({name: "x"})
+    assert (kept, type(kept)) == (name, str)
 
 
 @pytest.mark.parametrize(
@@ -90,27 +100,11 @@ def test_no_name_goes_on_behind_another(names: tuple[str, ...]) -> None:
     assert refusal(dict.fromkeys(names, 1)).reason is Reason.MIXED_CONTENT_NOT_ALLOWED
 
 
-def test_names_may_share_a_folder() -> None:
-    assert list(Properties({"a.c": 1, "a.b": 2, "ab": 3})) == ["a.b", "a.c", "ab"]
-
-
 def test_the_error_says_which_name_and_what_is_allowed() -> None:
     assert str(refusal({"order no": 1})) == (
         "the name of a property must be parts of letters, digits, _ and $, joined by dots, no part beginning with a "
         "digit, not 'order no' [2442 PROPERTY_NAME_ERROR]"
     )
-
-
-class Name(str, enum.Enum):
-    COLOUR = "colour"
-
-
-class Number(enum.IntEnum):
-    SEVEN = 7
-
-
-class Half(float):
-    pass
 
 
 # ---- values
@@ -126,11 +120,8 @@ class Half(float):
         -1,
         2**63 - 1,
         -(2**63),
-        0.0,
         -0.0,
         5e-324,
-        1.7e308,
-        0.1,
         1e22,
         "",
         "a'b\"\\\n\0é😀",
@@ -156,10 +147,12 @@ def test_a_value_that_may_not_be(value: Any) -> None:
     assert str(error).startswith("property 'colour' must be ")
 
 
-def test_a_released_view_is_no_value() -> None:
+def test_a_released_view_and_a_type_of_jms_that_is_no_text_are_no_values() -> None:
     view = memoryview(b"x")
     view.release()
-    assert refusal({"a": view}).reason is Reason.PROPERTY_TYPE_ERROR
+    for wrong in ({"a": view}, {"JMSType": 1}):
+        assert refusal(wrong).reason is Reason.PROPERTY_TYPE_ERROR
+    assert Properties({"JMSType": None})["JMSType"] is None
 
 
 @pytest.mark.parametrize(
@@ -168,16 +161,6 @@ def test_a_released_view_is_no_value() -> None:
 )
 def test_a_value_of_a_class_of_its_own_becomes_a_plain_one(value: Any, plain: PropertyValue) -> None:
     same(Properties({"a": value})["a"], plain)
-
-
-def test_a_name_of_a_class_of_its_own_becomes_a_plain_one() -> None:
-    (name,) = Properties({Name.COLOUR: 1})
-    assert type(name) is str
-
-
-def test_the_type_of_jms_is_a_text() -> None:
-    assert refusal({"JMSType": 1}).reason is Reason.PROPERTY_TYPE_ERROR
-    assert Properties({"JMSType": None})["JMSType"] is None
 
 
 # ---- size
@@ -195,15 +178,11 @@ def test_names_and_values_have_a_length_together() -> None:
 
 
 def test_the_text_of_each_type() -> None:
-    values: dict[str, PropertyValue] = {"b": True, "a": 1, "f": 1.0, "s": "x'", "o": b"\x01\xff", "n": None}
-    assert Properties(values).text == '{"a":1,"b":true,"f":1.0,"n":null,"o":["01ff"],"s":"x\'"}'
-
-
-def test_a_message_without_properties_keeps_nothing() -> None:
+    values: dict[str, PropertyValue] = {"b": True, "a": 1, "f": 1.0, "s": "x'", "o": b"\x01\xff", "n.a": None, "n.b": 1}
+    assert Properties(values).text == '{"a":1,"b":true,"f":1.0,"n.a":null,"n.b":1,"o":["01ff"],"s":"x\'"}'
     assert Properties({}).text is None
     assert Properties.from_text(None) is NO_PROPERTIES
-    assert not NO_PROPERTIES
-    assert len(NO_PROPERTIES) == 0
+    assert (bool(NO_PROPERTIES), len(NO_PROPERTIES)) == (False, 0)
 
 
 NAMES = st.from_regex(r"\A[A-Zb-z_$][A-Za-z0-9_]{5,9}\Z").filter(lambda name: not name.startswith(("JMS", "ESCAPE")))
@@ -260,18 +239,15 @@ def test_what_is_not_in_its_one_form_was_changed(text: str) -> None:
     assert not is_encoded(text)
 
 
-@given(st.text())
-def test_any_text_is_properties_or_is_not(text: str) -> None:
-    if is_encoded(text):
-        assert encoded(decoded(text))[1] == text
-
-
 # ---- as a mapping
 
 
 def test_they_are_a_mapping_that_never_changes() -> None:
-    properties = Properties(MappingProxyType({"b": 1, "a": 2}))
+    given = {"b": 1, "a": 2}
+    properties = Properties(MappingProxyType(given))
+    given["c"] = 3
     assert properties == {"a": 2, "b": 1}
+    assert pickle.loads(pickle.dumps(properties)) == properties
     assert {**properties} == {"a": 2, "b": 1}
     assert properties.get("c") is None
     assert properties.get("c", 3) == 3
@@ -280,25 +256,12 @@ def test_they_are_a_mapping_that_never_changes() -> None:
     assert not hasattr(properties, "__setitem__")
 
 
-def test_a_change_of_the_mapping_that_was_given_changes_nothing() -> None:
-    given = {"a": 1}
-    properties = Properties(given)
-    given["b"] = 2
-    assert list(properties) == ["a"]
-
-
 def test_a_name_that_is_not_there() -> None:
     with pytest.raises(PropertyNotAvailable, match="no property 'color': did you mean colour") as missing:
         _ = Properties({"colour": 1})["color"]
     assert (missing.value.reason, missing.value.nearest) == (2471, ["colour"])
     with pytest.raises(KeyError):
         _ = NO_PROPERTIES["x"]
-
-
-def test_they_survive_pickling() -> None:
-    properties = Properties({"a": b"x", "b": -0.0})
-    again = pickle.loads(pickle.dumps(properties))
-    assert (again, again.text) == (properties, properties.text)
 
 
 @pytest.mark.parametrize("given", [None, 1, "ab", [("a", 1)]])

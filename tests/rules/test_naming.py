@@ -57,7 +57,6 @@ def told(route: Route) -> tuple[str, str, Transmission | None]:
         ("XMIT", "", "", ("XMIT", "", None)),
         ("ALIAS", "", "", ("LOCAL", "ALIAS", None)),
         ("REMOTE", "", "", ("QM2", "REMOTE", TO_R)),
-        ("REMOTE", "QM1", "XMIT", ("QM2", "REMOTE", TO_R)),
         ("ALIAS.REMOTE", "", "", ("QM2", "ALIAS.REMOTE REMOTE", TO_R)),
         ("BY.XMIT", "", "", ("XMIT", "BY.XMIT", TO_R)),
         ("LOST", "", "XMIT", ("XMIT", "LOST", Transmission("R", "QM9"))),
@@ -70,7 +69,6 @@ def told(route: Route) -> tuple[str, str, Transmission | None]:
         ("ANY", "LOST.QM", "XMIT", ("XMIT", "LOST.QM", Transmission("ANY", "QM9"))),
         ("LOCAL", "HERE", "", ("LOCAL", "HERE", None)),
         ("LOCAL", "HERE.TOO", "", ("LOCAL", "HERE.TOO", None)),
-        ("ALIAS", "HERE", "", ("LOCAL", "HERE ALIAS", None)),
         ("BY.XMIT", "HERE", "", ("XMIT", "HERE BY.XMIT", TO_R)),
         ("ANY", "ALIAS", "XMIT", ("XMIT", "", Transmission("ANY", "ALIAS"))),
     ],
@@ -83,7 +81,6 @@ def test_where_a_name_leads(name: str, manager: str, default: str, expected: tup
     ("name", "manager", "default", "reason"),
     [
         ("NONE", "", "", 2085),
-        ("NONE", "QM1", "", 2085),
         ("NONE", "HERE", "", 2085),
         ("MODEL", "", "", 2043),
         ("ALIAS.NONE", "", "", 2082),

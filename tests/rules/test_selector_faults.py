@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from inorder.errors import ArgumentError, Reason
 from inorder.properties import RESERVED
-from inorder.rules.selectors import LENGTH_MAX, Selector, compile_selector
+from inorder.rules.selectors import LENGTH_MAX, compile_selector
 
 
 def refusal(text: Any) -> ArgumentError:
@@ -40,16 +40,13 @@ def rows(text: str) -> list[Any]:
         age BETWEEN 1 ^OR 2 :: here stands OR, where AND is expected
         age BETWEEN 1^ :: the selector ends here, and AND is missing
         age IS ^3 :: here stands 3, where NOT or NULL is expected
-        age IS NOT ^x :: here stands x, where NULL is expected
         age NOT ^= 3 :: here stands =, where BETWEEN or IN or LIKE is expected
         age IN ^3 :: here stands 3, where ( is expected
-        age IN (^) :: here stands ), where a literal is expected
         age IN (^x) :: here stands x, where a literal is expected
         age IN (1^ :: the selector ends here, and ) or , is missing
         age = ^NULL :: here stands NULL, where a name
         word LIKE ^x :: here stands x, where a text in single quotation marks is expected
         word LIKE 'x' ESCAPE ^1 :: here stands 1, where a text
-        word LIKE 'x' ESCAPE ^'' :: behind ESCAPE stands one character
         word LIKE 'x' ESCAPE ^'xy' :: behind ESCAPE stands one character
         word LIKE ^'\x' ESCAPE '\' :: in this pattern \ stands before something else than %, _ or itself
         word LIKE ^'x\' ESCAPE '\' :: in this pattern \ stands before something else
@@ -62,28 +59,23 @@ def rows(text: str) -> list[Any]:
         a = ^'red :: the text that begins here has no end
         a = ^"red" :: in double quotation marks stand bytes
         a = ^"0xAFC" :: in double quotation marks stand bytes
-        a = ^"0x" :: in double quotation marks stand bytes
         a = ^"0x0A :: the byte string that begins here has no end
         a = 1^; :: ';' has no place in a selector
         a = ^? :: '?' has no place in a selector
         a = 1 -- x ^= 2 :: here stands =, where
         a = ^09 :: 09 is not a number
         a = ^0x :: 0x is not a number
-        a = ^0b1 :: 0b1 is not a number
         a = ^1_000 :: 1_000 is not a number
         a = ^1.2.3 :: 1.2.3 is not a number
-        a = ^5e :: 5e is not a number
         a = ^17red b :: 17red is not a number
         a = ^9223372036854775808 :: not an integer of 64 bits
         a = -^9223372036854775809 :: not an integer of 64 bits
-        a = - ^0x8000000000000001 :: not an integer of 64 bits
         a = ^0xFFFFFFFFFFFFFFFF :: not an integer of 64 bits
         a = ^1e400 :: larger than any float
         ^'red' :: this is a text, where a condition is wanted
         ^5 :: this is a number, where a condition is wanted
         ^age + 1 :: this is a number, where a condition is wanted
         urgent AND ^Root.MQMD.Priority :: this is a number, where a condition is wanted
-        NOT ^'x' :: this is a text, where a condition is wanted
         colour ^> 'red' :: a text can only be compared with = and <>
         urgent ^>= TRUE :: a boolean can only be compared with = and <>
         blob ^< "0x00" :: a byte string can only be compared with = and <>
@@ -97,18 +89,14 @@ def rows(text: str) -> list[Any]:
         Root.MQMD.MsgId ^= 'ID:00' :: a byte string and a text cannot be compared
         ^'a' + 1 = 2 :: this is a text, where a number is wanted
         1 + ^TRUE = 2 :: this is a boolean, where a number is wanted
-        -^'a' = 2 :: this is a text, where a number is wanted
         a * (b ^= 1) = 2 :: this is a boolean, where a number is wanted
         ^5 LIKE '5' :: this is a number, where a text is wanted
         ^Root.MQMD.Foo = 1 :: there is no field Root.MQMD.Foo: did you mean
         ^Root.MQMD.priority = 1 :: there is no field Root.MQMD.priority: did you mean Root.MQMD.Priority
-        ^Root.MQMD.Version = 1 :: there is no field Root.MQMD.Version
         ^Root.XYZ = 1 :: there are Root.MQMD.AccountingToken, Root.MQMD.ApplIdentityData
         ^JMSExpiration = 1 :: there is no field JMSExpiration
-        ^JMS_IBM_Format = 'x' :: there is no field JMS_IBM_Format
         ^JMSQ = 'x' :: there are JMSCorrelationID, JMSDeliveryMode
         ^a..b = 1 :: the name of a property must be parts of letters
-        ^a. = 1 :: the name of a property must be parts of letters
         ^a²b = 1 :: the name of a property must be parts of letters
         ^“red” = 1 :: the name of a property must be parts of letters
         ^usr.colour = 1 :: the name of a property must be written without usr.
@@ -197,30 +185,8 @@ def test_what_is_nested_too_deep(text: str) -> None:
     assert "nested more than 100 deep" in str(error) or "cannot be compared" in str(error)
 
 
-PARTS = [
-    *("a", "b.c", "Root.MQMD.Priority", "JMSMessageID", "1", "-7.5", "'x'", "'%_'", '"0x00"', "TRUE", "null", "NULL"),
-    *(
-        "AND",
-        "or",
-        "NOT",
-        "=",
-        "<>",
-        "<",
-        ">=",
-        "+",
-        "-",
-        "*",
-        "/",
-        "(",
-        ")",
-        ",",
-        "IN",
-        "LIKE",
-        "ESCAPE",
-        "IS",
-        "BETWEEN",
-    ),
-]
+PARTS = """a b.c Root.MQMD.Priority JMSMessageID 1 -7.5 'x' '%_' "0x00" TRUE null NULL
+    AND or NOT = <> < >= + - * / ( ) , IN LIKE ESCAPE IS BETWEEN""".split()
 
 
 @given(
@@ -231,20 +197,17 @@ PARTS = [
     )
 )
 def test_any_text_is_a_selector_or_is_refused_with_its_place(text: str) -> None:
-    selector, error = outcome(text)
-    if selector is not None:
+    try:
+        selector = compile_selector(text)
+    except ArgumentError as refused:
+        error = refused
+    else:
         assert selector.matches({"priority": 1, "message_id": bytes(24)}, {}) in {True, False, None}
-    elif error is not None and error.reason is Reason.SELECTOR_SYNTAX_ERROR:
+        return
+    if error.reason is Reason.SELECTOR_SYNTAX_ERROR:
         lines = text.split("\n")
         assert 1 <= error.line <= len(lines)
         assert 1 <= error.column <= len(lines[error.line - 1]) + 1
-
-
-def outcome(text: str) -> tuple[Selector | None, ArgumentError | None]:
-    try:
-        return compile_selector(text), None
-    except ArgumentError as error:
-        return None, error
 
 
 def test_the_reader_is_loaded_with_the_first_selector() -> None:
@@ -254,4 +217,4 @@ def test_the_reader_is_loaded_with_the_first_selector() -> None:
         "selectors.compile_selector('a = 1')\n"
         "assert 'lark' in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -259,10 +259,3 @@ def test_sqlite_agrees(sqlite: sqlite3.Connection, tree: Tree, values: dict[str,
         ((expected,),) = sqlite.execute(f"SELECT {text} FROM (SELECT {columns})", given_values)
         found = compile_selector(text).matches({}, given_values)
         assert found is (None if expected is None else bool(expected)), text
-
-
-@given(LETTERS, patterns())
-def test_sqlite_agrees_on_patterns(sqlite: sqlite3.Connection, text: str, pattern: tuple[str, str | None]) -> None:
-    tree = ("like", ("name", "s"), pattern)
-    ((expected,),) = sqlite.execute(f"SELECT {plain(tree)} FROM (SELECT :s AS s)", {"s": text})
-    assert compile_selector(plain(tree)).matches({}, {"s": text}) is bool(expected)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import inspect
 import json
 import os
 import signal
@@ -14,17 +15,20 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
 from argon2 import PasswordHasher
 from starlette.types import ASGIApp
 from tests.cutting import ended
+from tests.server.described import Described
+from tests.tiers import ON_BOTH
 
 import inorder
 from inorder.server import Authenticator, Settings, application
 from inorder.server.identity import Authority, Identity
+from inorder.server.ours.interface import document
 from inorder.stores.postgresql import drop, parse
 
 TOKEN = "the-token-of-the-tests-0123456789"
@@ -35,6 +39,11 @@ TEXT = {"Content-Type": "text/plain;charset=utf-8"}
 AS_ANYBODY = httpx.BasicAuth("mqadmin", TOKEN)
 PASSWORD = "the password of the tests, \u00e4 and \u20ac"
 AS_NOBODY = httpx.Auth()  # which adds nothing
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "serving(authenticator, **settings): the application that `client` asks")
+
 
 Work = Callable[[httpx.AsyncClient], Awaitable[None]]
 
@@ -135,14 +144,51 @@ async def alive(app: ASGIApp) -> AsyncIterator[ASGIApp]:
         await life
 
 
-ON_BOTH: Final = ("test_console_acting", "test_console_acting_held", "test_console_pages")
-"""Whose tests run on PostgreSQL, too."""
+def serving(authenticator: Authenticator | None = None, **changes: Any) -> pytest.MarkDecorator:
+    """The application that `client` asks has this authenticator and these settings."""
+    return pytest.mark.serving(authenticator, **changes)
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """The tests of the console have a store of each kind."""
-    if "served" in metafunc.fixturenames and metafunc.module.__name__.rpartition(".")[2] in ON_BOTH:
-        metafunc.parametrize("served", ["sqlite", "postgresql"], indirect=True)
+def app_of(client: httpx.AsyncClient) -> Any:
+    """The application that a client asks."""
+    return client._transport.app  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest, served: Served) -> httpx.AsyncClient:
+    """A client with the token. The application starts before an `async def` test, and ends after it."""
+    mark = request.node.get_closest_marker("serving")
+    return client_of(served.app(*mark.args, **mark.kwargs) if mark else served.app())
+
+
+@pytest.fixture
+def ours(client: httpx.AsyncClient) -> Described:
+    """Our own interface; all that is asked and answered is held against its description."""
+    return Described(client, document())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs tests that are `async def`."""
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test):
+        return None
+    given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
+
+    async def inside() -> None:
+        async with contextlib.AsyncExitStack() as life:
+            if "client" in pyfuncitem.funcargs:
+                client: Any = pyfuncitem.funcargs["client"]
+                await life.enter_async_context(alive(app_of(client)))
+                await life.enter_async_context(client)
+            await test(**given)
+
+    ended(inside())
+    return True
+
+
+# For a fact of the server that stores can differ in.
+on_both = pytest.mark.parametrize("served", ON_BOTH, indirect=True)
 
 
 @pytest.fixture
@@ -156,6 +202,13 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
     yield Served(store, Settings(store=str(store), key=KEY, token=TOKEN, port=PORT), tmp_path)
     if url:
         drop(parse(url))
+
+
+@pytest.fixture
+def qm(served: Served) -> Iterator[inorder.QueueManager]:
+    """Another program that has the store open."""
+    with inorder.connect(served.store, program="maker") as one:
+        yield one
 
 
 class Running:

@@ -19,13 +19,12 @@ import pytest
 from tests.server.conftest import CSRF, PASSWORD, TEXT, Served, Start, add
 from tests.server.test_messaging import V1, V3, number_of
 from tests.server.test_users import LOGIN, MQSC, command
+from tests.tiers import gate, nightly
 
 import inorder
 from inorder.errors import CallerError
 from inorder.server import revocation
 from inorder.server.subjects import subject_of
-
-pytestmark = pytest.mark.nightly
 
 NAME = "queues.example"
 OUTSIDE = ("--host", "0.0.0.0", "--name", NAME, "--self-signed")
@@ -119,6 +118,7 @@ def address() -> Iterator[str]:
         yield one.getsockname()[0]
 
 
+@gate
 def test_another_address_serves_users_alone(start: Start, served: Served, address: str) -> None:
     add(served, "anna", roles=["admin"])
     running = start(*OUTSIDE, "--name", address)
@@ -140,6 +140,7 @@ def test_another_address_serves_users_alone(start: Start, served: Served, addres
         client.get("/health")
 
 
+@nightly
 def test_the_certificate_that_it_makes_has_the_names_by_which_it_is_called(start: Start, served: Served) -> None:
     add(served, "anna")
     port = httpx.URL(start(*OUTSIDE).record["url"]).port
@@ -154,7 +155,7 @@ def test_the_certificate_that_it_makes_has_the_names_by_which_it_is_called(start
         assert answer.status_code == 200
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=gate), pytest.param("2", marks=nightly)])
 def test_a_client_certificate_is_its_user_s(start: Start, served: Served, signer: Signer, workers: str) -> None:
     shop = signer.sign("shop", "/C=DE/O=Example, Inc./CN=shop")
     unknown = signer.sign("unknown", "/CN=unknown")
@@ -178,6 +179,7 @@ def test_a_client_certificate_is_its_user_s(start: Start, served: Served, signer
         assert client.get(LOGIN).status_code == 401, "on a connection that was there before, too"
 
 
+@nightly
 def test_a_certificate_that_is_not_valid_gets_nothing(
     start: Start, served: Served, signer: Signer, tmp_path: Path
 ) -> None:
@@ -195,14 +197,12 @@ def test_a_certificate_that_is_not_valid_gets_nothing(
         assert client.get(LOGIN).status_code == 200
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_certificate_that_was_revoked_gets_nothing(
-    start: Start, served: Served, signer: Signer, workers: str
-) -> None:
+@nightly
+def test_a_certificate_that_was_revoked_gets_nothing(start: Start, served: Served, signer: Signer) -> None:
     for name in ("shop", "stolen"):
         add(served, name, password=None, subjects=[f"CN={name}"])
     shop, stolen = signer.sign("shop", "/CN=shop"), signer.sign("stolen", "/CN=stolen")
-    given = ("--client-ca", str(signer.certificate), "--client-crl", str(signer.revoke(stolen)), "--workers", workers)
+    given = ("--client-ca", str(signer.certificate), "--client-crl", str(signer.revoke(stolen)), "--workers", "2")
     running = start("--self-signed", *given)
     for _ in range(4):  # with each worker, as a rule
         with running.client(auth=None, verify=tls_of(stolen)) as client, pytest.raises(httpx.TransportError):
@@ -217,6 +217,7 @@ PAST = ("20240101000000Z", "20240201000000Z")
 TO_COME = ("20990101000000Z", "20990201000000Z")
 
 
+@gate
 def test_lists_of_revoked_certificates_that_do_not_count_are_refused_at_the_start(
     served: Served, signer: Signer, tmp_path: Path
 ) -> None:
@@ -257,12 +258,13 @@ def test_lists_of_revoked_certificates_that_do_not_count_are_refused_at_the_star
     assert (ended.returncode, "has expired on 2024-02-01" in ended.stderr) == (2, True), ended.stderr
 
 
-@pytest.mark.parametrize("cut", range(0, 120, 7))
-def test_what_is_no_list_in_der_is_an_error_of_its_own(cut: int) -> None:
-    with pytest.raises((ValueError, IndexError)):
-        revocation.read(bytes.fromhex("30820100308200f0020101300a06082a8648ce3d040302")[:cut] + bytes(cut))
+def test_what_is_no_list_in_der_is_an_error_of_its_own() -> None:
+    for cut in range(0, 120, 7):
+        with pytest.raises((ValueError, IndexError)):
+            revocation.read(bytes.fromhex("30820100308200f0020101300a06082a8648ce3d040302")[:cut] + bytes(cut))
 
 
+@gate
 def test_the_marks_on_a_list_are_those_of_the_certificates(signer: Signer) -> None:
     """As openssl numbers them; the signer is part of a mark, in whatever letters and kind of string."""
     numbers = [signer.sign(f"one {n}", f"/CN=one {n}") for n in range(3)]
@@ -290,6 +292,7 @@ def der_of(path: Path) -> bytes:
     return ssl.PEM_cert_to_DER_cert(path.read_text())
 
 
+@nightly
 def test_without_a_client_ca_certificates_count_for_nothing(start: Start, served: Served, signer: Signer) -> None:
     add(served, "shop", password=None, subjects=["CN=shop"])
     running = start("--self-signed")
@@ -297,6 +300,7 @@ def test_without_a_client_ca_certificates_count_for_nothing(start: Start, served
         assert number_of(client.get(LOGIN)) == (401, "MQWB0104E", 0)
 
 
+@gate
 @pytest.mark.parametrize(
     "subject",
     ["/CN=shop", '/C=DE/ST=Bayern/O=A, "B" <x>;/OU= lead/CN=#sh\u00f6p', "/CN=x \\\\ y+UID=u",
@@ -310,6 +314,7 @@ def test_a_subject_is_what_openssl_says(signer: Signer, subject: str) -> None:
     assert f"subject={subject_of(decoded)}\n" == said
 
 
+@gate
 def test_no_secret_is_in_any_output_of_a_server(start: Start, served: Served, signer: Signer) -> None:
     """Traffic of each kind that carries a secret, right and wrong, and errors; then all that the server has said."""
     add(served, "anna", roles=["admin"])

@@ -10,11 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.conftest import PASSWORD, Served, add
+from tests.server.conftest import Served
 from tests.server.test_messaging import number_of
 
 import inorder
-from inorder import __version__
+from inorder import QueueManager, __version__
 from inorder.attributes import QUEUE_ATTRIBUTES
 from inorder.mqsc.words import keywords_of
 from inorder.server.queue_objects import PLACES
@@ -80,40 +80,36 @@ ANSWERED: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize("version", [V2, V3])
 @pytest.mark.parametrize(("command", "answer"), ANSWERED, ids=lambda one: str(one)[:60])
-def test_commands_are_run(served: Served, version: str, command: dict[str, Any], answer: dict[str, Any]) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        response = await client.post(version + MQSC, json=command)
-        assert response.status_code == 200, response.text
-        assert response.json() == answer
+async def test_commands_are_run(
+    client: httpx.AsyncClient, version: str, command: dict[str, Any], answer: dict[str, Any]
+) -> None:
+    response = await client.post(version + MQSC, json=command)
+    assert response.status_code == 200, response.text
+    assert response.json() == answer
 
-    served.run(work)
 
-
-def test_connections_and_handles_are_shown_in_text_and_in_json(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        with inorder.connect(served.store, program="shop") as qm, qm.open("Q1", input="shared", output=True):
-            own = [one for one in qm.connections() if one.program.name == "shop"]
-            number, host, user = f"{own[0].connection:016X}", own[0].host, own[0].program.user
-            where = {"where": "APPLTAG EQ shop"}
-            for kind, handles in (("conn", False), ("handle", True), ("all", True)):
-                asked = as_object("display", "conn", "*", parameters={"type": kind} | where)
-                (item,) = (await client.post(V2 + MQSC, json=asked)).json()["commandResponse"]
-                found = item["parameters"]
-                assert (found["conn"], found["type"]) == (number, kind.upper())
-                assert ("appltag" in found) == (kind != "handle")
-                assert found.get("objects") == ([HANDLE] if handles else None)
-            asked = as_object("display", "qstatus", "Q1", parameters={"type": "handle", "opentype": "input"} | where)
+async def test_connections_and_handles_are_shown_in_text_and_in_json(client: httpx.AsyncClient, served: Served) -> None:
+    with inorder.connect(served.store, program="shop") as qm, qm.open("Q1", input="shared", output=True):
+        own = [one for one in qm.connections() if one.program.name == "shop"]
+        number, host, user = f"{own[0].connection:016X}", own[0].host, own[0].program.user
+        where = {"where": "APPLTAG EQ shop"}
+        for kind, handles in (("conn", False), ("handle", True), ("all", True)):
+            asked = as_object("display", "conn", "*", parameters={"type": kind} | where)
             (item,) = (await client.post(V2 + MQSC, json=asked)).json()["commandResponse"]
-            assert item["parameters"] == {
-                "queue": "Q1", "type": "HANDLE", "appltag": "shop", "appltype": "USER", "conname": host,
-                "hstate": "INACTIVE", "input": "SHARED", "output": "YES", "pid": os.getpid(), "userid": user,
-            }  # fmt: skip
-            asked = text(f"DISPLAY CONN({number}) TYPE(HANDLE) OPENOPTS")
-            (item,) = (await client.post(V2 + MQSC, json=asked)).json()["commandResponse"]
-            assert item["text"][0].startswith(f"AMQ8276I: Display Connection details.   CONN({number})")
-            assert item["text"][0].endswith("OPENOPTS(MQOO_INPUT_SHARED,MQOO_OUTPUT)")
-
-    served.run(work)
+            found = item["parameters"]
+            assert (found["conn"], found["type"]) == (number, kind.upper())
+            assert ("appltag" in found) == (kind != "handle")
+            assert found.get("objects") == ([HANDLE] if handles else None)
+        asked = as_object("display", "qstatus", "Q1", parameters={"type": "handle", "opentype": "input"} | where)
+        (item,) = (await client.post(V2 + MQSC, json=asked)).json()["commandResponse"]
+        assert item["parameters"] == {
+            "queue": "Q1", "type": "HANDLE", "appltag": "shop", "appltype": "USER", "conname": host,
+            "hstate": "INACTIVE", "input": "SHARED", "output": "YES", "pid": os.getpid(), "userid": user,
+        }  # fmt: skip
+        asked = text(f"DISPLAY CONN({number}) TYPE(HANDLE) OPENOPTS")
+        (item,) = (await client.post(V2 + MQSC, json=asked)).json()["commandResponse"]
+        assert item["text"][0].startswith(f"AMQ8276I: Display Connection details.   CONN({number})")
+        assert item["text"][0].endswith("OPENOPTS(MQOO_INPUT_SHARED,MQOO_OUTPUT)")
 
 
 HANDLE = {
@@ -125,53 +121,21 @@ HANDLE = {
     ("command", "member"),
     [(text("DISPLAY QLOCAL(NONE)"), "text"), (as_object("display", "qlocal", "NONE"), "message")],
 )
-def test_what_the_queue_manager_refuses_comes_inside_of_an_answer(
-    served: Served, command: dict[str, Any], member: str
+async def test_what_the_queue_manager_refuses_comes_inside_of_an_answer(
+    client: httpx.AsyncClient, command: dict[str, Any], member: str
 ) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        answer = (await client.post(V2 + MQSC, json=command)).json()
-        (item,) = answer.pop("commandResponse")
-        assert answer == REFUSED
-        assert (item["completionCode"], item["reasonCode"]) == (2, 2085)
-        assert item[member][0].startswith("AMQ8147E: ")
-
-    served.run(work)
+    answer = (await client.post(V2 + MQSC, json=command)).json()
+    (item,) = answer.pop("commandResponse")
+    assert answer == REFUSED
+    assert (item["completionCode"], item["reasonCode"]) == (2, 2085)
+    assert item[member][0].startswith("AMQ8147E: ")
 
 
-def test_text_that_is_not_mqsc_is_answered_as_runmqsc_does(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        answer = (await client.post(V2 + MQSC, json=text("DEFIN QLOCAL(X)"))).json()
-        (item,) = answer.pop("commandResponse")
-        assert answer == REFUSED
-        assert item["text"][0].startswith("AMQ8405I: ")
-
-    served.run(work)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        as_object("display", "qlocal", "Q1", responseParameters=["maxmsglen"]),
-        as_object("define", "qlocal", "X", parameters={"replace": "no"}),
-        as_object("define", "qlocal", "X", parameters={"maxdepth": "many"}),
-        as_object("define", "qlocal", "X", parameters={"maxdepth": None}),
-        as_object("define", "qlocal", "X", parameters={"max depth": 1}),
-        as_object("define", "qlocal", "X", parameters={"descr": ["a", "b"]}),
-        as_object("define", "qlocal", "X) PURGE", parameters={}),
-        as_object("define ", "qlocal", "X"),
-        as_object("define", "topic", "X"),
-        as_object("display", "qlocal", "Q1", parameters={"where": "CURDEPTH"}),
-        as_object("end", "", "X"),
-        {"type": "runCommandJSON"},
-    ],
-)
-def test_objects_that_are_not_commands_are_refused(served: Served, command: dict[str, Any]) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        assert number_of(await client.post(V2 + MQSC, json=command)) == (400, "MQWB0120E", 0)
-
-    served.run(work)
-    with inorder.connect(served.store) as qm:
-        assert [one.name for one in qm.queues()] == ["Q1"]
+async def test_text_that_is_not_mqsc_is_answered_as_runmqsc_does(client: httpx.AsyncClient) -> None:
+    answer = (await client.post(V2 + MQSC, json=text("DEFIN QLOCAL(X)"))).json()
+    (item,) = answer.pop("commandResponse")
+    assert answer == REFUSED
+    assert item["text"][0].startswith("AMQ8405I: ")
 
 
 WRONG_MEMBERS = [
@@ -205,31 +169,24 @@ WRONG_MEMBERS = [
 
 
 @pytest.mark.parametrize(("command", "said"), WRONG_MEMBERS, ids=lambda one: str(one)[:60])
-def test_an_error_in_an_object_names_the_member(served: Served, command: dict[str, Any], said: str) -> None:
+async def test_an_error_in_an_object_names_the_member(
+    client: httpx.AsyncClient, command: dict[str, Any], said: str
+) -> None:
     """Its sender wrote no line of MQSC."""
-
-    async def work(client: httpx.AsyncClient) -> None:
-        body = json.dumps(command).replace("Infinity", "1e999")
-        headers = {"Content-Type": "application/json"}
-        (found,) = (await client.post(V2 + MQSC, content=body, headers=headers)).json()["error"]
-        assert found["message"].startswith(f"MQWB0120E: The command in JSON is not valid: {said}"), found
-        assert "line " not in found["message"]
-
-    served.run(work)
+    body = json.dumps(command).replace("Infinity", "1e999")
+    headers = {"Content-Type": "application/json"}
+    (found,) = (await client.post(V2 + MQSC, content=body, headers=headers)).json()["error"]
+    assert found["message"].startswith(f"MQWB0120E: The command in JSON is not valid: {said}"), found
+    assert "line " not in found["message"]
 
 
-def test_a_fraction_of_a_millisecond_is_a_number_as_well(served: Served) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.alter_manager(mark_interval=0.0005, trigger_interval=None)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        asked = as_object("display", "qmgr", responseParameters=["markint", "trigint"])
-        (item,) = (await client.post(V2 + MQSC, json=asked)).json()["commandResponse"]
-        assert item["parameters"] == {"qmname": "QM1", "markint": 0.5, "trigint": "NOLIMIT"}
-        (item,) = (await client.post(V2 + MQSC, json=text("DISPLAY QMGR MARKINT"))).json()["commandResponse"]
-        assert item["text"][0].endswith("MARKINT(0.5)")
-
-    served.run(work)
+async def test_a_fraction_of_a_millisecond_is_a_number_as_well(client: httpx.AsyncClient, qm: QueueManager) -> None:
+    qm.alter_manager(mark_interval=0.0005, trigger_interval=None)
+    asked = as_object("display", "qmgr", responseParameters=["markint", "trigint"])
+    (item,) = (await client.post(V2 + MQSC, json=asked)).json()["commandResponse"]
+    assert item["parameters"] == {"qmname": "QM1", "markint": 0.5, "trigint": "NOLIMIT"}
+    (item,) = (await client.post(V2 + MQSC, json=text("DISPLAY QMGR MARKINT"))).json()["commandResponse"]
+    assert item["text"][0].endswith("MARKINT(0.5)")
 
 
 @pytest.mark.parametrize(
@@ -241,101 +198,86 @@ def test_a_fraction_of_a_millisecond_is_a_number_as_well(served: Served) -> None
      b'{"type": "runCommandJSON", "command": "display", "qualifier": "qmgr", "more": 1}'],
     ids=range(12),
 )  # fmt: skip
-def test_bodies_that_are_not_commands_are_refused(served: Served, body: bytes) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        response = await client.post(V2 + MQSC, content=body, headers={"Content-Type": "application/json"})
-        assert number_of(response) == (400, "INWB0004E", 0)
-        assert number_of(await client.post(V2 + MQSC, content=b"{}")) == (415, "MQWB0306E", 0)
-
-    served.run(work)
+async def test_bodies_that_are_not_commands_are_refused(client: httpx.AsyncClient, body: bytes) -> None:
+    response = await client.post(V2 + MQSC, content=body, headers={"Content-Type": "application/json"})
+    assert number_of(response) == (400, "INWB0004E", 0)
+    assert number_of(await client.post(V2 + MQSC, content=b"{}")) == (415, "MQWB0306E", 0)
 
 
-def test_every_attribute_that_display_has_is_a_member(served: Served) -> None:
+async def test_every_attribute_that_display_has_is_a_member(client: httpx.AsyncClient) -> None:
     """There is one table of attributes: JSON has its keywords in small letters, and takes them back."""
-
-    async def work(client: httpx.AsyncClient) -> None:
-        shown = (await client.post(V2 + MQSC, json=as_object("display", "qlocal", "Q1"))).json()
-        (item,) = shown["commandResponse"]
-        keywords = {word.lower() for word in keywords_of("local")}
-        assert keywords <= item["parameters"].keys()
-        given = {
-            name: value
-            for name, value in item["parameters"].items()
-            if name in keywords and name not in ("queue", "type", "deftype")
-        }
-        answer = (await client.post(V2 + MQSC, json=as_object("define", "qlocal", "COPY", parameters=given))).json()
-        assert answer["overallCompletionCode"] == 0, answer
-        copy = (await client.post(V2 + MQSC, json=as_object("display", "qlocal", "COPY"))).json()
-        assert given.items() <= copy["commandResponse"][0]["parameters"].items()
-
-    served.run(work)
+    shown = (await client.post(V2 + MQSC, json=as_object("display", "qlocal", "Q1"))).json()
+    (item,) = shown["commandResponse"]
+    keywords = {word.lower() for word in keywords_of("local")}
+    assert keywords <= item["parameters"].keys()
+    given = {
+        name: value
+        for name, value in item["parameters"].items()
+        if name in keywords and name not in ("queue", "type", "deftype")
+    }
+    answer = (await client.post(V2 + MQSC, json=as_object("define", "qlocal", "COPY", parameters=given))).json()
+    assert answer["overallCompletionCode"] == 0, answer
+    copy = (await client.post(V2 + MQSC, json=as_object("display", "qlocal", "COPY"))).json()
+    assert given.items() <= copy["commandResponse"][0]["parameters"].items()
 
 
-def test_the_queue_manager_and_the_installation(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        one = {"name": "QM1", "state": "running"}
-        for version in (V1, V2, V3):
-            for path in ("/admin/qmgr", "/admin/qmgr/", "/admin/qmgr/QM1"):
-                assert (await client.get(version + path)).json() == {"qmgr": [one]}
-            found = (await client.get(f"{version}/admin/installation")).json()
-            assert found == {"installation": [{"name": "inorder", "platform": "unix", "version": __version__}]}
-        assert (await client.get(f"{V1}/admin/qmgr?state=ended")).json() == {"qmgr": []}
-        more = (await client.get(f"{V1}/admin/qmgr?attributes=*&status=*")).json()
-        assert more == {"qmgr": [{**one, "extended": {"installationName": "inorder"}, "status": {}}]}
-        assert number_of(await client.get(f"{V1}/admin/qmgr?status=status.started")) == (400, "INWB0003E", 0)
-        assert number_of(await client.get(f"{V1}/admin/qmgr/QM2")) == (404, "MQWB0009E", 2058)
-        assert number_of(await client.get(f"{V1}/admin/installation/other")) == (404, "INWB0001E", 0)
-        level = (await client.get(f"{V3}/admin/installation/inorder?attributes=extended.level")).json()
-        assert level["installation"][0]["extended"] == {"level": __version__}
-
-    served.run(work)
+async def test_the_queue_manager_and_the_installation(client: httpx.AsyncClient) -> None:
+    one = {"name": "QM1", "state": "running"}
+    for version in (V1, V2, V3):
+        for path in ("/admin/qmgr", "/admin/qmgr/", "/admin/qmgr/QM1"):
+            assert (await client.get(version + path)).json() == {"qmgr": [one]}
+        found = (await client.get(f"{version}/admin/installation")).json()
+        assert found == {"installation": [{"name": "inorder", "platform": "unix", "version": __version__}]}
+    assert (await client.get(f"{V1}/admin/qmgr?state=ended")).json() == {"qmgr": []}
+    more = (await client.get(f"{V1}/admin/qmgr?attributes=*&status=*")).json()
+    assert more == {"qmgr": [{**one, "extended": {"installationName": "inorder"}, "status": {}}]}
+    assert number_of(await client.get(f"{V1}/admin/qmgr?status=status.started")) == (400, "INWB0003E", 0)
+    assert number_of(await client.get(f"{V1}/admin/qmgr/QM2")) == (404, "MQWB0009E", 2058)
+    assert number_of(await client.get(f"{V1}/admin/installation/other")) == (404, "INWB0001E", 0)
+    level = (await client.get(f"{V3}/admin/installation/inorder?attributes=extended.level")).json()
+    assert level["installation"][0]["extended"] == {"level": __version__}
 
 
 # --- queues as resources
 
 
-def test_queues_are_listed_with_what_is_asked_for(served: Served) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.create_alias("ALIAS", base_queue="Q1")
-        qm.create_remote_queue("FAR", remote_queue="THERE", remote_manager="QM2", transmission_queue="X")
-        qm.put("Q1", b"1")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        base = f"{V1}/admin/qmgr/QM1/queue"
-        local: dict[str, Any] = {"name": "Q1", "type": "local"}
-        alias = {"name": "ALIAS", "type": "alias", "alias": {"targetName": "Q1"}}
-        remote = {"qmgrName": "QM2", "queueName": "THERE", "transmissionQueueName": "X"}
-        far = {"name": "FAR", "type": "remote", "remote": remote}
-        for query, expected in (
-            ("", [alias, far, local]),
-            ("?name=*&type=all", [alias, far, local]),
-            ("?name=Q*", [local]),
-            ("?name=Q1", [local]),
-            ("?name=q*", []),
-            ("?type=alias", [alias]),
-            ("?name=*&status=status.currentDepth&type=local", [{**local, "status": {"currentDepth": 1}}]),
-            ("/Q1", [local]),
-            ("/Q1?status=status.currentDepth,status.openInputCount",
-             [{**local, "status": {"currentDepth": 1, "openInputCount": 0}}]),
-            ("/Q1?attributes=storage.maximumMessageLength,general.inhibitGet",
-             [{**local, "storage": {"maximumMessageLength": 4194304}, "general": {"inhibitGet": False}}]),
-        ):  # fmt: skip
-            found = (await client.get(base + query)).json()
-            assert sorted(found["queue"], key=lambda one: one["name"]) == expected, query
-        whole = (await client.get(f"{base}/Q1?attributes=*&status=*")).json()["queue"][0]
-        assert whole["applicationDefaults"]["messagePersistence"] == "persistent"
-        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z", whole["timestamps"]["created"])
-        assert number_of(await client.get(f"{base}/NONE")) == (404, "MQWB0037E", 2085)
-        for query in ("?attributes=maxDepth", "?status=depth", "?type=cluster", "?filter=x", "/Q1?name=Q1",
-                      "/Q1?filter=status.currentDepth:equalTo:1", "?filter=status.currentDepth:greaterThan",
-                      "?filter=status.currentDepth:over:0", "?filter=status.depth:equalTo:0",
-                      "?filter=status.currentDepth:equalTo:x", "?filter=general.inhibitPut:equalTo:no",
-                      "?filter=general.inhibitPut:lessThan:true"):  # fmt: skip
-            assert number_of(await client.get(base + query)) == (400, "INWB0003E", 0)
-        for version in (V2, V3):
-            assert number_of(await client.get(f"{version}/admin/qmgr/QM1/queue")) == (404, "INWB0001E", 0)
-
-    served.run(work)
+async def test_queues_are_listed_with_what_is_asked_for(client: httpx.AsyncClient, qm: QueueManager) -> None:
+    qm.create_alias("ALIAS", base_queue="Q1")
+    qm.create_remote_queue("FAR", remote_queue="THERE", remote_manager="QM2", transmission_queue="X")
+    qm.put("Q1", b"1")
+    base = f"{V1}/admin/qmgr/QM1/queue"
+    local: dict[str, Any] = {"name": "Q1", "type": "local"}
+    alias = {"name": "ALIAS", "type": "alias", "alias": {"targetName": "Q1"}}
+    remote = {"qmgrName": "QM2", "queueName": "THERE", "transmissionQueueName": "X"}
+    far = {"name": "FAR", "type": "remote", "remote": remote}
+    for query, expected in (
+        ("", [alias, far, local]),
+        ("?name=*&type=all", [alias, far, local]),
+        ("?name=Q*", [local]),
+        ("?name=Q1", [local]),
+        ("?name=q*", []),
+        ("?type=alias", [alias]),
+        ("?name=*&status=status.currentDepth&type=local", [{**local, "status": {"currentDepth": 1}}]),
+        ("/Q1", [local]),
+        ("/Q1?status=status.currentDepth,status.openInputCount",
+         [{**local, "status": {"currentDepth": 1, "openInputCount": 0}}]),
+        ("/Q1?attributes=storage.maximumMessageLength,general.inhibitGet",
+         [{**local, "storage": {"maximumMessageLength": 4194304}, "general": {"inhibitGet": False}}]),
+    ):  # fmt: skip
+        found = (await client.get(base + query)).json()
+        assert sorted(found["queue"], key=lambda one: one["name"]) == expected, query
+    whole = (await client.get(f"{base}/Q1?attributes=*&status=*")).json()["queue"][0]
+    assert whole["applicationDefaults"]["messagePersistence"] == "persistent"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z", whole["timestamps"]["created"])
+    assert number_of(await client.get(f"{base}/NONE")) == (404, "MQWB0037E", 2085)
+    for query in ("?attributes=maxDepth", "?status=depth", "?type=cluster", "?filter=x", "/Q1?name=Q1",
+                  "/Q1?filter=status.currentDepth:equalTo:1", "?filter=status.currentDepth:greaterThan",
+                  "?filter=status.currentDepth:over:0", "?filter=status.depth:equalTo:0",
+                  "?filter=status.currentDepth:equalTo:x", "?filter=general.inhibitPut:equalTo:no",
+                  "?filter=general.inhibitPut:lessThan:true"):  # fmt: skip
+        assert number_of(await client.get(base + query)) == (400, "INWB0003E", 0)
+    for version in (V2, V3):
+        assert number_of(await client.get(f"{version}/admin/qmgr/QM1/queue")) == (404, "INWB0001E", 0)
 
 
 @pytest.mark.parametrize(
@@ -354,99 +296,83 @@ def test_queues_are_listed_with_what_is_asked_for(served: Served) -> None:
         ("alias.targetName:equalTo:F*", ["ALIAS"]),
     ],
 )
-def test_queues_are_filtered(served: Served, condition: str, names: list[str]) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.create_queue("EMPTY", max_depth=99, put_allowed=False, description="a: queue")
-        qm.create_queue("FULL")
-        qm.put_many("FULL", [b"1", b"2"])
-        qm.create_alias("ALIAS", base_queue="FULL")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        kind = "alias" if names == ["ALIAS"] else "local"
-        answer = await client.get(f"{V1}/admin/qmgr/QM1/queue", params={"filter": condition, "type": kind})
-        assert answer.status_code == 200, answer.text
-        assert [one["name"] for one in answer.json()["queue"]] == names
-
-    served.run(work)
+async def test_queues_are_filtered(
+    client: httpx.AsyncClient, qm: QueueManager, condition: str, names: list[str]
+) -> None:
+    qm.create_queue("EMPTY", max_depth=99, put_allowed=False, description="a: queue")
+    qm.create_queue("FULL")
+    qm.put_many("FULL", [b"1", b"2"])
+    qm.create_alias("ALIAS", base_queue="FULL")
+    kind = "alias" if names == ["ALIAS"] else "local"
+    answer = await client.get(f"{V1}/admin/qmgr/QM1/queue", params={"filter": condition, "type": kind})
+    assert answer.status_code == 200, answer.text
+    assert [one["name"] for one in answer.json()["queue"]] == names
 
 
-def test_a_script_that_watches_depths_runs(served: Served) -> None:
+async def test_a_script_that_watches_depths_runs(client: httpx.AsyncClient, qm: QueueManager) -> None:
     """Its query, as monitoring scripts of others send it."""
-    with inorder.connect(served.store) as qm:
-        qm.create_queue("EMPTY")
-        qm.put("Q1", b"1")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        query = (
-            "?type=local&attributes=storage.maximumDepth&status=status.currentDepth,status.oldestMessageAge,"
-            "status.uncommittedMessages,status.lastGet,status.lastPut&filter=status.currentDepth:greaterThan:0"
-        )
-        (one,) = (await client.get(f"{V1}/admin/qmgr/QM1/queue{query}")).json()["queue"]
-        assert 0 <= one["status"].pop("oldestMessageAge") < 600
-        status = {"currentDepth": 1, "uncommittedMessages": 0, "lastGet": "", "lastPut": ""}
-        storage = {"maximumDepth": 999_999_999}
-        assert one == {"name": "Q1", "type": "local", "storage": storage, "status": status}
-        assert (await client.delete(f"{V1}/admin/qmgr/QM1/queue/EMPTY?keepAuthorityRecords")).status_code == 204
-
-    served.run(work)
+    qm.create_queue("EMPTY")
+    qm.put("Q1", b"1")
+    query = (
+        "?type=local&attributes=storage.maximumDepth&status=status.currentDepth,status.oldestMessageAge,"
+        "status.uncommittedMessages,status.lastGet,status.lastPut&filter=status.currentDepth:greaterThan:0"
+    )
+    (one,) = (await client.get(f"{V1}/admin/qmgr/QM1/queue{query}")).json()["queue"]
+    assert 0 <= one["status"].pop("oldestMessageAge") < 600
+    status = {"currentDepth": 1, "uncommittedMessages": 0, "lastGet": "", "lastPut": ""}
+    storage = {"maximumDepth": 999_999_999}
+    assert one == {"name": "Q1", "type": "local", "storage": storage, "status": status}
+    assert (await client.delete(f"{V1}/admin/qmgr/QM1/queue/EMPTY?keepAuthorityRecords")).status_code == 204
 
 
-def test_a_queue_is_made_like_another_one(served: Served) -> None:
+async def test_a_queue_is_made_like_another_one(client: httpx.AsyncClient, qm: QueueManager) -> None:
     """What the body does not say comes from there; where nothing is named, from the default object of the type."""
-    with inorder.connect(served.store) as qm:
-        qm.create_queue("PATTERN", max_depth=7, description="a pattern", order="commit", default_priority=4)
-        qm.create_alias("NICK", base_queue="PATTERN")
-        qm.create_queue("SYSTEM.DEFAULT.LOCAL.QUEUE", max_depth=11)
-        qm.put("PATTERN", b"x")
-
-        async def work(client: httpx.AsyncClient) -> None:
-            base = f"{V1}/admin/qmgr/QM1/queue"
-            body = {"name": "COPY", "general": {"description": "mine"}}
-            assert (await client.post(f"{base}?like=PATTERN&noReplace", json=body)).status_code == 201
-            assert (await client.post(base, json={"name": "PLAIN"})).status_code == 201
-            alias = {"name": "NICK2", "type": "alias"}
-            assert (await client.post(f"{base}?like=NICK", json=alias)).status_code == 201
-            for like, given, refused in (
-                ("PATTERN&noReplace", {"name": "COPY"}, (409, "INWB0014E", 2100)),
-                ("NONE", {"name": "OTHER"}, (404, "MQWB0037E", 2085)),
-                ("NICK", {"name": "OTHER"}, (400, "INWB0014E", 2043)),
-                ("PATTERN", {"name": "OTHER", "type": "alias"}, (400, "INWB0014E", 2043)),
-                ("", {"name": "OTHER"}, (400, "INWB0003E", 0)),
-                ("PATTERN&like=NICK", {"name": "OTHER"}, (400, "INWB0003E", 0)),
-            ):
-                answer = await client.post(f"{base}?like={like}", json=given)
-                assert number_of(answer) == refused, (like, answer.text)
-            missing = await client.post(f"{base}?like=NONE", json={"name": "OTHER"})
-            assert "NONE" in missing.json()["error"][0]["message"], "it is the pattern that is not there"
-
-        served.run(work)
-        copy, plain, nick = (qm.attributes(name) for name in ("COPY", "PLAIN", "NICK2"))
-        assert (copy.max_depth, copy.description, copy.order, copy.default_priority) == (7, "mine", "commit", 4)
-        assert (plain.max_depth, nick.base_queue) == (11, "PATTERN")
-        assert qm.depth("COPY") == 0, "the messages are not copied"
-        assert "OTHER" not in [one.name for one in qm.queues()]
+    qm.create_queue("PATTERN", max_depth=7, description="a pattern", order="commit", default_priority=4)
+    qm.create_alias("NICK", base_queue="PATTERN")
+    qm.create_queue("SYSTEM.DEFAULT.LOCAL.QUEUE", max_depth=11)
+    qm.put("PATTERN", b"x")
+    base = f"{V1}/admin/qmgr/QM1/queue"
+    body = {"name": "COPY", "general": {"description": "mine"}}
+    assert (await client.post(f"{base}?like=PATTERN&noReplace", json=body)).status_code == 201
+    assert (await client.post(base, json={"name": "PLAIN"})).status_code == 201
+    alias = {"name": "NICK2", "type": "alias"}
+    assert (await client.post(f"{base}?like=NICK", json=alias)).status_code == 201
+    for like, given, refused in (
+        ("PATTERN&noReplace", {"name": "COPY"}, (409, "INWB0014E", 2100)),
+        ("NONE", {"name": "OTHER"}, (404, "MQWB0037E", 2085)),
+        ("NICK", {"name": "OTHER"}, (400, "INWB0014E", 2043)),
+        ("PATTERN", {"name": "OTHER", "type": "alias"}, (400, "INWB0014E", 2043)),
+        ("", {"name": "OTHER"}, (400, "INWB0003E", 0)),
+        ("PATTERN&like=NICK", {"name": "OTHER"}, (400, "INWB0003E", 0)),
+    ):
+        answer = await client.post(f"{base}?like={like}", json=given)
+        assert number_of(answer) == refused, (like, answer.text)
+    missing = await client.post(f"{base}?like=NONE", json={"name": "OTHER"})
+    assert "NONE" in missing.json()["error"][0]["message"], "it is the pattern that is not there"
+    copy, plain, nick = (qm.attributes(name) for name in ("COPY", "PLAIN", "NICK2"))
+    assert (copy.max_depth, copy.description, copy.order, copy.default_priority) == (7, "mine", "commit", 4)
+    assert (plain.max_depth, nick.base_queue) == (11, "PATTERN")
+    assert qm.depth("COPY") == 0, "the messages are not copied"
+    assert "OTHER" not in [one.name for one in qm.queues()]
 
 
-def test_a_queue_that_is_there_is_replaced_and_its_messages_stay(served: Served) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.alter_queue("Q1", max_depth=7, description="before")
-        qm.put("Q1", b"x")
-        qm.close_queue("Q1")
-
-        async def work(client: httpx.AsyncClient) -> None:
-            base = f"{V1}/admin/qmgr/QM1/queue"
-            answer = await client.post(base, json={"name": "Q1", "general": {"description": "after"}})
-            assert (answer.status_code, answer.headers["location"]) == (201, f"{base}/Q1")
-            assert number_of(await client.post(base, json={"name": "Q1", "type": "alias"}))[:2] == (400, "INWB0014E")
-
-        served.run(work)
-        found = qm.attributes("Q1")
-        qm.create_queue("USUAL")
-        assert (found.description, found.max_depth) == ("after", qm.attributes("USUAL").max_depth)
-        assert [one.body for one in qm.browse("Q1")] == [b"x"]
+async def test_a_queue_that_is_there_is_replaced_and_its_messages_stay(
+    client: httpx.AsyncClient, qm: QueueManager
+) -> None:
+    qm.alter_queue("Q1", max_depth=7, description="before")
+    qm.put("Q1", b"x")
+    qm.close_queue("Q1")
+    base = f"{V1}/admin/qmgr/QM1/queue"
+    answer = await client.post(base, json={"name": "Q1", "general": {"description": "after"}})
+    assert (answer.status_code, answer.headers["location"]) == (201, f"{base}/Q1")
+    assert number_of(await client.post(base, json={"name": "Q1", "type": "alias"}))[:2] == (400, "INWB0014E")
+    found = qm.attributes("Q1")
+    qm.create_queue("USUAL")
+    assert (found.description, found.max_depth) == ("after", qm.attributes("USUAL").max_depth)
+    assert [one.body for one in qm.browse("Q1")] == [b"x"]
 
 
-def test_a_queue_is_made_altered_and_deleted(served: Served) -> None:
+def test_a_queue_is_made_altered_and_deleted(served: Served, qm: QueueManager) -> None:
     async def work(client: httpx.AsyncClient) -> None:
         base = f"{V1}/admin/qmgr/QM1/queue"
         made = await client.post(
@@ -478,41 +404,37 @@ def test_a_queue_is_made_altered_and_deleted(served: Served) -> None:
             assert (await client.delete(f"{base}/{path}")).status_code == 204
         assert number_of(await client.delete(f"{base}/ALIAS")) == (404, "MQWB0037E", 2085)
 
-    with inorder.connect(served.store) as qm:
-        served.run(work)
-        assert [one.name for one in qm.queues()] == ["Q1"]
-        qm.put("Q1", b"1")
-        qm.close_queue("Q1")
+    served.run(work)
+    assert [one.name for one in qm.queues()] == ["Q1"]
+    qm.put("Q1", b"1")
+    qm.close_queue("Q1")
 
-        async def more(client: httpx.AsyncClient) -> None:
-            path = f"{V1}/admin/qmgr/QM1/queue/Q1"
-            refused = await client.delete(path)
-            assert number_of(refused) == (409, "INWB0014E", 2055)
-            assert "body" not in refused.text.lower(), "it has none"
-            assert (await client.delete(f"{path}?purge")).status_code == 204
+    async def more(client: httpx.AsyncClient) -> None:
+        path = f"{V1}/admin/qmgr/QM1/queue/Q1"
+        refused = await client.delete(path)
+        assert number_of(refused) == (409, "INWB0014E", 2055)
+        assert "body" not in refused.text.lower(), "it has none"
+        assert (await client.delete(f"{path}?purge")).status_code == 204
 
-        served.run(more)
+    served.run(more)
 
 
 @pytest.mark.parametrize("by", ["address", "command"])
-def test_a_queue_that_other_requests_have_used_is_deleted(served: Served, by: str) -> None:
+async def test_a_queue_that_other_requests_have_used_is_deleted(
+    client: httpx.AsyncClient, qm: QueueManager, by: str
+) -> None:
     """Connections of the server keep a queue open by its name; that is nobody's use of it."""
     messages = f"{V1}/messaging/qmgr/QM1/queue/Q1/message"
-
-    async def work(client: httpx.AsyncClient) -> None:
-        puts = (client.post(messages, content="1", headers={"Content-Type": "text/plain"}) for _ in range(8))
-        assert {one.status_code for one in await asyncio.gather(*puts)} == {201}
-        taken = (client.delete(messages, params={"wait": wait}) for wait in (0, 100, 0, 100))
-        assert {one.status_code for one in await asyncio.gather(*taken)} == {200}
-        if by == "address":
-            assert (await client.delete(f"{V1}/admin/qmgr/QM1/queue/Q1?purge")).status_code == 204
-        else:
-            answer = await client.post(f"{V1}{MQSC}", json=text("DELETE QLOCAL(Q1) PURGE"))
-            assert answer.json()["commandResponse"] == [ok(text=["AMQ8007I: Queue Q1 deleted."])]
-
-    served.run(work)
-    with inorder.connect(served.store) as qm:
-        assert list(qm.queues()) == []
+    puts = (client.post(messages, content="1", headers={"Content-Type": "text/plain"}) for _ in range(8))
+    assert {one.status_code for one in await asyncio.gather(*puts)} == {201}
+    taken = (client.delete(messages, params={"wait": wait}) for wait in (0, 100, 0, 100))
+    assert {one.status_code for one in await asyncio.gather(*taken)} == {200}
+    if by == "address":
+        assert (await client.delete(f"{V1}/admin/qmgr/QM1/queue/Q1?purge")).status_code == 204
+    else:
+        answer = await client.post(f"{V1}{MQSC}", json=text("DELETE QLOCAL(Q1) PURGE"))
+        assert answer.json()["commandResponse"] == [ok(text=["AMQ8007I: Queue Q1 deleted."])]
+    assert list(qm.queues()) == []
 
 
 def test_the_table_of_places_names_attributes_that_exist() -> None:
@@ -522,37 +444,3 @@ def test_the_table_of_places_names_attributes_that_exist() -> None:
     for attribute, place in PLACES.items():
         words = QUEUE_ATTRIBUTES[attribute].choices or (True, False)
         assert not place.words or set(place.words) == set(words), attribute
-
-
-# --- who may
-
-
-def test_a_reader_may_look_and_do_nothing_else(served: Served) -> None:
-    message = "/messaging/qmgr/QM1/queue/Q1/message"
-
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = httpx.BasicAuth("eve", PASSWORD)
-        headers = {"Content-Type": "text/plain"}
-        for method, path, given in (
-            ("POST", message, {"content": "x", "headers": headers}),
-            ("DELETE", message, {}),
-            ("POST", MQSC, {"json": text("DEFINE QLOCAL(X)")}),
-            ("POST", "/admin/qmgr/QM1/queue", {"json": {"name": "X"}}),
-            ("PATCH", "/admin/qmgr/QM1/queue/Q1", {"json": {}}),
-            ("DELETE", "/admin/qmgr/QM1/queue/Q1", {}),
-        ):
-            answer = await client.request(method, V1 + path, **given)
-            assert number_of(answer) == (403, "MQWB0103E", 2035), path
-        for method, path, given in (
-            ("GET", message, {}),
-            ("GET", f"{message}list", {}),
-            ("POST", MQSC, {"json": text("DISPLAY QLOCAL(*)")}),
-            ("POST", MQSC, {"json": as_object("display", "chstatus", "*")}),
-            ("GET", "/admin/qmgr/QM1/queue", {}),
-        ):
-            assert (await client.request(method, V1 + path, **given)).status_code in (200, 204), path
-        shown = (await client.get(f"{V1}/login")).json()
-        assert shown == {"user": [{"name": "eve", "role": ["MQWebAdminRO"]}]}
-
-    add(served, "eve", roles=["reader"])
-    served.run(work)

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.server.conftest import Served
+from tests.tiers import nightly
 
 import inorder
 from inorder.server import Limits
@@ -47,14 +48,6 @@ def messages_of(stream: bytes) -> list[bytes]:
     return [bytes(one.serialize()) for one in ipc.MessageReader.open_stream(io.BytesIO(stream))]
 
 
-def boundaries_of(stream: bytes) -> list[int]:
-    found, at = [0], 0
-    for one in messages_of(stream):
-        at += len(one)
-        found.append(at)
-    return found
-
-
 async def refused(client: httpx.AsyncClient, content: Any, *allowed: int) -> int:
     """The status of the refusal of a stream, which says what is wrong."""
     answer = await client.post(ADDRESS, content=content, headers=keyed(str(uuid.uuid4())))
@@ -68,17 +61,6 @@ async def refused(client: httpx.AsyncClient, content: Any, *allowed: int) -> int
 def check_nothing_is_left(served: Served) -> None:
     with inorder.connect(served.store) as qm:
         assert (qm.depth("Q1"), qm.units()) == (0, []), "something was put, or is staged still"
-
-
-@pytest.mark.parametrize("stream", STREAMS, ids=["bodies", "properties", "large"])
-def test_a_stream_that_is_cut_at_or_beside_the_end_of_any_message_puts_nothing(served: Served, stream: bytes) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        for boundary in boundaries_of(stream):
-            for at in {boundary - 1, boundary, boundary + 1, boundary + 4, boundary + 7} & set(range(len(stream))):
-                await refused(client, stream[:at])
-
-    served.run(work)
-    check_nothing_is_left(served)
 
 
 async def in_pieces(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:
@@ -146,6 +128,7 @@ def mutated(draw: st.DrawFn) -> bytes:
     return bytes(whole)
 
 
+@nightly
 def test_whatever_arrives_is_put_as_a_whole_or_refused_as_a_whole(served: Served) -> None:
     """What is changed may still be a stream: then there is what its answer says, and else nothing."""
     statuses: Counter[int] = Counter()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from tests.server.conftest import Served
 from tests.server.test_messaging import V1, number_of
 
 from inorder.server.calls import AT_ONCE
@@ -27,30 +26,25 @@ MQSC = "/ibmmq/rest/v2/admin/action/qmgr/QM1/mqsc"
     ],
     ids=["a message", "inside", "a long one", "in a list", "a command", "a queue", "a log-in"],
 )
-def test_a_key_that_is_there_twice_is_refused(served: Served, method: str, path: str, body: str, key: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        answer = await client.request(method, path, content=body, headers=JSON)
-        assert number_of(answer) == (400, "INWB0004E", 0)
-        assert f'the key "{key}" is there more than once' in answer.json()["error"][0]["message"]
+async def test_a_key_that_is_there_twice_is_refused(
+    client: httpx.AsyncClient, method: str, path: str, body: str, key: str
+) -> None:
+    answer = await client.request(method, path, content=body, headers=JSON)
+    assert number_of(answer) == (400, "INWB0004E", 0)
+    assert f'the key "{key}" is there more than once' in answer.json()["error"][0]["message"]
 
-    served.run(work)
 
-
-def test_the_same_key_in_two_objects_is_good(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        body = {"messages": [{"body": "a", "properties": {"body": "x"}}, {"body": "a"}]}
-        assert (await client.post(f"{Q}/put_many", json=body)).status_code == 201
-
-    served.run(work)
+async def test_the_same_key_in_two_objects_is_good(client: httpx.AsyncClient) -> None:
+    body = {"messages": [{"body": "a", "properties": {"body": "x"}}, {"body": "a"}]}
+    assert (await client.post(f"{Q}/put_many", json=body)).status_code == 201
 
 
 @pytest.mark.parametrize(
     ("method", "path"), [("DELETE", f"{V1}/message"), ("POST", f"{Q}/get"), ("GET", f"{Q}/browse")]
 )
-def test_where_there_is_to_be_no_body_one_is_refused_so(served: Served, method: str, path: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        answer = await client.request(method, path, content="x")
-        assert number_of(answer) == (400, "INWB0004E", 0)
-        assert "this request takes none" in answer.json()["error"][0]["message"]
-
-    served.run(work)
+async def test_where_there_is_to_be_no_body_one_is_refused_so(
+    client: httpx.AsyncClient, method: str, path: str
+) -> None:
+    answer = await client.request(method, path, content="x")
+    assert number_of(answer) == (400, "INWB0004E", 0)
+    assert "this request takes none" in answer.json()["error"][0]["message"]

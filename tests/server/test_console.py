@@ -6,7 +6,7 @@ import re
 
 import httpx
 import pytest
-from tests.server.conftest import AS_NOBODY, TOKEN, Served, client_of, somebody
+from tests.server.conftest import AS_NOBODY, TOKEN, Served, app_of, client_of, serving, somebody
 
 import inorder
 from inorder.server.console.pages import PAGES
@@ -25,145 +25,110 @@ def csrf_in(text: str) -> str:
 # --- what goes wrong
 
 
-def test_an_unexpected_error_is_a_page_and_is_in_the_log(
-    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_an_unexpected_error_is_a_page_and_is_in_the_log(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("a secret of the program")
 
-    async def work(client: httpx.AsyncClient) -> None:
-        monkeypatch.setattr("inorder.server.console.held.running", broken)
-        page = await client.get("/console/held", headers=HTML)
-        assert page.status_code == 500
-        assert page.headers["content-type"].startswith("text/html")
-        assert "An unexpected error occurred." in page.text
-        assert 'href="/console/"' in page.text
-        assert "a secret" not in page.text
-        (noted,) = (one for one in caplog.records if one.exc_info)
-        assert (noted.name, noted.levelname, noted.getMessage()) == (LOGGER, "ERROR", "an unexpected error")
-        assert "a secret of the program" in str(noted.exc_info)
-        assert (await client.get("/console/")).status_code == 200
-
-    served.run(work)
+    monkeypatch.setattr("inorder.server.console.held.running", broken)
+    page = await client.get("/console/held", headers=HTML)
+    assert page.status_code == 500
+    assert page.headers["content-type"].startswith("text/html")
+    assert "An unexpected error occurred." in page.text
+    assert 'href="/console/"' in page.text
+    assert "a secret" not in page.text
+    (noted,) = (one for one in caplog.records if one.exc_info)
+    assert (noted.name, noted.levelname, noted.getMessage()) == (LOGGER, "ERROR", "an unexpected error")
+    assert "a secret of the program" in str(noted.exc_info)
+    assert (await client.get("/console/")).status_code == 200
 
 
 # --- getting in
 
 
-def test_the_printed_link_leads_to_the_console(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = AS_NOBODY
-        moved = await client.get(f"/?token={TOKEN}", headers=HTML)
-        assert (moved.status_code, moved.headers["location"]) == (303, "/console/")
-        page = await client.get("/console/", headers=HTML)
-        assert page.status_code == 200
-        assert "QM1" in page.text
-
-    served.run(work)
-
-
-def test_who_is_not_known_is_asked_to_log_in_and_comes_back(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = AS_NOBODY
-        asked = await client.get("/console/nowhere", headers=HTML)
-        assert (asked.status_code, asked.headers["location"]) == (303, "/console/log-in?to=%2Fconsole%2Fnowhere")
-        form = {"name": "ann", "password": "wrong", "to": "/console/"}
-        refused = await client.post("/console/log-in", data=form)
-        assert refused.status_code == 401
-        assert "not known here" in refused.text
-        entered = await client.post("/console/log-in", data=form | {"password": TOKEN})
-        assert (entered.status_code, entered.headers["location"]) == (303, "/console/")
-        assert (await client.get("/console/")).status_code == 200
-
-    served.run(work)
+async def test_who_is_not_known_is_asked_to_log_in_and_comes_back(client: httpx.AsyncClient) -> None:
+    client.auth = AS_NOBODY
+    asked = await client.get("/console/nowhere", headers=HTML)
+    assert (asked.status_code, asked.headers["location"]) == (303, "/console/log-in?to=%2Fconsole%2Fnowhere")
+    form = {"name": "ann", "password": "wrong", "to": "/console/"}
+    refused = await client.post("/console/log-in", data=form)
+    assert refused.status_code == 401
+    assert "not known here" in refused.text
+    entered = await client.post("/console/log-in", data=form | {"password": TOKEN})
+    assert (entered.status_code, entered.headers["location"]) == (303, "/console/")
+    assert (await client.get("/console/")).status_code == 200
 
 
 @pytest.mark.parametrize(
     "to", ["https://elsewhere.example/", "//elsewhere.example", "/console/\\evil", "/", "javascript:x"]
 )
-def test_log_in_sends_nobody_elsewhere(served: Served, to: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = AS_NOBODY
-        entered = await client.post("/console/log-in", data={"name": "x", "password": TOKEN, "to": to})
-        assert entered.headers["location"] == "/console/"
-
-    served.run(work)
+async def test_log_in_sends_nobody_elsewhere(client: httpx.AsyncClient, to: str) -> None:
+    client.auth = AS_NOBODY
+    entered = await client.post("/console/log-in", data={"name": "x", "password": TOKEN, "to": to})
+    assert entered.headers["location"] == "/console/"
 
 
-def test_log_out_needs_the_token_of_the_session_and_ends_it(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = AS_NOBODY
-        await client.get(f"/?token={TOKEN}")
-        page = await client.get("/console/")
-        for wrong in ({"name": "x"}, {"csrf": "0" * 64}, {"csrf": "é"}):
-            refused = await client.post("/console/log-out", data=wrong, headers=HTML)
-            assert refused.status_code == 403
-            assert "INWB0016E" in refused.text
-        left = await client.post("/console/log-out", data={"csrf": csrf_in(page.text)})
-        assert (left.status_code, left.headers["location"]) == (303, "/console/log-in")
-        assert (await client.get("/console/")).status_code == 303
-
-    served.run(work)
+async def test_log_out_needs_the_token_of_the_session_and_ends_it(client: httpx.AsyncClient) -> None:
+    client.auth = AS_NOBODY
+    await client.get(f"/?token={TOKEN}")
+    page = await client.get("/console/")
+    for wrong in ({"name": "x"}, {"csrf": "0" * 64}, {"csrf": "é"}):
+        refused = await client.post("/console/log-out", data=wrong, headers=HTML)
+        assert refused.status_code == 403
+        assert "INWB0016E" in refused.text
+    left = await client.post("/console/log-out", data={"csrf": csrf_in(page.text)})
+    assert (left.status_code, left.headers["location"]) == (303, "/console/log-in")
+    assert (await client.get("/console/")).status_code == 303
 
 
 # --- what a browser may do with a page
 
 
-def test_pages_allow_no_script_and_no_style_but_the_servers_files(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        page = await client.get("/console/")
-        policy = page.headers["content-security-policy"]
-        assert "default-src 'none'" in policy
-        assert "unsafe" not in policy
-        assert page.headers["cache-control"] == "no-store"
-        assert not re.search(r"<script(?![^>]* src=)|<style|\sstyle=|\son\w+=|javascript:", page.text)
-        for place in re.findall(r'(?:src|href)="(/console/static/[^"]+)"', page.text):
-            file = await client.get(place, auth=AS_NOBODY)
-            assert file.status_code == 200
-            assert "immutable" in file.headers["cache-control"]
-            other = re.sub("static/.{16}", "static/0000000000000000", place)
-            assert (await client.get(other)).status_code == 404
-
-    served.run(work)
+@pytest.mark.parametrize("path", ["", "api"])
+async def test_pages_allow_no_script_and_no_style_but_the_servers_files(client: httpx.AsyncClient, path: str) -> None:
+    page = await client.get(f"/console/{path}")
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert page.headers["cache-control"] == "no-store"
+    assert not re.search(r"<script(?![^>]* src=)|<style|\sstyle=|\son\w+=|javascript:", page.text)
+    for place in re.findall(r'(?:src|href)="(/console/static/[^"]+)"', page.text):
+        file = await client.get(place, auth=AS_NOBODY)
+        assert file.status_code == 200
+        assert "immutable" in file.headers["cache-control"]
+        other = re.sub("static/.{16}", "static/0000000000000000", place)
+        assert (await client.get(other)).status_code == 404
 
 
 # --- what is shown
 
 
-def test_names_are_text(served: Served) -> None:
+async def test_names_are_text(client: httpx.AsyncClient, served: Served) -> None:
     with inorder.connect(served.store, name="QM1") as qm:
         qm.create_queue("A/B%")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        page = await client.get("/console/")
-        assert 'href="/console/queue/A%2FB%25"' in page.text
-        for place in (f"/console/{HOSTILE}", f"/console/queue/{HOSTILE}/x/y/z", f"/console/log-in?to={HOSTILE}"):
-            assert HOSTILE not in (await client.get(place)).text
-
-    served.run(work)
+    page = await client.get("/console/")
+    assert 'href="/console/queue/A%2FB%25"' in page.text
+    for place in (f"/console/{HOSTILE}", f"/console/queue/{HOSTILE}/x/y/z", f"/console/log-in?to={HOSTILE}"):
+        assert HOSTILE not in (await client.get(place)).text
 
 
-def test_a_visitor_sees_what_he_may_see(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        page = await client.get("/console/")
-        assert page.status_code == 200
-        assert "Q1" not in page.text
-        for one in (page for page in PAGES if page.path != "live"):
-            place = "/console/" + re.sub(r"\{\w+\}", "Q1", one.path)
-            status = (await client.get(place)).status_code
-            assert (one.authority is None) == (status != 403), one
-
-    served.run(work, somebody("ann"))
+@serving(somebody("ann"))
+async def test_a_visitor_sees_what_he_may_see(client: httpx.AsyncClient) -> None:
+    page = await client.get("/console/")
+    assert page.status_code == 200
+    assert "Q1" not in page.text
+    for one in (page for page in PAGES if page.path != "live"):
+        place = "/console/" + re.sub(r"\{\w+\}", "Q1", one.path)
+        status = (await client.get(place)).status_code
+        assert (one.authority is None) == (status != 403), one
 
 
-def test_unknown_pages_and_methods_get_a_page_that_says_so(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        missing = await client.get("/console/nowhere")
-        assert missing.status_code == 404
-        assert "<html" in missing.text
-        refused = await client.delete("/console/")
-        assert refused.status_code == 405
-        assert (await client.get("/console")).headers["location"] == "/console/"
-        assert (await client_of(client._transport.app).get("/console/%ff")).status_code == 404  # type: ignore[attr-defined]
-
-    served.run(work)
+async def test_unknown_pages_and_methods_get_a_page_that_says_so(client: httpx.AsyncClient) -> None:
+    missing = await client.get("/console/nowhere")
+    assert missing.status_code == 404
+    assert "<html" in missing.text
+    refused = await client.delete("/console/")
+    assert refused.status_code == 405
+    assert (await client.get("/console")).headers["location"] == "/console/"
+    assert (await client_of(app_of(client)).get("/console/%ff")).status_code == 404

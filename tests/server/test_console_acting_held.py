@@ -12,11 +12,11 @@ from urllib.parse import quote
 import apsw
 import httpx
 import pytest
-from tests.server.conftest import Everybody, Served, with_role
+from tests.server.conftest import Everybody, Served, on_both, serving, with_role
 from tests.server.test_console_acting import HOSTILE, acts, bodies, send
 
 import inorder
-from inorder import Match, Report, channels
+from inorder import Match, QueueManager, Report, channels
 from inorder.bulk import ClaimReader, Stager
 from inorder.server import Identity
 from inorder.server.console import dead as dead_letters
@@ -78,39 +78,34 @@ def letters(served: Served) -> list[str]:
 # --- dead letters
 
 
-def test_dead_letters_are_listed_with_reason_and_target(dead: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        page = (await client.get("/console/dead")).text
-        assert page.count("Q_FULL") == 2
-        assert "UNKNOWN_OBJECT_NAME" in page
-        assert "GONE" in page
-        assert "UNKNOWN_OBJECT_NAME" not in (await client.get("/console/dead?reason=2053")).text
-        assert "Q_FULL" not in (await client.get("/console/dead?queue=GONE")).text
-        assert "dlh." in (await client.get("/console/dead", params={"selector": "dlh.reason ="})).text
-
-    dead.run(work)
+async def test_dead_letters_are_listed_with_reason_and_target(client: httpx.AsyncClient, dead: Served) -> None:
+    page = (await client.get("/console/dead")).text
+    assert page.count("Q_FULL") == 2
+    assert "UNKNOWN_OBJECT_NAME" in page
+    assert "GONE" in page
+    assert "UNKNOWN_OBJECT_NAME" not in (await client.get("/console/dead?reason=2053")).text
+    assert "Q_FULL" not in (await client.get("/console/dead?queue=GONE")).text
+    assert "dlh." in (await client.get("/console/dead", params={"selector": "dlh.reason ="})).text
 
 
-def test_chosen_dead_letters_are_replayed_and_what_stays_is_reported(dead: Served) -> None:
+@on_both
+async def test_chosen_dead_letters_are_replayed_and_what_stays_is_reported(
+    client: httpx.AsyncClient, qm: QueueManager, dead: Served
+) -> None:
     first, second, third = letters(dead)
-    with inorder.connect(dead.store) as qm:
-        qm.alter_queue("REPORTS", max_depth=2)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        review = await send(client, "dead", action="replay", uid=[first, second])
-        assert "Replay 2 dead letters?" in review.text
-        assert len(letters(dead)) == 3
-        done = await send(client, "dead", action="replay", uid=[first, second], step="do")
-        assert done.status_code == 200
-        assert "1 dead letter replayed" in done.text
-        assert "1 of the chosen messages could not be replayed, and is as it was" in done.text
-        assert "could not be had" not in done.text
-        assert "2053" in done.text
-        assert f'name="uid" value="{second} "' in done.text, "it can be replayed again from there"
-        moved = await send(client, "dead", action="replay", uid=third, target="Q1", step="do")
-        assert moved.headers["location"] == "/console/dead"
-
-    dead.run(work)
+    qm.alter_queue("REPORTS", max_depth=2)
+    review = await send(client, "dead", action="replay", uid=[first, second])
+    assert "Replay 2 dead letters?" in review.text
+    assert len(letters(dead)) == 3
+    done = await send(client, "dead", action="replay", uid=[first, second], step="do")
+    assert done.status_code == 200
+    assert "1 dead letter replayed" in done.text
+    assert "1 of the chosen messages could not be replayed, and is as it was" in done.text
+    assert "could not be had" not in done.text
+    assert "2053" in done.text
+    assert f'name="uid" value="{second} "' in done.text, "it can be replayed again from there"
+    moved = await send(client, "dead", action="replay", uid=third, target="Q1", step="do")
+    assert moved.headers["location"] == "/console/dead"
     assert letters(dead) == [second]
     assert bodies(dead, "REPORTS") == [b"in the way", b"one"]
     assert bodies(dead)[-1] == b"three"
@@ -128,18 +123,14 @@ def ticked(page: httpx.Response) -> list[str]:
     ("target", "status", "said"),
     [("REPORT", 404, "did you mean REPORTS?"), ("NOPE", 404, "NOPE"), ("DEAD", 400, "another queue than DEAD")],
 )
-def test_a_replay_to_what_cannot_be_is_refused_before_it_is_shown(
-    dead: Served, target: str, status: int, said: str, step: str
+async def test_a_replay_to_what_cannot_be_is_refused_before_it_is_shown(
+    client: httpx.AsyncClient, dead: Served, target: str, status: int, said: str, step: str
 ) -> None:
     first, *_ = letters(dead)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        refused = await send(client, "dead", action="replay", uid=first, target=target, step=step)
-        assert refused.status_code == status
-        assert said in html.unescape(refused.text)
-        assert "Replay 1 dead letter" not in refused.text
-
-    dead.run(work)
+    refused = await send(client, "dead", action="replay", uid=first, target=target, step=step)
+    assert refused.status_code == status
+    assert said in html.unescape(refused.text)
+    assert "Replay 1 dead letter" not in refused.text
     assert len(letters(dead)) == 3
     assert acts(dead) == []
 
@@ -153,12 +144,11 @@ def test_a_replay_to_what_cannot_be_is_refused_before_it_is_shown(
     ],
 )
 def test_chosen_dead_letters_stay_chosen_when_an_act_is_refused(
-    dead: Served, monkeypatch: pytest.MonkeyPatch, fields: dict[str, str], status: int
+    dead: Served, monkeypatch: pytest.MonkeyPatch, fields: dict[str, str], status: int, qm: QueueManager
 ) -> None:
     first, second, third = letters(dead)
     monkeypatch.setattr(dead_letters, "LISTED", 2)
-    with inorder.connect(dead.store) as qm:
-        qm.alter_queue("DEAD", get_allowed=fields["action"] != "discard")
+    qm.alter_queue("DEAD", get_allowed=fields["action"] != "discard")
 
     async def work(client: httpx.AsyncClient) -> None:
         refused = await send(client, "dead", uid=[second, third], **fields)
@@ -175,40 +165,33 @@ def test_chosen_dead_letters_stay_chosen_when_an_act_is_refused(
     verbs = ("get", "clear", "browse")
     user = Identity(name="ann", roles=frozenset({"application"}), queues={"DEAD": verbs, "NOPE": ("put",)})
     dead.run(work, Everybody(user))
-    with inorder.connect(dead.store) as qm:
-        qm.alter_queue("DEAD", get_allowed=True)
+    qm.alter_queue("DEAD", get_allowed=True)
     assert len(letters(dead)) == 3
 
 
-def test_a_discard_needs_the_name_and_is_about_the_chosen_ones(dead: Served) -> None:
+async def test_a_discard_needs_the_name_and_is_about_the_chosen_ones(client: httpx.AsyncClient, dead: Served) -> None:
     first, second, third = letters(dead)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        for typed in ("", "dead"):
-            refused = await send(client, "dead", action="discard", uid=[first, third], step="do", typed=typed)
-            assert refused.status_code == 422
-        assert len(letters(dead)) == 3
-        done = await send(client, "dead", action="discard", uid=[first, third], step="do", typed="DEAD")
-        assert done.status_code == 303
-        assert (await send(client, "dead", action="discard")).status_code == 400
-        assert (await send(client, "dead", action="bury", uid=second)).status_code == 400
-
-    dead.run(work)
+    for typed in ("", "dead"):
+        refused = await send(client, "dead", action="discard", uid=[first, third], step="do", typed=typed)
+        assert refused.status_code == 422
+    assert len(letters(dead)) == 3
+    done = await send(client, "dead", action="discard", uid=[first, third], step="do", typed="DEAD")
+    assert done.status_code == 303
+    assert (await send(client, "dead", action="discard")).status_code == 400
+    assert (await send(client, "dead", action="bury", uid=second)).status_code == 400
     assert letters(dead) == [second]
     assert acts(dead) == [("launch-token", "discard", "DEAD", "done", 2)]
 
 
-def test_without_a_dead_letter_queue_the_page_says_how_it_is_named(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        assert "ALTER QMGR DEADQ" in (await client.get("/console/dead")).text
-        assert (await send(client, "dead", action="discard", uid="1-x")).status_code == 404
-
-    served.run(work)
+async def test_without_a_dead_letter_queue_the_page_says_how_it_is_named(client: httpx.AsyncClient) -> None:
+    assert "ALTER QMGR DEADQ" in (await client.get("/console/dead")).text
+    assert (await send(client, "dead", action="discard", uid="1-x")).status_code == 404
 
 
 # --- what is held
 
 
+@on_both
 def test_units_are_committed_and_backed_out_by_their_names(served: Served, worker: inorder.QueueManager) -> None:
     for name in ("monday", "a/b"):
         worker.put("Q1", name.encode(), syncpoint=True)
@@ -266,6 +249,7 @@ def test_a_unit_of_work_of_a_connection_is_its_own(served: Served, worker: inord
     assert [one[3] for one in acts(served)] == ["failed"]
 
 
+@on_both
 def test_a_lock_id_is_released_by_its_name(served: Served, worker: inorder.QueueManager) -> None:
     worker.put_many("Q1", [b"1", b"2"])
     lock_id = worker.browse_and_lock("Q1", Match()).lock_id
@@ -284,26 +268,25 @@ def test_a_lock_id_is_released_by_its_name(served: Served, worker: inorder.Queue
     assert acts(served) == [("launch-token", "release lock", "Q1", "done", 2)]
 
 
-def test_claims_are_released_by_the_name_of_their_application(served: Served, worker: inorder.QueueManager) -> None:
+@on_both
+async def test_claims_are_released_by_the_name_of_their_application(
+    client: httpx.AsyncClient, served: Served, worker: inorder.QueueManager
+) -> None:
     worker.put_many("Q1", [b"1", b"2"])
     with worker.open("Q1", input="shared") as handle:
         reader = ClaimReader(handle, "spark")
         reader.claim(reader.begin().settled, most=2)
-
-        async def work(client: httpx.AsyncClient) -> None:
-            assert "spark" in (await client.get("/console/held")).text
-            path = "held/claim/Q1/spark"
-            assert "Return 2 messages" in (await client.get(f"/console/{path}")).text
-            assert (await send(client, path, action="release", typed="")).status_code == 422
-            assert (await send(client, path, action="burn", typed="spark")).status_code == 400
-            assert (await send(client, path, action="release", typed="spark")).status_code == 303
-            assert (await send(client, path, action="leave", typed="spark")).status_code == 303
-            missing = await client.get("/console/held/claim/Q1/nobody")
-            assert missing.status_code == 404
-            assert "INWB0017E" in missing.text
-            assert "nobody has read nothing in claims on Q1" in missing.text
-
-        served.run(work)
+        assert "spark" in (await client.get("/console/held")).text
+        path = "held/claim/Q1/spark"
+        assert "Return 2 messages" in (await client.get(f"/console/{path}")).text
+        assert (await send(client, path, action="release", typed="")).status_code == 422
+        assert (await send(client, path, action="burn", typed="spark")).status_code == 400
+        assert (await send(client, path, action="release", typed="spark")).status_code == 303
+        assert (await send(client, path, action="leave", typed="spark")).status_code == 303
+        missing = await client.get("/console/held/claim/Q1/nobody")
+        assert missing.status_code == 404
+        assert "INWB0017E" in missing.text
+        assert "nobody has read nothing in claims on Q1" in missing.text
     assert bodies(served) == [b"1", b"2"]
     assert [one[1:] for one in acts(served)] == [
         ("leave group", "Q1", "done", 0),
@@ -317,29 +300,28 @@ def table_below(page: str, heading: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", below)).split())
 
 
-def test_who_is_connected_is_shown_with_what_they_have_open(served: Served, worker: inorder.QueueManager) -> None:
+@on_both
+async def test_who_is_connected_is_shown_with_what_they_have_open(
+    client: httpx.AsyncClient, worker: inorder.QueueManager
+) -> None:
     other = worker.connect(program="inorder work <b>shop</b>")
     other.put("Q1", b"1")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        with worker.open("Q1", input="exclusive"), other.unit_of_work():
-            other.put("Q1", b"2")
-            page = (await client.get("/console/held")).text
-            assert "<b>shop</b>" not in page
-            table = table_below(page, "Workers and programs")
-            assert "inorder work <b>shop</b> worker" in table
-            assert "inorder serve this server" in table
-            assert "get exclusive" in table
-            assert str(os.getpid()) in table
-            queue = (await client.get("/console/queue/Q1")).text
-            who = html.unescape(re.sub(r"<[^>]*>", " ", queue.partition('id="opened"')[2].partition("</details>")[0]))
-            assert " ".join(who.split()).startswith("> Who has it open 2")
-            assert "get exclusive" in who
-        other.close()
-        worker.close_queue("Q1")
-        assert 'id="opened"' not in (await client.get("/console/queue/Q1")).text
-
-    served.run(work)
+    with worker.open("Q1", input="exclusive"), other.unit_of_work():
+        other.put("Q1", b"2")
+        page = (await client.get("/console/held")).text
+        assert "<b>shop</b>" not in page
+        table = table_below(page, "Workers and programs")
+        assert "inorder work <b>shop</b> worker" in table
+        assert "inorder serve this server" in table
+        assert "get exclusive" in table
+        assert str(os.getpid()) in table
+        queue = (await client.get("/console/queue/Q1")).text
+        who = html.unescape(re.sub(r"<[^>]*>", " ", queue.partition('id="opened"')[2].partition("</details>")[0]))
+        assert " ".join(who.split()).startswith("> Who has it open 2")
+        assert "get exclusive" in who
+    other.close()
+    worker.close_queue("Q1")
+    assert 'id="opened"' not in (await client.get("/console/queue/Q1")).text
 
 
 def test_who_may_only_look_sees_what_is_held_and_ends_nothing(served: Served, worker: inorder.QueueManager) -> None:
@@ -361,70 +343,63 @@ def test_who_may_only_look_sees_what_is_held_and_ends_nothing(served: Served, wo
     assert len(worker.units()) == 1
 
 
-def test_an_operator_ends_what_others_hold_under_his_name(served: Served, worker: inorder.QueueManager) -> None:
+@serving(with_role("operator"))
+async def test_an_operator_ends_what_others_hold_under_his_name(
+    client: httpx.AsyncClient, served: Served, worker: inorder.QueueManager
+) -> None:
     worker.put("Q1", b"1", syncpoint=True)
     worker.prepare("monday")
     worker.close_queue("Q1")  # a queue that is open cannot be cleared
-
-    async def work(client: httpx.AsyncClient) -> None:
-        done = await send(client, "held/unit/prepared:monday", outcome="commit", typed="prepared:monday")
-        assert done.status_code == 303
-        assert (await client.get("/console/log")).status_code == 403
-        assert (await send(client, "mqsc", command="DEFINE QLOCAL(NEW)")).status_code == 403
-        assert (await send(client, "mqsc", command="CLEAR QLOCAL(Q1)", typed="Q1")).status_code == 200
-
-    served.run(work, with_role("operator"))
+    done = await send(client, "held/unit/prepared:monday", outcome="commit", typed="prepared:monday")
+    assert done.status_code == 303
+    assert (await client.get("/console/log")).status_code == 403
+    assert (await send(client, "mqsc", command="DEFINE QLOCAL(NEW)")).status_code == 403
+    assert (await send(client, "mqsc", command="CLEAR QLOCAL(Q1)", typed="Q1")).status_code == 200
     assert [one[:3] for one in acts(served)] == [("mqadmin", "clear", "Q1"), ("mqadmin", "commit prepared:monday", "")]
 
 
 GRANTS = {"Q1": ("get", "browse"), "Q3": ("put",)}
 
 
-def test_a_grant_is_for_its_queue_and_verb(served: Served) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.create_queue("Q2")
-        qm.create_queue("Q3")
-        uid = uid_text(qm.put("Q1", b"1").uid)
-        held = uid_text(qm.put("Q1", b"2", confirm_id=7).uid)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        review = await send(client, "queue/Q1/act", action="move", uid=held, target="Q3")
-        assert "cannot be had now" in review.text
-        assert "confirm" not in review.text.replace("to confirm", ""), "who may not display does not see who holds it"
-        for fields in ({"action": "move", "target": "Q2"}, {"action": "copy", "target": "Q2"}, {"action": "delete"}):
-            refused = await send(client, "queue/Q1/act", uid=uid, step="do", typed="Q1", **fields)
-            assert refused.status_code == 403, fields
-        assert (await client.get("/console/queue/Q1/export?form=jsonl")).status_code == 200
-        for path in ("queue/Q2/export?form=jsonl", "queue/Q2/act", "queue/Q1/put", "held", "mqsc"):
-            assert (await client.get(f"/console/{path}")).status_code == 403, path
-
-    served.run(work, Everybody(Identity(name="mqadmin", roles=frozenset({"application"}), queues=GRANTS)))
+@serving(Everybody(Identity(name="mqadmin", roles=frozenset({"application"}), queues=GRANTS)))
+async def test_a_grant_is_for_its_queue_and_verb(client: httpx.AsyncClient, qm: QueueManager, served: Served) -> None:
+    qm.create_queue("Q2")
+    qm.create_queue("Q3")
+    uid = uid_text(qm.put("Q1", b"1").uid)
+    held = uid_text(qm.put("Q1", b"2", confirm_id=7).uid)
+    review = await send(client, "queue/Q1/act", action="move", uid=held, target="Q3")
+    assert "cannot be had now" in review.text
+    assert "confirm" not in review.text.replace("to confirm", ""), "who may not display does not see who holds it"
+    for fields in ({"action": "move", "target": "Q2"}, {"action": "copy", "target": "Q2"}, {"action": "delete"}):
+        refused = await send(client, "queue/Q1/act", uid=uid, step="do", typed="Q1", **fields)
+        assert refused.status_code == 403, fields
+    assert (await client.get("/console/queue/Q1/export?form=jsonl")).status_code == 200
+    for path in ("queue/Q2/export?form=jsonl", "queue/Q2/act", "queue/Q1/put", "held", "mqsc"):
+        assert (await client.get(f"/console/{path}")).status_code == 403, path
     assert bodies(served) == [b"1"]
 
 
 # --- MQSC
 
 
-def test_a_command_is_answered_as_runmqsc_does_and_kept_on_the_page(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        shown = await send(client, "mqsc", command="DISPLAY QLOCAL(Q1) MAXDEPTH")
-        assert "AMQ8409I" in shown.text
-        assert "QUEUE(Q1)" in shown.text
-        made = await send(client, "mqsc", command="define qlocal(NEW) +\n descr('x')", earlier="DISPLAY QLOCAL(Q1)")
-        assert made.status_code == 200
-        assert "AMQ8006I" in made.text
-        assert "DISPLAY QLOCAL(Q1)" in made.text
-        recalled = await send(client, "mqsc", command="half", recall="CLEAR QLOCAL(Q1)", earlier="DISPLAY QLOCAL(Q1)")
-        assert ">\nCLEAR QLOCAL(Q1)</textarea>" in recalled.text
-        assert "DISPLAY QLOCAL(Q1)" in recalled.text
-        wrong = await send(client, "mqsc", command="FROBNICATE")
-        assert wrong.status_code == 422
-        assert "AMQ8405I" in wrong.text
-        assert ">\nFROBNICATE</textarea>" in wrong.text, "it is there to be corrected"
-
-    served.run(work)
-    with inorder.connect(served.store) as qm:
-        assert qm.attributes("NEW").description == "x"
+async def test_a_command_is_answered_as_runmqsc_does_and_kept_on_the_page(
+    client: httpx.AsyncClient, qm: QueueManager
+) -> None:
+    shown = await send(client, "mqsc", command="DISPLAY QLOCAL(Q1) MAXDEPTH")
+    assert "AMQ8409I" in shown.text
+    assert "QUEUE(Q1)" in shown.text
+    made = await send(client, "mqsc", command="define qlocal(NEW) +\n descr('x')", earlier="DISPLAY QLOCAL(Q1)")
+    assert made.status_code == 200
+    assert "AMQ8006I" in made.text
+    assert "DISPLAY QLOCAL(Q1)" in made.text
+    recalled = await send(client, "mqsc", command="half", recall="CLEAR QLOCAL(Q1)", earlier="DISPLAY QLOCAL(Q1)")
+    assert ">\nCLEAR QLOCAL(Q1)</textarea>" in recalled.text
+    assert "DISPLAY QLOCAL(Q1)" in recalled.text
+    wrong = await send(client, "mqsc", command="FROBNICATE")
+    assert wrong.status_code == 422
+    assert "AMQ8405I" in wrong.text
+    assert ">\nFROBNICATE</textarea>" in wrong.text, "it is there to be corrected"
+    assert qm.attributes("NEW").description == "x"
 
 
 @pytest.mark.parametrize(
@@ -435,24 +410,22 @@ def test_a_command_is_answered_as_runmqsc_does_and_kept_on_the_page(served: Serv
         "DEFINE QLOCAL(Q1) REPLACE MAXDEPTH(1)",
     ],
 )
-def test_what_destroys_asks_for_the_name(served: Served, command: str) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.put("Q1", b"1")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        await client.get("/console/mqsc")
-        before = rows(served.store)
-        asked = await send(client, "mqsc", command=command)
-        assert asked.status_code == 200
-        assert 'name="typed"' in asked.text
-        assert (await send(client, "mqsc", command=command, typed="q1")).status_code == 422
-        assert rows(served.store) == before
-        done = await send(client, "mqsc", command=command, typed="Q1")
-        assert done.status_code == 200
-        assert re.search("AMQ80(22|07|06)I", done.text)
-        assert rows(served.store) != before
-
-    served.run(work)
+async def test_what_destroys_asks_for_the_name(
+    client: httpx.AsyncClient, qm: QueueManager, served: Served, command: str
+) -> None:
+    qm.put("Q1", b"1")
+    qm.close_queue("Q1")  # a queue that is open cannot be cleared
+    await client.get("/console/mqsc")
+    before = rows(served.store)
+    asked = await send(client, "mqsc", command=command)
+    assert asked.status_code == 200
+    assert 'name="typed"' in asked.text
+    assert (await send(client, "mqsc", command=command, typed="q1")).status_code == 422
+    assert rows(served.store) == before
+    done = await send(client, "mqsc", command=command, typed="Q1")
+    assert done.status_code == 200
+    assert re.search("AMQ80(22|07|06)I", done.text)
+    assert rows(served.store) != before
 
 
 @pytest.mark.parametrize(
@@ -463,50 +436,33 @@ def test_what_destroys_asks_for_the_name(served: Served, command: str) -> None:
         ("DISPLAY QMGR" + " " * 10 + "x" * 69_978, "at most 32,768 characters, with all its lines, not 70,000."),
     ],
 )
-def test_one_command_at_a_time(served: Served, command: str, said: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        refused = await send(client, "mqsc", command=command)
-        assert refused.status_code == 422
-        assert said in refused.text
-
-    served.run(work)
-
-
-def test_who_may_only_look_displays_and_defines_nothing(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        assert (await send(client, "mqsc", command="DISPLAY QLOCAL(Q1)")).status_code == 200
-        assert (await send(client, "mqsc", command="DEFINE QLOCAL(NEW)")).status_code == 403
-        assert (await send(client, "mqsc", command="CLEAR QLOCAL(Q1)", typed="Q1")).status_code == 403
-
-    served.run(work, with_role("reader"))
+async def test_one_command_at_a_time(client: httpx.AsyncClient, command: str, said: str) -> None:
+    refused = await send(client, "mqsc", command=command)
+    assert refused.status_code == 422
+    assert said in refused.text
 
 
 # --- lists
 
 
-def test_channels_users_and_acts_are_listed_without_secrets(served: Served) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.create_queue("X", usage="transmission")
-        channels.define_channel(qm, "TO.B", transmission_queue="X", connection="postgresql://u:secret@h/db")
-        qm.create_user("ann", roles=("application",), queues={"A.*": ["put"]}, description=HOSTILE)
-        token = qm.create_token("ann", "nightly")
-        with qm.acting("clear", "Q1", user="ann", address="127.0.0.1") as note:
-            note.messages = 12_345
-
-    async def work(client: httpx.AsyncClient) -> None:
-        channel = (await client.get("/console/channels")).text
-        assert "TO.B" in channel
-        assert "secret" not in channel
-        users = (await client.get("/console/users")).text
-        assert "ann" in users
-        assert "1 token" in users
-        assert "A.*" in users
-        assert token.partition(".")[2] not in users
-        assert "<script>alert" not in users
-        assert "12,345" in (await client.get("/console/log")).text
-        assert "12,345" not in (await client.get("/console/log?user=bob")).text
-
-    served.run(work)
+async def test_channels_users_and_acts_are_listed_without_secrets(client: httpx.AsyncClient, qm: QueueManager) -> None:
+    qm.create_queue("X", usage="transmission")
+    channels.define_channel(qm, "TO.B", transmission_queue="X", connection="postgresql://u:secret@h/db")
+    qm.create_user("ann", roles=("application",), queues={"A.*": ["put"]}, description=HOSTILE)
+    token = qm.create_token("ann", "nightly")
+    with qm.acting("clear", "Q1", user="ann", address="127.0.0.1") as note:
+        note.messages = 12_345
+    channel = (await client.get("/console/channels")).text
+    assert "TO.B" in channel
+    assert "secret" not in channel
+    users = (await client.get("/console/users")).text
+    assert "ann" in users
+    assert "1 token" in users
+    assert "A.*" in users
+    assert token.partition(".")[2] not in users
+    assert "<script>alert" not in users
+    assert "12,345" in (await client.get("/console/log")).text
+    assert "12,345" not in (await client.get("/console/log?user=bob")).text
 
 
 # --- looking changes nothing
@@ -538,31 +494,28 @@ def full(store: Path | str) -> inorder.QueueManager:
     return qm
 
 
-def test_no_get_changes_a_row_and_no_name_is_markup(served: Served) -> None:
+@on_both
+async def test_no_get_changes_a_row_and_no_name_is_markup(client: httpx.AsyncClient, served: Served) -> None:
     """All pages, and whatever they link to."""
     holder = full(served.store)
     seen: set[str] = set()
-
-    async def work(client: httpx.AsyncClient) -> None:
-        await client.get("/console/")  # so that the server is connected
-        before = rows(served.store)
-        places = ["/console/", *(f"/console/{one.path}" for one in PAGES if "{" not in one.path)]
-        places += [f"/console/queue/Q1/export?form={form}" for form in ("jsonl", "parquet", "dmpmqmsg-bare")]
-        places += ["/console/queue/Q1/act?action=delete&selector=", "/console/queue/Q1/put?step=do&typed=Q1"]
-        while places:
-            place = places.pop()
-            if place in seen or place.startswith("/console/static/") or place == "/console/live":
-                continue
-            seen.add(place)
-            answer = await client.get(place)
-            assert answer.status_code in (200, 400), place
-            if "text/html" in answer.headers["content-type"]:
-                assert "<script>alert" not in answer.text, place
-                links = re.findall(r'(?:href|hx-get|formaction)="(/console/[^"#]*)', answer.text)
-                places += [html.unescape(link) for link in links]
-            assert rows(served.store) == before, place
-
-    served.run(work)
+    await client.get("/console/")  # so that the server is connected
+    before = rows(served.store)
+    places = ["/console/", *(f"/console/{one.path}" for one in PAGES if "{" not in one.path)]
+    places += [f"/console/queue/Q1/export?form={form}" for form in ("jsonl", "parquet", "dmpmqmsg-bare")]
+    places += ["/console/queue/Q1/act?action=delete&selector=", "/console/queue/Q1/put?step=do&typed=Q1"]
+    while places:
+        place = places.pop()
+        if place in seen or place.startswith("/console/static/") or place == "/console/live":
+            continue
+        seen.add(place)
+        answer = await client.get(place)
+        assert answer.status_code in (200, 400), place
+        if "text/html" in answer.headers["content-type"]:
+            assert "<script>alert" not in answer.text, place
+            links = re.findall(r'(?:href|hx-get|formaction)="(/console/[^"#]*)', answer.text)
+            places += [html.unescape(link) for link in links]
+        assert rows(served.store) == before, place
     for path in (one.path for one in PAGES if one.path != "live"):
         pattern = "/console/" + re.sub(r"\{\w+\}", "[^/?]+", path) + r"(\?.*)?"
         assert any(re.fullmatch(pattern, place) for place in seen), f"no page links to {path}"

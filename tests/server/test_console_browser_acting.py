@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.server.conftest import Served, Start
+from tests.server.conftest import Served
 
 import inorder
 from inorder import Report
@@ -18,10 +18,10 @@ pytest.importorskip("selenium")
 
 from selenium.webdriver import Chrome, Keys
 from tests.server.windows import Window, browser, link, window
+from tests.tiers import gate, nightly
 from tools.console.screenshots import dress
 from tools.console.shots import PHONE, WIDE
 
-pytestmark = pytest.mark.nightly
 __all__ = ["browser", "link"]
 LONG = "A.QUEUE.WITH.A.NAME.AS.LONG.AS.NAMES.MAY.EVER.BE"
 REFUSED = re.compile(r"the server responded with a status of (400|422) ")  # what forms are answered that are wrong
@@ -74,6 +74,7 @@ def confirm(shop: Served, seen: Window) -> None:
     assert bodies(shop, "Q1") == []
 
 
+@gate
 def test_by_keys_alone_messages_are_put_copied_moved_and_deleted(shop: Served, link: str, browser: Chrome) -> None:
     with window(browser, link) as seen:
         seen.go("queue/Q1")
@@ -114,6 +115,7 @@ def test_by_keys_alone_messages_are_put_copied_moved_and_deleted(shop: Served, l
         assert [one.act for one in qm.acts()] == ["delete", "move", "copy"]
 
 
+@gate
 def test_dead_letters_are_replayed_and_discarded(shop: Served, link: str, browser: Chrome) -> None:
     with window(browser, link) as seen:
         seen.go("dead")
@@ -135,15 +137,7 @@ def test_dead_letters_are_replayed_and_discarded(shop: Served, link: str, browse
     assert bodies(shop, "DEAD") == []
 
 
-def test_keys_open_a_dead_letter(shop: Served, link: str, browser: Chrome) -> None:
-    with window(browser, link) as seen:
-        seen.go("dead")
-        seen.press("j")
-        seen.press(Keys.ENTER)
-        seen.wait(lambda: "/queue/DEAD/message/" in seen.path)
-        assert "should have gone to" in seen.text(".dead")
-
-
+@gate
 def test_an_export_is_saved_and_an_import_puts_it(shop: Served, link: str, browser: Chrome, tmp_path: Path) -> None:
     with inorder.connect(shop.store) as qm:
         qm.put_many("Q1", [b"first", b"second"])
@@ -152,7 +146,7 @@ def test_an_export_is_saved_and_an_import_puts_it(shop: Served, link: str, brows
         seen.all("button.main")[0].click()
         saved = tmp_path / "Q1.jsonl"
         seen.wait(saved.exists)
-        assert [json.loads(line)["body"] for line in saved.read_text().splitlines()] == ["first", "second"]
+        seen.wait(lambda: [json.loads(line)["body"] for line in saved.read_text().splitlines()] == ["first", "second"])
         seen.go("queue/Q2/import")
         seen.all("input[type=file]")[0].send_keys(str(saved))
         seen.all("button.main")[0].click()
@@ -162,6 +156,7 @@ def test_an_export_is_saved_and_an_import_puts_it(shop: Served, link: str, brows
     assert bodies(shop, "Q1") == bodies(shop, "Q2") == [b"first", b"second"]
 
 
+@gate
 def test_all_works_without_script(shop: Served, link: str, browser: Chrome) -> None:
     with inorder.connect(shop.store) as qm:
         qm.put("Q1", b"1")
@@ -205,6 +200,7 @@ def reviewed(seen: Window, action: str) -> None:
     seen.wait(lambda: seen.all("input[name=typed]"))
 
 
+@nightly
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
 def test_no_page_is_wider_than_a_phone_and_none_breaks_the_policy(
     shop: Served, link: str, browser: Chrome, is_dark: bool
@@ -220,6 +216,7 @@ def test_no_page_is_wider_than_a_phone_and_none_breaks_the_policy(
         assert [one for one in seen.complaints() if "nowhere" not in one] == []
 
 
+@nightly
 @pytest.mark.parametrize("size", [WIDE, PHONE, PAPER], ids=["wide", "phone", "paper"])
 def test_a_link_of_the_page_about_http_opens_what_it_leads_to(
     link: str, browser: Chrome, size: tuple[int, int]
@@ -236,6 +233,7 @@ def test_a_link_of_the_page_about_http_opens_what_it_leads_to(
         assert seen.complaints() == []
 
 
+@nightly
 def test_what_breaks_the_policy_is_seen(link: str, browser: Chrome) -> None:
     """So an empty log means that nothing did."""
     with window(browser, link) as seen:
@@ -244,16 +242,7 @@ def test_what_breaks_the_policy_is_seen(link: str, browser: Chrome) -> None:
         assert any("Content Security Policy" in one for one in seen.complaints())
 
 
-def test_a_log_in_that_fails_is_said_and_leads_on(served: Served, start: Start, browser: Chrome) -> None:
-    running = start()
-    with window(browser, f"{running.record['url']}console/queue/Q1", PHONE) as seen:
-        seen.press("ann")  # the name has the focus
-        seen.type_in("input[name=password]", "not the token" + Keys.ENTER)
-        seen.wait(lambda: "not known here" in seen.text(".problem"))
-        seen.type_in("input[name=password]", running.token + Keys.ENTER)
-        seen.wait(lambda: seen.browser.current_url.endswith("/console/queue/Q1"))
-
-
+@nightly
 def test_paper_has_what_was_found_and_nothing_to_press(shop: Served, link: str, browser: Chrome) -> None:
     with window(browser, link, PAPER, is_dark=True) as seen:
         for page in full(shop):

@@ -11,8 +11,10 @@ import httpx
 import pytest
 from tests.server.conftest import Served, Start, somebody
 from tests.server.test_console_acting import acts, bodies, put, send, two, upload
+from tests.tiers import gate
 
 import inorder
+from inorder import QueueManager
 from inorder.errors import ArgumentError
 from inorder.formats.json_lines import message_of
 from inorder.server.console import exporting, forms, importing
@@ -23,47 +25,37 @@ __all__ = ["two"]
 # --- export
 
 
-def test_an_export_is_what_a_browse_shows_and_is_taken_back(two: Served) -> None:
+async def test_an_export_is_what_a_browse_shows_and_is_taken_back(client: httpx.AsyncClient, two: Served) -> None:
     put(two, b"1", properties={"colour": "red"}, priority=3)
     put(two, b"\xff\x00", b"x" * 200_000, priority=3)
     put(two, b"later", delay=1000)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        file = await client.get("/console/queue/Q1/export?form=jsonl")
-        assert file.headers["content-disposition"] == 'attachment; filename="Q1.jsonl"'
-        found = [message_of(line, "x") for line in file.content.splitlines()]
-        assert [one.body for one in found] == [b"1", b"\xff\x00", b"x" * 200_000]
-        chosen = await client.get("/console/queue/Q1/export", params={"form": "jsonl", "selector": "colour = 'red'"})
-        (record,) = map(json.loads, chosen.text.splitlines())
-        assert (record["body"], record["properties"], record["priority"]) == ("1", {"colour": "red"}, 3)
-
-    two.run(work)
+    file = await client.get("/console/queue/Q1/export?form=jsonl")
+    assert file.headers["content-disposition"] == 'attachment; filename="Q1.jsonl"'
+    found = [message_of(line, "x") for line in file.content.splitlines()]
+    assert [one.body for one in found] == [b"1", b"\xff\x00", b"x" * 200_000]
+    chosen = await client.get("/console/queue/Q1/export", params={"form": "jsonl", "selector": "colour = 'red'"})
+    (record,) = map(json.loads, chosen.text.splitlines())
+    assert (record["body"], record["properties"], record["priority"]) == ("1", {"colour": "red"}, 3)
     assert len(bodies(two)) == 3
     assert acts(two) == []
 
 
-def test_an_export_of_chosen_ones_has_these(two: Served) -> None:
+async def test_an_export_of_chosen_ones_has_these(client: httpx.AsyncClient, two: Served) -> None:
     first, _, third = put(two, b"1", b"2", b"3")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        file = await send(client, "queue/Q1/act", action="export", uid=[first, third])
-        assert [json.loads(line)["body"] for line in file.text.splitlines()] == ["1", "3"]
-
-    two.run(work)
+    file = await send(client, "queue/Q1/act", action="export", uid=[first, third])
+    assert [json.loads(line)["body"] for line in file.text.splitlines()] == ["1", "3"]
 
 
-def test_an_export_goes_over_pages(two: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_export_goes_over_pages(
+    client: httpx.AsyncClient, two: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(exporting, "PAGE", 2)
     put(two, *(b"%d" % n for n in range(5)))
-
-    async def work(client: httpx.AsyncClient) -> None:
-        file = await client.get("/console/queue/Q1/export?form=jsonl")
-        assert [json.loads(line)["body"] for line in file.text.splitlines()] == list("01234")
-
-    two.run(work)
+    file = await client.get("/console/queue/Q1/export?form=jsonl")
+    assert [json.loads(line)["body"] for line in file.text.splitlines()] == list("01234")
 
 
-def test_an_export_as_parquet_has_the_columns_of_an_archive(two: Served) -> None:
+async def test_an_export_as_parquet_has_the_columns_of_an_archive(client: httpx.AsyncClient, two: Served) -> None:
     pytest.importorskip("pyarrow")
     import io
 
@@ -71,57 +63,46 @@ def test_an_export_as_parquet_has_the_columns_of_an_archive(two: Served) -> None
 
     put(two, b"1", properties={"n": 3, "b": b"x", "t": True, "none": None})
     put(two, b"x" * 100_000)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        file = await client.get("/console/queue/Q1/export?form=parquet")
-        rows = pq.read_table(io.BytesIO(file.content)).to_pylist()
-        assert [row["body"] for row in rows] == [b"1", b"x" * 100_000]
-        properties = dict(rows[0]["properties"])
-        assert properties["n"]["long"] == 3
-        assert properties["b"]["binary"] == b"x"
-        assert properties["t"]["boolean"] is True
-        assert properties["none"] is None
-        assert rows[0]["queue"] == "Q1"
-        empty = await client.get("/console/queue/Q2/export?form=parquet")
-        assert pq.read_table(io.BytesIO(empty.content)).num_rows == 0
-
-    two.run(work)
+    file = await client.get("/console/queue/Q1/export?form=parquet")
+    rows = pq.read_table(io.BytesIO(file.content)).to_pylist()
+    assert [row["body"] for row in rows] == [b"1", b"x" * 100_000]
+    properties = dict(rows[0]["properties"])
+    assert properties["n"]["long"] == 3
+    assert properties["b"]["binary"] == b"x"
+    assert properties["t"]["boolean"] is True
+    assert properties["none"] is None
+    assert rows[0]["queue"] == "Q1"
+    empty = await client.get("/console/queue/Q2/export?form=parquet")
+    assert pq.read_table(io.BytesIO(empty.content)).num_rows == 0
 
 
-def test_parquet_without_its_library_is_refused_with_what_to_install(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+async def test_parquet_without_its_library_is_refused_with_what_to_install(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exporting, "find_spec", lambda name: None)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        refused = await client.get("/console/queue/Q1/export?form=parquet")
-        assert refused.status_code == 501
-        assert "inorder[arrow]" in refused.text
-        assert "not installed" in (await client.get("/console/queue/Q1/export")).text
-
-    served.run(work)
+    refused = await client.get("/console/queue/Q1/export?form=parquet")
+    assert refused.status_code == 501
+    assert "inorder[arrow]" in refused.text
+    assert "not installed" in (await client.get("/console/queue/Q1/export")).text
 
 
-def test_an_export_as_dmpmqmsg_is_read_back(two: Served) -> None:
+async def test_an_export_as_dmpmqmsg_is_read_back(client: httpx.AsyncClient, two: Served) -> None:
     import io
 
     from inorder.formats import dmpmqmsg
 
     put(two, b"1", b"2")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        file = await client.get("/console/queue/Q1/export?form=dmpmqmsg")
-        assert [one.body for one in dmpmqmsg.parse(io.BytesIO(file.content))] == [b"1", b"2"]
-        put(two, b"3", properties={"a": 1})
-        refused = await client.get("/console/queue/Q1/export?form=dmpmqmsg")
-        assert refused.status_code == 400
-        assert "choose 'dmpmqmsg, without properties'" in html.unescape(refused.text)
-        bare = await client.get("/console/queue/Q1/export?form=dmpmqmsg-bare")
-        assert len(list(dmpmqmsg.parse(io.BytesIO(bare.content)))) == 3
-
-    two.run(work)
+    file = await client.get("/console/queue/Q1/export?form=dmpmqmsg")
+    assert [one.body for one in dmpmqmsg.parse(io.BytesIO(file.content))] == [b"1", b"2"]
+    put(two, b"3", properties={"a": 1})
+    refused = await client.get("/console/queue/Q1/export?form=dmpmqmsg")
+    assert refused.status_code == 400
+    assert "choose 'dmpmqmsg, without properties'" in html.unescape(refused.text)
+    bare = await client.get("/console/queue/Q1/export?form=dmpmqmsg-bare")
+    assert len(list(dmpmqmsg.parse(io.BytesIO(bare.content)))) == 3
 
 
+@gate
 def test_an_export_that_fails_on_its_way_never_looks_whole(two: Served, start: Start) -> None:
     put(two, *[b"1"] * 2 * exporting.PAGE)
     put(two, b"2", properties={"a": 1})  # for which dmpmqmsg has no place
@@ -129,45 +110,34 @@ def test_an_export_that_fails_on_its_way_never_looks_whole(two: Served, start: S
         client.get("/console/queue/Q1/export?form=dmpmqmsg")
 
 
-@pytest.mark.parametrize("query", ["form=floppy", "form=jsonl&selector=colour%20%3D", "wrong=1"])
-def test_an_export_that_cannot_be_is_a_page(served: Served, query: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        refused = await client.get(f"/console/queue/Q1/export?{query}")
-        assert refused.status_code == 400
-        assert "<html" in refused.text
-
-    served.run(work)
-
-
-def test_an_export_of_no_queue_is_a_page(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        assert (await client.get("/console/queue/NOWHERE/export?form=jsonl")).status_code == 404
-
-    served.run(work)
+@pytest.mark.parametrize(
+    "place", ["Q1/export?form=floppy", "Q1/export?form=jsonl&selector=colour%20%3D", "Q1/export?wrong=1", "NONE/export"]
+)
+async def test_an_export_that_cannot_be_is_a_page(client: httpx.AsyncClient, place: str) -> None:
+    refused = await client.get(f"/console/queue/{place}")
+    assert refused.status_code == (404 if "NONE" in place else 400)
+    assert "<html" in refused.text
 
 
 # --- import
 
 
 @pytest.mark.parametrize("keep", ["", "yes"])
-def test_an_export_is_imported_all_of_it(two: Served, keep: str) -> None:
+async def test_an_export_is_imported_all_of_it(
+    client: httpx.AsyncClient, qm: QueueManager, two: Served, keep: str
+) -> None:
     put(two, b"1", b"\xff", properties={"a": 1}, correlation_id=b"c", context="set_all", put_at=1e9)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        file = await client.get("/console/queue/Q1/export?form=jsonl")
-        done = await upload(client, file.content.replace(b"\n", b"\r\n"), keep=keep)
-        assert (done.status_code, done.headers["location"]) == (303, "/console/queue/Q2")
-
-    two.run(work)
-    with inorder.connect(two.store) as qm:
-        for one, other in zip(qm.browse("Q1"), qm.browse("Q2"), strict=True):
-            assert (one.body, one.message_id, one.correlation_id) == (
-                other.body,
-                other.message_id,
-                other.correlation_id,
-            )
-            assert one.properties == other.properties
-            assert (other.put_at == 1e9) == (keep == "yes")
+    file = await client.get("/console/queue/Q1/export?form=jsonl")
+    done = await upload(client, file.content.replace(b"\n", b"\r\n"), keep=keep)
+    assert (done.status_code, done.headers["location"]) == (303, "/console/queue/Q2")
+    for one, other in zip(qm.browse("Q1"), qm.browse("Q2"), strict=True):
+        assert (one.body, one.message_id, one.correlation_id) == (
+            other.body,
+            other.message_id,
+            other.correlation_id,
+        )
+        assert one.properties == other.properties
+        assert (other.put_at == 1e9) == (keep == "yes")
     assert acts(two) == [("launch-token", "import", "Q2", "done", 2)]
 
 
@@ -202,7 +172,7 @@ def test_a_form_that_is_too_long_is_refused_and_leaves_nothing(two: Served) -> N
     assert [len(one) for one in bodies(two, "Q2")] == [3_000_000]
 
 
-def test_what_the_console_puts_has_the_name_of_its_user(two: Served) -> None:
+def test_what_the_console_puts_has_the_name_of_its_user(two: Served, qm: QueueManager) -> None:
     line = b'{"body": "2", "user_identifier": "bob", "application_identity_data": "bob", "accounting_token": "07"}'
 
     async def work(client: httpx.AsyncClient) -> None:
@@ -215,9 +185,8 @@ def test_what_the_console_puts_has_the_name_of_its_user(two: Served) -> None:
     two.run(work, somebody("annabella-maria", "put", "browse", queue="Q2"))
     two.run(work)
     two.run(keeping)
-    with inorder.connect(two.store) as qm:
-        found = [(one.body, one.user_identifier, one.application_identity_data) for one in qm.browse("Q2")]
-        assert {one.accounting_token for one in qm.browse("Q2") if one.body != b"3"} == {bytes(32)}
+    found = [(one.body, one.user_identifier, one.application_identity_data) for one in qm.browse("Q2")]
+    assert {one.accounting_token for one in qm.browse("Q2") if one.body != b"3"} == {bytes(32)}
     names = ["annabella-ma", "launch-token"]
     expected = [(body, name, "") for name in names for body in (b"1", b"2")]
     assert found == [*expected, (b"3", "bob", "bob")]
@@ -234,11 +203,10 @@ def test_what_the_console_puts_has_the_name_of_its_user(two: Served) -> None:
         (b"PAR1\xb5\x00\x00PAR1", "file must be a file of JSON Lines, with a message a line, not Parquet"),
     ],
 )
-def test_a_file_with_a_wrong_line_puts_nothing(two: Served, data: bytes, said: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        refused = await upload(client, data)
-        assert refused.status_code in (400, 422)
-        assert said in html.unescape(refused.text)
-
-    two.run(work)
+async def test_a_file_with_a_wrong_line_puts_nothing(
+    client: httpx.AsyncClient, two: Served, data: bytes, said: str
+) -> None:
+    refused = await upload(client, data)
+    assert refused.status_code in (400, 422)
+    assert said in html.unescape(refused.text)
     assert bodies(two, "Q2") == []

@@ -9,11 +9,11 @@ from urllib.parse import quote, urlencode
 import httpx
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.server.conftest import Served, client_of
+from tests.server.conftest import Served, app_of, client_of
 from tests.server.test_console import csrf_in
+from tests.tiers import nightly
 
-import inorder
-from inorder import Flags
+from inorder import Flags, QueueManager
 from inorder.server.console.pages import PAGES
 
 HOSTILE = "<script>'\"&{{7*7}}\x00\u202e"
@@ -48,12 +48,12 @@ def path_of(visit: dict[str, Any]) -> str:
     return f"/console/{given_names}?{query}"
 
 
+@nightly
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(visits=st.lists(VISITS, min_size=1, max_size=20))
-def test_every_visit_gets_an_answer(served: Served, visits: list[dict[str, Any]]) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.create_queue("Q1", exist_ok=True)
-        qm.put("Q1", HOSTILE.encode(), group_id=b"g", flags=Flags.IN_GROUP, properties={"a": 1})
+def test_every_visit_gets_an_answer(served: Served, visits: list[dict[str, Any]], qm: QueueManager) -> None:
+    qm.create_queue("Q1", exist_ok=True)
+    qm.put("Q1", HOSTILE.encode(), group_id=b"g", flags=Flags.IN_GROUP, properties={"a": 1})
 
     async def work(client: httpx.AsyncClient) -> None:
         token = csrf_in((await client.get("/console/")).text)
@@ -85,6 +85,6 @@ def test_a_broken_upload_is_an_error_of_the_caller(served: Served) -> None:
             kind = {"Content-Type": "multipart/form-data; boundary=x"}
             answer = await client.post("/console/log-out", content=body, headers=kind)
             assert answer.status_code in (400, 403), body
-        assert (await client_of(client._transport.app).get("/console/")).status_code == 200  # type: ignore[attr-defined]
+        assert (await client_of(app_of(client)).get("/console/")).status_code == 200
 
     served.run(work)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from html import unescape
 from typing import Any
 
 import httpx
 import pytest
-from tests.cutting import ended
-from tests.server.conftest import AS_NOBODY, Served, Start, alive, somebody
-from tests.server.listening import Listener, listening
+from tests.server.conftest import AS_NOBODY, Served, Start, alive, on_both, serving, somebody
+from tests.server.listening import listening
+from tests.tiers import gate
 
 import inorder
 from inorder import Flags, QueueManager, Report
@@ -24,12 +24,6 @@ from inorder.server.ours.streaming import Streamed
 
 IN, LAST, SEGMENT, END = Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT
 HOSTILE = "</td><script>alert('x')</script>\"&\x1b[31m\u202e"
-
-
-@pytest.fixture
-def qm(served: Served) -> Iterator[QueueManager]:
-    with inorder.connect(served.store, program="maker") as one:
-        yield one
 
 
 def seen(served: Served, *places: str, status: int = 200) -> list[str]:
@@ -69,6 +63,7 @@ def test_a_sound_queue_manager_says_so(served: Served) -> None:
     assert "Nothing is full, inhibited, incomplete or stuck" in one(served, "")
 
 
+@on_both
 def test_what_is_wrong_comes_first(served: Served, qm: QueueManager) -> None:
     qm.create_queue("FULL", max_depth=1)
     qm.create_queue("NEARLY", max_depth=5)
@@ -98,6 +93,7 @@ def test_what_is_wrong_comes_first(served: Served, qm: QueueManager) -> None:
     assert max(places) < text.index("put and got, 5 min"), "the table comes behind what is wrong"
 
 
+@on_both
 def test_a_strict_reader_that_waits_is_named_with_whom_it_waits_for(served: Served, qm: QueueManager) -> None:
     import threading
 
@@ -158,6 +154,7 @@ def test_segments_are_flagged(served: Served, qm: QueueManager) -> None:
     assert "+6 last" in text
 
 
+@on_both
 def test_who_holds_what(served: Served, groups: QueueManager) -> None:
     with groups.connect(program="holder") as holder:
         holder.get("Q1", syncpoint=True)
@@ -169,36 +166,23 @@ def test_who_holds_what(served: Served, groups: QueueManager) -> None:
     assert "got, uncommitted 1" in text
 
 
-def test_who_may_only_browse_sees_no_holders(served: Served, groups: QueueManager) -> None:
+@serving(somebody("looker", "browse", "inquire"))
+async def test_who_may_only_browse_sees_no_holders(client: httpx.AsyncClient, groups: QueueManager) -> None:
     groups.create_queue("SECRET")
     with groups.connect(program="ledger-7") as holder:
         holder.get("Q1", syncpoint=True)
         sight = next(one for one in groups.look("Q1") if one.holder is not None)
-
-        async def work(client: httpx.AsyncClient) -> None:
-            for place in ("", "queue/Q1", place_of(sight)):
-                answer = await client.get(f"/console/{place}")
-                assert answer.status_code == 200
-                assert "ledger-7" not in answer.text
-                assert "SECRET" not in answer.text
-            assert "got" in words((await client.get("/console/queue/Q1")).text)
-            assert (await client.get("/console/queue/SECRET")).status_code == 403
-
-        served.run(work, somebody("looker", "browse", "inquire"))
-
-
-def test_looking_changes_nothing(served: Served, groups: QueueManager) -> None:
-    def state() -> object:
-        return groups.overview(), list(groups.look("Q1")), groups.status("Q1"), groups.locks(), groups.units()
-
-    place = place_of(next(groups.look("Q1")))
-    before = state()
-    places = ["", "queue/Q1", "queue/Q1?order=logical", place, f"{place}/body"]
-    seen(served, *places)
-    assert state() == before
+        for place in ("", "queue/Q1", place_of(sight)):
+            answer = await client.get(f"/console/{place}")
+            assert answer.status_code == 200
+            assert "ledger-7" not in answer.text
+            assert "SECRET" not in answer.text
+        assert "got" in words((await client.get("/console/queue/Q1")).text)
+        assert (await client.get("/console/queue/SECRET")).status_code == 403
 
 
 @pytest.mark.parametrize("order", ["physical", "logical"])
+@on_both
 def test_pages_show_each_message_once(served: Served, qm: QueueManager, order: str) -> None:
     qm.put_many("Q1", [b"body-%03d" % number for number in range(120)])
     found: list[str] = []
@@ -340,27 +324,14 @@ def test_a_body_has_the_views_that_fit_it(served: Served, qm: QueueManager) -> N
     assert "000000f0 f0 f1 f2" in one(served, binary)
 
 
-def test_a_long_body_is_cut_and_saved_whole(served: Served, qm: QueueManager) -> None:
+async def test_a_long_body_is_cut_and_saved_whole(client: httpx.AsyncClient, qm: QueueManager) -> None:
     body = b"\xc3\xa9" * 100_001 + b"x"
     place = put(qm, body)
-    assert "The first 65,536 bytes." in one(served, place)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        saved = await client.get(f"/console/{place}/body")
-        assert saved.content == body
-        assert saved.headers["content-type"] == "application/octet-stream"
-        assert saved.headers["content-disposition"].startswith("attachment;")
-
-    served.run(work)
-
-
-def test_one_byte_is_no_plural(served: Served, qm: QueueManager) -> None:
-    assert "Body 1 byte text" in one(served, put(qm, b"x"))
-    assert "Body 2 bytes text" in one(served, put(qm, b"xy"))
-
-
-def test_json_with_half_a_character_is_a_page(served: Served, qm: QueueManager) -> None:
-    assert r'"\ud800"' in one(served, put(qm, rb'["\ud800"]'))
+    assert "The first 65,536 bytes." in words((await client.get(f"/console/{place}")).text)
+    saved = await client.get(f"/console/{place}/body")
+    assert saved.content == body
+    assert saved.headers["content-type"] == "application/octet-stream"
+    assert saved.headers["content-disposition"].startswith("attachment;")
 
 
 def test_the_descriptor_the_properties_and_the_life(served: Served, qm: QueueManager) -> None:
@@ -430,31 +401,16 @@ HOLDS: dict[str, tuple[Callable[[QueueManager], object], str, str]] = {
 
 
 @pytest.mark.parametrize(("hold", "said", "page"), HOLDS.values(), ids=HOLDS)
-def test_the_life_says_who_holds_a_message_and_leads_there(
-    served: Served, qm: QueueManager, hold: Callable[[QueueManager], object], said: str, page: str
+async def test_the_life_says_who_holds_a_message_and_leads_there(
+    client: httpx.AsyncClient, qm: QueueManager, hold: Callable[[QueueManager], object], said: str, page: str
 ) -> None:
     hold(qm)
     place = place_of(next(qm.look("Q1")), "Q1")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        text = (await client.get(f"/console/{place}")).text
-        assert said in text
-        found = re.search(rf'"(/console/held/{page}[^"]*)"', text)
-        assert found
-        assert (await client.get(unescape(found[1]))).status_code == 200
-
-    served.run(work)
-
-
-def test_a_dead_letter_says_why(served: Served, qm: QueueManager) -> None:
-    qm.create_queue("DEAD")
-    qm.alter_manager(dead_letter_queue="DEAD")
-    qm.put("Q1", b"x")
-    with qm.unit_of_work():
-        qm.bury(qm.get("Q1"), queue="Q1", error="it was torn")
-    text = one(served, place_of(next(qm.look("DEAD")), "DEAD"))
-    assert "should have gone to Q1" in text
-    assert "it was torn" in text
+    text = (await client.get(f"/console/{place}")).text
+    assert said in text
+    found = re.search(rf'"(/console/held/{page}[^"]*)"', text)
+    assert found
+    assert (await client.get(unescape(found[1]))).status_code == 200
 
 
 @pytest.mark.parametrize("uid", ["1-", "x-QM1", "999999-QM1", "1", "-1-QM1", "99999999999999999999-QM1", "1-%00"])
@@ -465,6 +421,7 @@ def test_a_message_that_is_not_there(served: Served, uid: str) -> None:
 # --- live
 
 
+@gate
 def test_events_say_that_something_has_changed_and_end_with_the_server(
     served: Served, qm: QueueManager, start: Start
 ) -> None:
@@ -480,7 +437,7 @@ def test_events_say_that_something_has_changed_and_end_with_the_server(
     assert running.process.wait(60) == 0
 
 
-def test_pages_that_open_at_once_do_not_exceed_the_limit(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pages_that_open_at_once_do_not_exceed_the_limit(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inorder.server.console.watching.LISTENERS_MAX", 3)
     begun, may_go = [], asyncio.Event()
     real = Streamed.__call__
@@ -491,44 +448,30 @@ def test_pages_that_open_at_once_do_not_exceed_the_limit(served: Served, monkeyp
         await real(self, *given)
 
     monkeypatch.setattr(Streamed, "__call__", slow)
-
-    async def inside() -> None:
-        async with alive(served.app()) as app, AsyncExitStack() as held:
-            pages = [await held.enter_async_context(listening(app, "/console/live")) for _ in range(5)]
-            refused = [one for one in pages if await _is_refused(one, begun)]
-            assert (len(begun), len(refused)) == (3, 2)
-            may_go.set()
-            for one in pages:
-                if one not in refused:
-                    assert (await one.next() or pytest.fail("it has ended")).data == "look"
-                await one.leave()
-            async with listening(app, "/console/live") as another:
-                assert (await another.next() or pytest.fail("it has ended")).data == "look"
-
-    ended(inside())
+    async with alive(served.app()) as app, AsyncExitStack() as held:
+        pages = [await held.enter_async_context(listening(app, "/console/live")) for _ in range(5)]
+        while len(begun) + sum(one.task.done() for one in pages) < 5:
+            await asyncio.sleep(0)
+        refused = [one for one in pages if one.task.done()]
+        assert (len(begun), len(refused)) == (3, 2)
+        may_go.set()
+        for one in pages:
+            if one not in refused:
+                assert (await one.next() or pytest.fail("it has ended")).data == "look"
+            await one.leave()
+        async with listening(app, "/console/live") as another:
+            assert (await another.next() or pytest.fail("it has ended")).data == "look"
 
 
-async def _is_refused(page: Listener, begun: Sequence[object]) -> bool:
-    """Whether a page was answered, when each was either admitted or answered."""
-    while len(begun) < 3 and not page.task.done():
-        await asyncio.sleep(0)
-    for _ in range(20):
-        await asyncio.sleep(0)
-    return page.task.done()
-
-
-def test_events_for_nobody_are_refused_without_a_page(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = AS_NOBODY
-        answer = await client.get("/console/live", headers={"Accept": "text/event-stream"})
-        assert (answer.status_code, answer.text) == (401, "")
-        answer = await client.get("/console/queue/Q1", headers={"HX-Request": "true"})
-        assert (answer.status_code, answer.headers["hx-redirect"]) == (
-            401,
-            "/console/log-in?to=%2Fconsole%2Fqueue%2FQ1",
-        )
-
-    served.run(work)
+async def test_events_for_nobody_are_refused_without_a_page(client: httpx.AsyncClient) -> None:
+    client.auth = AS_NOBODY
+    answer = await client.get("/console/live", headers={"Accept": "text/event-stream"})
+    assert (answer.status_code, answer.text) == (401, "")
+    answer = await client.get("/console/queue/Q1", headers={"HX-Request": "true"})
+    assert (answer.status_code, answer.headers["hx-redirect"]) == (
+        401,
+        "/console/log-in?to=%2Fconsole%2Fqueue%2FQ1",
+    )
 
 
 # --- what comes from outside

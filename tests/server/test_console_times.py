@@ -33,7 +33,7 @@ def test_a_time_is_in_utc_and_says_so_wherever_the_server_stands(zone: str, monk
         time.tzset()
 
 
-def test_each_time_on_each_page_names_its_zone(served: Served) -> None:
+async def test_each_time_on_each_page_names_its_zone(client: httpx.AsyncClient, served: Served) -> None:
     with inorder.connect(served.store) as qm, qm.connect(program="holder") as holder:
         qm.create_queue("DEAD")
         qm.alter_manager(dead_letter_queue="DEAD")
@@ -55,19 +55,15 @@ def test_each_time_on_each_page_names_its_zone(served: Served) -> None:
             "dead",
             "log",
         ]
-
-        async def work(client: httpx.AsyncClient) -> None:
-            for place in pages:
-                answer = await client.get(f"/console/{place}")
-                assert answer.status_code == 200, f"{place}: {answer.text}"
-                assert not OF_PEOPLE.search(answer.text), f"{place} has a time without a zone"
-                found = SHOWN.findall(answer.text)
-                assert found, f"{place} shows a time"
-                for machine, shown in found:
-                    exact = datetime.fromisoformat(machine.replace("Z", "+00:00")).timestamp()
-                    assert shown == words.clock(exact), place
-
-        served.run(work)
+        for place in pages:
+            answer = await client.get(f"/console/{place}")
+            assert answer.status_code == 200, f"{place}: {answer.text}"
+            assert not OF_PEOPLE.search(answer.text), f"{place} has a time without a zone"
+            found = SHOWN.findall(answer.text)
+            assert found, f"{place} shows a time"
+            for machine, shown in found:
+                exact = datetime.fromisoformat(machine.replace("Z", "+00:00")).timestamp()
+                assert shown == words.clock(exact), place
 
 
 def test_templates_have_one_way_to_write_a_time() -> None:

@@ -12,8 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.cutting import ended
-from tests.server.conftest import AS_NOBODY, KEY, PORT, TEXT, TOKEN, Served, alive, client_of
+from tests.server.conftest import AS_NOBODY, KEY, PORT, TEXT, TOKEN, Served, alive, app_of, client_of, serving
 from tests.server.test_messaging import V1, context_of, number_of
 
 import inorder
@@ -25,88 +24,77 @@ COOKIE = f"LtpaToken2_{PORT}"
 LOGIN = "/ibmmq/rest/v2/login"
 
 
-def test_who_has_the_token_is_let_in(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = AS_NOBODY
-        message = f"{V1}/message"
-        for headers, expected in (
-            ({}, 401),
-            ({"Authorization": f"Bearer {TOKEN}"}, 204),
-            ({"Authorization": f"bearer  {TOKEN} "}, 204),
-            ({"Authorization": "Bearer wrong"}, 401),
-            ({"Authorization": "Bearer \xe9"}, 401),
-            ({"Authorization": f"Digest {TOKEN}"}, 401),
-            ({"Authorization": "Basic !!!"}, 401),
-            ({"Authorization": "Basic bm9jb2xvbg=="}, 401),
-            ({"Authorization": ""}, 401),
-        ):
-            sent = {name.encode(): value.encode("latin-1") for name, value in headers.items()}
-            answer = await client.get(message, headers=sent)
-            assert answer.status_code == expected, headers
-            if expected == 401:
-                assert number_of(answer) == (401, "MQWB0104E", 0)
-                assert answer.headers["www-authenticate"].startswith("Basic ")
-        assert (await client.get(message, auth=("anybody", TOKEN))).status_code == 204
-        assert (await client.get(message, auth=("anybody", "wrong"))).status_code == 401
-        assert (await client.get("/nowhere")).status_code == 404
-
-    served.run(work)
+async def test_who_has_the_token_is_let_in(client: httpx.AsyncClient) -> None:
+    client.auth = AS_NOBODY
+    message = f"{V1}/message"
+    for headers, expected in (
+        ({}, 401),
+        ({"Authorization": f"Bearer {TOKEN}"}, 204),
+        ({"Authorization": f"bearer  {TOKEN} "}, 204),
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({"Authorization": "Bearer \xe9"}, 401),
+        ({"Authorization": f"Digest {TOKEN}"}, 401),
+        ({"Authorization": "Basic !!!"}, 401),
+        ({"Authorization": "Basic bm9jb2xvbg=="}, 401),
+        ({"Authorization": ""}, 401),
+    ):
+        sent = {name.encode(): value.encode("latin-1") for name, value in headers.items()}
+        answer = await client.get(message, headers=sent)
+        assert answer.status_code == expected, headers
+        if expected == 401:
+            assert number_of(answer) == (401, "MQWB0104E", 0)
+            assert answer.headers["www-authenticate"].startswith("Basic ")
+    assert (await client.get(message, auth=("anybody", TOKEN))).status_code == 204
+    assert (await client.get(message, auth=("anybody", "wrong"))).status_code == 401
+    assert (await client.get("/nowhere")).status_code == 404
 
 
-def test_a_login_gives_a_cookie_and_a_logout_takes_it(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = AS_NOBODY
-        refused = await client.post(LOGIN, json={"username": "me", "password": "wrong"})
-        assert number_of(refused) == (401, "MQWB0104E", 0)
-        for wrong in (
-            {},
-            {"username": "me"},
-            {"username": 1, "password": ""},
-            {"username": "", "password": "", "x": 1},
-        ):
-            assert number_of(await client.post(LOGIN, json=wrong)) == (400, "INWB0004E", 0)
-        del client.headers["ibm-mq-rest-csrf-token"]  # which a login does not need
-        done = await client.post(LOGIN, json={"username": "me", "password": TOKEN})
-        assert (done.status_code, done.content) == (204, b"")
-        (cookie,) = done.headers.get_list("set-cookie")
-        assert cookie.startswith(f"{COOKIE}=")
-        assert {"httponly", "samesite=strict", "path=/", "max-age=7200"} <= {
-            one.strip().lower() for one in cookie.split(";")
-        }
-        assert "secure" not in cookie.lower()
-        user = {"name": "launch-token", "role": ["MQWebAdmin", "MQWebUser"]}
-        assert (await client.get(LOGIN)).json() == {"user": [user]}
-        assert number_of(await client.delete(LOGIN)) == (401, "MQWB0100E", 0)
-        gone = await client.delete(LOGIN, headers={"ibm-mq-rest-csrf-token": ""})
-        assert gone.status_code == 204
-        assert not client.cookies
-        assert number_of(await client.get(LOGIN)) == (401, "MQWB0104E", 0)
-
-    served.run(work)
+async def test_a_login_gives_a_cookie_and_a_logout_takes_it(client: httpx.AsyncClient) -> None:
+    client.auth = AS_NOBODY
+    refused = await client.post(LOGIN, json={"username": "me", "password": "wrong"})
+    assert number_of(refused) == (401, "MQWB0104E", 0)
+    for wrong in (
+        {},
+        {"username": "me"},
+        {"username": 1, "password": ""},
+        {"username": "", "password": "", "x": 1},
+    ):
+        assert number_of(await client.post(LOGIN, json=wrong)) == (400, "INWB0004E", 0)
+    del client.headers["ibm-mq-rest-csrf-token"]  # which a login does not need
+    done = await client.post(LOGIN, json={"username": "me", "password": TOKEN})
+    assert (done.status_code, done.content) == (204, b"")
+    (cookie,) = done.headers.get_list("set-cookie")
+    assert cookie.startswith(f"{COOKIE}=")
+    assert {"httponly", "samesite=strict", "path=/", "max-age=7200"} <= {
+        one.strip().lower() for one in cookie.split(";")
+    }
+    assert "secure" not in cookie.lower()
+    user = {"name": "launch-token", "role": ["MQWebAdmin", "MQWebUser"]}
+    assert (await client.get(LOGIN)).json() == {"user": [user]}
+    assert number_of(await client.delete(LOGIN)) == (401, "MQWB0100E", 0)
+    gone = await client.delete(LOGIN, headers={"ibm-mq-rest-csrf-token": ""})
+    assert gone.status_code == 204
+    assert not client.cookies
+    assert number_of(await client.get(LOGIN)) == (401, "MQWB0104E", 0)
 
 
-def test_with_tls_the_cookie_is_for_tls_alone(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        done = await client.post(LOGIN, json={"username": "me", "password": TOKEN})
-        assert "; secure" in done.headers["set-cookie"].lower()
-
-    served.run(work, is_secure=True)
+@serving(is_secure=True)
+async def test_with_tls_the_cookie_is_for_tls_alone(client: httpx.AsyncClient) -> None:
+    done = await client.post(LOGIN, json={"username": "me", "password": TOKEN})
+    assert "; secure" in done.headers["set-cookie"].lower()
 
 
-def test_a_session_is_valid_at_every_worker_and_at_no_other_server(served: Served) -> None:
-    async def inside() -> None:
-        async with alive(served.app()) as first, alive(served.app()) as second, client_of(first) as client:
-            await client.post(LOGIN, json={"username": "me", "password": TOKEN})
-            value = client.cookies[COOKIE]
-            for app, key_is_same in ((second, True), (served.app(key=bytes(32)), False)):
-                async with alive(app), client_of(app, auth=None, cookies={COOKIE: value}) as other:
-                    answer = await other.get(LOGIN)
-                    if key_is_same:
-                        assert answer.status_code == 200
-                    else:
-                        assert number_of(answer) == (401, "MQWB0112E", 0)
-
-    ended(inside())
+async def test_a_session_is_valid_at_every_worker_and_at_no_other_server(served: Served) -> None:
+    async with alive(served.app()) as first, alive(served.app()) as second, client_of(first) as client:
+        await client.post(LOGIN, json={"username": "me", "password": TOKEN})
+        value = client.cookies[COOKIE]
+        for app, key_is_same in ((second, True), (served.app(key=bytes(32)), False)):
+            async with alive(app), client_of(app, auth=None, cookies={COOKIE: value}) as other:
+                answer = await other.get(LOGIN)
+                if key_is_same:
+                    assert answer.status_code == 200
+                else:
+                    assert number_of(answer) == (401, "MQWB0112E", 0)
 
 
 def test_a_session_ends() -> None:
@@ -133,32 +121,26 @@ def test_a_cookie_that_was_changed_is_not_valid() -> None:
         assert sessions.read(nonsense) is None
 
 
-def test_the_printed_link_begins_a_session(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = AS_NOBODY
-        assert number_of(await client.get("/")) == (401, "MQWB0104E", 0)
-        assert number_of(await client.get("/?token=wrong")) == (401, "MQWB0104E", 0)
-        moved = await client.get(f"/?token={TOKEN}")
-        assert (moved.status_code, moved.headers["location"]) == (303, "/console/")
-        assert (await client.get("/")).json()["queue_manager"] == "QM1"
-
-    served.run(work)
+async def test_the_printed_link_begins_a_session(client: httpx.AsyncClient) -> None:
+    client.auth = AS_NOBODY
+    assert number_of(await client.get("/")) == (401, "MQWB0104E", 0)
+    assert number_of(await client.get("/?token=wrong")) == (401, "MQWB0104E", 0)
+    moved = await client.get(f"/?token={TOKEN}")
+    assert (moved.status_code, moved.headers["location"]) == (303, "/console/")
+    assert (await client.get("/")).json()["queue_manager"] == "QM1"
 
 
-def test_only_a_get_needs_no_csrf_header(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        del client.headers["ibm-mq-rest-csrf-token"]
-        message = f"{V1}/message"
-        assert (await client.get(message)).status_code == 204
-        for method, path in (
-            ("POST", message),
-            ("DELETE", message),
-            ("POST", "/ibmmq/rest/v3/admin/action/qmgr/QM1/mqsc"),
-            ("DELETE", LOGIN),
-        ):
-            assert number_of(await client.request(method, path)) == (401, "MQWB0100E", 0)
-
-    served.run(work)
+async def test_only_a_get_needs_no_csrf_header(client: httpx.AsyncClient) -> None:
+    del client.headers["ibm-mq-rest-csrf-token"]
+    message = f"{V1}/message"
+    assert (await client.get(message)).status_code == 204
+    for method, path in (
+        ("POST", message),
+        ("DELETE", message),
+        ("POST", "/ibmmq/rest/v3/admin/action/qmgr/QM1/mqsc"),
+        ("DELETE", LOGIN),
+    ):
+        assert number_of(await client.request(method, path)) == (401, "MQWB0100E", 0)
 
 
 @pytest.mark.parametrize(
@@ -167,13 +149,10 @@ def test_only_a_get_needs_no_csrf_header(served: Served) -> None:
      ("evil.example", 421), ("localhost.evil.example", 421), ("localhost@evil.example", 421), ("localhost:x", 421),
      ("127.0.0.2", 421), ("", 421), ("[::1", 421), ("localhost/evil", 421)],
 )  # fmt: skip
-def test_a_name_that_is_not_the_server_s_is_refused(served: Served, host: str, status: int) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        answer = await client.get(f"{V1}/message", headers={"Host": host})
-        assert answer.status_code == status
-        assert (await client.get("/health", headers={"Host": host})).status_code == (200 if status == 204 else 421)
-
-    served.run(work)
+async def test_a_name_that_is_not_the_server_s_is_refused(client: httpx.AsyncClient, host: str, status: int) -> None:
+    answer = await client.get(f"{V1}/message", headers={"Host": host})
+    assert answer.status_code == status
+    assert (await client.get("/health", headers={"Host": host})).status_code == (200 if status == 204 else 421)
 
 
 @pytest.mark.parametrize(
@@ -181,21 +160,16 @@ def test_a_name_that_is_not_the_server_s_is_refused(served: Served, host: str, s
     [("http://localhost:9443", 204), ("https://localhost:9443", 403), ("http://localhost", 403), ("null", 403),
      ("http://evil.example", 403), ("", 403)],
 )  # fmt: skip
-def test_another_origin_is_refused(served: Served, origin: str, status: int) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        assert (await client.get(f"{V1}/message", headers={"Origin": origin})).status_code == status
-
-    served.run(work)
+async def test_another_origin_is_refused(client: httpx.AsyncClient, origin: str, status: int) -> None:
+    assert (await client.get(f"{V1}/message", headers={"Origin": origin})).status_code == status
 
 
-def test_a_long_head_is_refused(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        for given in ({"headers": {"X-Long": "x" * 1000}}, {"params": {"x": "x" * 1000}}):
-            answer = await client.get(f"{V1}/message", **given)  # type: ignore[arg-type]
-            assert number_of(answer) == (431, "INWB0006E", 0)
-        assert (await client.get(f"{V1}/message")).status_code == 204
-
-    served.run(work, limits=Limits(head=1000))
+@serving(limits=Limits(head=1000))
+async def test_a_long_head_is_refused(client: httpx.AsyncClient) -> None:
+    for given in ({"headers": {"X-Long": "x" * 1000}}, {"params": {"x": "x" * 1000}}):
+        answer = await client.get(f"{V1}/message", **given)  # type: ignore[arg-type]
+        assert number_of(answer) == (431, "INWB0006E", 0)
+    assert (await client.get(f"{V1}/message")).status_code == 204
 
 
 @pytest.mark.parametrize(
@@ -205,37 +179,28 @@ def test_a_long_head_is_refused(served: Served) -> None:
      ("GET", "/ibmmq/rest", (404, "INWB0001E", 0)), ("GET", "/ibmmq/rest/v1/messaging/qmgr/QM1/queue//message",
       (404, "INWB0001E", 0)), ("GET", "/ibmmq/rest/v1/messaging/qmgr/QM1/queue/%FF/message", (404, "INWB0001E", 0))],
 )  # fmt: skip
-def test_what_is_not_there_is_said_in_the_one_form(
-    served: Served, method: str, path: str, expected: tuple[int, str, int]
+async def test_what_is_not_there_is_said_in_the_one_form(
+    client: httpx.AsyncClient, method: str, path: str, expected: tuple[int, str, int]
 ) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        answer = await client.request(method, path)
-        assert number_of(answer) == expected
-        assert ("allow" in answer.headers) == (expected[0] == 405)
-        assert answer.headers["x-content-type-options"] == "nosniff"
-
-    served.run(work)
+    answer = await client.request(method, path)
+    assert number_of(answer) == expected
+    assert ("allow" in answer.headers) == (expected[0] == 405)
+    assert answer.headers["x-content-type-options"] == "nosniff"
 
 
 # --- health, metrics, the log
 
 
-def test_health_and_readiness_need_no_token(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = AS_NOBODY
-        assert (await client.get("/health")).json() == {"status": "ok"}
-        assert (await client.get("/ready")).json() == {"status": "ready"}
-
-    served.run(work)
+async def test_health_and_readiness_need_no_token(client: httpx.AsyncClient) -> None:
+    client.auth = AS_NOBODY
+    assert (await client.get("/health")).json() == {"status": "ok"}
+    assert (await client.get("/ready")).json() == {"status": "ready"}
 
 
-def test_a_store_that_cannot_be_used_is_not_ready(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        await context_of(client._transport.app).qm.close()  # type: ignore[attr-defined]
-        assert (await client.get("/ready")).status_code == 503
-        assert (await client.get("/health")).status_code == 200
-
-    served.run(work)
+async def test_a_store_that_cannot_be_used_is_not_ready(client: httpx.AsyncClient) -> None:
+    await context_of(app_of(client)).qm.close()
+    assert (await client.get("/ready")).status_code == 503
+    assert (await client.get("/health")).status_code == 200
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -274,19 +239,16 @@ def log() -> Iterator[Lines]:
     logger.setLevel(before)
 
 
-def test_the_log_is_json_and_has_no_secrets(served: Served, log: Lines) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        await client.post(LOGIN, json={"username": "me", "password": TOKEN})
-        cookie = client.cookies[COOKIE]
-        await client.get(f"/?token={TOKEN}")
-        await client.get(f"{V1}/message", headers={"Authorization": f"Bearer {TOKEN}"})
-        await client.post(f"{V1}/message", content="the body", headers=TEXT | {"X-Secret": "a header"})
-        await client.get("/no%0Aline")
-        written = "\n".join(log.lines)
-        for secret in (TOKEN, cookie, "the body", "a header"):
-            assert secret not in written
-
-    served.run(work)
+async def test_the_log_is_json_and_has_no_secrets(client: httpx.AsyncClient, log: Lines) -> None:
+    await client.post(LOGIN, json={"username": "me", "password": TOKEN})
+    cookie = client.cookies[COOKIE]
+    await client.get(f"/?token={TOKEN}")
+    await client.get(f"{V1}/message", headers={"Authorization": f"Bearer {TOKEN}"})
+    await client.post(f"{V1}/message", content="the body", headers=TEXT | {"X-Secret": "a header"})
+    await client.get("/no%0Aline")
+    written = "\n".join(log.lines)
+    for secret in (TOKEN, cookie, "the body", "a header"):
+        assert secret not in written
     records: list[dict[str, Any]] = [json.loads(line) for line in log.lines]
     put = next(one for one in records if one.get("status") == 201)
     assert put["event"] == "request"
@@ -327,20 +289,17 @@ def moment(line: str) -> datetime:
     return datetime.fromisoformat(json.loads(line)["at"].replace("Z", "+00:00"))
 
 
-def test_an_error_of_ours_is_logged_and_shows_nothing(
-    served: Served, log: Lines, monkeypatch: pytest.MonkeyPatch
+async def test_an_error_of_ours_is_logged_and_shows_nothing(
+    client: httpx.AsyncClient, log: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        async def breaks(*given: object) -> None:
-            raise RuntimeError("the inner part")
+    async def breaks(*given: object) -> None:
+        raise RuntimeError("the inner part")
 
-        monkeypatch.setattr(context_of(client._transport.app).qm, "run", breaks)  # type: ignore[attr-defined]
-        answer = await client.get(f"{V1}/message")
-        assert number_of(answer) == (500, "MQWB0000E", 0)
-        assert "inner" not in answer.text
-        await asyncio.sleep(0)
-
-    served.run(work)
+    monkeypatch.setattr(context_of(app_of(client)).qm, "run", breaks)
+    answer = await client.get(f"{V1}/message")
+    assert number_of(answer) == (500, "MQWB0000E", 0)
+    assert "inner" not in answer.text
+    await asyncio.sleep(0)
     assert any("the inner part" in line for line in log.lines)
 
 

@@ -134,27 +134,26 @@ WITH_BODIES: list[tuple[str, dict[str, str], bytes]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("coding", ["gzip", "GZIP", "br", "identity, deflate", "what?"])
-@pytest.mark.parametrize(("path", "headers", "body"), WITH_BODIES, ids=[one[0] for one in WITH_BODIES])
-def test_a_compressed_body_is_refused(
-    served: Served, path: str, headers: dict[str, str], body: bytes, coding: str
+@pytest.mark.parametrize(
+    ("path", "headers", "body", "coding"),
+    [
+        *((*one, "gzip") for one in WITH_BODIES),
+        *((*WITH_BODIES[0], coding) for coding in ("GZIP", "identity, br", "?")),
+    ],
+)
+async def test_a_compressed_body_is_refused(
+    client: httpx.AsyncClient, path: str, headers: dict[str, str], body: bytes, coding: str
 ) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        given = headers | {"Content-Encoding": coding}
-        answer = await client.post(path, content=gzip.compress(body), headers=given)
-        assert number_of(answer) == (415, "INWB0019E", 0)
-        assert coding in answer.json()["error"][0]["message"]
-        assert answer.headers["accept-encoding"] == "identity"
-
-    served.run(work)
+    given = headers | {"Content-Encoding": coding}
+    answer = await client.post(path, content=gzip.compress(body), headers=given)
+    assert number_of(answer) == (415, "INWB0019E", 0)
+    assert coding in answer.json()["error"][0]["message"]
+    assert answer.headers["accept-encoding"] == "identity"
 
 
 @pytest.mark.parametrize("coding", ["identity", "Identity", ""])
-def test_a_body_as_it_is_may_say_so(served: Served, coding: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        headers = TEXT | {"Content-Encoding": coding}
-        assert (await client.post(f"{V1}/message", content="x", headers=headers)).status_code == 201
-        no_body = await client.get(f"{V1}/message", headers={"Content-Encoding": "gzip", "Host": f"localhost:{PORT}"})
-        assert no_body.text == "x"
-
-    served.run(work)
+async def test_a_body_as_it_is_may_say_so(client: httpx.AsyncClient, coding: str) -> None:
+    headers = TEXT | {"Content-Encoding": coding}
+    assert (await client.post(f"{V1}/message", content="x", headers=headers)).status_code == 201
+    no_body = await client.get(f"{V1}/message", headers={"Content-Encoding": "gzip", "Host": f"localhost:{PORT}"})
+    assert no_body.text == "x"

@@ -10,12 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.cutting import ended
-from tests.server.conftest import TEXT, Served, alive, client_of
+from tests.server.conftest import TEXT, Served, alive, app_of, client_of, serving
 from tests.support import bodies
 
 import inorder
-from inorder import Message, aio
+from inorder import Message, QueueManager, aio
 from inorder.server import Limits, messaging, protocol, wanted
 
 V1, V2, V3 = (f"/ibmmq/rest/v{version}/messaging/qmgr/QM1/queue/Q1" for version in (1, 2, 3))
@@ -34,26 +33,23 @@ def number_of(response: httpx.Response) -> tuple[int, str, int]:
 
 
 @ALL
-def test_what_was_put_is_browsed_and_got(served: Served, base: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        put = await client.post(f"{base}/message", content="Hello Wörld", headers=TEXT)
-        assert (put.status_code, put.content) == (201, b"")
-        assert put.headers["content-type"] == "text/plain; charset=utf-8"
-        message_id = put.headers["ibm-mq-md-messageId"]
-        assert message_id.startswith("ID:") == base.startswith(V3)
-        assert len(bytes.fromhex(message_id.removeprefix("ID:"))) == 24
-        for method in ("GET", "GET", "DELETE"):
-            answer = await client.request(method, f"{base}/message")
-            assert (answer.status_code, answer.text) == (200, "Hello Wörld")
-            assert answer.headers["ibm-mq-md-messageId"] == message_id
-            assert answer.headers["ibm-mq-md-persistence"] == "nonPersistent"
-            assert answer.headers["ibm-mq-md-expiry"] == "unlimited"
-            assert "ibm-mq-md-correlationId" not in answer.headers
-            assert ("ibm-mq-md-priority" in answer.headers) == base.startswith(V3)
-        for method in ("GET", "DELETE"):
-            assert (await client.request(method, f"{base}/message")).status_code == 204
-
-    served.run(work)
+async def test_what_was_put_is_browsed_and_got(client: httpx.AsyncClient, base: str) -> None:
+    put = await client.post(f"{base}/message", content="Hello Wörld", headers=TEXT)
+    assert (put.status_code, put.content) == (201, b"")
+    assert put.headers["content-type"] == "text/plain; charset=utf-8"
+    message_id = put.headers["ibm-mq-md-messageId"]
+    assert message_id.startswith("ID:") == base.startswith(V3)
+    assert len(bytes.fromhex(message_id.removeprefix("ID:"))) == 24
+    for method in ("GET", "GET", "DELETE"):
+        answer = await client.request(method, f"{base}/message")
+        assert (answer.status_code, answer.text) == (200, "Hello Wörld")
+        assert answer.headers["ibm-mq-md-messageId"] == message_id
+        assert answer.headers["ibm-mq-md-persistence"] == "nonPersistent"
+        assert answer.headers["ibm-mq-md-expiry"] == "unlimited"
+        assert "ibm-mq-md-correlationId" not in answer.headers
+        assert ("ibm-mq-md-priority" in answer.headers) == base.startswith(V3)
+    for method in ("GET", "DELETE"):
+        assert (await client.request(method, f"{base}/message")).status_code == 204
 
 
 # A header, its value, and what the message has then.
@@ -95,6 +91,7 @@ def test_headers_say_what_the_message_has(
 def test_what_strict_order_withholds_is_as_if_it_were_not_there(served: Served) -> None:
     async def work(client: httpx.AsyncClient) -> None:
         assert (await client.get(f"{V1}/message")).text == "before"
+        assert len((await client.get(f"{V1}/messagelist")).json()["messages"]) == 1, "it ends before what is withheld"
         assert (await client.delete(f"{V1}/message")).text == "before"
         for answer in (await client.get(f"{V1}/message"), await client.delete(f"{V1}/message")):
             assert (answer.status_code, answer.content) == (204, b"")
@@ -108,26 +105,11 @@ def test_what_strict_order_withholds_is_as_if_it_were_not_there(served: Served) 
         served.run(work)
 
 
-def test_a_list_ends_before_what_strict_order_withholds(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        assert len((await client.get(f"{V1}/messagelist")).json()["messages"]) == 2
-
-    with inorder.connect(served.store) as qm, qm.connect() as other:
-        qm.alter_queue("Q1", read_order="strict")
-        qm.put_many("Q1", [b"1", b"2"])
-        other.put("Q1", b"held", syncpoint=True)
-        qm.put("Q1", b"behind")
-        served.run(work)
-
-
-def test_an_expiry_is_milliseconds(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        for given in ("99999999900", "60000"):
-            await client.post(f"{V1}/message", content=given, headers=TEXT | {"ibm-mq-md-expiry": given})
-            left = int((await client.delete(f"{V1}/message")).headers["ibm-mq-md-expiry"])
-            assert int(given) - 60_000 <= left <= int(given)
-
-    served.run(work)
+async def test_an_expiry_is_milliseconds(client: httpx.AsyncClient) -> None:
+    for given in ("99999999900", "60000"):
+        await client.post(f"{V1}/message", content=given, headers=TEXT | {"ibm-mq-md-expiry": given})
+        left = int((await client.delete(f"{V1}/message")).headers["ibm-mq-md-expiry"])
+        assert int(given) - 60_000 <= left <= int(given)
 
 
 # What is refused: version, headers, and the number.
@@ -153,58 +135,52 @@ REFUSED: list[tuple[str, dict[str, str], tuple[int, str, int]]] = [
 
 
 @pytest.mark.parametrize(("base", "headers", "expected"), REFUSED)
-def test_a_wrong_header_puts_nothing(
-    served: Served, base: str, headers: dict[str, str], expected: tuple[int, str, int]
+async def test_a_wrong_header_puts_nothing(
+    client: httpx.AsyncClient, qm: QueueManager, base: str, headers: dict[str, str], expected: tuple[int, str, int]
 ) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        assert number_of(await client.post(f"{base}/message", content="x", headers=headers)) == expected
-
-    served.run(work)
-    with inorder.connect(served.store) as qm:
-        assert qm.depth("Q1") == 0
+    assert number_of(await client.post(f"{base}/message", content="x", headers=headers)) == expected
+    assert qm.depth("Q1") == 0
 
 
-def test_a_body_that_is_not_utf_8_is_refused(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        answer = await client.post(f"{V1}/message", content=b"\xff", headers=TEXT)
-        assert number_of(answer) == (400, "INWB0004E", 0)
+@pytest.mark.parametrize("given", [["1a;5;i4"], ["ok;1;i1", "1a;5;i4"]])
+async def test_what_the_queue_manager_refuses_of_a_header_is_shown_with_it(
+    client: httpx.AsyncClient, given: list[str]
+) -> None:
+    headers = [*TEXT.items(), *(("ibm-mq-usr", one) for one in given), ("ibm-mq-rest-csrf-token", "")]
+    answer = await client.post(f"{V3}/message", content="x", headers=headers)
+    assert number_of(answer) == (400, "MQWB0302E", 0)
+    said = answer.json()["error"][0]["message"]
+    assert f"'ibm-mq-usr' request header cannot be set as '{', '.join(given)}' is not" in said
+    assert "not '1a'" in said
 
-    served.run(work)
+
+async def test_a_body_that_is_not_utf_8_is_refused(client: httpx.AsyncClient) -> None:
+    answer = await client.post(f"{V1}/message", content=b"\xff", headers=TEXT)
+    assert number_of(answer) == (400, "INWB0004E", 0)
 
 
 @ALL
-def test_messages_are_chosen_by_their_ids(served: Served, base: str) -> None:
+async def test_messages_are_chosen_by_their_ids(client: httpx.AsyncClient, qm: QueueManager, base: str) -> None:
     prefix = "ID:" if base.startswith(V3) else ""
-    with inorder.connect(served.store) as qm:
-        ids = [qm.put("Q1", b"%d" % n, format="MQSTR", correlation_id=b"%d" % n).message_id for n in range(3)]
-
-    async def work(client: httpx.AsyncClient) -> None:
-        second, third = f"{prefix}{ids[1].hex()}", f"{prefix}{b'2'.ljust(24, bytes(1)).hex()}"
-        for method in ("GET", "DELETE"):
-            answer = await client.request(method, f"{base}/message", params={"messageId": second})
-            assert answer.text == "1"
-            answer = await client.request(method, f"{base}/message", params={"correlationId": third})
-            assert answer.text == "2"
-            answer = await client.request(
-                method, f"{base}/message", params={"messageId": second, "correlationId": third}
-            )
-            assert answer.status_code == 204
-
-    served.run(work)
-    with inorder.connect(served.store) as qm:
-        assert bodies(qm, "Q1") == [b"0"]
+    ids = [qm.put("Q1", b"%d" % n, format="MQSTR", correlation_id=b"%d" % n).message_id for n in range(3)]
+    second, third = f"{prefix}{ids[1].hex()}", f"{prefix}{b'2'.ljust(24, bytes(1)).hex()}"
+    for method in ("GET", "DELETE"):
+        answer = await client.request(method, f"{base}/message", params={"messageId": second})
+        assert answer.text == "1"
+        answer = await client.request(method, f"{base}/message", params={"correlationId": third})
+        assert answer.text == "2"
+        answer = await client.request(method, f"{base}/message", params={"messageId": second, "correlationId": third})
+        assert answer.status_code == 204
+    assert bodies(qm, "Q1") == [b"0"]
 
 
-def test_version_3_chooses_by_an_application_s_text(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        await client.post(f"{V3}/message", content="x", headers=TEXT | {"ibm-mq-md-correlationId": "order-7"})
-        answer = await client.get(f"{V3}/message", params={"correlationId": "order-7"})
-        assert answer.headers["ibm-mq-md-correlationId"] == "order-7"
-        hex_digits = b"order-7".ljust(24, bytes(1)).hex()
-        assert (await client.get(f"{V3}/message", params={"correlationId": f"ID:{hex_digits}"})).text == "x"
-        assert (await client.get(f"{V1}/message")).headers["ibm-mq-md-correlationId"] == hex_digits
-
-    served.run(work)
+async def test_version_3_chooses_by_an_application_s_text(client: httpx.AsyncClient) -> None:
+    await client.post(f"{V3}/message", content="x", headers=TEXT | {"ibm-mq-md-correlationId": "order-7"})
+    answer = await client.get(f"{V3}/message", params={"correlationId": "order-7"})
+    assert answer.headers["ibm-mq-md-correlationId"] == "order-7"
+    hex_digits = b"order-7".ljust(24, bytes(1)).hex()
+    assert (await client.get(f"{V3}/message", params={"correlationId": f"ID:{hex_digits}"})).text == "x"
+    assert (await client.get(f"{V1}/message")).headers["ibm-mq-md-correlationId"] == hex_digits
 
 
 @pytest.mark.parametrize(
@@ -221,50 +197,39 @@ def test_version_3_chooses_by_an_application_s_text(served: Served) -> None:
         ("POST", "message", {"wait": "1"}),
     ],
 )
-def test_a_wrong_query_is_refused(served: Served, method: str, path: str, parameter: dict[str, str]) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        answer = await client.request(method, f"{V1}/{path}", params=parameter, headers=TEXT)
-        assert number_of(answer) == (400, "INWB0003E", 0)
-        assert f"'{next(iter(parameter))}'" in answer.json()["error"][0]["message"]
-        twice = await client.request("DELETE", f"{V1}/message?wait=1&wait=2")
-        assert number_of(twice) == (400, "INWB0003E", 0)
-
-    served.run(work)
-
-
-def test_a_list_has_ids_and_formats_and_no_bodies(served: Served) -> None:
-    with inorder.connect(served.store) as qm:
-        first = qm.put("Q1", b"1", format="MQSTR", correlation_id=bytes.fromhex(CORRELATION)).message_id
-        second = qm.put("Q1", b"\xff").message_id
-        for _ in range(20):
-            qm.put("Q1", b"more")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        answer = await client.get(f"{V1}/messagelist", params={"limit": 2})
-        assert answer.json() == {
-            "messages": [
-                {"messageId": first.hex(), "correlationId": CORRELATION, "format": "MQSTR"},
-                {"messageId": second.hex(), "format": ""},
-            ]
-        }
-        chosen = await client.get(f"{V3}/messagelist", params={"correlationId": f"ID:{CORRELATION}"})
-        entry = {"messageId": f"ID:{first.hex()}", "correlationId": f"ID:{CORRELATION}", "format": "MQSTR"}
-        assert chosen.json() == {"messages": [entry]}
-        assert len((await client.get(f"{V1}/messagelist")).json()["messages"]) == 10
-
-    served.run(work)
+async def test_a_wrong_query_is_refused(
+    client: httpx.AsyncClient, method: str, path: str, parameter: dict[str, str]
+) -> None:
+    answer = await client.request(method, f"{V1}/{path}", params=parameter, headers=TEXT)
+    assert number_of(answer) == (400, "INWB0003E", 0)
+    assert f"'{next(iter(parameter))}'" in answer.json()["error"][0]["message"]
+    twice = await client.request("DELETE", f"{V1}/message?wait=1&wait=2")
+    assert number_of(twice) == (400, "INWB0003E", 0)
 
 
-def test_a_list_of_a_queue_that_is_inhibited_is_empty(served: Served) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.put("Q1", b"1")
-        qm.alter_queue("Q1", get_allowed=False)
+async def test_a_list_has_ids_and_formats_and_no_bodies(client: httpx.AsyncClient, qm: QueueManager) -> None:
+    first = qm.put("Q1", b"1", format="MQSTR", correlation_id=bytes.fromhex(CORRELATION)).message_id
+    second = qm.put("Q1", b"\xff").message_id
+    for _ in range(20):
+        qm.put("Q1", b"more")
+    answer = await client.get(f"{V1}/messagelist", params={"limit": 2})
+    assert answer.json() == {
+        "messages": [
+            {"messageId": first.hex(), "correlationId": CORRELATION, "format": "MQSTR"},
+            {"messageId": second.hex(), "format": ""},
+        ]
+    }
+    chosen = await client.get(f"{V3}/messagelist", params={"correlationId": f"ID:{CORRELATION}"})
+    entry = {"messageId": f"ID:{first.hex()}", "correlationId": f"ID:{CORRELATION}", "format": "MQSTR"}
+    assert chosen.json() == {"messages": [entry]}
+    assert len((await client.get(f"{V1}/messagelist")).json()["messages"]) == 10
 
-    async def work(client: httpx.AsyncClient) -> None:
-        assert (await client.get(f"{V1}/messagelist")).json() == {"messages": []}
-        assert number_of(await client.get(f"{V1}/message")) == (500, "MQWB0303E", 2016)
 
-    served.run(work)
+async def test_a_list_of_a_queue_that_is_inhibited_is_empty(client: httpx.AsyncClient, qm: QueueManager) -> None:
+    qm.put("Q1", b"1")
+    qm.alter_queue("Q1", get_allowed=False)
+    assert (await client.get(f"{V1}/messagelist")).json() == {"messages": []}
+    assert number_of(await client.get(f"{V1}/message")) == (500, "MQWB0303E", 2016)
 
 
 @pytest.mark.parametrize(
@@ -277,17 +242,13 @@ def test_a_list_of_a_queue_that_is_inhibited_is_empty(served: Served) -> None:
     ],
     ids=["no format", "no text", "character set", "header"],
 )
-def test_what_is_not_a_text_stays_on_the_queue(served: Served, message: Message) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.put("Q1", message)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        for method in ("GET", "DELETE"):
-            assert number_of(await client.request(method, f"{V1}/message")) == (501, "MQWB0309E", 0)
-
-    served.run(work)
-    with inorder.connect(served.store) as qm:
-        assert bodies(qm, "Q1") == [message.body]
+async def test_what_is_not_a_text_stays_on_the_queue(
+    client: httpx.AsyncClient, qm: QueueManager, message: Message
+) -> None:
+    qm.put("Q1", message)
+    for method in ("GET", "DELETE"):
+        assert number_of(await client.request(method, f"{V1}/message")) == (501, "MQWB0309E", 0)
+    assert bodies(qm, "Q1") == [message.body]
 
 
 @pytest.mark.parametrize(
@@ -295,123 +256,93 @@ def test_what_is_not_a_text_stays_on_the_queue(served: Served, message: Message)
     [(b"caf\xe9", 819, 546), ("café".encode("cp500"), 500, 546), ("café".encode("utf-16-le"), 1200, 546),
      ("café".encode("utf-16-be"), 1200, 273)],
 )  # fmt: skip
-def test_texts_in_other_character_sets_come_in_utf_8(served: Served, body: bytes, number: int, encoding: int) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.put("Q1", body, format="MQSTR", coded_character_set_id=number, encoding=encoding)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        assert (await client.delete(f"{V1}/message")).text == "café"
-
-    served.run(work)
+async def test_texts_in_other_character_sets_come_in_utf_8(
+    client: httpx.AsyncClient, qm: QueueManager, body: bytes, number: int, encoding: int
+) -> None:
+    qm.put("Q1", body, format="MQSTR", coded_character_set_id=number, encoding=encoding)
+    assert (await client.delete(f"{V1}/message")).text == "café"
 
 
-def test_what_the_queue_manager_refuses_has_its_reason(served: Served) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.create_queue("FULL", max_depth=0)
-        qm.create_queue("SHORT", max_length=3)
-        qm.create_queue("SHUT", put_allowed=False)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        base = "/ibmmq/rest/v2/messaging/qmgr/QM1/queue"
-        for queue, expected in (
-            ("FULL", (500, "MQWB0303E", 2053)),
-            ("SHORT", (500, "MQWB0303E", 2030)),
-            ("SHUT", (500, "MQWB0303E", 2051)),
-            ("NONE", (404, "MQWB0300E", 2085)),
-            ("not a name", (404, "MQWB0300E", 2085)),
-        ):
-            answer = await client.post(f"{base}/{queue}/message", content="long", headers=TEXT)
-            assert number_of(answer) == expected, queue
-
-    served.run(work)
+async def test_what_the_queue_manager_refuses_has_its_reason(client: httpx.AsyncClient, qm: QueueManager) -> None:
+    qm.create_queue("FULL", max_depth=0)
+    qm.create_queue("SHORT", max_length=3)
+    qm.create_queue("SHUT", put_allowed=False)
+    base = "/ibmmq/rest/v2/messaging/qmgr/QM1/queue"
+    for queue, expected in (
+        ("FULL", (500, "MQWB0303E", 2053)),
+        ("SHORT", (500, "MQWB0303E", 2030)),
+        ("SHUT", (500, "MQWB0303E", 2051)),
+        ("NONE", (404, "MQWB0300E", 2085)),
+        ("not a name", (404, "MQWB0300E", 2085)),
+    ):
+        answer = await client.post(f"{base}/{queue}/message", content="long", headers=TEXT)
+        assert number_of(answer) == expected, queue
 
 
-def test_there_are_no_topics(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        for topic in ("sport", "sport/football", "sport%2Ffootball"):
-            path = f"/ibmmq/rest/v2/messaging/qmgr/QM1/topic/{topic}/message"
-            assert number_of(await client.post(path, content="x", headers=TEXT)) == (404, "MQWB0300E", 2085)
-
-    served.run(work)
+async def test_there_are_no_topics(client: httpx.AsyncClient) -> None:
+    for topic in ("sport", "sport/football", "sport%2Ffootball"):
+        path = f"/ibmmq/rest/v2/messaging/qmgr/QM1/topic/{topic}/message"
+        assert number_of(await client.post(path, content="x", headers=TEXT)) == (404, "MQWB0300E", 2085)
 
 
-def test_names_in_addresses_are_percent_encoded(served: Served) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.create_queue("a/b%c.D")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        path = "/ibmmq/rest/v1/messaging/qmgr/QM1/queue/a%2Fb%25c%2ED/message"
-        assert (await client.post(path, content="x", headers=TEXT)).status_code == 201
-        assert (await client.delete(path)).text == "x"
-        assert number_of(await client.get(path.replace("QM1", "qm1"))) == (404, "MQWB0009E", 2058)
-
-    served.run(work)
+async def test_names_in_addresses_are_percent_encoded(client: httpx.AsyncClient, qm: QueueManager) -> None:
+    qm.create_queue("a/b%c.D")
+    path = "/ibmmq/rest/v1/messaging/qmgr/QM1/queue/a%2Fb%25c%2ED/message"
+    assert (await client.post(path, content="x", headers=TEXT)).status_code == 201
+    assert (await client.delete(path)).text == "x"
+    assert number_of(await client.get(path.replace("QM1", "qm1"))) == (404, "MQWB0009E", 2058)
 
 
-def test_a_waiting_get_is_given_what_comes(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        waiting = [asyncio.ensure_future(client.delete(f"{V1}/message", params={"wait": 60_000})) for _ in range(20)]
-        for number in range(20):
-            await client.post(f"{V1}/message", content=str(number), headers=TEXT)
-        answers = await asyncio.gather(*waiting)
-        assert sorted(int(one.text) for one in answers) == list(range(20))
-        assert (await client.delete(f"{V1}/message", params={"wait": 1})).status_code == 204
-
-    served.run(work)
+async def test_a_waiting_get_is_given_what_comes(client: httpx.AsyncClient) -> None:
+    waiting = [asyncio.ensure_future(client.delete(f"{V1}/message", params={"wait": 60_000})) for _ in range(20)]
+    for number in range(20):
+        await client.post(f"{V1}/message", content=str(number), headers=TEXT)
+    answers = await asyncio.gather(*waiting)
+    assert sorted(int(one.text) for one in answers) == list(range(20))
+    assert (await client.delete(f"{V1}/message", params={"wait": 1})).status_code == 204
 
 
-def test_more_waits_than_the_server_takes_are_refused(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        context = context_of(client._transport.app)  # type: ignore[attr-defined]
-        waiting = asyncio.ensure_future(client.delete(f"{V1}/message", params={"wait": 60_000}))
-        while not context.waits.used:
-            await asyncio.sleep(0)
-        answer = await client.delete(f"{V1}/message", params={"wait": 1})
-        assert number_of(answer) == (503, "INWB0008E", 0)
-        assert answer.headers["retry-after"] == "1"
-        await client.post(f"{V1}/message", content="x", headers=TEXT)
-        assert (await waiting).text == "x"
-
-    served.run(work, limits=Limits(waits=1))
+@serving(limits=Limits(waits=1))
+async def test_more_waits_than_the_server_takes_are_refused(client: httpx.AsyncClient) -> None:
+    context = context_of(app_of(client))
+    waiting = asyncio.ensure_future(client.delete(f"{V1}/message", params={"wait": 60_000}))
+    while not context.waits.used:
+        await asyncio.sleep(0)
+    answer = await client.delete(f"{V1}/message", params={"wait": 1})
+    assert number_of(answer) == (503, "INWB0008E", 0)
+    assert answer.headers["retry-after"] == "1"
+    await client.post(f"{V1}/message", content="x", headers=TEXT)
+    assert (await waiting).text == "x"
 
 
-def test_bodies_are_bounded(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        assert (await client.post(f"{V1}/message", content="x" * 100, headers=TEXT)).status_code == 201
+@serving(limits=Limits(body=100))
+async def test_bodies_are_bounded(client: httpx.AsyncClient) -> None:
+    assert (await client.post(f"{V1}/message", content="x" * 100, headers=TEXT)).status_code == 201
 
-        async def pieces() -> Any:
-            for _ in range(11):
-                yield b"x" * 10
+    async def pieces() -> Any:
+        for _ in range(11):
+            yield b"x" * 10
 
-        for content in ("x" * 101, pieces()):
-            answer = await client.post(f"{V1}/message", content=content, headers=TEXT)
-            assert number_of(answer) == (413, "INWB0005E", 0)
-        none = await client.request("DELETE", f"{V1}/message", content="x")
-        assert number_of(none) == (400, "INWB0004E", 0)
-        assert "this request takes none" in none.text
-
-    served.run(work, limits=Limits(body=100))
+    for content in ("x" * 101, pieces()):
+        answer = await client.post(f"{V1}/message", content=content, headers=TEXT)
+        assert number_of(answer) == (413, "INWB0005E", 0)
 
 
-def test_bodies_of_all_requests_are_bounded(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        answer = await client.post(f"{V1}/message", content="x" * 101, headers=TEXT)
-        assert number_of(answer) == (503, "INWB0008E", 0)
-        assert (await client.post(f"{V1}/message", content="x" * 100, headers=TEXT)).status_code == 201
-
-    served.run(work, limits=Limits(bodies=100))
+@serving(limits=Limits(bodies=100))
+async def test_bodies_of_all_requests_are_bounded(client: httpx.AsyncClient) -> None:
+    answer = await client.post(f"{V1}/message", content="x" * 101, headers=TEXT)
+    assert number_of(answer) == (503, "INWB0008E", 0)
+    assert (await client.post(f"{V1}/message", content="x" * 100, headers=TEXT)).status_code == 201
 
 
-def test_a_body_that_does_not_come_is_not_waited_for(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        async def never() -> Any:
-            yield b"x"
-            await asyncio.Event().wait()
+@serving(limits=Limits(body_seconds=0.05))
+async def test_a_body_that_does_not_come_is_not_waited_for(client: httpx.AsyncClient) -> None:
+    async def never() -> Any:
+        yield b"x"
+        await asyncio.Event().wait()
 
-        answer = await client.post(f"{V1}/message", content=never(), headers=TEXT)
-        assert number_of(answer) == (408, "INWB0007E", 0)
-
-    served.run(work, limits=Limits(body_seconds=0.05))
+    answer = await client.post(f"{V1}/message", content=never(), headers=TEXT)
+    assert number_of(answer) == (408, "INWB0007E", 0)
 
 
 class Client:
@@ -443,29 +374,25 @@ def scope_of(method: str, path: str, query: bytes) -> dict[str, Any]:
             "headers": headers, "scheme": "http", "root_path": "", "http_version": "1.1"}  # fmt: skip
 
 
-def test_a_client_that_goes_takes_nothing(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        app: Any = client._transport.app  # type: ignore[attr-defined]
-        goes = Client()
-        scope = scope_of("DELETE", f"{V1}/message", b"wait=60000")
-        waiting = asyncio.ensure_future(app(scope, goes.receive, goes.send))
-        await asyncio.sleep(0)
-        goes.leave()
-        await waiting
-        await client.post(f"{V1}/message", content="x", headers=TEXT)
-        assert (await client.delete(f"{V1}/message")).text == "x"
-
-    served.run(work)
+async def test_a_client_that_goes_takes_nothing(client: httpx.AsyncClient) -> None:
+    app: Any = app_of(client)
+    goes = Client()
+    scope = scope_of("DELETE", f"{V1}/message", b"wait=60000")
+    waiting = asyncio.ensure_future(app(scope, goes.receive, goes.send))
+    await asyncio.sleep(0)
+    goes.leave()
+    await waiting
+    await client.post(f"{V1}/message", content="x", headers=TEXT)
+    assert (await client.delete(f"{V1}/message")).text == "x"
 
 
 @pytest.mark.parametrize("asks_the_system", [False, True])
-def test_a_client_that_goes_when_its_message_was_taken_leaves_it_in_its_place(
-    served: Served, monkeypatch: pytest.MonkeyPatch, asks_the_system: bool
+async def test_a_client_that_goes_when_its_message_was_taken_leaves_it_in_its_place(
+    qm: QueueManager, served: Served, monkeypatch: pytest.MonkeyPatch, asks_the_system: bool
 ) -> None:
     """The client goes between the take and the commit: while the answer is made."""
-    with inorder.connect(served.store) as qm:
-        for number in range(3):
-            qm.put("Q1", b"%d" % number, format="MQSTR")
+    for number in range(3):
+        qm.put("Q1", b"%d" % number, format="MQSTR")
     goes = Client()
     answer_of = messaging._answer
     has_left: list[bool] = []
@@ -477,70 +404,59 @@ def test_a_client_that_goes_when_its_message_was_taken_leaves_it_in_its_place(
             goes.leave()
         return answer_of(call, message)
 
-    async def inside() -> None:
-        async with alive(served.app()) as app, client_of(app):
-            scope = scope_of("DELETE", f"{V1}/message", b"")
-            if asks_the_system:
-                scope["state"] = {wanted.IS_GONE: lambda: bool(has_left)}
-            monkeypatch.setattr(messaging, "_answer", leave)
-            await app(scope, goes.receive, goes.send)
-
-    ended(inside())
+    async with alive(served.app()) as app, client_of(app):
+        scope = scope_of("DELETE", f"{V1}/message", b"")
+        if asks_the_system:
+            scope["state"] = {wanted.IS_GONE: lambda: bool(has_left)}
+        monkeypatch.setattr(messaging, "_answer", leave)
+        await app(scope, goes.receive, goes.send)
     assert [one.get("status") for one in goes.sent][:1] == [499]
-    with inorder.connect(served.store) as qm:
-        messages = list(qm.browse("Q1"))
-        times = 0 if asks_the_system else 1  # that it was in a unit of work
-        assert [(one.body, one.backout_count) for one in messages] == [(b"0", times), (b"1", 0), (b"2", 0)]
+    messages = list(qm.browse("Q1"))
+    times = 0 if asks_the_system else 1  # that it was in a unit of work
+    assert [(one.body, one.backout_count) for one in messages] == [(b"0", times), (b"1", 0), (b"2", 0)]
 
 
 @pytest.mark.parametrize("path", [f"{V1}/message", "/inorder/v1/queues/Q1/get"])
-def test_a_long_message_is_taken_in_a_thread(served: Served, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+async def test_a_long_message_is_taken_in_a_thread(
+    qm: QueueManager, served: Served, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
     """The loop's own thread has no time for it, and nobody else could write meanwhile."""
     text = "x" * (wanted.BRIEF_MAX + 1)
-    with inorder.connect(served.store) as qm:
-        for body in ("short", text):
-            qm.put("Q1", body.encode(), format="MQSTR", coded_character_set_id=1208)
+    for body in ("short", text):
+        qm.put("Q1", body.encode(), format="MQSTR", coded_character_set_id=1208)
     run, calls = aio.QueueManager.run, list[bool]()
 
     async def noted(self: aio.QueueManager, work: Any, *, is_brief: bool = False) -> Any:
         calls.append(is_brief)
         return await run(self, work, is_brief=is_brief)
 
-    async def inside() -> None:
-        async with alive(served.app()) as app:
-            monkeypatch.setattr(aio.QueueManager, "run", noted)
-            for due in ("short", text):
-                client = Client()
-                scope = scope_of("DELETE" if path.endswith("message") else "POST", path, b"")
-                await app({**scope, "state": {wanted.IS_GONE: lambda: False}}, client.receive, client.send)
-                assert client.sent[0]["status"] == 200
-                assert due.encode() in client.sent[1]["body"]
-
-    ended(inside())
+    async with alive(served.app()) as app:
+        monkeypatch.setattr(aio.QueueManager, "run", noted)
+        for due in ("short", text):
+            client = Client()
+            scope = scope_of("DELETE" if path.endswith("message") else "POST", path, b"")
+            await app({**scope, "state": {wanted.IS_GONE: lambda: False}}, client.receive, client.send)
+            assert client.sent[0]["status"] == 200
+            assert due.encode() in client.sent[1]["body"]
     assert calls == [True, True, False]
-    with inorder.connect(served.store) as qm:
-        assert qm.depth("Q1") == 0
+    assert qm.depth("Q1") == 0
 
 
-def test_a_client_that_stays_gets_one_message_after_the_other_in_one_go(served: Served) -> None:
+async def test_a_client_that_stays_gets_one_message_after_the_other_in_one_go(served: Served) -> None:
     """As on a system that can say whether the client has gone."""
     with inorder.connect(served.store) as qm:
         qm.put("Q1", b"first", format="MQSTR")
         qm.put("Q1", b"no text")
     answers: list[tuple[int, bytes]] = []
-
-    async def inside() -> None:
-        async with alive(served.app()) as app:
-            for _ in range(3):
-                client, scope = Client(), scope_of("DELETE", f"{V1}/message", b"")
-                await app({**scope, "state": {wanted.IS_GONE: lambda: False}}, client.receive, client.send)
-                answers.append((client.sent[0]["status"], client.sent[1]["body"][:5]))
-                with inorder.connect(served.store) as qm:
-                    answers.append((len(list(qm.browse("Q1"))), b""))
-                    if len(answers) == 4:
-                        qm.get("Q1")
-
-    ended(inside())
+    async with alive(served.app()) as app:
+        for _ in range(3):
+            client, scope = Client(), scope_of("DELETE", f"{V1}/message", b"")
+            await app({**scope, "state": {wanted.IS_GONE: lambda: False}}, client.receive, client.send)
+            answers.append((client.sent[0]["status"], client.sent[1]["body"][:5]))
+            with inorder.connect(served.store) as qm:
+                answers.append((len(list(qm.browse("Q1"))), b""))
+                if len(answers) == 4:
+                    qm.get("Q1")
     assert answers[:2] == [(200, b"first"), (1, b"")]
     assert answers[2][0] == 501, "a message that is not a text cannot be the answer"
     assert answers[3:] == [(1, b""), (204, b""), (0, b"")]
@@ -565,18 +481,15 @@ def test_the_system_says_that_a_client_has_gone_behind_what_it_has_sent() -> Non
         assert protocol._is_gone(Transport(), ours.fileno())
 
 
-def test_a_stop_ends_what_waits(served: Served) -> None:
-    async def inside() -> None:
-        app = served.app()
-        async with alive(app), client_of(app) as client:
-            waiting = asyncio.ensure_future(client.delete(f"{V1}/message", params={"wait": 60_000}))
-            await client.get("/ready")
-            context_of(app).stopping.set()
-            assert number_of(await waiting) == (503, "INWB0009E", 0)
-            assert number_of(await client.get("/ready")) == (503, "INWB0009E", 0)
-            assert (await client.get("/health")).status_code == 200
-
-    ended(inside())
+async def test_a_stop_ends_what_waits(served: Served) -> None:
+    app = served.app()
+    async with alive(app), client_of(app) as client:
+        waiting = asyncio.ensure_future(client.delete(f"{V1}/message", params={"wait": 60_000}))
+        await client.get("/ready")
+        context_of(app).stopping.set()
+        assert number_of(await waiting) == (503, "INWB0009E", 0)
+        assert number_of(await client.get("/ready")) == (503, "INWB0009E", 0)
+        assert (await client.get("/health")).status_code == 200
 
 
 def context_of(app: Any) -> Any:

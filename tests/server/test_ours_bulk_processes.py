@@ -11,6 +11,7 @@ import threading
 import httpx
 import pytest
 from tests.server.conftest import CSRF, Running, Served, Start
+from tests.support import until
 
 import inorder
 
@@ -34,8 +35,7 @@ def staged(served: Served) -> int:
 
 def waited(served: Served, *, is_there: bool) -> None:
     """Until there is something staged, or nothing any more."""
-    while (staged(served) > 0) != is_there:
-        threading.Event().wait(0.01)
+    until(lambda: (staged(served) > 0) == is_there, "what is staged comes, or goes")
 
 
 class Half:

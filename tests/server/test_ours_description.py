@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-from tests.server.conftest import Served, somebody
-from tests.server.described import BASE, Described, described, refusal
+from tests.server.conftest import Served, serving, somebody
+from tests.server.described import BASE, Described, refusal
 
-import inorder
+from inorder import QueueManager
 from inorder.server import Authority
 from inorder.server.ours import interface
 from inorder.server.ours.describing import Operation
@@ -44,20 +44,17 @@ def test_an_operation_is_described_in_full(one: Operation) -> None:
             assert parameter.name.lower().startswith(interface.OURS), "others are not refused where nobody reads them"
 
 
-def test_the_description_is_whole(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        document = (await client.get(f"{BASE}/openapi.json")).json()
-        assert document["openapi"] == "3.1.0"
-        for schema in document["components"]["schemas"].values():
-            Draft202012Validator.check_schema(schema)
-        used = set(re.findall(r'"#/components/schemas/(\w+)"', str(document).replace("'", '"')))
-        assert used == document["components"]["schemas"].keys(), "each schema is there, and is used"
-        for path, methods in document["paths"].items():
-            for method, one in methods.items():
-                in_path = {each["name"] for each in one["parameters"] if each["in"] == "path"}
-                assert in_path == set(re.findall(r"{(\w+)}", path)), (path, method)
-
-    served.run(work)
+async def test_the_description_is_whole(client: httpx.AsyncClient) -> None:
+    document = (await client.get(f"{BASE}/openapi.json")).json()
+    assert document["openapi"] == "3.1.0"
+    for schema in document["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+    used = set(re.findall(r'"#/components/schemas/(\w+)"', str(document).replace("'", '"')))
+    assert used == document["components"]["schemas"].keys(), "each schema is there, and is used"
+    for path, methods in document["paths"].items():
+        for method, one in methods.items():
+            in_path = {each["name"] for each in one["parameters"] if each["in"] == "path"}
+            assert in_path == set(re.findall(r"{(\w+)}", path)), (path, method)
 
 
 PYTHON = re.compile(
@@ -78,21 +75,15 @@ def test_the_description_speaks_of_json_and_not_of_python() -> None:
     assert found == {}, "say it in terms of JSON, in ours/schemas.py for fields of messages"
 
 
-def test_what_is_said_of_null_in_a_message_is_true(served: Served) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.alter_queue("Q1", default_priority=7, default_persistence=True, expiry=3_600.0)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        null = dict.fromkeys(("expiry", "priority", "persistent", "message_id", "group_id"))
-        for given, has_an_end in (({}, True), (null, False)):
-            await ours("put", {"body": "x", **given})
-            got = (await ours("get")).json()
-            assert (got["expiry"] is not None) == has_an_end
-            assert (got["priority"], got["persistent"], got["group_id"]) == (7, True, None)
-            assert got["message_id"]
-
-    served.run(work)
+async def test_what_is_said_of_null_in_a_message_is_true(qm: QueueManager, ours: Described) -> None:
+    qm.alter_queue("Q1", default_priority=7, default_persistence=True, expiry=3_600.0)
+    null = dict.fromkeys(("expiry", "priority", "persistent", "message_id", "group_id"))
+    for given, has_an_end in (({}, True), (null, False)):
+        await ours("put", {"body": "x", **given})
+        got = (await ours("get")).json()
+        assert (got["expiry"] is not None) == has_an_end
+        assert (got["priority"], got["persistent"], got["group_id"]) == (7, True, None)
+        assert got["message_id"]
 
 
 def test_every_error_that_the_interface_names_is_described() -> None:
@@ -181,53 +172,42 @@ FIRST: dict[str, Asked] = {
 }
 
 
-def test_each_operation_answers_as_it_is_described(served: Served) -> None:
+async def test_each_operation_answers_as_it_is_described(ours: Described) -> None:
     assert FIRST.keys() == {one.name for one in JSON_OPERATIONS}
-
-    async def work(client: httpx.AsyncClient) -> None:
-        ours, known = await described(client), dict[str, Any]()
-        for name, asked in FIRST.items():
-            answer = await asked(ours, known)
-            least = min(int(status) for status in ours.operations[name][2]["responses"] if status != "default")
-            assert answer.status_code == least, (name, answer.text)
-
-    served.run(work)
+    known: dict[str, Any] = {}
+    for name, asked in FIRST.items():
+        answer = await asked(ours, known)
+        least = min(int(status) for status in ours.operations[name][2]["responses"] if status != "default")
+        assert answer.status_code == least, (name, answer.text)
 
 
 @pytest.mark.parametrize("one", interface.OPERATIONS, ids=lambda one: one.name)
-def test_what_is_not_described_is_refused(served: Served, one: Operation) -> None:
+async def test_what_is_not_described_is_refused(client: httpx.AsyncClient, one: Operation) -> None:
     """A parameter or a header that says something must never be passed over."""
-
-    async def work(client: httpx.AsyncClient) -> None:
-        address = f"{BASE}/{one.path.replace('{queue}', 'Q1').replace('{reader}', 'r')}"
-        required = {each.name: "x" for each in one.parameters if each.required and each.where == "header"}
-        in_query = await client.request(one.method, address, params={"colour": "red"}, headers=required)
-        assert refusal(in_query)[:2] == (400, "INWB0003E")
-        in_header = await client.request(one.method, address, headers={"Inorder-Colour": "red", **required})
-        assert refusal(in_header)[:2] == (400, "MQWB0302E")
-        if not any(each.name == "Idempotency-Key" for each in one.parameters):
-            keyed = await client.request(one.method, address, headers={"Idempotency-Key": "k", **required})
-            assert refusal(keyed)[:2] == (400, "MQWB0302E")
-
-    served.run(work)
+    address = f"{BASE}/{one.path.replace('{queue}', 'Q1').replace('{reader}', 'r')}"
+    required = {each.name: "x" for each in one.parameters if each.required and each.where == "header"}
+    in_query = await client.request(one.method, address, params={"colour": "red"}, headers=required)
+    assert refusal(in_query)[:2] == (400, "INWB0003E")
+    in_header = await client.request(one.method, address, headers={"Inorder-Colour": "red", **required})
+    assert refusal(in_header)[:2] == (400, "MQWB0302E")
+    if not any(each.name == "Idempotency-Key" for each in one.parameters):
+        keyed = await client.request(one.method, address, headers={"Idempotency-Key": "k", **required})
+        assert refusal(keyed)[:2] == (400, "MQWB0302E")
 
 
 BODILESS = [one for one in interface.OPERATIONS if one.body is None]
 
 
 @pytest.mark.parametrize("one", BODILESS, ids=lambda one: one.name)
-def test_a_body_that_says_nothing_is_refused(served: Served, one: Operation) -> None:
+async def test_a_body_that_says_nothing_is_refused(client: httpx.AsyncClient, one: Operation) -> None:
     """What a client believes to have asked there would be passed over."""
 
     async def chunks() -> AsyncIterator[bytes]:
         yield b"{}"
 
-    async def work(client: httpx.AsyncClient) -> None:
-        address = f"{BASE}/{one.path.replace('{queue}', 'Q1')}"
-        for body in ({"json": {"seconds": 60}}, {"content": chunks()}):
-            assert refusal(await client.request(one.method, address, **body)) == (400, "INWB0004E", 0)
-
-    served.run(work)
+    address = f"{BASE}/{one.path.replace('{queue}', 'Q1')}"
+    for body in ({"json": {"seconds": 60}}, {"content": chunks()}):
+        assert refusal(await client.request(one.method, address, **body)) == (400, "INWB0004E", 0)
 
 
 GUARDED = [one for one in interface.OPERATIONS if one.authorities]
@@ -256,36 +236,26 @@ def test_an_operation_demands_its_authority(served: Served, one: Operation) -> N
     served.run(elsewhere, somebody("ann", *EVERY))
 
 
-def test_a_lease_needs_the_authority_too(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        lease = {"Inorder-Lease": (await ours("begin_lease")).json()["token"]}
-        assert (await ours("put", {"body": "a"}, headers=lease)).status_code == 201
-        assert refusal(await ours("get", headers=lease)) == (403, "MQWB0103E", 2035)
-        assert (await ours("queues")).json() == {"queues": []}
-        assert (await ours("commit_lease", headers=lease)).status_code == 204
-
-    served.run(work, somebody("ann", "put"))
-    with inorder.connect(served.store) as qm:
-        assert [one.body for one in qm.browse("Q1")] == [b"a"]
+@serving(somebody("ann", "put"))
+async def test_a_lease_needs_the_authority_too(qm: QueueManager, ours: Described) -> None:
+    lease = {"Inorder-Lease": (await ours("begin_lease")).json()["token"]}
+    assert (await ours("put", {"body": "a"}, headers=lease)).status_code == 201
+    assert refusal(await ours("get", headers=lease)) == (403, "MQWB0103E", 2035)
+    assert (await ours("queues")).json() == {"queues": []}
+    assert (await ours("commit_lease", headers=lease)).status_code == 204
+    assert [one.body for one in qm.browse("Q1")] == [b"a"]
 
 
-def test_a_request_without_a_header_against_other_sites_is_refused(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        del client.headers["ibm-mq-rest-csrf-token"]
-        for one in interface.OPERATIONS:
-            if one.method != "GET":
-                address = f"{BASE}/{one.path.replace('{queue}', 'Q1').replace('{reader}', 'r')}"
-                assert refusal(await client.request(one.method, address))[:2] == (401, "MQWB0100E"), one.name
-
-    served.run(work)
-
-
-def test_nobody_is_answered_without_credentials(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        for one in interface.OPERATIONS:
+async def test_a_request_without_a_header_against_other_sites_is_refused(client: httpx.AsyncClient) -> None:
+    del client.headers["ibm-mq-rest-csrf-token"]
+    for one in interface.OPERATIONS:
+        if one.method != "GET":
             address = f"{BASE}/{one.path.replace('{queue}', 'Q1').replace('{reader}', 'r')}"
-            answer = await client.request(one.method, address, auth=httpx.Auth())
-            assert refusal(answer)[:2] == (401, "MQWB0104E"), one.name
+            assert refusal(await client.request(one.method, address))[:2] == (401, "MQWB0100E"), one.name
 
-    served.run(work)
+
+async def test_nobody_is_answered_without_credentials(client: httpx.AsyncClient) -> None:
+    for one in interface.OPERATIONS:
+        address = f"{BASE}/{one.path.replace('{queue}', 'Q1').replace('{reader}', 'r')}"
+        answer = await client.request(one.method, address, auth=httpx.Auth())
+        assert refusal(answer)[:2] == (401, "MQWB0104E"), one.name

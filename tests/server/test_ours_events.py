@@ -180,18 +180,15 @@ def test_what_cannot_be_is_refused_before_the_stream_begins(served: Served, path
 
 
 @pytest.mark.parametrize("given", ["Last-Event-ID", "cursor"])
-def test_a_place_that_is_none_is_named_as_the_client_does(served: Served, given: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        where: dict[str, Any] = {"headers" if given == "Last-Event-ID" else "params": {given: "nonsense"}}
-        answer = await client.get(MESSAGES, **where)
-        assert answer.status_code == 400
-        (error,) = answer.json()["error"]
-        assert f"'{given}'" in error["message"]
-        assert "'nonsense'" in error["message"]
-        assert "the id of an event of this queue" in error["message"]
-        assert "token" not in error["message"]
-
-    served.run(work)
+async def test_a_place_that_is_none_is_named_as_the_client_does(client: httpx.AsyncClient, given: str) -> None:
+    where: dict[str, Any] = {"headers" if given == "Last-Event-ID" else "params": {given: "nonsense"}}
+    answer = await client.get(MESSAGES, **where)
+    assert answer.status_code == 400
+    (error,) = answer.json()["error"]
+    assert f"'{given}'" in error["message"]
+    assert "'nonsense'" in error["message"]
+    assert "the id of an event of this queue" in error["message"]
+    assert "token" not in error["message"]
 
 
 def test_a_queue_that_goes_ends_its_stream_with_a_word(served: Served) -> None:
@@ -243,21 +240,6 @@ async def told(listener: Listener, queue: str, depth: int) -> bool:
         found: Event = await listener.event()
         if any((one["name"], one["depth"]) == (queue, depth) for one in found.data["queues"]):
             return True
-
-
-def test_only_queues_that_who_asks_may_see(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inorder.server.identity.Identity.may", lambda self, authority, queue: queue == "Q2")
-    with inorder.connect(served.store) as qm:
-        qm.create_queue("Q2")
-
-    async def work(app: ASGIApp, qm: QueueManager) -> None:
-        async with listening(app, QUEUES) as listener:
-            assert [one["name"] for one in (await listener.event()).data["queues"]] == ["Q2"]
-        async with listening(app, MESSAGES) as listener:
-            await listener.rest()
-            assert listener.status == 403
-
-    run(served, work)
 
 
 def test_any_number_of_clients_make_one_look(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,16 +364,13 @@ def test_what_a_stream_holds_is_let_go_of_when_its_answer_is_cancelled(served: S
     run(served, work, subscribers=1)
 
 
-def test_unless_gives_the_result_the_error_or_none() -> None:
+async def test_unless_gives_the_result_the_error_or_none() -> None:
     async def fails() -> None:
         raise ValueError("no")
 
-    async def inside() -> None:
-        stopping = asyncio.Event()
-        assert await streaming.unless(asyncio.sleep(0, 7), asyncio.Event(), stopping) == 7
-        with pytest.raises(ValueError, match="no"):
-            await streaming.unless(fails(), stopping)
-        stopping.set()
-        assert await streaming.unless(asyncio.Event().wait(), asyncio.Event(), stopping) is None
-
-    ended(inside())
+    stopping = asyncio.Event()
+    assert await streaming.unless(asyncio.sleep(0, 7), asyncio.Event(), stopping) == 7
+    with pytest.raises(ValueError, match="no"):
+        await streaming.unless(fails(), stopping)
+    stopping.set()
+    assert await streaming.unless(asyncio.Event().wait(), asyncio.Event(), stopping) is None

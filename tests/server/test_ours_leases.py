@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from datetime import datetime, timezone
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
-from tests.server.conftest import Served, somebody
+from tests.server.conftest import Served, serving, somebody
 from tests.server.described import BASE, Described, described, refusal
 from tests.server.test_ours_messages import bodies_of, until_waiting
 
 import inorder
+from inorder import QueueManager, aio
 from inorder.server import Limits
+from inorder.server.ours import taking
 
 OVER = (409, "INWB0014E", inorder.Reason.LEASE_OVER.value)
 
@@ -30,124 +35,103 @@ def seconds_left(answer: httpx.Response) -> float:
 
 
 @pytest.mark.parametrize("how", ["commit_lease", "back_out_lease"])
-def test_a_lease_happens_whole_or_not(served: Served, how: str) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.put("Q1", b"a")
-        qm.create_queue("Q2")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        lease = await lease_of(ours)
-        assert (await ours("get", headers=lease)).json()["body"] == "a"
-        assert (await ours("put", {"body": "b"}, queue="Q2", headers=lease)).status_code == 201
-        group = {"messages": [{"body": "c"}, {"body": "d"}]}
-        assert (await ours("put_many", group, queue="Q2", headers=lease, group=True)).status_code == 201
-        assert bodies_of(await ours("browse")) == bodies_of(await ours("browse", queue="Q2")) == []
-        assert (await ours(how, headers=lease)).status_code == 204
-        for name in ("lease", "commit_lease", "back_out_lease", "extend_lease", "get"):
-            assert refusal(await ours(name, headers=lease)) == OVER
-        assert refusal(await ours("put", {"body": "e"}, headers=lease)) == OVER
-        there, came = ([], ["b", "c", "d"]) if how == "commit_lease" else (["a"], [])
-        assert bodies_of(await ours("browse")) == there
-        assert bodies_of(await ours("browse", queue="Q2")) == came
-
-    served.run(work)
+async def test_a_lease_happens_whole_or_not(qm: QueueManager, ours: Described, how: str) -> None:
+    qm.put("Q1", b"a")
+    qm.create_queue("Q2")
+    lease = await lease_of(ours)
+    assert (await ours("get", headers=lease)).json()["body"] == "a"
+    assert (await ours("put", {"body": "b"}, queue="Q2", headers=lease)).status_code == 201
+    group = {"messages": [{"body": "c"}, {"body": "d"}]}
+    assert (await ours("put_many", group, queue="Q2", headers=lease, group=True)).status_code == 201
+    assert bodies_of(await ours("browse")) == bodies_of(await ours("browse", queue="Q2")) == []
+    assert (await ours(how, headers=lease)).status_code == 204
+    for name in ("lease", "commit_lease", "back_out_lease", "extend_lease", "get"):
+        assert refusal(await ours(name, headers=lease)) == OVER
+    assert refusal(await ours("put", {"body": "e"}, headers=lease)) == OVER
+    there, came = ([], ["b", "c", "d"]) if how == "commit_lease" else (["a"], [])
+    assert bodies_of(await ours("browse")) == there
+    assert bodies_of(await ours("browse", queue="Q2")) == came
 
 
-def test_gets_of_all_kinds_are_part_of_it(served: Served) -> None:
-    with inorder.connect(served.store) as qm:
-        for body in (b"1", b"2", b"3"):
-            qm.put("Q1", body)
-        with qm.unit_of_work(), qm.group("Q1") as group:
-            group.put(b"g1")
-            group.put(b"g2")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        lease = await lease_of(ours)
-        assert (await ours("get", headers=lease)).json()["body"] == "1"
-        assert bodies_of(await ours("get_many", headers=lease, count=2)) == ["2", "3"]
-        assert bodies_of(await ours("get_group", headers=lease)) == ["g1", "g2"]
-        assert (await ours("get", headers=lease)).status_code == 204
-        await ours("back_out_lease", headers=lease)
-        back = (await ours("browse")).json()["messages"]
-        assert [(one["body"], one["backout_count"]) for one in back] == [(n, 1) for n in ("1", "2", "3", "g1", "g2")]
-
-    served.run(work)
+async def test_gets_of_all_kinds_are_part_of_it(qm: QueueManager, ours: Described) -> None:
+    for body in (b"1", b"2", b"3"):
+        qm.put("Q1", body)
+    with qm.unit_of_work(), qm.group("Q1") as group:
+        group.put(b"g1")
+        group.put(b"g2")
+    lease = await lease_of(ours)
+    assert (await ours("get", headers=lease)).json()["body"] == "1"
+    assert bodies_of(await ours("get_many", headers=lease, count=2)) == ["2", "3"]
+    assert bodies_of(await ours("get_group", headers=lease)) == ["g1", "g2"]
+    assert (await ours("get", headers=lease)).status_code == 204
+    await ours("back_out_lease", headers=lease)
+    back = (await ours("browse")).json()["messages"]
+    assert [(one["body"], one["backout_count"]) for one in back] == [(n, 1) for n in ("1", "2", "3", "g1", "g2")]
 
 
-def test_a_deadline_really_backs_out(served: Served) -> None:
+async def test_a_deadline_really_backs_out(qm: QueueManager, ours: Described) -> None:
     """Its message is free for others, its put has never been, and who shows the token is refused."""
-    with inorder.connect(served.store) as qm:
-        qm.put("Q1", b"a")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        lease = await lease_of(ours, seconds=0.5)
-        assert (await ours("get", headers=lease)).json()["body"] == "a"
-        await ours("put", {"body": "b"}, headers=lease)
-        waiting = ours("get", wait=60)  # of somebody else: it gets what the deadline gives back
-        got = (await waiting).json()
-        assert (got["body"], got["backout_count"]) == ("a", 1)
-        assert refusal(await ours("commit_lease", headers=lease)) == OVER
-        assert (await ours("get")).status_code == 204
-
-    served.run(work)
+    qm.put("Q1", b"a")
+    lease = await lease_of(ours, seconds=600)
+    assert (await ours("get", headers=lease)).json()["body"] == "a"
+    await ours("put", {"body": "b"}, headers=lease)
+    assert (await ours("extend_lease", headers=lease, seconds=0.1)).status_code == 200
+    waiting = ours("get", wait=60)  # of somebody else: it gets what the deadline gives back
+    got = (await waiting).json()
+    assert (got["body"], got["backout_count"]) == ("a", 1)
+    assert refusal(await ours("commit_lease", headers=lease)) == OVER
+    assert (await ours("get")).status_code == 204
 
 
-def test_a_get_waits_in_a_lease_no_longer_than_it_lasts(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        lease = await lease_of(ours, seconds=60)
-        waiting = asyncio.ensure_future(ours("get", headers=lease, wait=30))
-        await until_waiting(served)
-        await ours("put", {"body": "a"})
-        assert (await waiting).json()["body"] == "a"
-        short = await lease_of(ours, seconds=0.3)
-        assert refusal(await ours("get", headers=short, wait=600)) == OVER
-        assert (await ours("back_out_lease", headers=lease)).status_code == 204
-        assert (await ours("get")).json()["backout_count"] == 1
-
-    served.run(work)
+async def test_a_get_waits_in_a_lease_no_longer_than_it_lasts(ours: Described, served: Served) -> None:
+    lease = await lease_of(ours, seconds=600)
+    waiting = asyncio.ensure_future(ours("get", headers=lease, wait=600))
+    await until_waiting(served)
+    await ours("put", {"body": "a"})
+    assert (await waiting).json()["body"] == "a"
+    short = await lease_of(ours, seconds=0.3)
+    assert refusal(await ours("get", headers=short, wait=600)) == OVER
+    assert (await ours("back_out_lease", headers=lease)).status_code == 204
+    assert (await ours("get")).json()["backout_count"] == 1
 
 
-def test_a_get_waits_on_when_the_deadline_is_moved(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        lease = await lease_of(ours, seconds=0.5)
-        waiting = asyncio.ensure_future(ours("get", headers=lease, wait=1.5))
-        assert (await ours("extend_lease", headers=lease, seconds=60)).status_code == 200
-        assert (await waiting).status_code == 204
-        assert (await ours("lease", headers=lease)).status_code == 200
+async def test_a_get_waits_on_when_the_deadline_was_moved(ours: Described, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the clock of this worker each deadline is over; what counts is what the store says."""
+    looks: list[str] = []
+    resume = aio.QueueManager.resume_lease
 
-    served.run(work)
+    async def noted(self: aio.QueueManager, token: str, **more: Any) -> aio.Lease:
+        looks.append(token)
+        return await resume(self, token, **more)
+
+    monkeypatch.setattr(taking, "time", SimpleNamespace(time=lambda: math.inf))
+    monkeypatch.setattr(aio.QueueManager, "resume_lease", noted)
+    lease = await lease_of(ours, seconds=600)
+    waiting = asyncio.ensure_future(ours("get", headers=lease, wait=600))
+    while len(looks) < 3:
+        assert not waiting.done(), "it has ended"
+        await asyncio.sleep(0.01)
+    await ours("put", {"body": "a"})
+    assert (await waiting).json()["body"] == "a"
 
 
-def test_a_deadline_can_be_moved(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        lease = await lease_of(ours, seconds=5)
-        extended = await ours("extend_lease", headers=lease, seconds=500)
-        assert 400 < seconds_left(extended) <= 500
-        assert (await ours("lease", headers=lease)).json() == extended.json()
-        assert "token" not in extended.json()
-
-    served.run(work)
+async def test_a_deadline_can_be_moved(ours: Described) -> None:
+    lease = await lease_of(ours, seconds=60)
+    extended = await ours("extend_lease", headers=lease, seconds=500)
+    assert 400 < seconds_left(extended) <= 500
+    assert (await ours("lease", headers=lease)).json() == extended.json()
+    assert "token" not in extended.json()
 
 
 @pytest.mark.parametrize("seconds", ["0", "86401", "-1", "soon", "nan"])
-def test_a_deadline_that_cannot_be(served: Served, seconds: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        lease = await lease_of(ours)
-        assert refusal(await ours("begin_lease", seconds=seconds))[:2] == (400, "INWB0003E")
-        assert refusal(await ours("extend_lease", headers=lease, seconds=seconds))[:2] == (400, "INWB0003E")
-        assert (await ours("back_out_lease", headers=lease)).status_code == 204
-
-    served.run(work)
+async def test_a_deadline_that_cannot_be(ours: Described, seconds: str) -> None:
+    lease = await lease_of(ours)
+    assert refusal(await ours("begin_lease", seconds=seconds))[:2] == (400, "INWB0003E")
+    assert refusal(await ours("extend_lease", headers=lease, seconds=seconds))[:2] == (400, "INWB0003E")
+    assert (await ours("back_out_lease", headers=lease)).status_code == 204
 
 
-def test_a_lease_is_its_users_alone(served: Served) -> None:
+def test_a_lease_is_its_users_alone(served: Served, qm: QueueManager) -> None:
     """A token that somebody has seen is of no use under another name."""
     tokens: list[dict[str, str]] = []
 
@@ -170,8 +154,7 @@ def test_a_lease_is_its_users_alone(served: Served) -> None:
         assert (await ours("commit_lease", headers=tokens[0])).status_code == 204
 
     served.run(of_ann_again, somebody("ann", "put", "get"))
-    with inorder.connect(served.store) as qm:
-        assert [one.body for one in qm.browse("Q1")] == [b"a"]
+    assert [one.body for one in qm.browse("Q1")] == [b"a"]
 
 
 def test_a_user_has_so_many_leases(served: Served) -> None:
@@ -191,15 +174,11 @@ def test_a_user_has_so_many_leases(served: Served) -> None:
     served.run(of_bob, somebody("bob"), limits=Limits(leases=2))
 
 
-def test_the_bound_on_leases_holds_for_requests_that_come_at_once(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        answers = await asyncio.gather(*(ours("begin_lease", seconds=600) for _ in range(40)))
-        assert Counter(one.status_code for one in answers) == {201: 3, 429: 37}
-        with inorder.connect(served.store) as qm:
-            assert len(qm.units()) == 3
-
-    served.run(work, somebody("ann"), limits=Limits(leases=3))
+@serving(somebody("ann"), limits=Limits(leases=3))
+async def test_the_bound_on_leases_holds_for_requests_that_come_at_once(qm: QueueManager, ours: Described) -> None:
+    answers = await asyncio.gather(*(ours("begin_lease", seconds=600) for _ in range(40)))
+    assert Counter(one.status_code for one in answers) == {201: 3, 429: 37}
+    assert len(qm.units()) == 3
 
 
 def test_the_token_is_nowhere_else(served: Served) -> None:
@@ -216,15 +195,11 @@ def test_the_token_is_nowhere_else(served: Served) -> None:
     assert not any(b"Inorder-Lease" in path.read_bytes() for path in served.folder.iterdir() if path.is_file())
 
 
-def test_a_key_in_a_lease_is_free_after_a_back_out(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        lease = await lease_of(ours)
-        key = {"Idempotency-Key": "order-17"}
-        await ours("put", {"body": "a"}, headers=lease | key)
-        pending = await ours("put", {"body": "a"}, headers=key)
-        assert refusal(pending) == (409, "INWB0014E", inorder.Reason.DUPLICATE_PENDING.value)
-        await ours("back_out_lease", headers=lease)
-        assert (await ours("put", {"body": "a"}, headers=key)).json()["duplicate_of"] is None
-
-    served.run(work)
+async def test_a_key_in_a_lease_is_free_after_a_back_out(ours: Described) -> None:
+    lease = await lease_of(ours)
+    key = {"Idempotency-Key": "order-17"}
+    await ours("put", {"body": "a"}, headers=lease | key)
+    pending = await ours("put", {"body": "a"}, headers=key)
+    assert refusal(pending) == (409, "INWB0014E", inorder.Reason.DUPLICATE_PENDING.value)
+    await ours("back_out_lease", headers=lease)
+    assert (await ours("put", {"body": "a"}, headers=key)).json()["duplicate_of"] is None

@@ -9,12 +9,13 @@ from typing import Any
 
 import httpx
 import pytest
-from starlette.types import ASGIApp
-from tests.cutting import ended
-from tests.server.conftest import CSRF, PASSWORD, PORT, TOKEN, Running, Served, Start, add, alive
+from tests.server.conftest import CSRF, PASSWORD, TOKEN, Running, Served, Start, add, alive
+from tests.server.test_messaging import Client, scope_of
 from tests.support import until
+from tests.tiers import gate
 
 import inorder
+from inorder import QueueManager
 from inorder.server.calls import Call
 
 Q = "/inorder/v1/queues/Q1"
@@ -37,6 +38,7 @@ class Asked:
         self._socket.close()
 
 
+@gate
 @pytest.mark.parametrize("wait", [0, 60])
 def test_a_get_under_a_confirm_id_whose_answer_is_lost_is_undone_by_the_id(
     start: Start, served: Served, wait: int
@@ -59,16 +61,17 @@ def test_a_get_under_a_confirm_id_whose_answer_is_lost_is_undone_by_the_id(
         assert [message.body for message in qm.browse("Q1")] == [b"second"]
 
 
-def test_a_get_under_the_same_confirm_id_takes_the_next_message(start: Start, served: Served) -> None:
+async def test_a_get_under_the_same_confirm_id_takes_the_next_message(
+    client: httpx.AsyncClient, qm: QueueManager
+) -> None:
     """An id may hold several, so it is no key of one request: who repeats undoes first."""
-    running = start()
-    with inorder.connect(served.store) as qm, running.client() as client:
-        qm.put_many("Q1", [b"first", b"second"])
-        bodies = [client.post(f"{Q}/get", params={"confirm_id": 7}).json()["body"] for _ in range(2)]
-        assert bodies == ["first", "second"]
-        assert client.post(f"{Q}/undo", json={"confirm_id": 7}).json() == {"messages": 2}
+    qm.put_many("Q1", [b"first", b"second"])
+    bodies = [(await client.post(f"{Q}/get", params={"confirm_id": 7})).json()["body"] for _ in range(2)]
+    assert bodies == ["first", "second"]
+    assert (await client.post(f"{Q}/undo", json={"confirm_id": 7})).json() == {"messages": 2}
 
 
+@gate
 def test_a_claim_whose_answer_is_lost_is_answered_once_more(start: Start, served: Served) -> None:
     pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
     from tests.server.arrows import rows_in
@@ -90,43 +93,23 @@ def test_a_claim_whose_answer_is_lost_is_answered_once_more(start: Start, served
 
 
 @pytest.mark.parametrize("wait", [0, 60])
-def test_a_client_that_is_known_to_be_gone_takes_nothing_under_a_confirm_id(served: Served, wait: int) -> None:
-    async def inside() -> None:
-        async with alive(served.app()) as app:
-            with inorder.connect(served.store) as qm:
-                qm.put("Q1", b"x")
-                for _ in range(20):
-                    await _gone(app, f"{Q}/get", f"confirm_id=7&wait={wait}")
-                assert qm.units() == []
-                assert [message.body for message in qm.browse("Q1")] == [b"x"]
-
-    ended(inside())
-
-
-async def _gone(app: ASGIApp, path: str, query: str) -> None:
-    """A request of a client that goes as soon as it is sent."""
-    said: list[Any] = [{"type": "http.request", "body": b"", "more_body": False}]
-
-    async def receive() -> Any:
-        return said.pop() if said else {"type": "http.disconnect"}
-
-    async def send(message: Any) -> None:
-        assert message.get("status", 499) == 499, f"it was answered: {message}"
-
-    credentials = base64.b64encode(f"me:{TOKEN}".encode()).decode()
-    named = {"host": f"localhost:{PORT}", "authorization": f"Basic {credentials}", "content-length": "0", **CSRF}
-    scope = {
-        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "POST",
-        "scheme": "http", "path": path, "raw_path": path.encode(), "root_path": "", "query_string": query.encode(),
-        "headers": [(name.encode(), value.encode()) for name, value in named.items()], "client": ("127.0.0.1", 1),
-        "server": ("localhost", PORT),
-    }  # fmt: skip
-    await app(scope, receive, send)
+async def test_a_client_that_is_known_to_be_gone_takes_nothing_under_a_confirm_id(served: Served, wait: int) -> None:
+    async with alive(served.app()) as app:
+        with inorder.connect(served.store) as qm:
+            qm.put("Q1", b"x")
+            for _ in range(20):
+                gone = Client()
+                gone.leave()
+                scope = scope_of("POST", f"{Q}/get", f"confirm_id=7&wait={wait}".encode())
+                await app(scope, gone.receive, gone.send)
+                assert {one.get("status", 499) for one in gone.sent} <= {499}, "it was answered"
+            assert qm.units() == []
+            assert [message.body for message in qm.browse("Q1")] == [b"x"]
 
 
 @pytest.mark.parametrize("what", ["get", "claim"])
-def test_what_was_taken_as_its_user_went_is_not_sent_and_another_has_the_way_back(
-    served: Served, what: str, monkeypatch: pytest.MonkeyPatch
+async def test_what_was_taken_as_its_user_went_is_not_sent_and_another_has_the_way_back(
+    client: httpx.AsyncClient, served: Served, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if what == "claim":
         pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
@@ -141,25 +124,21 @@ def test_what_was_taken_as_its_user_went_is_not_sent_and_another_has_the_way_bac
         await real(self, *given)
 
     monkeypatch.setattr(Call, "demand_again", just_then)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = httpx.BasicAuth("anna", PASSWORD)
-        with inorder.connect(served.store) as qm:
-            qm.put("Q1", b"secret")
-            if what == "get":
-                answer = await client.post(f"{Q}/get", params={"confirm_id": 7, "wait": 60})
-            else:
-                epoch = (await client.post(f"{Q}/readers/copy")).json()["epoch"]
-                given = {"epoch": epoch, "after": 0, "wait": 60}
-                answer = await client.post(f"{Q}/readers/copy/arrow", params=given)
-            assert (answer.status_code, b"secret" in answer.content) == (401, False)
-            assert list(qm.browse("Q1")) == [], "it is held"
-            client.auth = httpx.BasicAuth("anybody", TOKEN)
-            if what == "get":
-                answer = await client.post(f"{Q}/undo", json={"confirm_id": 7})
-            else:
-                answer = await client.post(f"{Q}/readers/copy/release")
-            assert answer.json() == {"messages": 1}
-            assert [message.body for message in qm.browse("Q1")] == [b"secret"]
-
-    served.run(work)
+    client.auth = httpx.BasicAuth("anna", PASSWORD)
+    with inorder.connect(served.store) as qm:
+        qm.put("Q1", b"secret")
+        if what == "get":
+            answer = await client.post(f"{Q}/get", params={"confirm_id": 7, "wait": 60})
+        else:
+            epoch = (await client.post(f"{Q}/readers/copy")).json()["epoch"]
+            given = {"epoch": epoch, "after": 0, "wait": 60}
+            answer = await client.post(f"{Q}/readers/copy/arrow", params=given)
+        assert (answer.status_code, b"secret" in answer.content) == (401, False)
+        assert list(qm.browse("Q1")) == [], "it is held"
+        client.auth = httpx.BasicAuth("anybody", TOKEN)
+        if what == "get":
+            answer = await client.post(f"{Q}/undo", json={"confirm_id": 7})
+        else:
+            answer = await client.post(f"{Q}/readers/copy/release")
+        assert answer.json() == {"messages": 1}
+        assert [message.body for message in qm.browse("Q1")] == [b"secret"]

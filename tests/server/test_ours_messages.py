@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import base64
 import math
-import threading
 from typing import Any
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cutting import ended
-from tests.server.conftest import Served, alive, client_of, somebody
-from tests.server.described import BASE, described, refusal
-from tests.server.test_messaging import Client, context_of, scope_of
-from tests.support import bodies
+from tests.server.conftest import Served, alive, client_of, serving, somebody
+from tests.server.described import BASE, Described, described, refusal
+from tests.server.test_messaging import Client, scope_of
+from tests.support import until
 
 import inorder
-from inorder import Flags, Message
+from inorder import Flags, Message, QueueManager
 from inorder.server import Limits, wanted
 from inorder.server.ours import taking
 from inorder.server.ours.parameters import seconds
@@ -35,8 +33,6 @@ PUT: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"body_json": {"a": [1, None, "ü"]}}, {"body": '{"a":[1,null,"ü"]}'.encode(), "format": "MQSTR"}),
     ({"body_json": None}, {"body": b"null"}),
     ({"body": ""}, {"body": b""}),
-    ({"body": "x", "priority": 9}, {"priority": 9}),
-    ({"body": "x", "persistent": False}, {"persistent": False}),
     ({"body": "x", "expiry": None}, {"expiry": math.inf}),
     ({"body": "x", "message_id": ID}, {"message_id": bytes.fromhex(ID)}),
     ({"body": "x", "correlation_id": "text:order-7"}, {"correlation_id": b"order-7".ljust(24, b"\0")}),
@@ -70,7 +66,7 @@ def test_a_message_is_what_was_put(served: Served, given: dict[str, Any], fields
         assert {field: getattr(message, field) for field in fields} == fields
 
 
-def test_what_was_got_can_be_put(served: Served) -> None:
+def test_what_was_got_can_be_put(served: Served, qm: QueueManager) -> None:
     given = Message(b"\xff", priority=3, properties={"a": b"\1"}, correlation_id=b"c", expiry=500, format="MQSTR")
 
     async def work(client: httpx.AsyncClient) -> None:
@@ -79,17 +75,17 @@ def test_what_was_got_can_be_put(served: Served) -> None:
         assert (got["body_base64"], got["priority"], got["properties"]) == ("/w==", 3, {"a": ["01"]})
         assert (await ours("put", got)).status_code == 201
 
-    with inorder.connect(served.store) as qm:
-        qm.put("Q1", given)
-        served.run(work)
-        again = qm.get("Q1")
-        for field in ("body", "priority", "properties", "correlation_id", "format"):
-            assert getattr(again, field) == getattr(given, field)
-        assert given.expiry is not None
-        assert given.expiry - 60 < again.expiry < given.expiry
+    qm.put("Q1", given)
+    served.run(work)
+    again = qm.get("Q1")
+    for field in ("body", "priority", "properties", "correlation_id", "format"):
+        assert getattr(again, field) == getattr(given, field)
+    assert given.expiry is not None
+    assert given.expiry - 60 < again.expiry < given.expiry
 
 
-def test_a_message_has_the_name_of_who_put_it(served: Served) -> None:
+@serving(somebody("annabella-maria", "put"))
+async def test_a_message_has_the_name_of_who_put_it(qm: QueueManager, ours: Described) -> None:
     """Whatever it says itself: of a user, a program, or a time."""
     forged = {
         "user_identifier": "bob",
@@ -99,20 +95,14 @@ def test_a_message_has_the_name_of_who_put_it(served: Served) -> None:
         "application_origin_data": "bob",
         "put_at": "2001-01-01T00:00:00Z",
     }
-
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        await ours("put", {"body": "a", **forged})
-        await ours("put_many", {"messages": [{"body": "b", **forged}]})
-
-    served.run(work, somebody("annabella-maria", "put"))
-    with inorder.connect(served.store) as qm:
-        for message in qm.browse("Q1"):
-            assert (message.user_identifier, message.put_application_name) == ("annabella-ma", "inorder serve")
-            assert (message.accounting_token, message.application_identity_data) == (bytes(32), "")
-            assert message.application_origin_data == ""
-            assert message.put_at > 1_500_000_000
-        assert qm.depth("Q1") == 2
+    await ours("put", {"body": "a", **forged})
+    await ours("put_many", {"messages": [{"body": "b", **forged}]})
+    for message in qm.browse("Q1"):
+        assert (message.user_identifier, message.put_application_name) == ("annabella-ma", "inorder serve")
+        assert (message.accounting_token, message.application_identity_data) == (bytes(32), "")
+        assert message.application_origin_data == ""
+        assert message.put_at > 1_500_000_000
+    assert qm.depth("Q1") == 2
 
 
 # What is refused, the status, and a word of the text.
@@ -128,29 +118,22 @@ REFUSED: list[tuple[Any, tuple[int, str, int], str]] = [
     ({"body": "x", "priority": "high"}, (400, "INWB0004E", 2050), 'high\\": 0 (lowest) to 9'),
     ({"body": "x", "persistent": "yes"}, (400, "INWB0004E", 2047), "null, or without this key"),
     ({"body": "x", "message_id": "xyz"}, (400, "INWB0004E", 0), "message_id"),
-    ({"body": "x", "message_id": ID + "00"}, (400, "INWB0004E", 0), "message_id"),
     ({"body": "x", "expiry": 0}, (400, "INWB0004E", 2013), "expiry"),
-    ({"body": "x", "flags": 64}, (400, "INWB0004E", 2249), "flags"),
-    ({"body": "x", "sequence_number": 0}, (400, "INWB0004E", 2250), "sequence_number"),
     ({"body": "x", "message_type": 1}, (400, "INWB0004E", 2027), "reply_to_queue"),
     ({"body": "x", "properties": {"": 1}}, (400, "INWB0004E", 2513), "property"),
     ({"body": "x", "properties": {"a": {}}}, (400, "INWB0004E", 2473), "property"),
-    ({"body": "x", "properties": []}, (400, "INWB0004E", 0), "properties"),
 ]
 
 
 @pytest.mark.parametrize(("given", "expected", "word"), REFUSED, ids=[str(one[0])[:40] for one in REFUSED])
-def test_what_is_no_message_is_refused(served: Served, given: Any, expected: tuple[int, str, int], word: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        answer = await ours("put", given)
-        assert (refusal(answer), word in answer.text) == (expected, True), answer.text
-        many = await ours("put_many", {"messages": [{"body": "a"}, given]})
-        assert (refusal(many), word in many.text, "messages[1]" in many.text) == (expected, True, True) or not given
-
-    served.run(work)
-    with inorder.connect(served.store) as qm:
-        assert qm.depth("Q1") == 0, "what is refused changes nothing"
+async def test_what_is_no_message_is_refused(
+    qm: QueueManager, ours: Described, given: Any, expected: tuple[int, str, int], word: str
+) -> None:
+    answer = await ours("put", given)
+    assert (refusal(answer), word in answer.text) == (expected, True), answer.text
+    many = await ours("put_many", {"messages": [{"body": "a"}, given]})
+    assert (refusal(many), word in many.text, "messages[1]" in many.text) == (expected, True, True) or not given
+    assert qm.depth("Q1") == 0, "what is refused changes nothing"
 
 
 @given(st.floats(0, 3_600))
@@ -158,21 +141,16 @@ def test_a_duration_is_whatever_a_program_writes_for_a_float(value: float) -> No
     assert seconds("wait", "", 3_600).read(repr(value)) == value
 
 
-def test_an_error_with_a_picture_of_the_place_is_one_line(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        answer = await (await described(client))("get", selector="0")
-        message = answer.json()["error"][0]["message"]
-        assert message.startswith("INWB0014E: the selector is wrong at line 1, column 1: ")
-        assert message.endswith("where a condition is wanted [2459 SELECTOR_SYNTAX_ERROR]")
-
-    served.run(work)
+async def test_an_error_with_a_picture_of_the_place_is_one_line(ours: Described) -> None:
+    answer = await ours("get", selector="0")
+    message = answer.json()["error"][0]["message"]
+    assert message.startswith("INWB0014E: the selector is wrong at line 1, column 1: ")
+    assert message.endswith("where a condition is wanted [2459 SELECTOR_SYNTAX_ERROR]")
 
 
 # Which operation, with what, and how it is refused.
 WRONG: list[tuple[str, dict[str, Any], dict[str, str], tuple[int, str]]] = [
     ("get", {"wait": "1e9"}, {}, (400, "INWB0003E")),
-    ("get", {"wait": "soon"}, {}, (400, "INWB0003E")),
-    ("get", {"wait": "3601"}, {}, (400, "INWB0003E")),
     ("get", {"wait": "-1"}, {}, (400, "INWB0003E")),
     ("get", {"logical": "yes"}, {}, (400, "INWB0003E")),
     ("get", {"read_order": "wild"}, {}, (400, "INWB0003E")),
@@ -180,7 +158,6 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, str], tuple[int, str]]] = [
     ("get", {"token": ID}, {}, (400, "INWB0003E")),
     ("get", {"uid": "QM1"}, {}, (400, "INWB0003E")),
     ("get", {"confirm_id": "0"}, {}, (400, "INWB0003E")),
-    ("get", {"confirm_id": str(2**64)}, {}, (400, "INWB0003E")),
     ("get", {"selector": "colour ="}, {}, (400, "INWB0014E")),
     ("get", {"complete": "true", "offset": "5"}, {}, (400, "INWB0014E")),
     ("get", {"confirm_id": "7"}, {"Inorder-Lease": "t"}, (400, "INWB0003E")),
@@ -199,49 +176,41 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, str], tuple[int, str]]] = [
 
 
 @pytest.mark.parametrize(("name", "query", "headers", "expected"), WRONG, ids=[f"{one[0]}-{one[1]}" for one in WRONG])
-def test_what_cannot_be_asked_is_refused(
-    served: Served, name: str, query: dict[str, Any], headers: dict[str, str], expected: tuple[int, str]
+async def test_what_cannot_be_asked_is_refused(
+    qm: QueueManager,
+    ours: Described,
+    name: str,
+    query: dict[str, Any],
+    headers: dict[str, str],
+    expected: tuple[int, str],
 ) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        given = {"body": "x"} if name == "put" else None
-        answer = await ours(name, given, headers=headers, **query)
-        found = refusal(answer)[:2] if answer.is_error else (answer.status_code, "")
-        assert found == expected, answer.text
-
-    served.run(work)
-    with inorder.connect(served.store) as qm:
-        assert qm.depth("Q1") == 0, "what is refused changes nothing"
+    given = {"body": "x"} if name == "put" else None
+    answer = await ours(name, given, headers=headers, **query)
+    found = refusal(answer)[:2] if answer.is_error else (answer.status_code, "")
+    assert found == expected, answer.text
+    assert qm.depth("Q1") == 0, "what is refused changes nothing"
 
 
-def test_a_queue_that_is_not_there(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        for answer in (
-            await ours("put", {"body": "x"}, queue="A/B"),
-            await ours("get", queue="A/B"),
-            await ours("browse", queue="A/B"),
-            await ours("queue", queue="A/B"),
-            await ours("undo", {"confirm_id": 7}, queue="A/B"),
-        ):
-            assert refusal(answer) == (404, "INWB0014E", 2085)
-            assert "A/B" in answer.text
-
-    served.run(work)
+async def test_a_queue_that_is_not_there(ours: Described) -> None:
+    for answer in (
+        await ours("put", {"body": "x"}, queue="A/B"),
+        await ours("get", queue="A/B"),
+        await ours("browse", queue="A/B"),
+        await ours("queue", queue="A/B"),
+        await ours("undo", {"confirm_id": 7}, queue="A/B"),
+    ):
+        assert refusal(answer) == (404, "INWB0014E", 2085)
+        assert "A/B" in answer.text
 
 
-def test_a_body_may_be_as_long_as_the_limit_says(served: Served) -> None:
+@serving(limits=Limits(body=100_000, json=1_000))
+async def test_a_body_may_be_as_long_as_the_limit_says(ours: Described) -> None:
     """In base64 it is longer by a third; what is longer still is refused before it is read."""
-
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        whole = {"body_base64": base64.b64encode(b"\xff" * 99_999).decode()}
-        assert (await ours("put", whole)).status_code == 201
-        assert len((await ours("get")).json()["body_base64"]) == 4 * 33_333
-        longer = await ours("put", {"body_base64": base64.b64encode(bytes(300_000)).decode()})
-        assert refusal(longer) == (413, "INWB0005E", 0)
-
-    served.run(work, limits=Limits(body=100_000, json=1_000))
+    whole = {"body_base64": base64.b64encode(b"\xff" * 99_999).decode()}
+    assert (await ours("put", whole)).status_code == 201
+    assert len((await ours("get")).json()["body_base64"]) == 4 * 33_333
+    longer = await ours("put", {"body_base64": base64.b64encode(bytes(300_000)).decode()})
+    assert refusal(longer) == (413, "INWB0005E", 0)
 
 
 # --- what is got
@@ -251,229 +220,168 @@ def bodies_of(answer: httpx.Response) -> list[str]:
     return [one["body"] for one in answer.json()["messages"]] if answer.status_code == 200 else []
 
 
-def test_a_get_matches(served: Served) -> None:
-    with inorder.connect(served.store) as qm:
-        for n in range(6):
-            qm.put("Q1", str(n).encode(), correlation_id=bytes([n]), properties={"colour": "red" if n % 2 else "blue"})
-        uid = qm.put("Q1", b"u").uid
-        token = qm.browse("Q1").__next__().token.hex()
-
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        assert (await ours("get", correlation_id="04")).json()["body"] == "4"
-        assert (await ours("get", selector="colour = 'red'")).json()["body"] == "1"
-        assert (await ours("get", uid=f"{uid.origin}:{uid.number}")).json()["body"] == "u"
-        assert (await ours("get", token=token)).json()["body"] == "0"
-        assert (await ours("get", message_id=ID)).status_code == 204
-        assert bodies_of(await ours("get_many", count=2)) == ["2", "3"]
-        assert bodies_of(await ours("get_many")) == ["5"]
-        assert (await ours("get_many")).status_code == 204
-
-    served.run(work)
+async def test_a_get_matches(qm: QueueManager, ours: Described) -> None:
+    for n in range(6):
+        qm.put("Q1", str(n).encode(), correlation_id=bytes([n]), properties={"colour": "red" if n % 2 else "blue"})
+    uid = qm.put("Q1", b"u").uid
+    token = qm.browse("Q1").__next__().token.hex()
+    assert (await ours("get", correlation_id="04")).json()["body"] == "4"
+    assert (await ours("get", selector="colour = 'red'")).json()["body"] == "1"
+    assert (await ours("get", uid=f"{uid.origin}:{uid.number}")).json()["body"] == "u"
+    assert (await ours("get", token=token)).json()["body"] == "0"
+    assert (await ours("get", message_id=ID)).status_code == 204
+    assert bodies_of(await ours("get_many", count=2)) == ["2", "3"]
+    assert bodies_of(await ours("get_many")) == ["5"]
+    assert (await ours("get_many")).status_code == 204
 
 
-def test_a_group_in_one_request_and_one_answer(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        group = [{"body": "header"}, {"body": "line 1"}, {"body": "line 2", "priority": 0}]
-        done = (await ours("put_many", {"messages": group}, group=True)).json()["results"]
-        assert [one["sequence_number"] for one in done] == [1, 2, 3]
-        assert len({one["group_id"] for one in done}) == 1
-        (first, *_, last) = (await ours("browse")).json()["messages"]
-        assert (first["flags"], last["flags"]) == (Flags.IN_GROUP, Flags.IN_GROUP | Flags.LAST_IN_GROUP)
-        assert bodies_of(await ours("get_group")) == ["header", "line 1", "line 2"]
-        assert (await ours("get_group")).status_code == 204
-
-    served.run(work)
+async def test_a_group_in_one_request_and_one_answer(ours: Described) -> None:
+    group = [{"body": "header"}, {"body": "line 1"}, {"body": "line 2", "priority": 0}]
+    done = (await ours("put_many", {"messages": group}, group=True)).json()["results"]
+    assert [one["sequence_number"] for one in done] == [1, 2, 3]
+    assert len({one["group_id"] for one in done}) == 1
+    (first, *_, last) = (await ours("browse")).json()["messages"]
+    assert (first["flags"], last["flags"]) == (Flags.IN_GROUP, Flags.IN_GROUP | Flags.LAST_IN_GROUP)
+    assert bodies_of(await ours("get_group")) == ["header", "line 1", "line 2"]
+    assert (await ours("get_group")).status_code == 204
 
 
-def test_a_group_piece_by_piece(served: Served) -> None:
+async def test_a_group_piece_by_piece(ours: Described) -> None:
     """Its state travels in the requests: the group's id, and the next number. Nobody gets it before it is whole."""
-
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        first = (await ours("put", {"body": "1", "flags": 8})).json()
-        assert first["group_id"] is not None
-        assert first["sequence_number"] == 1
-        for number, flags in ((2, 8), (3, 16)):
-            assert (await ours("get_group")).status_code == 204
-            assert (await ours("get", logical=True, all_messages=True)).status_code == 204
-            piece = {"body": str(number), "flags": flags, "group_id": first["group_id"], "sequence_number": number}
-            assert (await ours("put", piece)).status_code == 201
-        head = (await ours("get", logical=True, all_messages=True)).json()
-        assert (head["body"], head["group_id"]) == ("1", first["group_id"])
-        for number in (2, 3):
-            member = await ours("get", group_id=first["group_id"], sequence_number=number)
-            assert member.json()["body"] == str(number)
-
-    served.run(work)
+    first = (await ours("put", {"body": "1", "flags": 8})).json()
+    assert first["group_id"] is not None
+    assert first["sequence_number"] == 1
+    for number, flags in ((2, 8), (3, 16)):
+        assert (await ours("get_group")).status_code == 204
+        assert (await ours("get", logical=True, all_messages=True)).status_code == 204
+        piece = {"body": str(number), "flags": flags, "group_id": first["group_id"], "sequence_number": number}
+        assert (await ours("put", piece)).status_code == 201
+    head = (await ours("get", logical=True, all_messages=True)).json()
+    assert (head["body"], head["group_id"]) == ("1", first["group_id"])
+    for number in (2, 3):
+        member = await ours("get", group_id=first["group_id"], sequence_number=number)
+        assert member.json()["body"] == str(number)
 
 
-def test_no_request_goes_on_with_the_group_of_another(served: Served) -> None:
+@serving(connections=1)
+async def test_no_request_goes_on_with_the_group_of_another(ours: Described) -> None:
     """What a handle remembers of a group ends with the request: the next one begins with a group's first message."""
-
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        for name in ("a", "b"):
-            await ours("put_many", {"messages": [{"body": f"{name}1"}, {"body": f"{name}2"}]}, group=True)
-        assert (await ours("get", logical=True)).json()["body"] == "a1"
-        assert (await ours("get", logical=True)).json()["body"] == "b1"
-        assert (await ours("get", logical=True)).status_code == 204
-        assert bodies_of(await ours("get_many")) == ["a2", "b2"]
-
-    served.run(work, connections=1)
+    for name in ("a", "b"):
+        await ours("put_many", {"messages": [{"body": f"{name}1"}, {"body": f"{name}2"}]}, group=True)
+    assert (await ours("get", logical=True)).json()["body"] == "a1"
+    assert (await ours("get", logical=True)).json()["body"] == "b1"
+    assert (await ours("get", logical=True)).status_code == 204
+    assert bodies_of(await ours("get_many")) == ["a2", "b2"]
 
 
-def test_strict_order_is_kept(served: Served) -> None:
+async def test_strict_order_is_kept(ours: Described, served: Served) -> None:
     with inorder.connect(served.store) as qm, qm.connect() as other:
         qm.create_queue("STRICT", order="put", read_order="strict")
         with other.unit_of_work():
             other.put("STRICT", b"first")
             qm.put("STRICT", b"second")
-
-            async def work(client: httpx.AsyncClient) -> None:
-                ours = await described(client)
-                withheld = await ours("get", queue="STRICT")
-                assert refusal(withheld) == (409, "INWB0014E", inorder.Reason.ORDER_PENDING.value)
-                assert refusal(await ours("get", queue="STRICT", wait=0.05))[0] == 409
-                assert (await ours("get", queue="STRICT", read_order="relaxed")).json()["body"] == "second"
-
-            served.run(work)
+            withheld = await ours("get", queue="STRICT")
+            assert refusal(withheld) == (409, "INWB0014E", inorder.Reason.ORDER_PENDING.value)
+            assert refusal(await ours("get", queue="STRICT", wait=0.05))[0] == 409
+            assert (await ours("get", queue="STRICT", read_order="relaxed")).json()["body"] == "second"
 
 
 # --- once
 
 
-def test_a_repeated_request_acts_once(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        key = {"Idempotency-Key": "order-17"}
-        first = (await ours("put", {"body": "two apples"}, headers=key)).json()
-        again = await ours("put", {"body": "two apples"}, headers=key)
-        assert again.status_code == 201
-        assert again.json() == first | {"warning": "DUPLICATE_PUT", "duplicate_of": first["uid"]}
-        group = {"messages": [{"body": "a"}, {"body": "b"}]}
-        key = {"Idempotency-Key": "order-18"}
-        done = [(await ours("put_many", group, group=True, headers=key, deduplicate_for=60)).json() for _ in range(2)]
-        assert [one["duplicate_of"] is None for one in done[0]["results"]] == [True, True]
-        assert [one["duplicate_of"] for one in done[1]["results"]] == [done[0]["results"][0]["uid"]] * 2
-        assert bodies_of(await ours("get_many")) == ["two apples", "a", "b"]
-        assert (await ours("put", {"body": "c"}, headers=key)).json()["duplicate_of"] is not None
-
-    served.run(work)
+async def test_a_repeated_request_acts_once(ours: Described) -> None:
+    key = {"Idempotency-Key": "order-17"}
+    first = (await ours("put", {"body": "two apples"}, headers=key)).json()
+    again = await ours("put", {"body": "two apples"}, headers=key)
+    assert again.status_code == 201
+    assert again.json() == first | {"warning": "DUPLICATE_PUT", "duplicate_of": first["uid"]}
+    group = {"messages": [{"body": "a"}, {"body": "b"}]}
+    key = {"Idempotency-Key": "order-18"}
+    done = [(await ours("put_many", group, group=True, headers=key, deduplicate_for=60)).json() for _ in range(2)]
+    assert [one["duplicate_of"] is None for one in done[0]["results"]] == [True, True]
+    assert [one["duplicate_of"] for one in done[1]["results"]] == [done[0]["results"][0]["uid"]] * 2
+    assert bodies_of(await ours("get_many")) == ["two apples", "a", "b"]
+    assert (await ours("put", {"body": "c"}, headers=key)).json()["duplicate_of"] is not None
 
 
-def test_a_put_is_repeated_with_its_unique_id(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        first = (await ours("put", {"body": "a"}, confirm_id=7)).json()["uid"]
-        uid = f"{first['origin']}:{first['number']}"
-        again = await ours("put", {"body": "a"}, uid=uid, confirm_id=7)
-        assert refusal(again)[:2] == (409, "INWB0014E")
-        assert (await ours("put", {"body": "a"}, uid=uid, resend=True, confirm_id=7)).status_code == 201
-        assert (await ours("confirm_put", {"uid": first})).status_code == 200
-        assert bodies_of(await ours("get_many")) == ["a"]
-
-    served.run(work)
+async def test_a_put_is_repeated_with_its_unique_id(ours: Described) -> None:
+    first = (await ours("put", {"body": "a"}, confirm_id=7)).json()["uid"]
+    uid = f"{first['origin']}:{first['number']}"
+    again = await ours("put", {"body": "a"}, uid=uid, confirm_id=7)
+    assert refusal(again)[:2] == (409, "INWB0014E")
+    assert (await ours("put", {"body": "a"}, uid=uid, resend=True, confirm_id=7)).status_code == 201
+    assert (await ours("confirm_put", {"uid": first})).status_code == 200
+    assert bodies_of(await ours("get_many")) == ["a"]
 
 
 @pytest.mark.parametrize("ahead", [1, 3, 10**6, 2**63 - 2])
-def test_a_unique_id_that_was_not_given_yet_cannot_be_taken(served: Served, ahead: int) -> None:
+async def test_a_unique_id_that_was_not_given_yet_cannot_be_taken(ours: Described, ahead: int) -> None:
     """Two messages would have it (A-1)."""
-
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        uid = (await ours("put", {"body": "a"})).json()["uid"]
-        forged = f"{uid['origin']}:{min(uid['number'] + ahead, 2**63 - 1)}"
-        refused = await ours("put", {"body": "forged"}, uid=forged)
-        assert (refusal(refused)[:2], "is not on Q1" in refused.text) == ((400, "INWB0003E"), True)
-        assert (await ours("put", {"body": "another's"}, uid=f"ELSEWHERE:{uid['number']}")).status_code == 201
-        assert bodies_of(await ours("get_many")) == ["a", "another's"]
-
-    served.run(work)
+    uid = (await ours("put", {"body": "a"})).json()["uid"]
+    forged = f"{uid['origin']}:{min(uid['number'] + ahead, 2**63 - 1)}"
+    refused = await ours("put", {"body": "forged"}, uid=forged)
+    assert (refusal(refused)[:2], "is not on Q1" in refused.text) == ((400, "INWB0003E"), True)
+    assert (await ours("put", {"body": "another's"}, uid=f"ELSEWHERE:{uid['number']}")).status_code == 201
+    assert bodies_of(await ours("get_many")) == ["a", "another's"]
 
 
 @pytest.mark.parametrize("named", [{"group_id": "text:MINE"}, {"sequence_number": 2}])
-def test_messages_that_are_made_a_group_name_none(served: Served, named: dict[str, Any]) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        given = {"messages": [{"body": "a"}, {"body": "b", **named}]}
-        refused = await ours("put_many", given, group=True)
-        assert (refusal(refused)[:2], "messages[1]" in refused.text) == ((400, "INWB0003E"), True)
-        assert bodies_of(await ours("get_many")) == []
-
-    served.run(work)
+async def test_messages_that_are_made_a_group_name_none(ours: Described, named: dict[str, Any]) -> None:
+    given = {"messages": [{"body": "a"}, {"body": "b", **named}]}
+    refused = await ours("put_many", given, group=True)
+    assert (refusal(refused)[:2], "messages[1]" in refused.text) == ((400, "INWB0003E"), True)
+    assert bodies_of(await ours("get_many")) == []
 
 
 # --- waits
 
 
-def test_a_wait_ends_with_the_message(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        for name in ("get", "get_many", "get_group"):
-            waiting = asyncio.ensure_future(ours(name, wait=60))
-            await until_waiting(served)
-            await ours("put", {"body": name})
-            answer = await waiting
-            assert name in answer.text
-
-    served.run(work)
+async def test_a_wait_ends_with_the_message(ours: Described, served: Served) -> None:
+    for name in ("get", "get_many", "get_group"):
+        waiting = asyncio.ensure_future(ours(name, wait=60))
+        await until_waiting(served)
+        await ours("put", {"body": name})
+        answer = await waiting
+        assert name in answer.text
 
 
-def test_many_waits_are_no_threads(served: Served) -> None:
+@serving(connections=2)
+async def test_many_waits_are_no_threads(ours: Described, served: Served) -> None:
     """More gets wait than there are connections; each gets one message."""
-
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        waiting = [asyncio.ensure_future(ours("get", wait=60)) for _ in range(40)]
-        await until_waiting(served)
-        await ours("put_many", {"messages": [{"body": str(n)} for n in range(40)]})
-        found = [(await one).json()["body"] for one in waiting]
-        assert sorted(map(int, found)) == list(range(40))
-
-    served.run(work, connections=2)
+    waiting = [asyncio.ensure_future(ours("get", wait=60)) for _ in range(40)]
+    await until_waiting(served)
+    await ours("put_many", {"messages": [{"body": str(n)} for n in range(40)]})
+    found = [(await one).json()["body"] for one in waiting]
+    assert sorted(map(int, found)) == list(range(40))
 
 
-def test_too_many_waits_are_refused(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        waiting = asyncio.ensure_future(ours("get", wait=60))
-        await until_waiting(served)
-        assert refusal(await ours("get", wait=1)) == (503, "INWB0008E", 0)
-        assert refusal(await ours("get", wait=61)) == (400, "INWB0003E", 0)
-        await ours("put", {"body": "x"})
-        await waiting
-
-    served.run(work, limits=Limits(waits=1, wait_seconds=60))
+@serving(limits=Limits(waits=1, wait_seconds=60))
+async def test_too_many_waits_are_refused(ours: Described, served: Served) -> None:
+    waiting = asyncio.ensure_future(ours("get", wait=60))
+    await until_waiting(served)
+    assert refusal(await ours("get", wait=1)) == (503, "INWB0008E", 0)
+    assert refusal(await ours("get", wait=61)) == (400, "INWB0003E", 0)
+    await ours("put", {"body": "x"})
+    await waiting
 
 
 async def until_waiting(served: Served) -> None:
     """Returns when a get has looked at Q1."""
-
-    def look() -> None:
-        with inorder.connect(served.store) as qm:
-            for _ in range(3_000):
-                if qm.status("Q1").open_input_count:
-                    return
-                threading.Event().wait(0.01)
-        raise AssertionError("no get has come to wait: the request was answered, or never began")
-
-    await asyncio.to_thread(look)
+    with inorder.connect(served.store) as qm:
+        await asyncio.to_thread(until, lambda: qm.status("Q1").open_input_count > 0, "a get waits")
     await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("asks_the_system", [False, True])
 @pytest.mark.parametrize("name", ["get", "get_many", "get_group"])
-def test_a_client_that_goes_has_taken_nothing(
-    served: Served, monkeypatch: pytest.MonkeyPatch, name: str, asks_the_system: bool
+async def test_a_client_that_goes_has_taken_nothing(
+    qm: QueueManager, served: Served, monkeypatch: pytest.MonkeyPatch, name: str, asks_the_system: bool
 ) -> None:
     """It goes when its message is taken, and the answer made: the message is in its place again.
 
     One that is taken in one call was never gone; one that was in a unit of work comes back, which counts (A-40).
     """
-    with inorder.connect(served.store) as qm:
-        qm.put("Q1", b"a")
+    qm.put("Q1", b"a")
 
     goes = Client()
 
@@ -481,43 +389,15 @@ def test_a_client_that_goes_has_taken_nothing(
         goes.leave()
         await wanted.check_wanted(is_wanted)
 
-    async def main() -> None:
-        async with alive(served.app()) as app, client_of(app) as client:
-            with monkeypatch.context() as changed:
-                changed.setattr(taking, "check_wanted", gone_first)
-                scope = scope_of("POST", f"{BASE}/queues/Q1/{name}", b"")
-                if asks_the_system:
-                    scope["state"] = {wanted.IS_GONE: lambda: True}
-                await app(scope, goes.receive, goes.send)
-            assert [one.get("status") for one in goes.sent][:1] == [499]
-            ours = await described(client)
-            back = (await ours("get")).json()
-            is_counted = not (asks_the_system and name == "get")
-            assert (back["body"], back["backout_count"]) == ("a", int(is_counted))
-
-    ended(main())
-
-
-def test_a_stop_ends_what_waits(served: Served) -> None:
-    async def main() -> None:
-        app = served.app()
-        async with alive(app), client_of(app) as client:
-            ours = await described(client)
-            waiting = asyncio.ensure_future(ours("get", wait=600))
-            await until_waiting(served)
-            context_of(app).stopping.set()
-            assert refusal(await waiting) == (503, "INWB0009E", 0)
-
-    ended(main())
-
-
-def test_bodies_are_what_the_other_interface_reads(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
+    async with alive(served.app()) as app, client_of(app) as client:
+        with monkeypatch.context() as changed:
+            changed.setattr(taking, "check_wanted", gone_first)
+            scope = scope_of("POST", f"{BASE}/queues/Q1/{name}", b"")
+            if asks_the_system:
+                scope["state"] = {wanted.IS_GONE: lambda: True}
+            await app(scope, goes.receive, goes.send)
+        assert [one.get("status") for one in goes.sent][:1] == [499]
         ours = await described(client)
-        await ours("put", {"body": "two apples"})
-        theirs = await client.get("/ibmmq/rest/v3/messaging/qmgr/QM1/queue/Q1/message")
-        assert theirs.text == "two apples"
-
-    served.run(work)
-    with inorder.connect(served.store) as qm:
-        assert bodies(qm, "Q1") == [b"two apples"]
+        back = (await ours("get")).json()
+        is_counted = not (asks_the_system and name == "get")
+        assert (back["body"], back["backout_count"]) == ("a", int(is_counted))

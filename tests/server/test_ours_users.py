@@ -17,7 +17,7 @@ from tests.server.listening import Listener, listening
 from tests.server.test_messaging import number_of
 
 import inorder
-from inorder import aio
+from inorder import QueueManager, aio
 from inorder.aio import waiting
 from inorder.server import presence
 from inorder.server.ours import events
@@ -87,30 +87,33 @@ def _noted_looks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return looked
 
 
-@IS_OUT
-@pytest.mark.parametrize("ask", [_get, _get_many, _get_group, _in_lease, _held, _browse, _claim])
-def test_a_request_that_waits_gives_nothing_to_a_user_who_is_out(
-    served: Served, ask: Ask, how: How, expected: tuple[int, str, int], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("ask", "how", "expected"),
+    [(ask, *OUT[3][1:]) for ask in (_get_many, _get_group, _in_lease, _held, _browse, _claim)]
+    + [(_get, *one[1:]) for one in OUT],
+)
+async def test_a_request_that_waits_gives_nothing_to_a_user_who_is_out(
+    client: httpx.AsyncClient,
+    qm: QueueManager,
+    served: Served,
+    ask: Ask,
+    how: How,
+    expected: tuple[int, str, int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     add(served, "anna", **GRANTED)
     looked = _noted_looks(monkeypatch)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        with inorder.connect(served.store) as qm:
-            token = qm.create_token("anna", "a program")
-        client.auth = AS_NOBODY
-        client.headers["Authorization"] = f"Bearer {token}"
-        asking = asyncio.ensure_future(ask(client))
-        while not looked:  # while it waits; now it looks again when something comes
-            assert not asking.done(), "it did not wait"
-            await asyncio.sleep(0.01)
-        with inorder.connect(served.store) as qm:
-            how(qm)
-            qm.put("Q1", b"x")
-            assert number_of(await asking) == expected
-            assert qm.get("Q1").body == b"x", "nobody holds it"
-
-    served.run(work)
+    token = qm.create_token("anna", "a program")
+    client.auth = AS_NOBODY
+    client.headers["Authorization"] = f"Bearer {token}"
+    asking = asyncio.ensure_future(ask(client))
+    while not looked:  # while it waits; now it looks again when something comes
+        assert not asking.done(), "it did not wait"
+        await asyncio.sleep(0.01)
+    how(qm)
+    qm.put("Q1", b"x")
+    assert number_of(await asking) == expected
+    assert qm.get("Q1").body == b"x", "nobody holds it"
 
 
 # --- streams of events
@@ -220,41 +223,37 @@ def test_the_console_s_stream_ends_with_its_user(served: Served, how: How, monke
 
 
 @pytest.mark.parametrize("how", ["token", "subject", "session"])
-def test_what_was_shown_counts_no_longer_than_it_is_valid(
+async def test_what_was_shown_counts_no_longer_than_it_is_valid(
     served: Served, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subject = "CN=anna,O=Example"
     add(served, "anna", **GRANTED, subjects=[subject])
-
-    async def work() -> None:
-        async with aio.connect(served.store) as qm:
-            users = Users(qm, None, 1, lambda: 0.0)
-            token = await qm.create_token("anna", "a program", seconds=100)
-            if how == "token":
-                identity = await users.by_token(token, address="")
-            elif how == "subject":
-                identity = await users.by_subject(subject, address="")
-            else:
-                shown = await users.by_token(token, address="")
-                assert shown is not None
-                identity = await users.by_session("anna", shown.session)
-            assert identity is not None
-            assert await users.again(identity) == identity
-            await qm.alter_user("anna", queues={"Q2": ["get"]})
-            changed = await users.again(identity)
-            assert changed is not None
-            assert changed.may("get", "Q2")
-            if how == "token":
-                now = time.time()
-                monkeypatch.setattr("inorder.server.users.time.time", lambda: now + 101)
-            elif how == "subject":
-                await qm.alter_user("anna", subjects=[])
-            else:
-                await qm.delete_user("anna")
-                await qm.create_user("anna")
-            assert await users.again(identity) is None
-
-    ended(work())
+    async with aio.connect(served.store) as qm:
+        users = Users(qm, None, 1, lambda: 0.0)
+        token = await qm.create_token("anna", "a program", seconds=100)
+        if how == "token":
+            identity = await users.by_token(token, address="")
+        elif how == "subject":
+            identity = await users.by_subject(subject, address="")
+        else:
+            shown = await users.by_token(token, address="")
+            assert shown is not None
+            identity = await users.by_session("anna", shown.session)
+        assert identity is not None
+        assert await users.again(identity) == identity
+        await qm.alter_user("anna", queues={"Q2": ["get"]})
+        changed = await users.again(identity)
+        assert changed is not None
+        assert changed.may("get", "Q2")
+        if how == "token":
+            now = time.time()
+            monkeypatch.setattr("inorder.server.users.time.time", lambda: now + 101)
+        elif how == "subject":
+            await qm.alter_user("anna", subjects=[])
+        else:
+            await qm.delete_user("anna")
+            await qm.create_user("anna")
+        assert await users.again(identity) is None
 
 
 # --- sessions that end
@@ -281,7 +280,7 @@ async def _logged_in(client: httpx.AsyncClient) -> str:
 
 
 @pytest.mark.parametrize("path", [f"{Q}/events", "/inorder/v1/events", "/console/live"])
-def test_a_stream_ends_with_the_session_that_began_it(
+async def test_a_stream_ends_with_the_session_that_began_it(
     served: Served, path: str, session_ends: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(served, "anna", roles=["reader"])
@@ -289,71 +288,63 @@ def test_a_stream_ends_with_the_session_that_began_it(
     monkeypatch.setattr(presence, "pause", lambda seconds: real(0.001))
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 600.0)
     monkeypatch.setattr(events, "pause", lambda seconds: real(600))
-
-    async def inside() -> None:
-        async with alive(served.app()) as app, client_of(app) as client:
-            cookie = await _logged_in(client)
-            async with listening(app, path, authorization=None, cookie=cookie) as listener:
-                await listener.next()
-                assert listener.status == 200
-                session_ends()
-                while not (found := await listener.next() or pytest.fail("it has ended without a word")).kind:
-                    pass
-                if found.kind == "queues":
-                    found = await listener.event()
-                assert found.kind == "failed"
-                assert "log in again" in found.data or found.data["message"].startswith("MQWB0112E")
-                assert await listener.next() is None
-                assert listener.is_over
-            async with listening(app, path, authorization=None, cookie=cookie) as refused:
-                assert await refused.next() is None
-                assert refused.status in (401, 303), "a browser is led to the log-in"
-
-    ended(inside())
+    async with alive(served.app()) as app, client_of(app) as client:
+        cookie = await _logged_in(client)
+        async with listening(app, path, authorization=None, cookie=cookie) as listener:
+            await listener.next()
+            assert listener.status == 200
+            session_ends()
+            while not (found := await listener.next() or pytest.fail("it has ended without a word")).kind:
+                pass
+            if found.kind == "queues":
+                found = await listener.event()
+            assert found.kind == "failed"
+            assert "log in again" in found.data or found.data["message"].startswith("MQWB0112E")
+            assert await listener.next() is None
+            assert listener.is_over
+        async with listening(app, path, authorization=None, cookie=cookie) as refused:
+            assert await refused.next() is None
+            assert refused.status in (401, 303), "a browser is led to the log-in"
 
 
 @pytest.mark.parametrize("ask", [_get, _in_lease, _held, _browse, _of_ibm])
-def test_a_request_that_waits_gives_nothing_when_its_session_is_over(
-    served: Served, ask: Ask, session_ends: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+async def test_a_request_that_waits_gives_nothing_when_its_session_is_over(
+    client: httpx.AsyncClient,
+    qm: QueueManager,
+    served: Served,
+    ask: Ask,
+    session_ends: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     add(served, "anna", **GRANTED)
     looked = _noted_looks(monkeypatch)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        await _logged_in(client)
-        asking = asyncio.ensure_future(ask(client))
-        while not looked:
-            assert not asking.done(), "it did not wait"
-            await asyncio.sleep(0.01)
-        session_ends()
-        with inorder.connect(served.store) as qm:
-            qm.put("Q1", b"x")
-            assert number_of(await asking) == (401, "MQWB0112E", 0)
-            assert qm.get("Q1").body == b"x", "nobody holds it"
-
-    served.run(work)
+    await _logged_in(client)
+    asking = asyncio.ensure_future(ask(client))
+    while not looked:
+        assert not asking.done(), "it did not wait"
+        await asyncio.sleep(0.01)
+    session_ends()
+    qm.put("Q1", b"x")
+    assert number_of(await asking) == (401, "MQWB0112E", 0)
+    assert qm.get("Q1").body == b"x", "nobody holds it"
 
 
-def test_a_stream_that_a_token_began_outlives_a_session(
+async def test_a_stream_that_a_token_began_outlives_a_session(
     served: Served, session_ends: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cookie beside the token says nothing."""
     add(served, "anna", **GRANTED)
     real = asyncio.sleep
     monkeypatch.setattr(presence, "pause", lambda seconds: real(0.001))
-
-    async def inside() -> None:
-        async with alive(served.app()) as app, client_of(app) as client:
-            cookie = await _logged_in(client)
-            with inorder.connect(served.store) as qm:
-                token = qm.create_token("anna", "a program")
-                async with listening(app, f"{Q}/events", authorization=f"Bearer {token}", cookie=cookie) as listener:
-                    await listener.next()
-                    session_ends()
-                    qm.put("Q1", b"x")
-                    assert (await listener.event()).kind == "message"
-
-    ended(inside())
+    async with alive(served.app()) as app, client_of(app) as client:
+        cookie = await _logged_in(client)
+        with inorder.connect(served.store) as qm:
+            token = qm.create_token("anna", "a program")
+            async with listening(app, f"{Q}/events", authorization=f"Bearer {token}", cookie=cookie) as listener:
+                await listener.next()
+                session_ends()
+                qm.put("Q1", b"x")
+                assert (await listener.event()).kind == "message"
 
 
 def test_a_stream_goes_on_for_a_user_who_is_back(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.conftest import Served
+from tests.server.conftest import on_both
 
 from inorder.errors import InorderError, ObjectInUse, Reason, UnknownQueue
 from inorder.server.problems import Problem, of_admin_error, of_error, of_our_error
@@ -32,8 +32,8 @@ def test_what_a_program_in_python_can_do_is_left_out(made: Callable[[InorderErro
 
 
 @pytest.mark.parametrize("kind", ["address", "text", "object"])
-def test_it_is_left_out_of_what_a_command_is_answered(
-    served: Served, monkeypatch: pytest.MonkeyPatch, kind: str
+async def test_it_is_left_out_of_what_a_command_is_answered(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise ERROR
@@ -43,15 +43,11 @@ def test_it_is_left_out_of_what_a_command_is_answered(
         "text": {"type": "runCommand", "parameters": {"command": "DELETE QLOCAL(Q1)"}},
         "object": {"type": "runCommandJSON", "command": "delete", "qualifier": "qlocal", "name": "Q1"},
     }
-
-    async def work(client: httpx.AsyncClient) -> None:
-        if kind == "address":
-            answer = await client.delete("/ibmmq/rest/v1/admin/qmgr/QM1/queue/Q1")
-        else:
-            answer = await client.post("/ibmmq/rest/v1/admin/action/qmgr/QM1/mqsc", json=commands[kind])
-        assert "Q1 is open, by 1 handle(s) [2042 OBJECT_IN_USE]" in answer.text
-
-    served.run(work)
+    if kind == "address":
+        answer = await client.delete("/ibmmq/rest/v1/admin/qmgr/QM1/queue/Q1")
+    else:
+        answer = await client.post("/ibmmq/rest/v1/admin/action/qmgr/QM1/mqsc", json=commands[kind])
+    assert "Q1 is open, by 1 handle(s) [2042 OBJECT_IN_USE]" in answer.text
 
 
 def test_a_picture_below_an_error_is_left_out() -> None:
@@ -67,12 +63,8 @@ def test_administration_says_nothing_of_a_body_that_may_not_be_there(error: Inor
     assert "body" not in f"{record['message']} {record['explanation']} {record['action']}".lower()
 
 
-@pytest.mark.parametrize("served", ["sqlite", "postgresql"], indirect=True)
-@pytest.mark.parametrize("path", ["/inorder/v1/openapi.json", "/ibmmq/rest/v1/login", "/"])
-def test_a_name_that_no_store_can_have_is_no_matter_of_a_body(served: Served, path: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        answer = await client.get(path, auth=httpx.BasicAuth("sh\0op", "x"))
-        assert answer.status_code in (400, 401)
-        assert "body" not in answer.text.lower()
-
-    served.run(work)
+@on_both
+async def test_a_name_that_no_store_can_have_is_no_matter_of_a_body(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/ibmmq/rest/v1/login", auth=httpx.BasicAuth("sh\0op", "x"))
+    assert answer.status_code in (400, 401)
+    assert "body" not in answer.text.lower()

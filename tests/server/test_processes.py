@@ -6,11 +6,9 @@ import json
 import os
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 import threading
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import Pipe
 from pathlib import Path
@@ -19,18 +17,15 @@ from typing import Any, cast
 
 import httpx
 import pytest
-from tests.server.conftest import TEXT, Running, Served, Start
+from tests.server.conftest import TEXT, Served, Start
 from tests.server.test_messaging import V1, V3, number_of
-from tests.support import bodies, until
+from tests.support import until
+from tests.tiers import gate, nightly
 from uvicorn import Config
 from uvicorn.supervisors.multiprocess import Process
 
 import inorder
-from inorder.server import certificates
 from inorder.server.running import Supervisor
-from inorder.stores.postgresql import drop, parse
-
-pytestmark = pytest.mark.nightly
 
 
 def address_of(url: str) -> tuple[str, int]:
@@ -38,6 +33,7 @@ def address_of(url: str) -> tuple[str, int]:
     return parsed.host, parsed.port or 0
 
 
+@nightly
 def test_two_workers_are_one_server(start: Start) -> None:
     """Logins, puts and waits go to whichever worker takes the connection."""
     running = start("--workers", "2")
@@ -66,8 +62,10 @@ def test_two_workers_are_one_server(start: Start) -> None:
     assert running.stop() == 0
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("workers", "number"),
+    [pytest.param("2", signal.SIGTERM, marks=gate), pytest.param("1", signal.SIGINT, marks=nightly)],
+)
 def test_a_stop_answers_what_waits_and_ends(start: Start, served: Served, workers: str, number: int) -> None:
     running = start("--workers", workers)
     answers: list[httpx.Response] = []
@@ -80,8 +78,7 @@ def test_a_stop_answers_what_waits_and_ends(start: Start, served: Served, worker
     for one in waiting:
         one.start()
     with inorder.connect(served.store) as qm:
-        while sum(view.open_input_count for view in qm.overview()) == 0:
-            threading.Event().wait(0.01)
+        until(lambda: sum(view.open_input_count for view in qm.overview()) > 0, "a get waits")
     assert running.stop(number) == 0, running.log.read_text()
     for one in waiting:
         one.join()
@@ -91,51 +88,7 @@ def test_a_stop_answers_what_waits_and_ends(start: Start, served: Served, worker
         assert qm.units() == []
 
 
-def test_a_kill_loses_nothing_that_was_acknowledged(start: Start, served: Served) -> None:
-    """Persistent messages that were answered 201 are there once; what was answered 200 is not there again."""
-    put: list[str] = []
-    got: list[str] = []
-    under_way: list[str] = []
-    for round_ in range(3):
-        running = start("--workers", "2")
-        enough = threading.Event()
-
-        def work(worker: int, round_: int = round_, running: Any = running, enough: Any = enough) -> None:
-            headers = TEXT | {"ibm-mq-md-persistence": "persistent"}
-            try:
-                with running.client() as client:
-                    for number in range(10_000):
-                        name = f"{round_}/{worker}/{number}"
-                        under_way.append(name)
-                        client.post(f"{V1}/message", content=name, headers=headers).raise_for_status()
-                        put.append(name)
-                        if number % 3 == 0:
-                            under_way.append("get")
-                            answer = client.delete(f"{V1}/message")
-                            got.extend([answer.text] if answer.status_code == 200 else [])
-                            under_way.remove("get")
-                        if number == 20:
-                            enough.set()
-            except httpx.TransportError:
-                pass  # it was killed
-
-        workers = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-        for one in workers:
-            one.start()
-        assert enough.wait(60)
-        running.kill()
-        for one in workers:
-            one.join()
-    with inorder.connect(served.store) as qm:
-        there = [body.decode() for body in bodies(qm, "Q1")]
-        assert qm.check() == []
-    assert len(there) == len(set(there)) == len(set(there) - set(got))
-    assert len(got) == len(set(got))
-    lost = set(put) - set(there) - set(got)
-    assert len(lost) <= under_way.count("get"), "only a get whose answer was under way may have taken a message"
-    assert set(there) | set(got) <= set(under_way)
-
-
+@nightly
 def test_a_queue_that_several_workers_have_used_can_be_cleared_and_deleted(start: Start, served: Served) -> None:
     """Puts by name leave it open in each worker, and nobody who asks one worker can reach the others."""
     running = start("--workers", "2")
@@ -165,6 +118,7 @@ def test_a_queue_that_several_workers_have_used_can_be_cleared_and_deleted(start
     assert running.stop() == 0
 
 
+@nightly
 def test_workers_end_with_the_process_that_began_them(start: Start) -> None:
     running = start("--workers", "2")
     with running.client() as client:
@@ -174,8 +128,14 @@ def test_workers_end_with_the_process_that_began_them(start: Start) -> None:
     os.kill(running.process.pid, signal.SIGKILL)
     running.process.wait(60)
     for each in workers:
-        while Path(f"/proc/{each}").exists() and "Z" not in Path(f"/proc/{each}/stat").read_text().split()[2]:
-            threading.Event().wait(0.05)
+        until(lambda each=each: has_ended(each), "a worker ends")  # type: ignore[misc]
+
+
+def has_ended(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split()[2] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def test_the_supervisor_does_not_wait_for_the_answer_of_a_worker_that_is_dead() -> None:
@@ -210,41 +170,31 @@ def talk(address: tuple[str, int], data: bytes) -> bytes:
     return b"".join(pieces)
 
 
-@pytest.mark.parametrize(
-    ("data", "status"),
-    [
-        (b"NONSENSE\r\n\r\n", b"400"),
-        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 100_000 + b"\r\n\r\n", b"431"),
-        (b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"431"),
-        (b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n", b"400"),
-        (b"GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", b"421"),
-        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"400"),
-        (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nTransfer-Encoding: x\r\n\r\n", b"501"),
-        (b"\0" * 100 + b"\r\n\r\n", b"400"),
-    ],
-    ids=range(8),
-)
-def test_what_is_not_http_gets_an_answer(start: Start, data: bytes, status: bytes) -> None:
+NO_HTTP = [
+    (b"NONSENSE\r\n\r\n", b"400"),
+    (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 100_000 + b"\r\n\r\n", b"431"),
+    (b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"431"),
+    (b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n", b"400"),
+    (b"GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", b"421"),
+    (b"GET / HTTP/1.1\r\nHost: a\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"400"),
+    (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nTransfer-Encoding: x\r\n\r\n", b"400"),
+    (b"\0" * 100 + b"\r\n\r\n", b"400"),
+]
+
+
+@gate
+def test_what_is_not_http_gets_an_answer(start: Start) -> None:
     running = start()
-    answer = talk(address_of(running.record["url"]), data)
-    assert answer.startswith(b"HTTP/1.1 "), answer
-    assert answer.split()[1] == status or (status == b"501" and answer.split()[1] == b"400")
-    body = answer.partition(b"\r\n\r\n")[2]
-    assert json.loads(body)["error"][0]["messageId"]
+    for data, status in NO_HTTP:
+        answer = talk(address_of(running.record["url"]), data)
+        assert answer.startswith(b"HTTP/1.1 "), answer
+        assert answer.split()[1] == status, data[:100]
+        body = answer.partition(b"\r\n\r\n")[2]
+        assert json.loads(body)["error"][0]["messageId"]
     assert "Traceback" not in running.log.read_text()
 
 
-def test_tls_with_a_certificate_of_its_own(start: Start) -> None:
-    running = start("--self-signed")
-    host, port = address_of(running.record["url"])
-    assert running.record["url"].startswith("https://")
-    pem = ssl.get_server_certificate((host, port))
-    context = ssl.create_default_context(cadata=pem)
-    with running.client(verify=context) as client:
-        assert client.get("/").json()["queue_manager"] == "QM1"
-    assert len(running.record["fingerprint"]) == 95
-
-
+@nightly
 def test_a_token_file_is_used_again(start: Start) -> None:
     first = start()
     token = first.token
@@ -259,40 +209,6 @@ def test_a_token_file_is_used_again(start: Start) -> None:
         assert client.get(f"{V3}/messagelist").json() == {"messages": []}
 
 
-def test_a_certificate_of_one_s_own(start: Start, tmp_path: Path) -> None:
-    made = certificates.make(tmp_path, ["localhost", "127.0.0.1"])
-    running = start("--certificate", str(made.certificate), "--key", str(made.key), "--workers", "2")
-    assert running.record["fingerprint"] == made.fingerprint
-    context = ssl.create_default_context(cafile=str(made.certificate))
-    with running.client(verify=context) as client:
-        assert client.get("/").json()["queue_manager"] == "QM1"
-
-
-@pytest.mark.postgresql
-def test_a_queue_manager_in_postgresql_is_served(postgresql: str, tmp_path: Path) -> None:
-    url = f"{postgresql}?schema=served_{uuid.uuid4().hex}"
-    with inorder.connect(url, name="QM1") as qm:
-        qm.create_queue("Q1")
-    running = Running(tmp_path / "none.db", "--workers", "2", "--store", url, positional=False)
-    try:
-        with running.client() as client:
-            assert client.get("/ready").json() == {"status": "ready"}
-            put = client.post(f"{V1}/message", content="x", headers=TEXT | {"ibm-mq-md-persistence": "persistent"})
-            assert put.status_code == 201, put.text
-
-        def one(number: int) -> str:
-            with running.client() as each:
-                each.post(f"{V1}/message", content=str(number), headers=TEXT).raise_for_status()
-                return each.delete(f"{V1}/message", params={"wait": 30_000}).text
-
-        with ThreadPoolExecutor(4) as pool:
-            assert len(set(pool.map(one, range(20)))) == 20
-        assert running.stop() == 0
-    finally:
-        running.kill()
-        drop(parse(url))
-
-
 LOGS = """
 import logging.config
 from inorder.server.logs import CONFIGURATION
@@ -303,6 +219,7 @@ logging.getLogger("python_multipart.multipart").warning("bytes of a body")
 """
 
 
+@gate
 def test_what_libraries_log_is_json_and_has_no_bytes_of_bodies() -> None:
     done = subprocess.run([sys.executable, "-c", LOGS], capture_output=True, text=True, check=True)
     found = [json.loads(line)["event"] for line in done.stderr.splitlines()]

@@ -16,7 +16,7 @@ from tests.server.conftest import Served
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from inorder.server import Limits
+from inorder.server import Limits, protocol
 from inorder.server.app import Factory
 from inorder.server.protocol import JOINED_MAX, Joining, Protocol
 from inorder.server.stopping import set_by_signals
@@ -59,22 +59,26 @@ async def answer_of(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     return int(head.split()[1]), await reader.readexactly(length)
 
 
-@pytest.mark.parametrize("before", [b"", HEALTH], ids=["first", "second"])
-@pytest.mark.parametrize("begun", [b"", b"GET /health HTTP/1.1\r\nHost: local"], ids=["nothing", "a part"])
-def test_a_head_that_does_not_come_ends_the_connection(served: Served, before: bytes, begun: bytes) -> None:
+PART = b"GET /health HTTP/1.1\r\nHost: local"
+
+
+@pytest.mark.parametrize(("before", "begun"), [(b"", b""), (b"", PART), (HEALTH, PART)])
+def test_a_head_that_does_not_come_ends_the_connection(
+    served: Served, before: bytes, begun: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def work(address: Address, stopping: asyncio.Event) -> None:
+        if not before:
+            monkeypatch.setattr(Protocol, "limits", Limits(head_seconds=0.02))
         reader, writer = await asyncio.open_connection(*address)
         if before:
             writer.write(before)
             assert (await answer_of(reader))[0] == 200
-            if not begun:  # which is what a connection that is kept alive is like
-                writer.close()
-                return
+            monkeypatch.setattr(Protocol, "limits", Limits(head_seconds=0.02))
         writer.write(begun)
         assert await reader.read() == b""
         writer.close()
 
-    run(served, Limits(head_seconds=0.2), work)
+    run(served, Limits(head_seconds=600), work)
 
 
 # What is sent, and a word of the answer.
@@ -138,23 +142,21 @@ def test_more_connections_than_the_server_takes_are_refused(served: Served) -> N
     run(served, Limits(connections=1), work)
 
 
-def test_a_stop_is_said_to_what_waits(served: Served) -> None:
+async def test_a_stop_is_said_to_what_waits(served: Served) -> None:
     heard: list[bool] = []
-
-    async def inside() -> None:
-        async with listening(served, Limits()) as (address, stopping):
-            reader, writer = await asyncio.open_connection(*address)
-            writer.write(HEALTH)
-            await answer_of(reader)
-        heard.append(stopping.is_set())
-        assert await reader.read() == b""
-        writer.close()
-
-    ended(inside())
+    async with listening(served, Limits()) as (address, stopping):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(HEALTH)
+        await answer_of(reader)
+    heard.append(stopping.is_set())
+    assert await reader.read() == b""
+    writer.close()
     assert heard == [True]
 
 
-def test_a_connection_that_comes_when_the_server_stops_is_answered_so_and_closed(served: Served) -> None:
+def test_a_connection_that_comes_when_the_server_stops_is_answered_so_and_closed(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It was accepted before, so the client may have sent its request: it learns that nothing was done."""
 
     async def work(address: Address, stopping: asyncio.Event) -> None:
@@ -162,11 +164,13 @@ def test_a_connection_that_comes_when_the_server_stops_is_answered_so_and_closed
         writer.write(HEALTH)
         assert (await answer_of(reader))[0] == 200
         stopping.set()
+        monkeypatch.setattr(protocol, "LATE_SECONDS", 600.0)
         late, asking = await asyncio.open_connection(*address)
         asking.write(HEALTH)
         status, body = await answer_of(late)
         assert (status, json.loads(body)["error"][0]["messageId"]) == (503, "INWB0009E")
         assert await late.read() == b""
+        monkeypatch.setattr(protocol, "LATE_SECONDS", 0.02)
         silent, idle = await asyncio.open_connection(*address)
         assert await silent.read() == b"", "it holds up the end"
         for one in (writer, asking, idle):
@@ -194,13 +198,10 @@ def test_a_signal_says_at_once_that_the_worker_stops(number: signal.Signals) -> 
         signal.signal(number, before)
 
 
-def test_where_nobody_handles_signals_they_are_left_alone() -> None:
-    async def inside() -> None:
-        before = signal.getsignal(signal.SIGTERM)
-        with set_by_signals(asyncio.Event()):
-            assert signal.getsignal(signal.SIGTERM) is before
-
-    ended(inside())
+async def test_where_nobody_handles_signals_they_are_left_alone() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with set_by_signals(asyncio.Event()):
+        assert signal.getsignal(signal.SIGTERM) is before
 
 
 class Writes(asyncio.Transport):

@@ -15,15 +15,15 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.cutting import ended
 from tests.server.conftest import Running, Served, Start, add
 from tests.server.test_addresses import PAST, Signed, Signer, tls_of
 from tests.server.test_users import LOGIN
 from tests.support import Call, until
+from tests.tiers import gate, nightly
 
 import inorder
 from inorder.errors import CallerError
-from inorder.server import renewing, revocation
+from inorder.server import certificates, renewing, revocation
 from inorder.server.logs import LOGGER
 from inorder.server.renewing import Renewed, Shown, Tls
 from inorder.server.revocation import Mark
@@ -132,70 +132,63 @@ class Looked:
         await self.looks.wait()
 
 
-def test_connections_of_revoked_certificates_are_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def inside() -> None:
-        looked = Looked(tmp_path / "file", monkeypatch)
-        one, two, gone = map(looked.shown, (1, 2, 3))
-        gone.close()
-        assert one.counts()
-        await looked.becomes("A 1 3")
-        assert looked.cut[0] == 1
-        assert set(looked.cut) == {1}
-        assert (one.counts(), two.counts()) == (False, True)
-        looked.file.write_text("A 1 2 3")
-        assert not two.counts(), "who is asked looks"
-        assert 2 in looked.cut
-        one.close()
-        two.close()
-
-    ended(inside())
+async def test_connections_of_revoked_certificates_are_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = Looked(tmp_path / "file", monkeypatch)
+    one, two, gone = map(looked.shown, (1, 2, 3))
+    gone.close()
+    assert one.counts()
+    await looked.becomes("A 1 3")
+    assert looked.cut[0] == 1
+    assert set(looked.cut) == {1}
+    assert (one.counts(), two.counts()) == (False, True)
+    looked.file.write_text("A 1 2 3")
+    assert not two.counts(), "who is asked looks"
+    assert 2 in looked.cut
+    one.close()
+    two.close()
 
 
-def test_connections_are_cut_off_if_a_signer_of_theirs_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connections_are_cut_off_if_a_signer_of_theirs_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Which of several signed a certificate, by one in between perhaps, is not known: those who count come again."""
-
-    async def inside() -> None:
-        looked = Looked(tmp_path / "file", monkeypatch)
-        early = looked.shown(1)
-        await looked.becomes("AB")
-        late = looked.shown(2, signers="AB")
-        assert (early.counts(), late.counts()) == (True, True)
-        await looked.becomes("BC 7")
-        assert set(looked.cut) == {1, 2}
-        looked.cut.clear()
-        early.close()
-        late.close()
-        again = looked.shown(3, signers="BC")
-        await looked.becomes("CB")
-        assert again.counts()
-        in_between = looked.shown(4, signers="ABC")  # its handshake began before the files changed
-        assert not in_between.counts()
-        again.close()
-        in_between.close()
-        assert 3 not in looked.cut
-
-    ended(inside())
+    looked = Looked(tmp_path / "file", monkeypatch)
+    early = looked.shown(1)
+    await looked.becomes("AB")
+    late = looked.shown(2, signers="AB")
+    assert (early.counts(), late.counts()) == (True, True)
+    await looked.becomes("BC 7")
+    assert set(looked.cut) == {1, 2}
+    looked.cut.clear()
+    early.close()
+    late.close()
+    again = looked.shown(3, signers="BC")
+    await looked.becomes("CB")
+    assert again.counts()
+    in_between = looked.shown(4, signers="ABC")  # its handshake began before the files changed
+    assert not in_between.counts()
+    again.close()
+    in_between.close()
+    assert 3 not in looked.cut
 
 
-def test_a_connection_whose_certificate_expires_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_whose_certificate_expires_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No file changes."""
     now = [ssl.cert_time_to_seconds("Nov 24 04:00:00 2026 GMT") - 0.5]
     monkeypatch.setattr(renewing, "time", SimpleNamespace(time=lambda: now[0]))
-
-    async def inside() -> None:
-        looked = Looked(tmp_path / "file", monkeypatch)
-        short = looked.shown(1, ends="Nov 24 04:00:00 2026 GMT")
-        long = looked.shown(2, ends="Nov 24 04:00:01 2026 GMT")
-        assert (short.counts(), long.counts()) == (True, True)
-        now[0] += 0.5
-        while not looked.cut:
-            await asyncio.sleep(0)
-        assert set(looked.cut) == {1}
-        assert (short.counts(), long.counts()) == (False, True)
-        short.close()
-        long.close()
-
-    ended(inside())
+    looked = Looked(tmp_path / "file", monkeypatch)
+    short = looked.shown(1, ends="Nov 24 04:00:00 2026 GMT")
+    long = looked.shown(2, ends="Nov 24 04:00:01 2026 GMT")
+    assert (short.counts(), long.counts()) == (True, True)
+    now[0] += 0.5
+    while not looked.cut:
+        await asyncio.sleep(0)
+    assert set(looked.cut) == {1}
+    assert (short.counts(), long.counts()) == (False, True)
+    short.close()
+    long.close()
 
 
 # --- a server
@@ -226,8 +219,7 @@ def _replaced(path: Path, by: Path) -> None:
     path.with_suffix(".new").replace(path)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=gate), pytest.param("2", marks=nightly)])
 def test_a_new_list_of_revoked_certificates_closes_connections(
     start: Start, served: Served, signer: Signer, tmp_path: Path, workers: str
 ) -> None:
@@ -301,10 +293,9 @@ class Client:
                 return 0
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("workers", ["1", "2"])
+@nightly
 def test_a_new_list_ends_the_streams_and_waits_of_who_is_on_it(
-    start: Start, served: Served, signer: Signer, tmp_path: Path, workers: str
+    start: Start, served: Served, signer: Signer, tmp_path: Path
 ) -> None:
     for name in ("shop", "stolen"):
         add(served, name, password=None, roles=["application"], queues={"*": ["get", "browse"]},
@@ -312,7 +303,7 @@ def test_a_new_list_ends_the_streams_and_waits_of_who_is_on_it(
     shop, stolen = (signer.sign(name, f"/CN={name}") for name in ("shop", "stolen"))
     lists = tmp_path / "lists.pem"
     _replaced(lists, signer.revoke())
-    given = ("--client-ca", str(signer.certificate), "--client-crl", str(lists), "--workers", workers)
+    given = ("--client-ca", str(signer.certificate), "--client-crl", str(lists), "--workers", "2")
     running = start("--self-signed", *given)
     innocent, theirs = Client(served, running, shop, "FOR.SHOP"), Client(served, running, stolen, "FOR.STOLEN")
     _replaced(lists, signer.revoke(stolen))
@@ -328,7 +319,7 @@ def test_a_new_list_ends_the_streams_and_waits_of_who_is_on_it(
     assert "Traceback" not in running.log.read_text()
 
 
-@pytest.mark.nightly
+@nightly
 def test_a_certificate_that_expires_and_a_signer_who_goes_end_streams_and_waits(
     start: Start, served: Served, signer: Signer, tmp_path: Path
 ) -> None:
@@ -338,10 +329,10 @@ def test_a_certificate_that_expires_and_a_signer_who_goes_end_streams_and_waits(
     other, signers = Signer(tmp_path, "another authority"), tmp_path / "signers.pem"
     signers.write_text(signer.certificate.read_text() + other.certificate.read_text())
     running = start("--self-signed", "--client-ca", str(signers))
-    soon = datetime.now(timezone.utc) + timedelta(seconds=15)
-    expires = Client(served, running, signer.sign_until(soon, "short", "/CN=short"), "FOR.SHORT")
     long = signer.sign("long", "/CN=long")
     stays = Client(served, running, long, "FOR.LONG")
+    soon = datetime.now(timezone.utc) + timedelta(seconds=30)
+    expires = Client(served, running, signer.sign_until(soon, "short", "/CN=short"), "FOR.SHORT")
     assert (expires.wait.result(), "cut off" in expires.stream.result()) == (0, True)
     assert datetime.now(timezone.utc) >= soon.replace(microsecond=0)
     assert not stays.stream.done, "a certificate that has not expired"
@@ -352,7 +343,7 @@ def test_a_certificate_that_expires_and_a_signer_who_goes_end_streams_and_waits(
     assert "Traceback" not in running.log.read_text()
 
 
-@pytest.mark.nightly
+@nightly
 def test_a_user_who_is_deleted_loses_all_that_their_certificate_began(
     start: Start, served: Served, signer: Signer
 ) -> None:
@@ -373,7 +364,7 @@ def test_a_user_who_is_deleted_loses_all_that_their_certificate_began(
     assert running.stop() == 0
 
 
-@pytest.mark.nightly
+@nightly
 def test_a_worker_that_begins_with_files_that_cannot_be_used_is_begun_again_until_they_can(
     start: Start, served: Served, signer: Signer, tmp_path: Path
 ) -> None:
@@ -398,7 +389,7 @@ def test_a_worker_that_begins_with_files_that_cannot_be_used_is_begun_again_unti
     assert running.stop() == 0
 
 
-@pytest.mark.nightly
+@nightly
 def test_a_renewed_certificate_counts_for_new_connections(
     start: Start, served: Served, signer: Signer, tmp_path: Path
 ) -> None:
@@ -407,6 +398,7 @@ def test_a_renewed_certificate_counts_for_new_connections(
     _replaced(certificate, first.certificate)
     _replaced(key, first.key)
     running = start("--certificate", str(certificate), "--key", str(key))
+    assert running.record["fingerprint"] == certificates.fingerprint(certificate)
 
     def shown() -> str:
         host, port = httpx.URL(running.record["url"]).host, httpx.URL(running.record["url"]).port

@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.cutting import ended
 from tests.server.conftest import (
     AS_NOBODY,
     CSRF,
@@ -25,7 +24,7 @@ from tests.server.conftest import (
 from tests.server.test_messaging import number_of
 
 import inorder
-from inorder import passwords
+from inorder import QueueManager, passwords
 from inorder.mqsc import commands_in, parse
 from inorder.rules.log_ins import LIMITS
 from inorder.server import Limits
@@ -66,27 +65,24 @@ async def name_of(client: httpx.AsyncClient) -> str | int:
 # --- who comes in
 
 
-def test_a_user_comes_in_by_password_and_by_token(served: Served) -> None:
+async def test_a_user_comes_in_by_password_and_by_token(
+    client: httpx.AsyncClient, qm: QueueManager, served: Served
+) -> None:
     add(served, "anna", roles=["operator"])
-    with inorder.connect(served.store) as qm:
-        token = qm.create_token("anna", "a program")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        for auth, headers, expected in (
-            (as_("anna"), {}, "anna"),
-            (as_("anna", OTHER), {}, 401),
-            (as_("nobody"), {}, 401),
-            (as_("anna", ""), {}, 401),
-            (AS_NOBODY, {"Authorization": f"Bearer {token}"}, "anna"),
-            (AS_NOBODY, {"Authorization": f"Bearer {token}x"}, 401),
-            (AS_NOBODY, {"Authorization": f"Bearer {token.partition('.')[0]}"}, 401),
-        ):
-            client.auth = auth
-            answer = await client.get(LOGIN, headers=headers)
-            found = answer.json()["user"][0]["name"] if answer.status_code == 200 else answer.status_code
-            assert found == expected, (auth, headers)
-
-    served.run(work)
+    token = qm.create_token("anna", "a program")
+    for auth, headers, expected in (
+        (as_("anna"), {}, "anna"),
+        (as_("anna", OTHER), {}, 401),
+        (as_("nobody"), {}, 401),
+        (as_("anna", ""), {}, 401),
+        (AS_NOBODY, {"Authorization": f"Bearer {token}"}, "anna"),
+        (AS_NOBODY, {"Authorization": f"Bearer {token}x"}, 401),
+        (AS_NOBODY, {"Authorization": f"Bearer {token.partition('.')[0]}"}, 401),
+    ):
+        client.auth = auth
+        answer = await client.get(LOGIN, headers=headers)
+        found = answer.json()["user"][0]["name"] if answer.status_code == 200 else answer.status_code
+        assert found == expected, (auth, headers)
 
 
 def test_the_launch_token_is_valid_where_there_is_one_alone(served: Served) -> None:
@@ -115,27 +111,21 @@ def test_no_user_has_the_name_of_the_launch_token() -> None:
         qm.create_user("launch-token", roles=["admin"])
 
 
-def test_a_token_of_a_user_is_not_taken_from_an_address(served: Served) -> None:
+async def test_a_token_of_a_user_is_not_taken_from_an_address(
+    client: httpx.AsyncClient, qm: QueueManager, served: Served
+) -> None:
     add(served, "anna")
-    with inorder.connect(served.store) as qm:
-        token = qm.create_token("anna", "a program")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = AS_NOBODY
-        assert number_of(await client.get("/", params={"token": token})) == (401, "MQWB0104E", 0)
-
-    served.run(work)
+    token = qm.create_token("anna", "a program")
+    client.auth = AS_NOBODY
+    assert number_of(await client.get("/", params={"token": token})) == (401, "MQWB0104E", 0)
 
 
-@pytest.mark.parametrize("name", ["\ud800", "\0", "a\0b", "", "x" * 10_000, "anna:"])
-def test_names_that_no_user_can_have_are_refused(served: Served, name: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = AS_NOBODY
-        content = b'{"username": %b, "password": "12345678"}' % _json(name)
-        answer = await client.post(LOGIN, content=content, headers={"Content-Type": "application/json"})
-        assert number_of(answer) == (401, "MQWB0104E", 0)
-
-    served.run(work)
+@pytest.mark.parametrize("name", ["\ud800", "a\0b", "", "x" * 10_000])
+async def test_names_that_no_user_can_have_are_refused(client: httpx.AsyncClient, name: str) -> None:
+    client.auth = AS_NOBODY
+    content = b'{"username": %b, "password": "12345678"}' % _json(name)
+    answer = await client.post(LOGIN, content=content, headers={"Content-Type": "application/json"})
+    assert number_of(answer) == (401, "MQWB0104E", 0)
 
 
 def _json(text: str) -> bytes:
@@ -161,22 +151,22 @@ CHANGES: list[tuple[str, Callable[[inorder.QueueManager], object], str | int]] =
 
 
 @pytest.mark.parametrize(("what", "how", "expected"), CHANGES, ids=[one[0] for one in CHANGES])
-def test_a_changed_user_is_out_at_once(
-    served: Served, what: str, how: Callable[[inorder.QueueManager], object], expected: str | int
+async def test_a_changed_user_is_out_at_once(
+    client: httpx.AsyncClient,
+    served: Served,
+    what: str,
+    how: Callable[[inorder.QueueManager], object],
+    expected: str | int,
 ) -> None:
     add(served, "anna", roles=["admin"])
-
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = AS_NOBODY
-        assert (await client.post(LOGIN, json={"username": "anna", "password": PASSWORD})).status_code == 204
-        assert await name_of(client) == "anna"
-        assert (await client.post(MQSC, json=command("DEFINE QLOCAL(A)"))).status_code == 200
-        change(served, how)
-        assert await name_of(client) == expected, what
-        refused = await client.post(MQSC, json=command("DEFINE QLOCAL(B)"))
-        assert refused.status_code == (401 if expected == 401 else 403)
-
-    served.run(work)
+    client.auth = AS_NOBODY
+    assert (await client.post(LOGIN, json={"username": "anna", "password": PASSWORD})).status_code == 204
+    assert await name_of(client) == "anna"
+    assert (await client.post(MQSC, json=command("DEFINE QLOCAL(A)"))).status_code == 200
+    change(served, how)
+    assert await name_of(client) == expected, what
+    refused = await client.post(MQSC, json=command("DEFINE QLOCAL(B)"))
+    assert refused.status_code == (401 if expected == 401 else 403)
 
 
 @pytest.mark.parametrize(
@@ -184,87 +174,69 @@ def test_a_changed_user_is_out_at_once(
     [(CHANGES[1][1], (401, "MQWB0104E", 0)), (CHANGES[5][1], (403, "MQWB0103E", 2035))],
     ids=["disabled", "another role"],
 )
-def test_a_get_that_waits_takes_nothing_for_a_user_who_is_out(
-    served: Served, how: Callable[[inorder.QueueManager], object], expected: tuple[int, str, int]
+async def test_a_get_that_waits_takes_nothing_for_a_user_who_is_out(
+    client: httpx.AsyncClient,
+    qm: QueueManager,
+    served: Served,
+    how: Callable[[inorder.QueueManager], object],
+    expected: tuple[int, str, int],
 ) -> None:
     add(served, "anna", roles=["operator"])
-
-    async def work(client: httpx.AsyncClient) -> None:
-        waiting = asyncio.ensure_future(client.delete(messages("Q1"), params={"wait": 600_000}, auth=as_("anna")))
-        with inorder.connect(served.store) as qm:
-            while not sum(view.open_input_count for view in qm.overview()):
-                await asyncio.sleep(0.01)
-            how(qm)
-            qm.put("Q1", b"x")
-            assert number_of(await waiting) == expected
-            (left,) = qm.browse("Q1")
-            assert left.backout_count == 1
-
-    served.run(work)
+    waiting = asyncio.ensure_future(client.delete(messages("Q1"), params={"wait": 600_000}, auth=as_("anna")))
+    while not sum(view.open_input_count for view in qm.overview()):
+        await asyncio.sleep(0.01)
+    how(qm)
+    qm.put("Q1", b"x")
+    assert number_of(await waiting) == expected
+    (left,) = qm.browse("Q1")
+    assert left.backout_count == 1
 
 
 @pytest.mark.parametrize(("what", "how", "expected"), CHANGES[:4], ids=[one[0] for one in CHANGES[:4]])
-def test_a_password_that_was_right_is_not_remembered_beyond_a_change(
-    served: Served, what: str, how: Callable[[inorder.QueueManager], object], expected: str | int
+async def test_a_password_that_was_right_is_not_remembered_beyond_a_change(
+    client: httpx.AsyncClient,
+    served: Served,
+    what: str,
+    how: Callable[[inorder.QueueManager], object],
+    expected: str | int,
 ) -> None:
     add(served, "anna", roles=["admin"])
-
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = as_("anna")
-        assert [await name_of(client) for _ in range(2)] == ["anna"] * 2
-        change(served, how)
-        assert await name_of(client) == expected, what
-
-    served.run(work)
-
-
-def test_a_session_of_a_user_is_not_one_of_the_launch_token(served: Served) -> None:
-    """Whatever the name says: the session is bound to more than that."""
-    add(served, "anna", roles=["reader"])
-
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = AS_NOBODY
-        await client.post(LOGIN, json={"username": "anna", "password": PASSWORD})
-        assert (await client.get(LOGIN)).json() == {"user": [{"name": "anna", "role": ["MQWebAdminRO"]}]}
-
-    served.run(work)
+    client.auth = as_("anna")
+    assert [await name_of(client) for _ in range(2)] == ["anna"] * 2
+    change(served, how)
+    assert await name_of(client) == expected, what
 
 
 # --- log-ins that fail, and what a password costs
 
 
-def test_failed_log_ins_are_bounded_and_say_for_how_long(served: Served) -> None:
+async def test_failed_log_ins_are_bounded_and_say_for_how_long(client: httpx.AsyncClient, served: Served) -> None:
     add(served, "anna")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = as_("anna", OTHER)
-        for _ in range(LIMITS["user"].failures):
-            assert number_of(await client.get(LOGIN)) == (401, "MQWB0104E", 0)
-        client.auth = AS_NOBODY
-        for answer in (
-            await client.get(LOGIN, auth=as_("anna")),
-            await client.post(LOGIN, json={"username": "anna", "password": PASSWORD}),
-        ):
-            assert number_of(answer) == (429, "INWB0030E", 9061)
-            assert 1 <= int(answer.headers["retry-after"]) <= LIMITS["user"].seconds
-        assert (await client.get(LOGIN, auth=httpx.BasicAuth("anna", TOKEN))).status_code == 200
-
-    served.run(work)
+    client.auth = as_("anna", OTHER)
+    for _ in range(LIMITS["user"].failures):
+        assert number_of(await client.get(LOGIN)) == (401, "MQWB0104E", 0)
+    client.auth = AS_NOBODY
+    for answer in (
+        await client.get(LOGIN, auth=as_("anna")),
+        await client.post(LOGIN, json={"username": "anna", "password": PASSWORD}),
+    ):
+        assert number_of(answer) == (429, "INWB0030E", 9061)
+        assert 1 <= int(answer.headers["retry-after"]) <= LIMITS["user"].seconds
+    assert (await client.get(LOGIN, auth=httpx.BasicAuth("anna", TOKEN))).status_code == 200
 
 
-def test_guesses_of_the_launch_token_are_bounded_by_address(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = AS_NOBODY
-        for number in range(LIMITS["address"].failures):
-            way = {"params": {"token": "x"}} if number % 2 else {"headers": {"Authorization": "Bearer x"}}
-            assert (await client.get("/", **way)).status_code == 401  # type: ignore[arg-type]
-        assert number_of(await client.get("/?token=x")) == (429, "INWB0030E", 9061)
-        assert (await client.get(f"/?token={TOKEN}")).status_code == 303
-
-    served.run(work)
+async def test_guesses_of_the_launch_token_are_bounded_by_address(client: httpx.AsyncClient) -> None:
+    client.auth = AS_NOBODY
+    for number in range(LIMITS["address"].failures):
+        way = {"params": {"token": "x"}} if number % 2 else {"headers": {"Authorization": "Bearer x"}}
+        assert (await client.get("/", **way)).status_code == 401  # type: ignore[arg-type]
+    assert number_of(await client.get("/?token=x")) == (429, "INWB0030E", 9061)
+    assert (await client.get(f"/?token={TOKEN}")).status_code == 303
 
 
-def test_a_program_that_sends_its_password_each_time_pays_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_program_that_sends_its_password_each_time_pays_once(
+    client: httpx.AsyncClient, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And many of its requests at once are not taken for an attack."""
     add(served, "anna")
     tried: list[str] = []
@@ -275,22 +247,17 @@ def test_a_program_that_sends_its_password_each_time_pays_once(served: Served, m
         return verifier(password)
 
     monkeypatch.setattr(passwords, "verifier", counted)
-
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = as_("anna")
-        assert await asyncio.gather(*(name_of(client) for _ in range(30))) == ["anna"] * 30
-        assert tried == [PASSWORD]
-        client.auth = as_("anna", OTHER)
-        assert [await name_of(client) for _ in range(2)] == [401, 401]
-        assert tried == [PASSWORD, OTHER, OTHER], "what was wrong is tried again"
-
-    served.run(work)
+    client.auth = as_("anna")
+    assert await asyncio.gather(*(name_of(client) for _ in range(30))) == ["anna"] * 30
+    assert tried == [PASSWORD]
+    client.auth = as_("anna", OTHER)
+    assert [await name_of(client) for _ in range(2)] == [401, 401]
+    assert tried == [PASSWORD, OTHER, OTHER], "what was wrong is tried again"
 
 
-def test_what_was_right_is_remembered_for_some_minutes(served: Served) -> None:
+def test_what_was_right_is_remembered_for_some_minutes(served: Served, qm: QueueManager) -> None:
     add(served, "anna")
-    with inorder.connect(served.store) as qm:
-        user = qm.user("anna")
+    user = qm.user("anna")
     now = [0.0]
     remembered = server_users.Remembered(lambda: now[0])
     remembered.add(user, PASSWORD)
@@ -304,31 +271,29 @@ def test_what_was_right_is_remembered_for_some_minutes(served: Served) -> None:
     assert remembered.has(user, "1")
 
 
-def test_the_loop_answers_others_while_a_password_is_compared(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_loop_answers_others_while_a_password_is_compared(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The comparison goes on only when another request was answered; in the loop it would wait for ever."""
     add(served, "anna")
+    loop, others = asyncio.get_running_loop(), asyncio.Event()
 
-    async def inside() -> None:
-        loop, others = asyncio.get_running_loop(), asyncio.Event()
+    def slow(password: str) -> Callable[[str | None], bool]:
+        def verify(kept: str | None) -> bool:
+            asyncio.run_coroutine_threadsafe(others.wait(), loop).result(60)
+            return passwords.verifier(password)(kept)
 
-        def slow(password: str) -> Callable[[str | None], bool]:
-            def verify(kept: str | None) -> bool:
-                asyncio.run_coroutine_threadsafe(others.wait(), loop).result(60)
-                return passwords.verifier(password)(kept)
+        return verify
 
-            return verify
-
-        monkeypatch.setattr(server_users, "passwords", type("Slow", (), {"verifier": staticmethod(slow)}))
-        limits = Limits(log_ins=2)
-        async with alive(served.app(limits=limits)) as app, client_of(app, auth=AS_NOBODY) as client:
-            asked = [asyncio.ensure_future(client.get(LOGIN, auth=as_("anna"))) for _ in range(3)]
-            done, waiting = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
-            assert [number_of(one.result()) for one in done] == [(503, "INWB0008E", 0)]
-            assert (await client.get("/ready")).status_code == 200
-            others.set()
-            assert [one.status_code for one in await asyncio.gather(*waiting)] == [200, 200]
-
-    ended(inside())
+    monkeypatch.setattr(server_users, "passwords", type("Slow", (), {"verifier": staticmethod(slow)}))
+    limits = Limits(log_ins=2)
+    async with alive(served.app(limits=limits)) as app, client_of(app, auth=AS_NOBODY) as client:
+        asked = [asyncio.ensure_future(client.get(LOGIN, auth=as_("anna"))) for _ in range(3)]
+        done, waiting = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        assert [number_of(one.result()) for one in done] == [(503, "INWB0008E", 0)]
+        assert (await client.get("/ready")).status_code == 200
+        others.set()
+        assert [one.status_code for one in await asyncio.gather(*waiting)] == [200, 200]
 
 
 # --- what they may do
@@ -387,8 +352,8 @@ REQUESTS: list[tuple[str, str, dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("method", "path", "given", "roles", "granted"), REQUESTS, ids=lambda one: str(one)[-50:])
-def test_each_request_needs_its_authority(
-    served: Served, method: str, path: str, given: dict[str, Any], roles: str, granted: str
+async def test_each_request_needs_its_authority(
+    client: httpx.AsyncClient, served: Served, method: str, path: str, given: dict[str, Any], roles: str, granted: str
 ) -> None:
     """A refusal is 403 with reason 2035, and has changed nothing; what is allowed is answered in some other way."""
     everything = ["put", "get", "browse", "inquire", "set", "display", "alter", "clear"]
@@ -397,18 +362,14 @@ def test_each_request_needs_its_authority(
     add(served, "granted", roles=["application"], queues={"Q*": [granted]} if granted else {"*": everything})
     others = [one for one in everything if one != granted]
     add(served, "others", roles=["application"], queues={"Q1": others, "R1": everything})
-
-    async def work(client: httpx.AsyncClient) -> None:
-        allowed = {*roles.split(), *(["granted"] if granted else [])}
-        order = ["others", "granted", "reader", "operator", "admin"]  # the one who may most comes last
-        for name in order:
-            answer = await client.request(method, path, auth=as_(name), **given)
-            if name in allowed:
-                assert answer.status_code not in (401, 403), (name, answer.text)
-            else:
-                assert number_of(answer) == (403, "MQWB0103E", 2035), name
-
-    served.run(work)
+    allowed = {*roles.split(), *(["granted"] if granted else [])}
+    order = ["others", "granted", "reader", "operator", "admin"]  # the one who may most comes last
+    for name in order:
+        answer = await client.request(method, path, auth=as_(name), **given)
+        if name in allowed:
+            assert answer.status_code not in (401, 403), (name, answer.text)
+        else:
+            assert number_of(answer) == (403, "MQWB0103E", 2035), name
 
 
 def test_every_command_has_its_need() -> None:
@@ -424,133 +385,111 @@ def test_every_command_has_its_need() -> None:
         assert bool(need_of(one).act) is not looks, one
 
 
-def test_a_list_shows_what_its_user_may_inquire(served: Served) -> None:
-    with inorder.connect(served.store) as qm:
-        for name in ("ORDERS.EU", "ORDERS.US", "SECRET"):
-            qm.create_queue(name)
+async def test_a_list_shows_what_its_user_may_inquire(
+    client: httpx.AsyncClient, qm: QueueManager, served: Served
+) -> None:
+    for name in ("ORDERS.EU", "ORDERS.US", "SECRET"):
+        qm.create_queue(name)
     add(served, "shop", roles=["application"], queues={"ORDERS.*": ["inquire"], "SECRET": ["put"]})
     add(served, "none", roles=["application"])
-
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = as_("shop")
-        answer = await client.get(f"{V1}/admin/qmgr/QM1/queue")
-        assert [one["name"] for one in answer.json()["queue"]] == ["ORDERS.EU", "ORDERS.US"]
-        found = (await client.post(MQSC, json=command("DISPLAY QUEUE(*) CURDEPTH"))).json()["commandResponse"]
-        assert [one["text"][0].partition("QUEUE(")[2].partition(")")[0] for one in found] == ["ORDERS.EU", "ORDERS.US"]
-        for text in ("DISPLAY QLOCAL(SEC*)", "DISPLAY QSTATUS(SEC*) WHERE(CURDEPTH EQ 0)"):
-            answer = await client.post(MQSC, json=command(text))
-            assert answer.json()["overallReasonCode"] == 3008
-            assert "SECRET" not in answer.text
-            none = await client.post(MQSC, json=command(text.replace("SEC*", "NON*")))
-            assert none.text == answer.text.replace("SEC*", "NON*"), "it does not say whether there are others"
-        client.auth = as_("none")
-        assert (await client.get(f"{V1}/admin/qmgr/QM1/queue")).json() == {"queue": []}
-
-    served.run(work)
+    client.auth = as_("shop")
+    answer = await client.get(f"{V1}/admin/qmgr/QM1/queue")
+    assert [one["name"] for one in answer.json()["queue"]] == ["ORDERS.EU", "ORDERS.US"]
+    found = (await client.post(MQSC, json=command("DISPLAY QUEUE(*) CURDEPTH"))).json()["commandResponse"]
+    assert [one["text"][0].partition("QUEUE(")[2].partition(")")[0] for one in found] == ["ORDERS.EU", "ORDERS.US"]
+    for text in ("DISPLAY QLOCAL(SEC*)", "DISPLAY QSTATUS(SEC*) WHERE(CURDEPTH EQ 0)"):
+        answer = await client.post(MQSC, json=command(text))
+        assert answer.json()["overallReasonCode"] == 3008
+        assert "SECRET" not in answer.text
+        none = await client.post(MQSC, json=command(text.replace("SEC*", "NON*")))
+        assert none.text == answer.text.replace("SEC*", "NON*"), "it does not say whether there are others"
+    client.auth = as_("none")
+    assert (await client.get(f"{V1}/admin/qmgr/QM1/queue")).json() == {"queue": []}
 
 
 @pytest.mark.parametrize("role", ROLES_OF_IBM)
-def test_roles_have_ibm_s_names(served: Served, role: str) -> None:
+async def test_roles_have_ibm_s_names(client: httpx.AsyncClient, served: Served, role: str) -> None:
     add(served, "one", roles=[role])
-
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = as_("one")
-        assert (await client.get(LOGIN)).json() == {"user": [{"name": "one", "role": ROLES_OF_IBM[role]}]}
-
-    served.run(work)
+    client.auth = as_("one")
+    assert (await client.get(LOGIN)).json() == {"user": [{"name": "one", "role": ROLES_OF_IBM[role]}]}
 
 
-def test_a_message_has_the_name_of_the_user_who_put_it(served: Served) -> None:
+async def test_a_message_has_the_name_of_the_user_who_put_it(client: httpx.AsyncClient, served: Served) -> None:
     names = ["anna", "a-name-of-twenty-two", "\u00e4\u20ac" * 10]
     for name in names:
         add(served, name, roles=["operator"])
-
-    async def work(client: httpx.AsyncClient) -> None:
-        for name in names:
-            put = await client.post(messages("Q1"), content="x", headers=TEXT, auth=as_(name))
-            assert put.status_code == 201, put.text
-        assert (await client.post(messages("Q1"), content="x", headers=TEXT)).status_code == 201
-        with inorder.connect(served.store) as qm:  # while the server lives: the messages are not persistent
-            there = [(message.user_identifier, message.put_application_name) for message in qm.browse("Q1")]
-        expected = [*(name[:12] for name in names), "launch-token"]
-        assert there == [(name, "inorder serve") for name in expected]
-
-    served.run(work)
+    for name in names:
+        put = await client.post(messages("Q1"), content="x", headers=TEXT, auth=as_(name))
+        assert put.status_code == 201, put.text
+    assert (await client.post(messages("Q1"), content="x", headers=TEXT)).status_code == 201
+    with inorder.connect(served.store) as qm:  # while the server lives: the messages are not persistent
+        there = [(message.user_identifier, message.put_application_name) for message in qm.browse("Q1")]
+    expected = [*(name[:12] for name in names), "launch-token"]
+    assert there == [(name, "inorder serve") for name in expected]
 
 
 # --- acts
 
 
-def test_what_changes_or_destroys_is_noted_with_the_user_s_name(served: Served) -> None:
+async def test_what_changes_or_destroys_is_noted_with_the_user_s_name(
+    client: httpx.AsyncClient, qm: QueueManager, served: Served
+) -> None:
     add(served, "root", roles=["admin"])
-    with inorder.connect(served.store) as qm:
-        for _ in range(3):
-            qm.put("Q1", b"x")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = as_("root")
-        queues = f"{V1}/admin/qmgr/QM1/queue"
-        asked: list[tuple[str, str, dict[str, Any]]] = [
-            ("POST", queues, {"json": {"name": "NEW"}}),
-            ("PATCH", f"{queues}/NEW", {"json": {"storage": {"maximumDepth": 5}}}),
-            ("DELETE", f"{queues}/NEW", {}),
-            ("DELETE", f"{queues}/NONE", {}),
-            *(
-                ("POST", MQSC, {"json": command(text)})
-                for text in (
-                    "CLEAR QLOCAL(Q1)", "DEFINE QLOCAL(A)", "ALTER QLOCAL(A) MAXDEPTH(1)", "DELETE QLOCAL(A)",
-                    "CLEAR QLOCAL(NONE)", "ALTER QMGR DESCR('x')", "DEFINE PROCESS(P) APPLICID('x')",
-                    "DISPLAY QLOCAL(*)", "DISPLAY QMGR", "NONSENSE",
-                )
-            ),
-            ("POST", messages("Q1"), {"content": "x", "headers": TEXT}),
-            ("DELETE", messages("Q1"), {}),
-        ]  # fmt: skip
-        for method, path, given in asked:
-            await client.request(method, path, **given)
-
-    served.run(work)
-    with inorder.connect(served.store) as qm:
-        noted = [(act.act, act.queue, act.messages, act.outcome) for act in qm.acts(user="root")]
-        assert noted[::-1] == [
-            ("define", "NEW", None, "done"),
-            ("alter", "NEW", None, "done"),
-            ("delete", "NEW", None, "done"),
-            ("delete", "NONE", None, "failed"),
-            ("clear", "Q1", 3, "done"),
-            ("define", "A", None, "done"),
-            ("alter", "A", None, "done"),
-            ("delete", "A", None, "done"),
-            ("clear", "NONE", None, "failed"),
-            ("alter the queue manager", "", None, "done"),
-            ("define process P", "", None, "done"),
-        ]
-        assert {act.address for act in qm.acts()} == {"127.0.0.1"}
+    for _ in range(3):
+        qm.put("Q1", b"x")
+    qm.close_queue("Q1")  # a queue that is open cannot be cleared
+    client.auth = as_("root")
+    queues = f"{V1}/admin/qmgr/QM1/queue"
+    asked: list[tuple[str, str, dict[str, Any]]] = [
+        ("POST", queues, {"json": {"name": "NEW"}}),
+        ("PATCH", f"{queues}/NEW", {"json": {"storage": {"maximumDepth": 5}}}),
+        ("DELETE", f"{queues}/NEW", {}),
+        ("DELETE", f"{queues}/NONE", {}),
+        *(
+            ("POST", MQSC, {"json": command(text)})
+            for text in (
+                "CLEAR QLOCAL(Q1)", "DEFINE QLOCAL(A)", "ALTER QLOCAL(A) MAXDEPTH(1)", "DELETE QLOCAL(A)",
+                "CLEAR QLOCAL(NONE)", "ALTER QMGR DESCR('x')", "DEFINE PROCESS(P) APPLICID('x')",
+                "DISPLAY QLOCAL(*)", "DISPLAY QMGR", "NONSENSE",
+            )
+        ),
+        ("POST", messages("Q1"), {"content": "x", "headers": TEXT}),
+        ("DELETE", messages("Q1"), {}),
+    ]  # fmt: skip
+    for method, path, given in asked:
+        await client.request(method, path, **given)
+    noted = [(act.act, act.queue, act.messages, act.outcome) for act in qm.acts(user="root")]
+    assert noted[::-1] == [
+        ("define", "NEW", None, "done"),
+        ("alter", "NEW", None, "done"),
+        ("delete", "NEW", None, "done"),
+        ("delete", "NONE", None, "failed"),
+        ("clear", "Q1", 3, "done"),
+        ("define", "A", None, "done"),
+        ("alter", "A", None, "done"),
+        ("delete", "A", None, "done"),
+        ("clear", "NONE", None, "failed"),
+        ("alter the queue manager", "", None, "done"),
+        ("define process P", "", None, "done"),
+    ]
+    assert {act.address for act in qm.acts()} == {"127.0.0.1"}
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 300, "\u00e9" * 300, "a%2Fb"])
-def test_names_that_no_queue_can_have_are_noted_too(served: Served, name: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        answer = await client.post(f"{V1}/admin/qmgr/QM1/queue", json={"name": name})
-        assert answer.status_code == (201 if name == "a%2Fb" else 400), answer.text
-
-    served.run(work)
-    with inorder.connect(served.store) as qm:
-        assert len(list(qm.acts(user="launch-token"))) == 1
+async def test_names_that_no_queue_can_have_are_noted_too(
+    client: httpx.AsyncClient, qm: QueueManager, name: str
+) -> None:
+    answer = await client.post(f"{V1}/admin/qmgr/QM1/queue", json={"name": name})
+    assert answer.status_code == (201 if name == "a%2Fb" else 400), answer.text
+    assert len(list(qm.acts(user="launch-token"))) == 1
 
 
-def test_what_is_refused_changes_nothing(served: Served) -> None:
+async def test_what_is_refused_changes_nothing(client: httpx.AsyncClient, qm: QueueManager, served: Served) -> None:
     add(served, "eve", roles=["reader"])
-
-    async def work(client: httpx.AsyncClient) -> None:
-        client.auth = as_("eve")
-        for text in ("CLEAR QLOCAL(Q1)", "DELETE QLOCAL(Q1) PURGE", "DEFINE QLOCAL(X)"):
-            assert (await client.post(MQSC, json=command(text), headers=CSRF)).status_code == 403
-
-    with inorder.connect(served.store) as qm:
-        qm.put("Q1", b"x")
-    served.run(work)
-    with inorder.connect(served.store) as qm:
-        assert qm.depth("Q1") == 1
-        assert [queue.name for queue in qm.queues()] == ["Q1"]
-        assert list(qm.acts()) == []
+    qm.put("Q1", b"x")
+    client.auth = as_("eve")
+    for text in ("CLEAR QLOCAL(Q1)", "DELETE QLOCAL(Q1) PURGE", "DEFINE QLOCAL(X)"):
+        assert (await client.post(MQSC, json=command(text), headers=CSRF)).status_code == 403
+    assert qm.depth("Q1") == 1
+    assert [queue.name for queue in qm.queues()] == ["Q1"]
+    assert list(qm.acts()) == []

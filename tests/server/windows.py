@@ -14,6 +14,7 @@ pytest.importorskip("selenium")
 
 from selenium.common.exceptions import (
     ElementNotInteractableException,
+    NoSuchElementException,
     StaleElementReferenceException,
     TimeoutException,
 )
@@ -24,6 +25,7 @@ from tools.console.screenshots import chromium, dress
 from tools.console.shots import WIDE
 
 SECONDS = 60
+PASSING = (NoSuchElementException, StaleElementReferenceException)  # the page was loaded again in that moment
 TABS_MAX = 120  # more than any page of the tests has
 
 
@@ -57,7 +59,7 @@ class Window:
     def wait(self, condition: Callable[[], object]) -> None:
         """Until it is so."""
         try:
-            WebDriverWait(self.browser, SECONDS).until(lambda _: condition())
+            WebDriverWait(self.browser, SECONDS, ignored_exceptions=PASSING).until(lambda _: condition())
         except TimeoutException:
             raise AssertionError(f"not so in {SECONDS} s: {self.text()}") from None
 

@@ -31,6 +31,12 @@ def depth(url: str) -> int:
         return qm.depth("Q")
 
 
+def taken(reader: Any, limit: Any = ALL) -> tuple[Any, Any]:
+    """The offsets of a query's first batch."""
+    start = reader.initialOffset()
+    return start, reader.latestOffset(start, limit)
+
+
 def as_logged(offset: Any) -> Any:
     """An offset as it comes back from Spark's log."""
     return json.loads(json.dumps(offset))

@@ -18,32 +18,32 @@ from tests.spark import jvm
 
 import inorder
 
-NEEDS_SPARK = frozenset({"spark", "queues"})
+NEEDS_SPARK = frozenset({"spark", "queues", "successor", "world"})
+IN_MAKE_TEST = "test_small_run.py"
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Which start Spark and are slow; and side by side (`-n 2 --dist loadgroup`) one session, one driver at a time."""
+    """What starts Spark is nightly, unless it is marked gate; side by side run one session and one driver at a time.
+
+    A test that starts Spark without one of these fixtures is marked spark.
+    """
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             own_drivers = here / "kills" in item.path.parents or item.path.name == "test_cluster.py"
-            group = "drivers" if own_drivers else "session"
-            item.add_marker(pytest.mark.xdist_group(group))
-            if group == "drivers" or NEEDS_SPARK & set(getattr(item, "fixturenames", ())) or "pages" in item.path.name:
+            item.add_marker(pytest.mark.xdist_group("drivers" if own_drivers else "session"))
+            if NEEDS_SPARK & set(getattr(item, "fixturenames", ())):
                 item.add_marker(pytest.mark.spark)
-                if not any(item.get_closest_marker(tier) for tier in ("quick", "gate")):
-                    item.add_marker(pytest.mark.nightly)
+            is_quick = item.get_closest_marker("gate") or item.path.name == IN_MAKE_TEST
+            if item.get_closest_marker("spark") and not is_quick:
+                item.add_marker(pytest.mark.nightly)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def short_life(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The settings of all JVMs; the quick gate, which starts one, does not make the file of classes."""
-    starts_many = any(
-        {"nightly", "spark"} <= {mark.name for mark in one.iter_markers()} for one in request.session.items
-    )
-    with_classes = jvm.classes_file(makes=starts_many)
-    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", jvm.arguments(tmp_path_factory.mktemp("spark"), with_classes))
+def short_life(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The settings of all JVMs."""
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", jvm.arguments(tmp_path_factory.mktemp("spark")))
 
 
 @pytest.fixture(scope="session")

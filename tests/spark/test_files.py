@@ -21,32 +21,24 @@ def sizes_of(weights: list[int], tasks: int) -> list[int]:
     return [len(part.paths) for part in parts]
 
 
-def test_many_small_files_are_few_tasks() -> None:
-    assert len(sizes_of([FILE_BYTES + 10_240] * 5000, 2)) == 3
+SMALL = FILE_BYTES + 10_240
 
 
-def test_there_are_as_many_tasks_as_can_run_at_once() -> None:
-    assert sizes_of([FILE_BYTES] * 8, 4) == [2, 2, 2, 2]
-
-
-def test_there_is_no_task_without_a_file() -> None:
-    assert sizes_of([FILE_BYTES] * 3, 16) == [1, 1, 1]
-
-
-def test_large_files_are_many_tasks() -> None:
-    assert sizes_of([TASK_BYTES] * 5, 2) == [1, 1, 1, 1, 1]
-
-
-def test_tasks_are_of_equal_weight_not_of_equally_many_files() -> None:
-    assert sizes_of([80, *[10] * 8], 2) == [1, 8]
-
-
-def test_a_file_heavier_than_all_others_is_a_task_of_its_own() -> None:
-    assert sizes_of([10, 10, 1000, 10], 4) == [2, 1, 1]
-
-
-def test_a_folder_without_files_is_one_empty_task() -> None:
-    assert [part.paths for part in dealt([], [], 4)] == [[]]
+@pytest.mark.parametrize(
+    ("weights", "tasks", "sizes"),
+    [
+        ([SMALL] * 500, 2, [250, 250]),
+        ([FILE_BYTES] * 3, 16, [1, 1, 1]),  # no task is without a file
+        ([TASK_BYTES] * 5, 2, [1, 1, 1, 1, 1]),
+        ([80, *[10] * 8], 2, [1, 8]),  # of equal weight, not of equally many files
+        ([10, 10, 1000, 10], 4, [2, 1, 1]),
+        ([], 4, [0]),
+    ],
+)
+def test_files_are_dealt_by_weight_to_as_many_tasks_as_can_run_at_once(
+    weights: list[int], tasks: int, sizes: list[int]
+) -> None:
+    assert sizes_of(weights, tasks) == sizes
 
 
 def reader(root: Path, tasks: int) -> FilesReader:

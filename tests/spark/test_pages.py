@@ -15,7 +15,7 @@ from tests.pages import PAGES, ROOT, blocks, commands, name_of, needs_spark, run
 
 from inorder.cli.pipeline import pipeline
 from inorder.spark import spark_schema
-from inorder.spark.options import OPTIONS, Option
+from inorder.spark.options import OPTIONS
 
 GUIDE = ROOT / "docs/reference/spark.md"
 JOBS = ROOT / "docs/reference/spark/jobs.md"
@@ -41,6 +41,7 @@ for name in sys.argv[1:]:
 """
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("pages", [PARTS, *WITH_PROGRAMS], ids=lambda pages: name_of(pages[0]))
 def test_the_examples_run_one_after_the_other(pages: list[Path], tmp_path: Path) -> None:
     """In a process of their own, for Spark's JVM works in the folder in which it began."""
@@ -57,6 +58,7 @@ def test_the_examples_run_one_after_the_other(pages: list[Path], tmp_path: Path)
     assert ran.returncode == 0, ran.stderr[-5000:]
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=name_of)
 def test_what_is_typed_gives_what_is_shown(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -64,19 +66,13 @@ def test_what_is_typed_gives_what_is_shown(page: Path, tmp_path: Path, monkeypat
 
 
 def table(page: Path, *, below: str) -> dict[str, list[str]]:
-    """The cells behind the first one, of the rows of a heading's table whose first cell is a name in code."""
+    """The cells after the first one, of the rows of a heading's table whose first cell is a name in code."""
     text = page.read_text(encoding="utf-8").partition(f"\n## {below}\n")[2].partition("\n## ")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:3] == "| `"]
     return {row[0].strip("`"): row[1:] for row in rows}
 
 
-def test_the_options_are_all_in_the_guide() -> None:
-    told = table(GUIDE, below="Options")
-    assert set(told) == {option.name for option in OPTIONS}
-
-
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_the_guide_says_what_an_option_is_for(option: Option) -> None:
+def test_the_options_are_all_in_the_guide_with_what_they_are_for() -> None:
     uses = {
         "all": ("batch read", "stream read", "batch write", "stream write"),
         "reads": ("batch read", "stream read"),
@@ -85,7 +81,8 @@ def test_the_guide_says_what_an_option_is_for(option: Option) -> None:
         "batch reads": ("batch read",),
         "batch writes": ("batch write",),
     }
-    assert uses[table(GUIDE, below="Options")[option.name][0]] == option.uses
+    told = {name: uses[cells[0]] for name, cells in table(GUIDE, below="Options").items()}
+    assert told == {option.name: option.uses for option in OPTIONS}
 
 
 def test_the_columns_are_all_in_the_guide_with_their_types() -> None:

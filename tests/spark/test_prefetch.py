@@ -5,13 +5,12 @@ from __future__ import annotations
 import atexit
 import signal
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
-from tests.spark.calls import ALL, Make, as_logged, depth, put, put_group, read
+from tests.spark.calls import ALL, Make, as_logged, depth, put, put_group, read, taken
 from tests.support import LIMIT_SECONDS, until
 
 import inorder
@@ -19,6 +18,7 @@ import inorder.spark.drain
 from inorder.bulk import ClaimReader
 from inorder.errors import Fenced
 from inorder.spark import planning
+from inorder.spark.drain import DrainReader
 
 
 def held(url: str) -> list[int]:
@@ -32,7 +32,16 @@ def free(url: str) -> list[tuple[bytes, int]]:
         return [(message.body, message.backout_count) for message in qm.browse("Q")]
 
 
-TWO = ReadMaxRows(2)
+ONE, TWO = ReadMaxRows(1), ReadMaxRows(2)
+
+
+def one_ahead(url: str, reader: Any) -> tuple[Any, Any]:
+    """Of three messages a reader has given claim 1, and has taken claim 2 ahead; the offsets of claim 1."""
+    put(url, b"1", b"2", b"3")
+    start, end = taken(reader, ONE)
+    reader.partitions(start, end)
+    until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
+    return start, end
 
 
 def test_the_next_claim_is_taken_while_one_is_read(url: str, drain: Make) -> None:
@@ -48,6 +57,7 @@ def test_the_next_claim_is_taken_while_one_is_read(url: str, drain: Make) -> Non
         offset = following
     assert found == [[b"0", b"1"], [b"2", b"3"], [b"4"]]
     assert reader.latestOffset(offset, TWO) == offset
+    assert read(reader, offset, offset) == []
     assert (depth(url), held(url)) == (0, [])
 
 
@@ -56,7 +66,6 @@ def test_what_is_taken_ahead_returns_whenever_the_planner_is_terminated(
     url: str, drain: Make, monkeypatch: pytest.MonkeyPatch, comes: str
 ) -> None:
     """Spark closes the planner's connection, which ends in `stop`, and sends SIGTERM: either may come first."""
-    put(url, b"1", b"2", b"3")
     before, at_exit = signal.getsignal(signal.SIGTERM), list[Callable[[], object]]()
     monkeypatch.setattr(planning, "_is_planner", lambda: True)
     monkeypatch.setattr(atexit, "register", at_exit.append)
@@ -66,9 +75,7 @@ def test_what_is_taken_ahead_returns_whenever_the_planner_is_terminated(
 
     try:
         reader = drain()
-        start = reader.initialOffset()
-        reader.partitions(start, reader.latestOffset(start, ReadMaxRows(1)))
-        until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
+        one_ahead(url, reader)
         if comes == "before":
             with pytest.raises(SystemExit):
                 terminated()
@@ -94,27 +101,20 @@ def test_what_is_taken_ahead_returns_whenever_the_planner_is_terminated(
 
 
 def test_what_is_taken_ahead_is_held_from_others_and_returns_when_the_query_stops(url: str, drain: Make) -> None:
-    put(url, b"1", b"2", b"3")
     reader = drain()
-    start = reader.initialOffset()
-    end = reader.latestOffset(start, ReadMaxRows(1))
-    reader.partitions(start, end)
-    until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
+    reader.stop()
+    start, end = one_ahead(url, reader)
     assert (free(url), depth(url)) == ([(b"3", 0)], 3)
+    reader.stop()
     reader.stop()
     assert (free(url), depth(url)) == ([(b"2", 0), (b"3", 0)], 3)
     assert read(drain(), start, end) == [[b"1"]]
 
 
 def test_a_query_that_stops_removes_what_is_done(url: str, drain: Make) -> None:
-    put(url, b"1", b"2", b"3")
     reader = drain()
-    offset = reader.initialOffset()
-    for _ in range(2):
-        last, offset = offset, reader.latestOffset(offset, ReadMaxRows(1))
-        if offset["claim"] == 1:
-            reader.partitions(last, offset)
-            until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
+    _, end = one_ahead(url, reader)
+    reader.latestOffset(end, ONE)
     assert held(url) == [1, 2]
     reader.stop()
     assert (held(url), depth(url)) == ([2], 2)
@@ -123,8 +123,7 @@ def test_a_query_that_stops_removes_what_is_done(url: str, drain: Make) -> None:
 def test_another_limit_returns_what_was_taken_ahead(url: str, drain: Make) -> None:
     put(url, *[b"%d" % n for n in range(6)])
     reader = drain()
-    start = reader.initialOffset()
-    first = reader.latestOffset(start, TWO)
+    start, first = taken(reader, TWO)
     assert read(reader, start, first) == [[b"0", b"1"]]
     until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
     second = reader.latestOffset(first, ReadMaxRows(3))
@@ -132,12 +131,8 @@ def test_another_limit_returns_what_was_taken_ahead(url: str, drain: Make) -> No
 
 
 def test_what_a_dead_query_has_taken_ahead_returns_with_the_next_start(url: str, drain: Make) -> None:
-    put(url, b"1", b"2", b"3")
     dead = drain()
-    start = dead.initialOffset()
-    end = dead.latestOffset(start, ReadMaxRows(1))
-    dead.partitions(start, end)
-    until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
+    start, end = one_ahead(url, dead)
     successor = drain()
     assert read(successor, start, end) == [[b"1"]]
     assert free(url) == [(b"2", 0), (b"3", 0)]
@@ -150,13 +145,20 @@ def test_a_confirm_waits_for_what_is_taken_ahead_however_late_that_is(
     url: str, drain: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(url, b"1", b"2", b"3")
-    monkeypatch.setattr("inorder.spark.points.reached", lambda point: time.sleep(0.3 if point == "confirmed" else 0))
     reader = drain()
-    start = reader.initialOffset()
-    first = reader.latestOffset(start, ReadMaxRows(1))
-    assert read(reader, start, first) == [[b"1"]]
+    waited_for, waits = threading.Event(), DrainReader._wait_for_thread
+
+    def wait(self: DrainReader) -> None:
+        waited_for.set()
+        waits(self)
+
+    monkeypatch.setattr("inorder.spark.points.reached", lambda at: at != "confirmed" or waited_for.wait(LIMIT_SECONDS))
+    start, first = taken(reader, ONE)
+    monkeypatch.setattr(DrainReader, "_wait_for_thread", wait)
+    reader.partitions(start, first)
+    assert held(url) == [1], "nothing is taken ahead before the confirm waits for it"
     reader.commit(as_logged(first))
-    assert read(reader, first, reader.latestOffset(first, ReadMaxRows(1))) == [[b"2"]]
+    assert read(reader, first, reader.latestOffset(first, ONE)) == [[b"2"]]
 
 
 @pytest.mark.parametrize(
@@ -169,8 +171,7 @@ def test_nothing_is_taken_ahead(
 ) -> None:
     put_group(url, b"1", b"2", b"3") if bodies == "group" else put(url, *[b"x"] * bodies)
     reader = drain(**options)
-    start = reader.initialOffset()
-    end = reader.latestOffset(start, ALL if limit is None else ReadMaxRows(limit))
+    start, end = taken(reader, ALL if limit is None else ReadMaxRows(limit))
     begun: list[str] = []
     claimed: list[list[int]] = []
     monkeypatch.setattr("inorder.spark.points.reached", begun.append)
@@ -186,26 +187,21 @@ def test_what_comes_after_an_available_now_run_began_is_not_taken_ahead(url: str
     reader = drain()
     reader.prepareForTriggerAvailableNow()
     put(url, b"3")
-    start = reader.initialOffset()
-    first = reader.latestOffset(start, ReadMaxRows(1))
+    start, first = taken(reader, ONE)
     reader.partitions(start, first)
     until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
-    second = reader.latestOffset(first, ReadMaxRows(1))
+    second = reader.latestOffset(first, ONE)
     assert read(reader, first, second) == [[b"2"]]
-    assert reader.latestOffset(second, ReadMaxRows(1)) == second
+    assert reader.latestOffset(second, ONE) == second
     assert free(url) == [(b"3", 0)]
 
 
 def test_a_thread_that_fails_is_heard_of_with_the_next_call(url: str, drain: Make) -> None:
-    put(url, b"1", b"2", b"3")
     old = drain()
-    start = old.initialOffset()
-    end = old.latestOffset(start, ReadMaxRows(1))
-    old.partitions(start, end)
-    until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
+    start, end = one_ahead(url, old)
     drain().partitions(start, end)
     with pytest.raises(Fenced):
-        old.latestOffset(end, ReadMaxRows(1))
+        old.latestOffset(end, ONE)
     old.stop()
 
 
@@ -214,8 +210,7 @@ def test_what_is_done_beside_the_tasks_is_done_once_though_spark_plans_twice(
 ) -> None:
     put(url, b"1", b"2", b"3")
     reader = drain()
-    start = reader.initialOffset()
-    end = reader.latestOffset(start, ReadMaxRows(1))
+    start, end = taken(reader, ONE)
     begun: list[str] = []
     both_planned = threading.Event()
 
@@ -228,7 +223,7 @@ def test_what_is_done_beside_the_tasks_is_done_once_though_spark_plans_twice(
     for _ in range(2):  # as for a query that reads the stream in two places
         reader.partitions(start, end)
     both_planned.set()
-    second = reader.latestOffset(end, ReadMaxRows(1))
+    second = reader.latestOffset(end, ONE)
     assert read(reader, end, second) == [[b"2"]]
     reader.stop()
     assert len(begun) == 2, "one thread for each claim: a connection has one call in progress at a time"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -13,11 +15,11 @@ pytest.importorskip("pyspark", reason="needs the extra inorder[spark]")
 
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
+from tests.tiers import gate
 
 import inorder
 from inorder import QueueManager
 from inorder.errors import QueueCondition
-from inorder.formats import put_file
 from inorder.spark import jobs
 from inorder.spark.jobs import Progress, sessions
 from inorder.spark.jobs.progress import look_until
@@ -61,10 +63,10 @@ def tally_of(monkeypatch: pytest.MonkeyPatch, task: Task | None) -> Tally:
 
 def told_by(work: Any) -> list[Progress]:
     """What a job tells; checked: its figures never fall, and it leaves no thread."""
-    before, told = threading.enumerate(), list[Progress]()
+    told = list[Progress]()
     work(told.append)
     assert told == sorted(told), "messages, bytes and seconds grow"
-    assert threading.enumerate() == before, "the thread that tells has ended"
+    assert not any(one.name.startswith("inorder-progress") for one in threading.enumerate())
     return told
 
 
@@ -113,46 +115,30 @@ def test_there_is_a_look_after_each_wait_and_the_last_one_when_all_is_done() -> 
 # ---- jobs
 
 
-def test_a_load_tells_what_is_staged_up_to_all_of_it(spark: SparkSession, url: str, files: Path) -> None:
-    done: list[jobs.Loaded] = []
-    told = told_by(lambda tell: done.append(jobs.load(spark, files, url, "Q", format="files", progress=tell)))
-    assert told[-1][:2] == (done[0].messages, done[0].size)
-    assert not spark.sparkContext.getLocalProperty(FOLDER)
-
-
-def test_an_unload_tells_what_is_in_whole_files_up_to_all_of_it(
+def test_each_job_tells_how_far_it_is_up_to_all_of_it(
     spark: SparkSession, qm: QueueManager, url: str, folder: Path, files: Path
 ) -> None:
-    for path in files.iterdir():
-        put_file(qm, "Q", files, path.name, "whole")
-    jobs.drain(spark, url, "Q", folder / "archive")
-    done: list[jobs.Unloaded] = []
-    told = told_by(lambda tell: done.append(jobs.unload(spark, folder / "archive", folder / "back", progress=tell)))
-    assert told[-1][:2] == (done[0].messages, done[0].size)
-    assert done[0].files == 20
-
-
-def test_a_drain_tells_messages_and_bytes_of_each_batch(
-    spark: SparkSession, qm: QueueManager, url: str, folder: Path
-) -> None:
-    qm.put_many("Q", [b"x" * 100] * 50 + [b"y"] * 10)
-    told: list[Progress] = []
-    drained = jobs.drain(spark, url, "Q", folder / "archive", messages_per_batch=25, progress=told.append)
-    assert [one[:2] for one in told if one.batch in (0, 1, 2)] == [(25, 2500), (50, 5000), (60, 5010)]
-    assert (drained.messages, drained.size, drained.batches) == (60, 5010, 3)
-
-
-def test_replay_and_dump_tell_how_far_they_are(spark: SparkSession, qm: QueueManager, url: str, folder: Path) -> None:
+    archive, texts = folder / "archive", folder / "texts"
+    loaded: list[jobs.Loaded] = []
+    told = told_by(lambda tell: loaded.append(jobs.load(spark, files, url, "Q", format="files", progress=tell)))
+    (load,) = loaded
+    assert told[-1][:2] == (load.messages, load.size)
+    assert not spark.sparkContext.getLocalProperty(FOLDER)
+    batches: list[Progress] = []
+    drained = jobs.drain(spark, url, "Q", archive, messages_per_batch=100, progress=batches.append)
+    by_batch = {one.batch: one.messages for one in batches if one.batch is not None}
+    assert sorted(by_batch.values()) == [*by_batch.values()]
+    assert (drained.messages, drained.batches, max(by_batch.values())) == (load.messages, len(by_batch), load.messages)
+    told = told_by(lambda tell: jobs.unload(spark, archive, folder / "back", progress=tell))
+    assert told[-1][:2] == (load.messages, sum(path.stat().st_size for path in files.iterdir()))
     qm.create_queue("R")
-    qm.put_many("Q", [b"x" * 100] * 50)
-    jobs.drain(spark, url, "Q", folder / "archive")
-    told = told_by(lambda tell: jobs.replay(spark, folder / "archive", url, "R", transaction="again", progress=tell))
-    assert told[-1][:2] == (50, 5000)
-    told = told_by(lambda tell: jobs.dump(spark, folder / "archive", folder / "texts", progress=tell))
-    written = sum(path.stat().st_size for path in (folder / "texts").glob("part-*"))
-    assert told[-1][:2] == (50, written)
+    told = told_by(lambda tell: jobs.replay(spark, archive, url, "R", transaction="again", progress=tell))
+    assert told[-1][0] == load.messages
+    told = told_by(lambda tell: jobs.dump(spark, archive, texts, progress=tell))
+    assert told[-1][:2] == (load.messages, sum(path.stat().st_size for path in texts.glob("part-*")))
 
 
+@gate
 def test_the_telling_ends_with_a_job_that_fails(spark: SparkSession, url: str, folder: Path) -> None:
     (folder / "text").write_text("no text of dmpmqmsg\n", encoding="ascii")
 
@@ -178,36 +164,13 @@ def test_what_the_callback_raises_is_raised_when_the_job_is_done(
 # ---- the session of a job
 
 
-class Builder:
-    """Stands in for Spark's, and keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.settings: dict[str, str] = {}
-        self.sparkContext = self
-
-    def appName(self, _: str) -> Builder:  # noqa: N802 - Spark's names, here and below
-        return self
-
-    def config(self, name: str, value: str) -> Builder:
-        self.settings[name] = value
-        return self
-
-    def getOrCreate(self) -> Builder:  # noqa: N802
-        return self
-
-    def setLogLevel(self, _: str) -> None:  # noqa: N802
-        """As Spark's."""
-
-    def stop(self) -> None:
-        """As Spark's."""
-
-
-@pytest.mark.parametrize(("given", "kept"), [("", None), ("-Xint", "-Xint")])
-def test_java_options_that_are_set_elsewhere_stay_unless_others_are_given(
-    monkeypatch: pytest.MonkeyPatch, given: str, kept: str | None
-) -> None:
-    builder = Builder()
+def test_java_options_that_are_set_elsewhere_stay_unless_others_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
-    monkeypatch.setattr(SparkSession, "builder", builder)
-    with sessions.session("a job", java_options=given):
-        assert builder.settings.get("spark.driver.extraJavaOptions") == kept
+    for given in ("", "-Xint"):
+        builder = MagicMock()
+        builder.appName.return_value = builder.config.return_value = builder
+        monkeypatch.setattr(SparkSession, "builder", builder)
+        with sessions.session("a job", java_options=given):
+            told = [asked.args[1] for asked in builder.config.mock_calls if "extraJava" in str(asked.args)]
+        assert told == [given] * bool(given)

@@ -8,31 +8,15 @@ from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxFiles, ReadMaxRows, ReadMinRows
-from tests.spark.calls import ALL, Make, as_logged, depth, put, put_group, read
+from tests.spark.calls import ALL, Make, as_logged, depth, put, put_group, read, taken
 
 import inorder
 from inorder import OptionsError, QueueCondition
 from inorder.bulk import ClaimReader
-from inorder.errors import CheckpointLost, CheckpointTooOld, Fenced, InorderError, NotFound
+from inorder.errors import CheckpointLost, Fenced, InorderError, NotFound
 from inorder.spark import finish, release
-from inorder.spark.source import InorderSource
 
 # --- drain
-
-
-def test_a_query_drains_batch_by_batch(url: str, drain: Make) -> None:
-    put(url, b"1", b"2", b"3")
-    reader = drain()
-    start = reader.initialOffset()
-    assert start == reader.initialOffset()
-    first = reader.latestOffset(start, ReadMaxRows(2))
-    assert read(reader, start, first) == [[b"1", b"2"]]
-    reader.commit(as_logged(first))
-    second = reader.latestOffset(first, ReadMaxRows(2))
-    assert read(reader, first, second) == [[b"3"]]
-    assert reader.latestOffset(second, ALL) == second
-    assert read(reader, second, second) == []
-    assert depth(url) == 0
 
 
 def test_the_lag_is_what_spark_was_not_given_yet(url: str, drain: Make) -> None:
@@ -59,15 +43,7 @@ def test_the_initial_offset_changes_nothing(url: str, drain: Make) -> None:
     assert reader.latestOffset(end, ALL) == end
     with inorder.connect(url) as qm:
         assert [one.epoch for one in qm.claims()] == [1]
-
-
-def test_a_query_begins_behind_the_last_claim_that_is_over(url: str, drain: Make) -> None:
-    put(url, b"1")
-    reader = drain()
-    end = reader.latestOffset(reader.initialOffset(), ALL)
-    reader.partitions(reader.initialOffset(), end)
-    reader.commit(end)
-    assert drain().initialOffset()["claim"] == end["claim"]
+        assert qm.status("Q").open_input_count == 1, "the twin has opened nothing that stays"
 
 
 def test_each_kind_of_limit_is_obeyed(url: str, drain: Make) -> None:
@@ -88,24 +64,10 @@ def test_each_kind_of_limit_is_obeyed(url: str, drain: Make) -> None:
             reader.latestOffset(offset, other)
 
 
-def test_what_comes_after_an_available_now_run_began_is_left(url: str, drain: Make) -> None:
-    put(url, b"1", b"2")
-    reader = drain()
-    reader.prepareForTriggerAvailableNow()
-    put(url, b"3")
-    start = reader.initialOffset()
-    first = reader.latestOffset(start, ReadMaxRows(1))
-    second = reader.latestOffset(first, ALL)
-    assert read(reader, first, second) == [[b"2"]]
-    assert reader.latestOffset(second, ALL) == second
-    assert depth(url) == 1
-
-
 def test_a_claim_that_spark_never_logged_is_given_again(url: str, drain: Make) -> None:
     put(url, b"1", b"2")
     first = drain()
-    start = first.initialOffset()
-    claimed = first.latestOffset(start, ReadMaxRows(1))
+    start, claimed = taken(first, ReadMaxRows(1))
     after_death = drain()
     assert after_death.latestOffset(start, ALL) == claimed
     assert read(after_death, start, claimed) == [[b"1"]]
@@ -114,16 +76,16 @@ def test_a_claim_that_spark_never_logged_is_given_again(url: str, drain: Make) -
 def test_a_batch_that_spark_logged_is_read_again_after_a_restart(url: str, drain: Make) -> None:
     put(url, *[b"%d" % n for n in range(7)])
     first = drain(partitions=3)
-    start = first.initialOffset()
-    end = first.latestOffset(start, ALL)
+    start, end = taken(first)
     slices = read(first, start, end)
     assert [len(part) for part in slices] == [3, 3, 1]
     assert read(drain(partitions=3), start, end) == slices
 
 
-def test_rows_are_numbered_over_the_life_of_an_application(url: str, drain: Make) -> None:
+@pytest.mark.parametrize("mode", ["drain", "browse"])
+def test_rows_are_numbered_over_the_life_of_an_application(url: str, made: Make, mode: str) -> None:
     put(url, *[b"x"] * 7)
-    reader = drain(partitions=2)
+    reader = made(partitions=2, mode=mode, **({"application": "archive"} if mode == "drain" else {}))
     offset, found = reader.initialOffset(), []
     for _ in range(2):
         following = reader.latestOffset(offset, ReadMaxRows(4))
@@ -132,7 +94,7 @@ def test_rows_are_numbered_over_the_life_of_an_application(url: str, drain: Make
                 found += batch.select(["claim", "delivery_number"]).to_pylist()
         offset = following
     assert [row["delivery_number"] for row in found] == list(range(1, 8))
-    assert [row["claim"] for row in found] == [1] * 4 + [2] * 3
+    assert [row["claim"] for row in found] == ([1] * 4 + [2] * 3 if mode == "drain" else [None] * 7)
 
 
 def test_groups_are_taken_whole_and_never_cut(url: str, drain: Make) -> None:
@@ -141,8 +103,7 @@ def test_groups_are_taken_whole_and_never_cut(url: str, drain: Make) -> None:
     put_group(url, b"b1", b"b2")
     put(url, b"c1", flags=inorder.Flags.IN_GROUP, group_id=b"c", sequence_number=1)
     reader = drain(order="logical", completeGroups="true", partitions=8)
-    start = reader.initialOffset()
-    first = reader.latestOffset(start, ReadMaxRows(1))
+    start, first = taken(reader, ReadMaxRows(1))
     assert read(reader, start, first) == [[b"a1", b"a2", b"a3"]]
     second = reader.latestOffset(first, ALL)
     assert read(reader, first, second) == [[b"s"], [b"b1", b"b2"]]
@@ -153,8 +114,7 @@ def test_groups_are_taken_whole_and_never_cut(url: str, drain: Make) -> None:
 def test_a_later_start_ends_an_earlier_one(url: str, drain: Make) -> None:
     put(url, b"1")
     old = drain()
-    start = old.initialOffset()
-    end = old.latestOffset(start, ALL)
+    start, end = taken(old)
     (part,) = old.partitions(start, end)
     new = drain()
     assert read(new, start, end) == [[b"1"]]
@@ -170,24 +130,10 @@ def test_a_later_start_ends_an_earlier_one(url: str, drain: Make) -> None:
     assert depth(url) == 0
 
 
-def test_stop_does_nothing_to_claims_and_may_come_before_everything(url: str, drain: Make) -> None:
-    put(url, b"1")
-    drain().stop()
-    reader = drain()
-    end = reader.latestOffset(reader.initialOffset(), ALL)
-    reader.stop()
-    reader.stop()
-    with inorder.connect(url) as qm:
-        (account,) = qm.claims()
-        assert account.open is not None
-    assert read(drain(), {**end, "claim": 0}, end) == [[b"1"]]
-
-
 def test_a_lost_checkpoint_is_refused_until_somebody_releases(url: str, drain: Make) -> None:
     put(url, b"1", b"2")
     reader = drain()
-    start = reader.initialOffset()
-    end = reader.latestOffset(start, ReadMaxRows(1))
+    start, end = taken(reader, ReadMaxRows(1))
     reader.partitions(start, end)
     fresh = drain()
     with pytest.raises(CheckpointLost, match="release"):
@@ -196,19 +142,6 @@ def test_a_lost_checkpoint_is_refused_until_somebody_releases(url: str, drain: M
     again = drain()
     start = again.initialOffset()
     assert read(again, start, again.latestOffset(start, ALL)) == [[b"1", b"2"]]
-
-
-def test_an_old_checkpoint_is_refused(url: str, drain: Make) -> None:
-    put(url, b"1", b"2", b"3")
-    reader = drain()
-    start = reader.initialOffset()
-    offset = start
-    for _ in range(3):
-        following = reader.latestOffset(offset, ReadMaxRows(1))
-        reader.partitions(offset, following)
-        offset = following
-    with pytest.raises(CheckpointTooOld):
-        drain().latestOffset(start, ALL)
 
 
 def test_a_checkpoint_of_another_query_is_refused(url: str, made: Make, drain: Make) -> None:
@@ -224,22 +157,12 @@ def test_a_checkpoint_of_another_query_is_refused(url: str, made: Make, drain: M
     assert depth(url) == 1
 
 
-def test_segments_come_joined_and_in_one_claim(url: str, drain: Make) -> None:
-    with inorder.connect(url) as qm, qm.open("Q", output=True) as queue, qm.unit_of_work():
-        queue.put(b"one ", flags=inorder.Flags.SEGMENT, logical=True)
-        queue.put(b"two", flags=inorder.Flags.LAST_SEGMENT, logical=True)
-    reader = drain(order="logical", joinSegments="true")
-    start = reader.initialOffset()
-    assert read(reader, start, reader.latestOffset(start, ReadMaxRows(1))) == [[b"one two"]]
-
-
 def test_an_alias_is_drained_and_finished_as_the_queue_behind_it(url: str, drain: Make, folder: Path) -> None:
     with inorder.connect(url) as qm:
         qm.create_alias("A", base_queue="Q")
     put(url, b"1")
     reader = drain(queue="A")
-    start = reader.initialOffset()
-    end = reader.latestOffset(start, ALL)
+    start, end = taken(reader)
     assert read(reader, start, end) == [[b"1"]]
     assert finish(url, "A", "archive", checkpoint_at(folder / "checkpoint", {0: end}, [0])) == 1
     assert drain(queue="A").initialOffset()["claim"] == end["claim"]
@@ -258,8 +181,7 @@ def checkpoint_at(folder: Path, offsets: dict[int, Any], commits: list[int]) -> 
 def test_finish_confirms_what_spark_s_commit_log_knows(url: str, drain: Make, folder: Path) -> None:
     put(url, b"1", b"2")
     reader = drain()
-    start = reader.initialOffset()
-    end = reader.latestOffset(start, ReadMaxRows(1))
+    start, end = taken(reader, ReadMaxRows(1))
     reader.partitions(start, end)
     unsure = checkpoint_at(folder / "unsure", {0: end}, [])
     assert finish(url, "Q", "archive", unsure) == 0
@@ -304,22 +226,6 @@ def test_a_browsing_stream_misses_nothing_and_repeats_nothing(url: str, made: Ma
     assert depth(url) == 4
 
 
-def test_a_browsing_stream_numbers_its_rows(url: str, made: Make) -> None:
-    put(url, *[b"x"] * 5)
-    reader = made(partitions=2)
-    start = reader.initialOffset()
-    first = reader.latestOffset(start, ReadMaxRows(2))
-    second = reader.latestOffset(first, ALL)
-    numbers = [
-        row["delivery_number"]
-        for before, end in ((start, first), (first, second))
-        for part in reader.partitions(before, end)
-        for batch in reader.read(part)
-        for row in batch.to_pylist()
-    ]
-    assert numbers == [1, 2, 3, 4, 5]
-
-
 def test_a_browsing_stream_stops_before_what_is_pending(url: str, made: Make) -> None:
     with inorder.connect(url) as qm:
         qm.put("Q", b"1", syncpoint=True)
@@ -336,8 +242,7 @@ def test_a_browsing_run_of_what_is_available_ends(url: str, made: Make) -> None:
     reader = made()
     reader.prepareForTriggerAvailableNow()
     put(url, b"2")
-    start = reader.initialOffset()
-    end = reader.latestOffset(start, ALL)
+    start, end = taken(reader)
     assert read(reader, start, end) == [[b"1"]]
     assert reader.latestOffset(end, ALL) == end
 
@@ -345,8 +250,7 @@ def test_a_browsing_run_of_what_is_available_ends(url: str, made: Make) -> None:
 def test_a_queue_that_was_made_again_needs_a_new_checkpoint(url: str, made: Make) -> None:
     put(url, b"1")
     reader = made()
-    start = reader.initialOffset()
-    end = reader.latestOffset(start, ALL)
+    start, end = taken(reader)
     parts = reader.partitions(start, end)
     reader.stop()
     with inorder.connect(url) as qm:
@@ -361,8 +265,7 @@ def test_a_queue_that_was_made_again_needs_a_new_checkpoint(url: str, made: Make
 def test_offsets_that_do_not_follow_each_other_are_refused(url: str, made: Make) -> None:
     put(url, b"1", b"2")
     reader = made()
-    start = reader.initialOffset()
-    first = reader.latestOffset(start, ReadMaxRows(1))
+    start, first = taken(reader, ReadMaxRows(1))
     second = reader.latestOffset(first, ALL)
     with pytest.raises(OptionsError, match="has lost an offset"):
         reader.partitions(start, second)
@@ -374,13 +277,6 @@ def test_an_unordered_queue_has_no_browsing_stream(url: str, made: Make) -> None
     reader = made(queue="U")
     with pytest.raises(InorderError, match="unordered"):
         reader.latestOffset(reader.initialOffset(), ALL)
-
-
-def test_the_constructor_and_the_options_open_nothing_that_stays(url: str) -> None:
-    source = InorderSource({"url": url, "queue": "Q"})
-    source.streamReader(source.schema())
-    with inorder.connect(url) as qm:
-        assert (qm.status("Q").open_input_count, len(qm.claims())) == (0, 0)
 
 
 def test_a_queue_made_anew_under_its_name_is_another_queue(url: str, drain: Make) -> None:

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 import inorder
 import inorder.spark
@@ -20,11 +19,7 @@ SOURCE = Path(inorder.__file__).parents[1]
 SECONDS_MAX = 300
 
 
-def test_registering_again_is_harmless(queues: SparkSession) -> None:
-    inorder.spark.register(queues)
-
-
-@pytest.mark.nightly
+@pytest.mark.spark
 def test_spark_finds_the_format_by_itself(folder: Path) -> None:
     """In a process of its own: in this one it is registered."""
     with inorder.connect(folder / "store.db") as qm:
@@ -53,12 +48,10 @@ def test_spark_finds_the_format_by_itself(folder: Path) -> None:
     assert "replaced" not in ran.stderr, "Spark would warn of a second registration"
 
 
-def test_the_package_that_spark_finds_is_light(folder: Path) -> None:
+def test_the_package_that_spark_finds_is_light() -> None:
     program = "import pyspark_inorder, sys; print('inorder' in sys.modules, pyspark_inorder.DefaultSource.name())"
-    told = subprocess.check_output(
-        [sys.executable, "-c", program], text=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, [SOURCE]))}
-    )
-    assert told == "False inorder\n"
+    given = os.environ | {"PYTHONPATH": str(SOURCE)}
+    assert subprocess.check_output([sys.executable, "-c", program], text=True, env=given) == "False inorder\n"
 
 
 def test_the_workers_python_must_be_able_to_serve(folder: Path) -> None:

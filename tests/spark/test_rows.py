@@ -7,13 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import StructType, _parse_datatype_string
+from pyspark.sql.types import ArrayType, DataType, IntegerType, MapType, StringType, StructType
 
 from inorder import OptionsError
 from inorder.arrow.columns import COLUMNS, chunks, kept
 from inorder.rules.staged_columns import STAGED_COLUMNS
 from inorder.spark.options import SinkOptions
 from inorder.spark.rows import check_columns, judge
+
+TEXT, NUMBERS = StringType(), ArrayType(IntegerType())
 
 
 def sink(**more: Any) -> SinkOptions:
@@ -29,14 +31,15 @@ def faults(given: pa.RecordBatch, **more: Any) -> list[tuple[int, str]]:
     return [(fault.row, fault.why) for fault in judge(given, sink(**more)).faults]
 
 
-@pytest.fixture
-def schema_of(spark: object) -> Any:
-    def parse(ddl: str) -> StructType:
-        parsed = _parse_datatype_string(ddl)
-        assert isinstance(parsed, StructType)
-        return parsed
+def schema(**columns: DataType | str) -> StructType:
+    made = StructType()
+    for name, kind in columns.items():
+        made = made.add(name, kind)
+    return made
 
-    return parse
+
+def properties(of: DataType, key: DataType = TEXT) -> StructType:
+    return schema(body="binary", properties=MapType(key, of))
 
 
 def test_the_columns_are_those_that_can_be_staged() -> None:
@@ -44,57 +47,53 @@ def test_the_columns_are_those_that_can_be_staged() -> None:
 
 
 @pytest.mark.parametrize(
-    "ddl",
+    "given",
     [
-        "body binary",
-        "body string, priority tinyint, expiry decimal(5,1)",
-        "body binary, expiry float, delay int, put_at timestamp, persistent boolean, correlation_id binary",
-        "body binary, properties map<string,string>",
-        "body binary, properties map<string,struct<string:string,long:bigint,double:double,boolean:boolean>>",
-        "body binary, properties map<string,struct<long:int>>",
-        "queue string, claim long, rank int, number long, group_position struct<rank:int>, body binary, length int",
+        schema(body="string", priority="byte"),
+        schema(body="binary", expiry="float", delay="integer", put_at="timestamp", persistent="boolean"),
+        properties(TEXT),
+        properties(schema(string="string", long="long", double="double", boolean="boolean")),
+        properties(schema(long="integer")),
+        schema(queue="string", claim="long", number="long", group_position=schema(rank="integer"), body="binary"),
     ],
+    ids=StructType.simpleString,
 )
-def test_columns_that_fit_are_taken(schema_of: Any, ddl: str) -> None:
-    if "decimal" in ddl:
-        with pytest.raises(OptionsError, match="'expiry' is decimal"):
-            check_columns(schema_of(ddl), sink())
-    else:
-        check_columns(schema_of(ddl), sink())
+def test_columns_that_fit_are_taken(given: StructType) -> None:
+    check_columns(given, sink())
 
 
 @pytest.mark.parametrize(
-    ("ddl", "more", "told"),
+    ("given", "more", "told"),
     [
-        ("text string", {}, r"the column 'text' is not a field of a message; drop it, .drop\('text'\)"),
-        ("body binary, priorty int", {}, "did you mean priority"),
-        ("priority int", {}, "has no column 'body', it has priority: a message needs one. Name it so"),
-        ("body struct<a:int>", {}, "'body' is struct<a:int>, which is no body of a message: cast it to string"),
-        ("body binary, priority string", {}, "'priority' is string, which is no priority of a message: cast it to int"),
-        ("body binary, message_id string", {}, "make it binary: unhex"),
-        ("body binary, put_at string", {}, "cast it to timestamp"),
-        ("body binary, properties string", {}, r"no properties of a message: make it a map of texts to values"),
-        ("body binary, properties map<int,string>", {}, "make it a map of texts"),
-        ("body binary, properties map<string,array<int>>", {}, "make it a map of texts"),
-        ("body binary, properties map<string,struct<colour:string>>", {}, "make it a map of texts"),
-        ("body binary, persistent int", {}, "cast it to boolean"),
-        ("body binary, day date", {"order_by": "days"}, "option orderBy names a column 'days'.*did you mean day"),
-        ("body binary", {"group_by": "customer"}, "option groupBy names a column 'customer'.*there are body"),
-        ("body binary, o array<int>", {"order_by": "o"}, "'o' is array<int>, by which messages cannot be ordered"),
-        ("body binary, g int, group_id binary", {"group_by": "g"}, "has group_id of its own: drop it"),
-        ("body binary, g int, offset int, sequence_number int", {"group_by": "g"}, "sequence_number, offset of its"),
+        (schema(text="string"), {}, r"the column 'text' is not a field of a message; drop it, .drop\('text'\)"),
+        (schema(body="binary", priorty="integer"), {}, "did you mean priority"),
+        (schema(priority="integer"), {}, "has no column 'body', it has priority: a message needs one. Name it so"),
+        (schema(body=schema(a="integer")), {}, "is struct<a:int>, which is no body of a message: cast it to string"),
+        (schema(body="binary", priority="string"), {}, "is string, which is no priority of a message: cast it to int"),
+        (schema(body="binary", expiry="decimal(5,1)"), {}, "'expiry' is decimal"),
+        (schema(body="binary", message_id="string"), {}, "make it binary: unhex"),
+        (schema(body="binary", put_at="string"), {}, "cast it to timestamp"),
+        (schema(body="binary", properties="string"), {}, "no properties of a message: make it a map of texts to value"),
+        (properties(TEXT, IntegerType()), {}, "make it a map of texts"),
+        (properties(NUMBERS), {}, "make it a map of texts"),
+        (properties(schema(colour="string")), {}, "make it a map of texts"),
+        (schema(body="binary", persistent="integer"), {}, "cast it to boolean"),
+        (schema(body="binary", day="date"), {"order_by": "days"}, "orderBy names a column 'days'.*did you mean day"),
+        (schema(body="binary"), {"group_by": "customer"}, "groupBy names a column 'customer'.*there are body"),
+        (schema(body="binary", o=NUMBERS), {"order_by": "o"}, "'o' is array<int>, by which messages cannot be ordered"),
+        (schema(body="binary", g="integer", group_id="binary"), {"group_by": "g"}, "has group_id of its own: drop it"),
     ],
 )
 def test_columns_that_do_not_fit_are_refused_with_what_to_do(
-    schema_of: Any, ddl: str, more: dict[str, str], told: str
+    given: StructType, more: dict[str, str], told: str
 ) -> None:
     with pytest.raises(OptionsError, match=told):
-        check_columns(schema_of(ddl), sink(**more))
+        check_columns(given, sink(**more))
 
 
-def test_old_groups_may_be_the_key_of_new_ones(schema_of: Any) -> None:
+def test_old_groups_may_be_the_key_of_new_ones() -> None:
     again = {"group_by": "group_id", "order_by": "sequence_number"}
-    check_columns(schema_of("body binary, group_id binary, sequence_number int"), sink(**again))
+    check_columns(schema(body="binary", group_id="binary", sequence_number="integer"), sink(**again))
     judged = judge(batch(group_id=pa.array([b"g"]), sequence_number=pa.array([3]), flags=pa.array([9])), sink(**again))
     assert {name: column.to_pylist() for name, column in judged.columns.items()} == {
         "body": [b"b"],
@@ -111,20 +110,14 @@ def test_old_groups_may_be_the_key_of_new_ones(schema_of: Any) -> None:
     ("name", "good", "bad", "told"),
     [
         ("priority", [0, 9, 10, 999_999_999, None], -1, "priority is -1, and must be 0 to 999,999,999"),
-        ("report", [0, None], 256, "report options that are supported"),
-        ("feedback", [0, 999_999_999], 10**9, "0 to 999,999,999"),
         ("coded_character_set_id", [-4, 1208], -5, "-4 to 2,147,483,647"),
         ("message_type", [8, 4, 65536, None], 7, "1, 2, 4, 8, or 65,536"),
         ("expiry", [0.1, 60, float("inf"), None], 0.0, "seconds from 0.1"),
-        ("expiry", [1], float("nan"), "expiry is nan"),
         ("delay", [0.0, 5.5], -1.0, "seconds from 0 to"),
         ("format", ["", "MQSTR", "12345678"], "123456789", "at most 8 characters"),
-        ("reply_to_queue", ["ü" * 48], "x" * 49, "at most 48 characters"),
         ("message_id", [b"", b"x" * 24], b"x" * 25, "at most 24 bytes"),
-        ("accounting_token", [b"x" * 32], b"x" * 33, "at most 32 bytes"),
         ("sequence_number", [1], 0, "1 to 999,999,999"),
         ("flags", [0, 31], 32, "0 to 31"),
-        ("original_length", [-1], -2, "-1 to 999,999,999"),
     ],
 )
 def test_a_value_that_no_message_can_have_is_a_bad_row(name: str, good: list[Any], bad: Any, told: str) -> None:
@@ -142,7 +135,6 @@ STRUCT = pa.struct([("string", pa.string()), ("long", pa.int64())])
     ("kind", "value", "text"),
     [
         (pa.string(), "red", '"red"'),
-        (pa.int32(), 3, "3"),
         (pa.float64(), 3.0, "3.0"),
         (pa.bool_(), True, "true"),
         (pa.binary(), b"\0", '["00"]'),
@@ -150,7 +142,6 @@ STRUCT = pa.struct([("string", pa.string()), ("long", pa.int64())])
         (STRUCT, {"string": "3", "long": None}, '"3"'),
         (STRUCT, {"string": None, "long": 2**60}, str(2**60)),
         (STRUCT, {"string": None, "long": None}, "null"),
-        (STRUCT, None, "null"),
     ],
     ids=str,
 )
@@ -200,11 +191,6 @@ def test_times_become_seconds_and_keys_what_a_store_can_line_up() -> None:
     assert judge(given, sink(order_by="flag")).columns["order_key"].to_pylist() == [1]
     ((row, why),) = faults(batch(weight=pa.array([1.5, float("nan")])), order_by="weight")
     assert (row, why) == (1, "weight is not a number, by which nothing can be ordered or grouped")
-
-
-def test_priorities_above_nine_are_counted_among_good_rows() -> None:
-    given = pa.record_batch([pa.array([b"1", None, b"3"]), pa.array([10, 11, 12])], names=["body", "priority"])
-    assert judge(given, sink()).high_priorities == 2
 
 
 def test_good_rows_are_kept_and_columns_that_say_nothing_left_out() -> None:

@@ -1,4 +1,4 @@
-"""The sink inside Spark: put once, in order, in groups; bad rows; and errors as a user sees them."""
+"""The sink: put once, in order, in groups; bad rows; errors as a user sees them. Most of it as Spark calls it."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
 from pyspark.sql.datasource import WriterCommitMessage
+from pyspark.sql.types import Row, StructType
+from tests.tiers import gate
 
 import inorder
 import inorder.spark
-from inorder import Flags, QueueCondition
-from inorder.errors import StagingGone
+from inorder import QueueCondition
+from inorder.errors import CallerError, StagingGone
 from inorder.spark.options import sink_options
-from inorder.spark.sink import RowStreamWriter, StreamWriter, TaskMessage
+from inorder.spark.sink import BatchWriter, RowStreamWriter, StreamWriter, TaskMessage
 
 SECONDS_MAX = 240
+BODIES = StructType().add("body", "binary")
 
 
 def write(frame: DataFrame, url: str, mode: str = "append", **options: object) -> None:
@@ -63,112 +67,6 @@ def test_every_field_is_put_as_it_was_given(queues: SparkSession, url: str) -> N
     assert plain.put_at > 0
 
 
-def test_a_queue_can_be_copied_to_another(queues: SparkSession, url: str) -> None:
-    with inorder.connect(url) as qm:
-        qm.create_queue("COPY")
-        with qm.group("Q") as group:
-            group.put(b"1", priority=5)
-            group.put(b"2", priority=5)
-    source = queues.read.format("inorder").option("queue", "Q").load(url)
-    write(source, url, queue="COPY")
-    fields = "body priority message_id group_id sequence_number flags put_application_name".split()
-    originals, copies = messages(url), messages(url, "COPY")
-    assert [[getattr(one, name) for name in fields] for one in copies] == [
-        [getattr(one, name) for name in fields] for one in originals
-    ]
-    assert [one.put_at for one in copies] == pytest.approx([one.put_at for one in originals], rel=0, abs=1e-6)
-
-
-def test_order_and_groups_by_columns(queues: SparkSession, url: str) -> None:
-    frame = numbers(queues, 9).withColumn("customer", F.concat(F.lit("c"), F.col("id") % 2))
-    write(frame.withColumn("turn", -F.col("id")).drop("id"), url, orderBy="turn", groupBy="customer")
-    found = messages(url)
-    assert [message.body for message in found] == [b"%03d" % n for n in range(8, -1, -1)]
-    even = [message for message in found if int(message.body) % 2 == 0]
-    assert len({message.group_id for message in even}) == 1
-    assert len({message.group_id for message in found}) == 2
-    assert [message.sequence_number for message in even] == [1, 2, 3, 4, 5]
-    assert [bool(message.flags & Flags.LAST_IN_GROUP) for message in even] == [False] * 4 + [True]
-
-
-def test_a_body_above_the_queue_s_maximum_is_segmented(queues: SparkSession, url: str) -> None:
-    with inorder.connect(url) as qm:
-        qm.alter_queue("Q", max_length=32)
-    write(queues.createDataFrame([("x" * 80,)], "body string"), url)
-    assert [message.length for message in messages(url)] == [32, 32, 16]
-    with inorder.connect(url) as qm:
-        assert qm.get("Q", logical=True, complete=True).body == b"x" * 80
-
-
-def test_a_transaction_is_put_once(queues: SparkSession, url: str) -> None:
-    for _ in range(2):
-        write(numbers(queues, 4).drop("id"), url, transaction="monday", application="load")
-        assert len(bodies(url)) == 4
-    write(numbers(queues, 4).drop("id"), url, transaction="tuesday", application="load")
-    assert len(bodies(url)) == 8
-    told = inorder.spark.transaction_time(url, "Q", "monday", "load")
-    assert told is not None
-    assert abs(told - datetime.datetime.now(datetime.timezone.utc)) < datetime.timedelta(minutes=5)
-    assert inorder.spark.transaction_time(url, "Q", "monday", "other") is None
-
-
-def test_a_transaction_without_rows_is_one_too(queues: SparkSession, url: str) -> None:
-    write(numbers(queues, 0).drop("id"), url, transaction="empty")
-    assert inorder.spark.transaction_time(url, "Q", "empty") is not None
-    write(numbers(queues, 4).drop("id"), url, transaction="empty")
-    assert bodies(url) == []
-
-
-def bad_rows(spark: SparkSession) -> DataFrame:
-    rows = [(b"good", 3), (None, 4), (b"below", -1), (b"above", 99)]
-    return spark.createDataFrame(rows, "body binary, priority int").coalesce(1)
-
-
-def test_a_bad_row_fails_the_batch_and_is_named(queues: SparkSession, url: str) -> None:
-    with pytest.raises(
-        PySparkException, match="row 2 of partition 0 is not a message: body is null; an empty one is good"
-    ):
-        write(bad_rows(queues), url)
-    assert bodies(url) == []
-
-
-def test_what_the_store_alone_can_see_is_told_with_the_rows(queues: SparkSession, url: str) -> None:
-    rows = [(b"1234", 4, 2, b"g", 2)]
-    ddl = "body binary, message_type int, flags int, group_id binary, original_length int"
-    with pytest.raises(PySparkException, match=r"among rows 1 to 1 of partition 0: .*original_length"):
-        write(queues.createDataFrame(rows, ddl).coalesce(1), url)
-    assert bodies(url) == []
-
-
-def test_bad_rows_go_to_the_queue_that_takes_them(queues: SparkSession, url: str) -> None:
-    with inorder.connect(url) as qm:
-        qm.create_queue("BAD")
-    write(bad_rows(queues), url, badRows="queue:BAD")
-    assert bodies(url) == [b"above", b"good"]
-    told = [json.loads(body) for body in bodies(url, "BAD")]
-    assert [(one["row_number"], one["error"]) for one in told] == [
-        (2, "body is null; an empty one is good"),
-        (3, "priority is -1, and must be 0 to 999,999,999"),
-    ]
-    assert told[1]["row"] == {"body": {"base64": "YmVsb3c="}, "priority": -1}
-
-
-def test_sequence_numbers_of_the_caller_must_have_no_gap(queues: SparkSession, url: str) -> None:
-    rows = [(b"1", b"g", 1, 8), (b"3", b"g", 3, 24)]
-    frame = queues.createDataFrame(rows, "body binary, group_id binary, sequence_number int, flags int")
-    with pytest.raises(PySparkException, match="after message 1 comes message 3"):
-        write(frame, url)
-    assert bodies(url) == []
-
-
-def test_a_queue_that_is_full_takes_nothing(queues: SparkSession, url: str) -> None:
-    with inorder.connect(url) as qm:
-        qm.alter_queue("Q", max_depth=3)
-    with pytest.raises(PySparkException, match="pass its limit of 3"):
-        write(numbers(queues, 4).drop("id"), url)
-    assert bodies(url) == []
-
-
 def test_a_stream_is_put_batch_by_batch_and_each_once(queues: SparkSession, url: str, folder: Path) -> None:
     (folder / "in").mkdir()
     checkpoint = folder / "checkpoint"
@@ -198,17 +96,13 @@ def test_a_stream_is_put_batch_by_batch_and_each_once(queues: SparkSession, url:
 Act = Callable[[SparkSession, str], object]
 
 
+@gate
 @pytest.mark.parametrize(
     ("act", "told"),
     [
         (lambda spark, url: write(numbers(spark, 1), url), "the column 'id' is not a field of a message"),
-        (lambda spark, url: write(numbers(spark, 1).drop("id"), url, queue="QQ"), "no queue 'QQ'; did you mean Q"),
-        (lambda spark, url: write(numbers(spark, 1).drop("id"), f"{url}.not"), "there is no store at"),
-        (lambda spark, url: write(numbers(spark, 1).drop("id"), url, oderBy="id"), "'oderby'.*did you mean orderBy"),
-        (lambda spark, url: write(numbers(spark, 1).drop("id"), url, orderBy="id"), "orderBy names a column 'id'"),
         (lambda spark, url: write(numbers(spark, 1).drop("id"), url, badRows="queue:NO"), "there is no queue 'NO'"),
         (lambda spark, url: write(numbers(spark, 1).drop("id"), url, mode="overwrite"), "the sink appends"),
-        (lambda spark, url: write(numbers(spark, 1).drop("id"), url, stagingExpiry=1), "seconds from 60"),
     ],
 )
 def test_mistakes_are_told_with_the_remedy(queues: SparkSession, url: str, act: Act, told: str) -> None:
@@ -220,36 +114,93 @@ def test_mistakes_are_told_with_the_remedy(queues: SparkSession, url: str, act: 
 # --- the writers as Spark calls them, call by call
 
 
-def stream_writer(spark: SparkSession, url: str, kind: type[Any] = StreamWriter) -> Any:
-    schema = spark.createDataFrame([], "body binary").schema
-    return kind(sink_options({"url": url, "queue": "Q"}, "stream write"), schema)
+def batch_writer(url: str, schema: StructType = BODIES, **options: str) -> BatchWriter:
+    return BatchWriter(sink_options({"url": url, "queue": "Q"} | options, "batch write"), schema)
 
 
-def task(writer: Any, spark: SparkSession, *given: bytes, partition: int = 0) -> TaskMessage:
+def stream_writer(url: str, kind: type[Any] = StreamWriter) -> Any:
+    return kind(sink_options({"url": url, "queue": "Q"}, "stream write"), BODIES)
+
+
+def task(writer: Any, *given: bytes, partition: int = 0) -> TaskMessage:
     """What a task of a query's batch tells; outside a task Spark's context has neither, so they are set here."""
-    frame = spark.createDataFrame([(body,) for body in given], "body binary")
-    told = writer.write(
-        iter(frame.collect()) if isinstance(writer, RowStreamWriter) else iter(frame.toArrow().to_batches())
-    )
+    rows: Any = [Row(body=body) for body in given]
+    if not isinstance(writer, RowStreamWriter):
+        rows = [pa.record_batch({"body": pa.array(given, pa.binary())})]
+    told = writer.write(iter(rows))
     assert isinstance(told, TaskMessage)
     told.query, told.batch, told.partition = "query", "0", partition
     return told
 
 
+def test_a_transaction_is_put_once_also_one_without_rows(url: str) -> None:
+    for name, given, depth in (("monday", b"1", 1), ("monday", b"2", 1), ("tuesday", b"3", 2)):
+        writer = batch_writer(url, transaction=name, application="load")
+        writer.commit([task(writer, given)])
+        assert len(bodies(url)) == depth
+    told = inorder.spark.transaction_time(url, "Q", "monday", "load")
+    assert told is not None
+    assert told.tzinfo is datetime.timezone.utc
+    assert inorder.spark.transaction_time(url, "Q", "monday", "other") is None
+    empty = batch_writer(url, transaction="empty", application="load")
+    empty.commit([])
+    assert inorder.spark.transaction_time(url, "Q", "empty", "load") is not None
+    empty.commit([task(empty, b"4")])
+    assert bodies(url) == [b"1", b"3"]
+
+
+PRIORITIES = StructType().add("body", "binary").add("priority", "integer")
+BAD = pa.record_batch({"body": pa.array([b"good", None, b"below", b"above"]), "priority": pa.array([3, 4, -1, 99])})
+
+
+def test_a_bad_row_fails_the_batch_and_is_named(url: str) -> None:
+    with pytest.raises(
+        CallerError, match=r"row 2 of partition 0 is not a message: body is null; an empty one is good \(and 1 more"
+    ):
+        batch_writer(url, PRIORITIES).write(iter([BAD]))
+    assert bodies(url) == []
+
+
+def test_what_the_store_alone_can_see_is_told_with_the_rows(url: str) -> None:
+    given: dict[str, list[Any]] = {"body": [b"1234"], "message_type": [4], "flags": [2], "original_length": [2]}
+    rows = pa.record_batch({**given, "group_id": [b"g"]})
+    schema = StructType().add("body", "binary").add("message_type", "integer").add("flags", "integer")
+    schema = schema.add("original_length", "integer").add("group_id", "binary")
+    with pytest.raises(CallerError, match=r"among rows 1 to 1 of partition 0: .*original_length"):
+        batch_writer(url, schema).write(iter([rows]))
+    assert bodies(url) == []
+
+
+def test_bad_rows_go_to_the_queue_that_takes_them(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    with inorder.connect(url) as qm:
+        qm.create_queue("BAD")
+    writer = batch_writer(url, PRIORITIES, badRows="queue:BAD")
+    writer.commit([writer.write(iter([BAD]))])
+    assert bodies(url) == [b"above", b"good"]
+    told = [json.loads(body) for body in bodies(url, "BAD")]
+    assert [(one["row_number"], one["error"]) for one in told] == [
+        (2, "body is null; an empty one is good"),
+        (3, "priority is -1, and must be 0 to 999,999,999"),
+    ]
+    assert told[1]["row"] == {"body": {"base64": "YmVsb3c="}, "priority": -1}
+    assert "1 messages on Q have a priority above 9, which counts as 9" in caplog.text
+    assert "2 rows were not messages, and went to BAD" in caplog.text
+
+
 @pytest.mark.parametrize("kind", [StreamWriter, RowStreamWriter])
-def test_a_batch_that_comes_again_is_dropped(queues: SparkSession, url: str, kind: type[Any]) -> None:
-    writer = stream_writer(queues, url, kind)
+def test_a_batch_that_comes_again_is_dropped(url: str, kind: type[Any]) -> None:
+    writer = stream_writer(url, kind)
     for _ in range(2):
-        second, first = task(writer, queues, b"2", partition=1), task(writer, queues, b"1")
+        second, first = task(writer, b"2", partition=1), task(writer, b"1")
         writer.commit([second, first], 0)
         assert bodies(url) == [b"1", b"2"]
-    writer.commit([task(writer, queues, b"3")], 1)
+    writer.commit([task(writer, b"3")], 1)
     assert bodies(url) == [b"1", b"2", b"3"]
 
 
-def test_a_task_that_never_reported_fails_the_commit(queues: SparkSession, url: str) -> None:
-    writer = stream_writer(queues, url)
-    told = task(writer, queues, b"1")
+def test_a_task_that_never_reported_fails_the_commit(url: str) -> None:
+    writer = stream_writer(url)
+    told = task(writer, b"1")
     with pytest.raises(QueueCondition, match="1 of 2 tasks did not say what they had staged: nothing was put"):
         writer.commit([told, None], 0)
     writer.abort([told, None], 0)
@@ -259,9 +210,9 @@ def test_a_task_that_never_reported_fails_the_commit(queues: SparkSession, url: 
         writer.commit([told], 0)
 
 
-def test_losers_leave_nothing_that_is_put(queues: SparkSession, url: str) -> None:
-    writer = stream_writer(queues, url)
-    loser, winner = task(writer, queues, b"1"), task(writer, queues, b"1")
+def test_losers_leave_nothing_that_is_put(url: str) -> None:
+    writer = stream_writer(url)
+    loser, winner = task(writer, b"1"), task(writer, b"1")
     writer.commit([winner], 0)
     with inorder.connect(url) as qm:
         assert [unit.kind for unit in qm.units()] == ["staging"]
@@ -269,9 +220,9 @@ def test_losers_leave_nothing_that_is_put(queues: SparkSession, url: str) -> Non
     assert bodies(url) == [b"1"]
 
 
-def test_a_spark_that_does_not_tell_the_query_is_refused(queues: SparkSession, url: str) -> None:
-    writer = stream_writer(queues, url)
-    told = task(writer, queues, b"1")
+def test_a_spark_that_does_not_tell_the_query_is_refused(url: str) -> None:
+    writer = stream_writer(url)
+    told = task(writer, b"1")
     told.query = ""
     with pytest.raises(inorder.OptionsError, match=r"PySpark 4\.3 or later, or foreachBatch"):
         writer.commit([told], 0)

@@ -1,10 +1,9 @@
-"""A small run of sink and source, the one thing of Spark that is in the quick gate."""
+"""A small run of sink and source, all of Spark that is in `make test`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
 
@@ -23,7 +22,6 @@ def drain(spark: SparkSession, url: str, folder: Path) -> None:
     assert query.awaitTermination(SECONDS_MAX)
 
 
-@pytest.mark.quick
 def test_what_is_put_by_groups_is_drained_in_order_and_once(queues: SparkSession, url: str, folder: Path) -> None:
     with inorder.connect(url) as qm:
         qm.create_queue("COPY")

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, NoReturn
 
+import apsw
 from tests.support import room_of
 
 import inorder
-from inorder.errors import InorderError
-from inorder.stores.sqlite import bell, watch
+from inorder.errors import ForkedConnection, InorderError
+from inorder.stores.sqlite import bell, coordination, log, watch
+from inorder.stores.sqlite.database import Database
 
 LIMIT_SECONDS = 40.0  # less than in programs.py: what has not ended is then named
+HUNG_SECONDS = 240  # a child that nobody ends any more
+
+# The database of the tests that need no queues.
+SCHEMA = "CREATE TABLE note (id INTEGER PRIMARY KEY, text)"
+VERSION = 1
 
 
 def serve(pipe: Connection) -> None:
-    """Runs what comes, and gives what it left under the name `answer`, until nothing more comes."""
-    names: dict[str, Any] = dict(globals())
+    """Runs what comes, and gives what it left under the name `answer`, or tells meanwhile, until nothing more comes."""
+    names: dict[str, Any] = {**globals(), "tell": pipe.send}
     while True:
         try:
             code = pipe.recv()
@@ -55,6 +64,34 @@ def apart(call: Callable[[], object]) -> None:
     thread.join()
 
 
+def opened(path: Path | str, version: int = VERSION) -> Database:
+    return Database(Path(path), schema=SCHEMA, version=version)
+
+
+def write(database: Database, text: str = "x" * 1000) -> int:
+    """The ticket with which the write is synced."""
+    try:
+        database.begin(writes=True)
+        database.connection.execute("INSERT INTO note (text) VALUES (?)", (text,))
+        return database.commit()
+    except BaseException as error:
+        database.abort(error)
+        raise
+
+
+def count(database: Database) -> int:
+    with database.reading():
+        found = database.connection.execute("SELECT count(*) FROM note").get
+    assert isinstance(found, int)
+    return found
+
+
+def tidy_at(database: Database, pages: int) -> None:
+    """So many pages are long for a log."""
+    log.LONG_PAGES = pages
+    database.log.note_length(database.connection, "main", 0)
+
+
 class Waiting:
     """A get on a thread of its own that has come to wait; `said` is what it brings."""
 
@@ -82,7 +119,7 @@ def forked(act: Callable[[], object], end: Callable[[int], NoReturn] = os._exit)
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
-        signal.alarm(int(LIMIT_SECONDS))
+        signal.alarm(HUNG_SECONDS)
         try:
             said = repr(act())
         except BaseException as error:  # noqa: BLE001 - the parent is told
@@ -100,10 +137,13 @@ def left_behind() -> int:
     """A child that does nothing, and outlives this process until it is ended."""
     child = os.fork()
     if child == 0:
-        signal.alarm(60)
+        signal.alarm(HUNG_SECONDS)
         while True:
             signal.pause()
     return child
 
 
-__all__ = ["Waiting", "bell", "body_or_error", "error_of", "forked", "left_behind", "room_of", "serve", "watch"]
+__all__ = [
+    "ForkedConnection", "Waiting", "apsw", "bell", "body_or_error", "coordination", "error_of", "forked", "left_behind",
+    "room_of", "serve", "sys", "watch",
+]  # fmt: skip

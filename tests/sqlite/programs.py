@@ -1,17 +1,15 @@
-"""Programs of their own on one store, told line by line what to do; their connection is `qm`.
+"""Processes of their own, told line by line what to do: a test decides who does what when, without sleeping.
 
 They are forked from a server that has opened no store, so that they start at once and share nothing but the file.
 """
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.forked import SERVER
@@ -19,27 +17,29 @@ from tests.sqlite.inside import serve
 
 import inorder
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 FOREVER = 60.0  # longer than any test takes: a wait that lasts so long was not woken
 LIMIT_SECONDS = 50.0  # less than that, as in tests/support.py
 
 
-class Program:
-    """A process with a connection to the store."""
+class Told:
+    """A process that runs what it is told; the words it knows are those of `inside.py`."""
 
-    def __init__(self, path: Path | str, program: str = "child") -> None:
+    def __init__(self) -> None:
         self._pipe, theirs = SERVER.Pipe()
         self.process = SERVER.Process(target=serve, args=(theirs,), daemon=True)
         self.process.start()
         theirs.close()
-        self.begin(f"path = {str(path)!r}; qm = inorder.connect(path, program={program!r})")
 
     def begin(self, code: str) -> None:
         """Let it run this, and do not wait for it."""
         self._pipe.send(code)
 
-    def answer(self) -> Any:
+    def answer(self, seconds: float = LIMIT_SECONDS) -> Any:
         """Wait for what it has begun; what it left under the name `answer`."""
-        assert self._pipe.poll(LIMIT_SECONDS), "the process has said nothing in time"
+        assert self._pipe.poll(seconds), "the process has said nothing in time"
         try:
             return self._pipe.recv()
         except EOFError:
@@ -60,7 +60,7 @@ class Program:
         self.process.join()
         self._pipe.close()
 
-    def __enter__(self) -> Program:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -68,6 +68,23 @@ class Program:
     ) -> None:
         if self.process.is_alive():
             self.kill()
+
+
+class Program(Told):
+    """A process with a connection to the store: `qm`."""
+
+    def __init__(self, path: Path | str, program: str = "child") -> None:
+        super().__init__()
+        self.begin(f"path = {str(path)!r}; qm = inorder.connect(path, program={program!r})")
+
+
+class Child(Told):
+    """A process that knows the files of a store alone; `database` is open there if a path is given."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        super().__init__()
+        if path is not None:
+            self.run(f"database = opened({str(path)!r})")
 
 
 @contextmanager
@@ -102,8 +119,3 @@ def qm(path: Path) -> Iterator[inorder.QueueManager]:
 def child(qm: inorder.QueueManager, path: Path) -> Iterator[Program]:
     with programs(path, 1) as [one]:
         yield one
-
-
-def end_of(process: int) -> None:
-    """Ends a process that a killed one left behind."""
-    os.kill(process, signal.SIGKILL)

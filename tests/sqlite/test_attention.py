@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +19,6 @@ from inorder.stores.tables import DefinitionRow, WaitRow
 from inorder.testing import ManualClock
 
 IN, LAST = Flags.IN_GROUP, Flags.LAST_IN_GROUP
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock(1000.0)
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: ManualClock) -> Iterator[SqliteStore]:
-    store = SqliteStore(tmp_path / "store.db", clock=clock)
-    yield store
-    store.close_store()
 
 
 @pytest.fixture
@@ -179,9 +167,9 @@ def test_who_is_in_the_way_of_a_wait_is_noted(store: SqliteStore, qm: QueueManag
     assert qm.check() == []
 
 
-def test_groups_of_another_process_are_followed(store: SqliteStore, qm: QueueManager, tmp_path: Path) -> None:
+def test_groups_of_another_process_are_followed(store: SqliteStore, qm: QueueManager, path: Path) -> None:
     """A process that has never met a group takes one that another has put."""
-    another = SqliteStore(tmp_path / "store.db", clock=store.clock)
+    another = SqliteStore(path, clock=store.clock)
     with connect(another) as theirs:
         qm.put("Q", b"plain")
         theirs.get("Q")
@@ -195,19 +183,17 @@ def test_groups_of_another_process_are_followed(store: SqliteStore, qm: QueueMan
     another.close_store()
 
 
-def test_a_definition_that_changes_is_known_on_every_queue(store: SqliteStore, qm: QueueManager) -> None:
+def test_each_local_queue_is_counted_and_nothing_else_and_knows_the_definitions(
+    store: SqliteStore, qm: QueueManager
+) -> None:
+    qm.create_alias("A", base_queue="Q")
+    qm.create_model("M")
+    qm.put("OTHER", b"x")
     qm.alter_queue("OTHER", description="altered")
     with store.database.reading():
         found = store.database.connection.execute("SELECT DISTINCT revision FROM tally").fetchall()
         assert found == store.database.connection.execute("SELECT revision FROM manager").fetchall()
     assert qm.check() == []
-
-
-def test_each_local_queue_is_counted_and_nothing_else(store: SqliteStore, qm: QueueManager) -> None:
-    qm.create_alias("A", base_queue="Q")
-    qm.create_model("M")
-    qm.put("OTHER", b"x")
-    qm.alter_queue("OTHER", description="altered")
     qm.delete_queue("Q", purge=True)
     with store.database.reading():
         found = store.database.connection.execute("SELECT depth FROM tally WHERE queue > 0").fetchall()

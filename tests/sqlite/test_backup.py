@@ -3,67 +3,37 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
 import pytest
+from tests.sqlite.programs import Program
+from tests.support import Call
+from tests.tiers import gate
 
 import inorder
-from inorder import ArgumentError, CallerError, Reason, StoreError, UniqueId
+from inorder import ArgumentError, CallerError, QueueManager, Reason, StoreError, UniqueId
 from inorder.message import Message
 from inorder.stores.sqlite.checking import problems
 
 MEMBERS = 5
 
 # Puts units of MEMBERS messages, and says each number when its commit has been acknowledged.
-WRITER = f"""
-import sys
-import threading
-import inorder
-qm = inorder.connect(sys.argv[1], program="writer")
+WRITE = f"""
 qm.put("UNITS", b"open", syncpoint=True)
-other = qm.connect()
-number = 0
+other, number = qm.connect(), 0
 while True:
     with other.unit_of_work():
         for member in range({MEMBERS}):
             other.put("UNITS", f"{{number}}.{{member}}".encode() + bytes(2000))
-    print(number, flush=True)
+    tell(number)
     number += 1
 """
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "orders.db"
-
-
-@pytest.fixture
 def copy(tmp_path: Path) -> Path:
     return tmp_path / "copy.db"
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that writes all the time."""
-    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def told(process: subprocess.Popen[str]) -> int:
-    """The next unit that the writer was promised."""
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    assert line, "the writer has ended"
-    return int(line)
 
 
 def names(messages: list[Message]) -> list[str]:
@@ -77,18 +47,21 @@ def check_database(path: Path) -> None:
     connection.close()
 
 
+@gate
 def test_what_was_acknowledged_before_is_in_the_copy_and_units_are_whole(path: Path, copy: Path) -> None:
     with inorder.connect(path) as qm:
         qm.create_queue("UNITS")
         qm.put_many("UNITS", [bytes(3000)] * 4000)  # so that the copy takes several steps
         qm.get_many("UNITS", 4000)
-        with writing(path) as process:
+        with Program(path) as process:
+            process.answer()
+            process.begin(WRITE)
             for _ in range(10):
-                told(process)
+                process.answer()
             for _ in range(3):
-                before = told(process)
+                before = process.answer()
                 during: list[int] = []
-                qm.backup(copy, replace=True, progress=lambda done, total: during.append(told(process)))  # noqa: B023
+                qm.backup(copy, replace=True, progress=lambda done, total: during.append(process.answer()))  # noqa: B023
                 assert len(during) > 1, "the writer went on"
                 check_database(copy)
                 with inorder.connect(copy) as copied:
@@ -146,110 +119,83 @@ def test_the_copy_is_private_and_needs_no_file_beside_it(path: Path, copy: Path)
         assert not list(copy.parent.glob("copy.db?*"))
 
 
-def test_progress_is_told_in_bytes_up_to_the_whole(path: Path, copy: Path) -> None:
+def test_progress_is_told_in_bytes_up_to_the_whole(qm: QueueManager, copy: Path) -> None:
     seen: list[tuple[int, int]] = []
-    with inorder.connect(path) as qm:
-        qm.create_queue("Q")
-        qm.put_many("Q", [bytes(10_000)] * 1000)
-        qm.backup(copy, progress=lambda done, total: seen.append((done, total)))
+    qm.put_many("Q", [bytes(10_000)] * 1000)
+    qm.backup(copy, progress=lambda done, total: seen.append((done, total)))
     assert seen == sorted(seen)
     assert seen[-1] == (copy.stat().st_size, copy.stat().st_size)
 
 
-def test_a_backup_that_fails_leaves_what_was_there(path: Path, copy: Path) -> None:
+def test_a_backup_that_fails_leaves_what_was_there(qm: QueueManager, path: Path, copy: Path) -> None:
     def enough(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
     copy.write_text("precious")
-    with inorder.connect(path) as qm:
-        with pytest.raises(KeyboardInterrupt):
-            qm.backup(copy, replace=True, progress=enough)
-        assert copy.read_text() == "precious"
-        assert {one.name for one in path.parent.iterdir()} >= {"copy.db", "orders.db"}
-        assert not list(path.parent.glob("*.part"))
-        qm.create_queue("Q")
-        qm.put("Q", b"all is well")
+    with pytest.raises(KeyboardInterrupt):
+        qm.backup(copy, replace=True, progress=enough)
+    assert copy.read_text() == "precious"
+    assert {one.name for one in path.parent.iterdir()} >= {"copy.db", "orders.db"}
+    assert not list(path.parent.glob("*.part"))
+    qm.put("Q", b"all is well")
 
 
-def test_a_file_that_is_there_is_refused_unless_it_is_to_be_replaced(path: Path, copy: Path) -> None:
-    copy.write_text("precious")
-    with inorder.connect(path) as qm:
-        with pytest.raises(ArgumentError, match="replace"):
-            qm.backup(copy)
-        assert copy.read_text() == "precious"
-        qm.backup(copy, replace=True)
-        with inorder.connect(copy) as copied:
-            assert copied.queues() == qm.queues()
-
-
-def test_a_file_that_comes_meanwhile_is_refused_too(path: Path, copy: Path) -> None:
-    with inorder.connect(path) as qm, pytest.raises(ArgumentError, match="replace"):
+def test_a_file_that_is_there_or_comes_meanwhile_is_refused_unless_it_is_to_be_replaced(
+    qm: QueueManager, copy: Path
+) -> None:
+    with pytest.raises(ArgumentError, match="replace"):
         qm.backup(copy, progress=lambda done, total: copy.write_text("mine"))
+    with pytest.raises(ArgumentError, match="replace"):
+        qm.backup(copy)
     assert copy.read_text() == "mine"
+    qm.backup(copy, replace=True)
+    with inorder.connect(copy) as copied:
+        assert copied.queues() == qm.queues()
 
 
-def test_the_store_itself_under_whatever_name_is_refused(path: Path, tmp_path: Path) -> None:
-    with inorder.connect(path) as qm:
-        os.link(path, tmp_path / "link.db")
-        (tmp_path / "soft.db").symlink_to(path)
-        for name in ("orders.db", "link.db", "soft.db"):
-            with pytest.raises(ArgumentError, match="itself"):
+def test_the_store_itself_and_the_files_beside_it_are_refused_under_whatever_name(
+    qm: QueueManager, path: Path, tmp_path: Path
+) -> None:
+    """Also those that are not there."""
+    os.link(path, tmp_path / "link.db")
+    (tmp_path / "soft.db").symlink_to(path)
+    os.link(f"{path}-wal", tmp_path / "log")
+    before = Path(f"{path}-lock").read_bytes()
+    beside = ("orders.db-lock", "orders.db-wal", "orders.db-shm", "orders.db-journal", "log")
+    for names, words in ((("orders.db", "link.db", "soft.db"), "itself"), (beside, "beside it")):
+        for name in names:
+            with pytest.raises(ArgumentError, match=words):
                 qm.backup(tmp_path / name, replace=True)
+    assert Path(f"{path}-lock").read_bytes() == before
+    qm.put("Q", b"all is well")
 
 
-def test_the_files_beside_the_store_are_refused_also_those_that_are_not_there(path: Path, tmp_path: Path) -> None:
-    with inorder.connect(path) as qm:
-        qm.create_queue("Q")
-        os.link(f"{path}-wal", tmp_path / "log")
-        before = Path(f"{path}-lock").read_bytes()
-        for name in ("orders.db-lock", "orders.db-wal", "orders.db-shm", "orders.db-journal", "log"):
-            with pytest.raises(ArgumentError, match="beside it"):
-                qm.backup(tmp_path / name, replace=True)
-        assert Path(f"{path}-lock").read_bytes() == before
-        qm.put("Q", b"all is well")
-
-
-def test_a_pipe_is_not_replaced(path: Path, copy: Path) -> None:
+def test_what_is_no_file_is_not_replaced_nor_a_store_that_is_open(qm: QueueManager, copy: Path, tmp_path: Path) -> None:
     os.mkfifo(copy)
-    with inorder.connect(path) as qm, pytest.raises(ArgumentError, match="a device is not replaced"):
+    with pytest.raises(ArgumentError, match="a device is not replaced"):
         qm.backup(copy, replace=True)
     assert copy.is_fifo()
-
-
-def test_a_store_that_is_open_is_not_replaced(path: Path, copy: Path) -> None:
-    with inorder.connect(path) as qm, inorder.connect(copy) as other:
+    with pytest.raises(ArgumentError, match="path"):
+        qm.backup(tmp_path, replace=True)
+    with pytest.raises(StoreError, match="no folder"):
+        qm.backup(tmp_path / "nowhere" / "copy.db")
+    with inorder.connect(tmp_path / "other.db") as other:
         other.create_queue("THEIRS")
         with pytest.raises(StoreError, match="open"):
-            qm.backup(copy, replace=True)
+            qm.backup(tmp_path / "other.db", replace=True)
         other.put("THEIRS", b"all is well")
 
 
-def test_a_folder_that_is_not_there_or_is_meant_as_the_file(path: Path, tmp_path: Path) -> None:
-    with inorder.connect(path) as qm:
-        with pytest.raises(StoreError, match="no folder"):
-            qm.backup(tmp_path / "nowhere" / "copy.db")
-        with pytest.raises(ArgumentError, match="path"):
-            qm.backup(tmp_path, replace=True)
-
-
+@gate
 def test_a_disk_that_takes_no_more_is_told_and_nothing_is_left(path: Path, copy: Path) -> None:
-    program = f"""
-import os, resource, signal
-import inorder
-qm = inorder.connect({str(path)!r})
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
-try:
-    qm.backup({str(copy)!r})
-except inorder.StoreError as error:
-    print(error, flush=True)
-os._exit(0)
-"""
-    with inorder.connect(path) as qm:
+    with inorder.connect(path) as qm, Program(path) as child:
         qm.create_queue("Q")
         qm.put_many("Q", [bytes(10_000)] * 500)
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=240, check=True)
-    assert str(copy) in done.stdout, (done.stdout, done.stderr)
+        child.answer()
+        child.run("import resource; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)")
+        child.run("resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))")
+        said = child.run(f"try: qm.backup({str(copy)!r})\nexcept inorder.StoreError as error: answer = str(error)")
+        assert str(copy) in said
     assert sorted(one.name for one in path.parent.iterdir()) == ["orders.db", "orders.db-lock"]
 
 
@@ -277,19 +223,10 @@ def test_a_process_may_fork_in_the_middle_of_a_backup(path: Path, copy: Path) ->
     check_database(copy)
 
 
-def test_the_other_threads_of_the_process_go_on(path: Path, copy: Path) -> None:
-    with inorder.connect(path) as qm:
-        qm.create_queue("Q")
-        other = qm.connect()
-
-        def put(done: int, total: int) -> None:
-            thread = threading.Thread(target=other.put, args=("Q", b"meanwhile"))
-            thread.start()
-            thread.join(30)
-            assert not thread.is_alive()
-
-        qm.backup(copy, progress=put)
-        assert qm.depth("Q") >= 1
+def test_the_other_threads_of_the_process_go_on(qm: QueueManager, copy: Path) -> None:
+    with qm.connect() as other:
+        qm.backup(copy, progress=lambda done, total: Call(lambda: other.put("Q", b"meanwhile")).ends())
+    assert qm.depth("Q") >= 1
     with inorder.connect(copy) as copied:
         assert copied.depth("Q") == 0, "the copy is of one instant"
 

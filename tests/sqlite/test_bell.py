@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 from tests.sqlite.inside import forked
-from tests.sqlite.programs import FOREVER, Program, child, path, programs, qm
-from tests.support import Call, room_of, waiting
+from tests.sqlite.programs import FOREVER, Program, programs
+from tests.support import LIMIT_SECONDS, Call, room_of, until, waiting
+from tests.tiers import gate, nightly
 
 import inorder
 from inorder import QueueManager
@@ -29,12 +30,9 @@ from inorder.stores.sqlite.bell import QUEUE_BITS, SharedBell
 from inorder.stores.sqlite.coordination import RINGS, SLOTS_AT, WAITED, WAITERS, WORDS, Coordination
 from inorder.stores.sqlite.watch import QueueBell, WaitedQueues, Watch
 
-__all__ = ["child", "path", "qm"]
-
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux has the futex")
 QUEUE, LIKE_IT, OTHER = 1, 1 + QUEUE_BITS, 2  # the second has the bit of the first
 SWITCHES_MAX = 3
-LIMIT_SECONDS = 50.0
 CHANGES: dict[str, list[int | None]] = {
     "of its queue": [QUEUE],
     "of one with the same bit, then of its queue": [LIKE_IT, QUEUE],
@@ -42,6 +40,7 @@ CHANGES: dict[str, list[int | None]] = {
     "lost with who made it": [None],
     "of one with the same bit, then lost": [LIKE_IT, None],
 }
+CHEAP = ("of its queue", "lost with who made it")
 
 
 class Schedule:
@@ -177,9 +176,8 @@ def never_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "BURY_SECONDS", 1e6)
 
 
-@pytest.mark.nightly
 @pytest.mark.usefixtures("never_by_itself")
-@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("what", [what if what in CHEAP else pytest.param(what, marks=nightly) for what in CHANGES])
 def test_no_order_of_steps_loses_a_change(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     made = CHANGES[what]
     for first in ("waits", "changes"):
@@ -348,6 +346,7 @@ def test_a_change_between_the_look_and_the_sleep_is_noticed(
     assert len(slept) == 1
 
 
+@gate
 def test_a_stopped_waiter_holds_up_nobody_and_goes_on(path: Path, qm: QueueManager) -> None:
     with programs(path, 2) as [stopped, other]:
         for one in (stopped, other):
@@ -355,8 +354,8 @@ def test_a_stopped_waiter_holds_up_nobody_and_goes_on(path: Path, qm: QueueManag
         process = stopped.process.pid
         assert process is not None
         os.kill(process, signal.SIGSTOP)
-        while Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "T":
-            pass
+        status = Path(f"/proc/{process}/stat")
+        until(lambda: status.read_text().rpartition(")")[2].split()[0] == "T", "the process is stopped")
         qm.put("Q", b"1")
         assert other.ask("wait.end()") == b"1"
         qm.put("Q", b"2")
@@ -364,6 +363,7 @@ def test_a_stopped_waiter_holds_up_nobody_and_goes_on(path: Path, qm: QueueManag
         assert stopped.ask("wait.end()") == b"2"
 
 
+@gate
 def test_a_killed_waiter_takes_no_wake_up_with_it(path: Path, qm: QueueManager) -> None:
     with programs(path, 3) as each:
         for one in each:
@@ -387,19 +387,6 @@ def test_who_is_killed_between_its_commit_and_its_ring_is_spoken_for(
 
 
 @pytest.mark.usefixtures("never_by_itself")
-def test_a_path_may_be_longer_than_the_name_of_a_socket(tmp_path: Path) -> None:
-    folder = tmp_path / ("d" * 200)
-    folder.mkdir()
-    path = folder / "orders.db"
-    with inorder.connect(path) as manager:
-        manager.create_queue("Q")
-        with programs(path, 1) as [child]:
-            call = waiting(manager, lambda: manager.get("Q", wait=FOREVER).body)
-            child.run("qm.put('Q', b'1')")
-            assert call.result() == b"1"
-
-
-@pytest.mark.usefixtures("never_by_itself")
 def test_two_stores_of_one_process_on_one_file_wake_each_other(tmp_path: Path) -> None:
     """They share what the process has of the file, but not the stream of changes."""
     waits, changes = (SqliteStore(tmp_path / "orders.db") for _ in range(2))
@@ -412,15 +399,7 @@ def test_two_stores_of_one_process_on_one_file_wake_each_other(tmp_path: Path) -
         store.close_store()
 
 
-@pytest.mark.usefixtures("never_by_itself")
-def test_a_wait_goes_on_while_its_process_forks(qm: QueueManager, child: Program) -> None:
-    other = qm.connect()
-    call = waiting(other, lambda: other.get("Q", wait=FOREVER).body)
-    assert forked(lambda: "forked") == "forked"
-    child.run("qm.put('Q', b'1')")
-    assert call.result() == b"1"
-
-
+@gate
 @pytest.mark.usefixtures("never_by_itself")
 def test_a_forked_child_waits_and_is_woken_through_a_connection_of_its_own(path: Path, qm: QueueManager) -> None:
     def wait() -> object:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from inorder import Flags, Match, QueueManager, connect
@@ -13,19 +10,11 @@ from inorder.stores.records import Claimer, ClaimRequest, StageRequest
 from inorder.stores.sqlite import SqliteStore, host
 from inorder.stores.sqlite.checking import SqliteSource, problems
 from inorder.stores.sqlite.statements import checks
-from inorder.testing import ManualClock
 
 G1, G2 = b"whole", b"unfinished"
 IN_GROUP, LAST_IN_GROUP = Flags.IN_GROUP, Flags.LAST_IN_GROUP
 A_QUEUE = "(SELECT id FROM definition WHERE name = 'Q')"
 A_MESSAGE = "(SELECT min(id) FROM message WHERE state = 2)"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    store = SqliteStore(tmp_path / "store.db", clock=ManualClock())
-    yield store
-    store.close_store()
 
 
 @pytest.fixture

@@ -13,28 +13,16 @@ import pytest
 from tests import forked
 from tests.claiming import GROUPS, PHYSICAL, STRICT, Application, claim_pages
 from tests.support import bodies
+from tests.tiers import gate, nightly
 
 import inorder
 from inorder import CheckpointLost, Fenced, Flags, Message, QueueManager
 from inorder.stores.records import Slice
 from inorder.stores.sql import backend, engine, shortcuts
 from inorder.stores.sqlite import SqliteStore
-from inorder.stores.sqlite import log as sync_log
 from inorder.stores.sqlite.checking import problems
 
 MESSAGES = [b"m%d" % n for n in range(6)]
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "orders.db"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[SqliteStore]:
-    store = SqliteStore(path)
-    yield store
-    store.close_store()
 
 
 @pytest.fixture
@@ -79,12 +67,9 @@ def next_number(store: SqliteStore) -> int:
     return number
 
 
-def test_every_act_is_on_disk_when_it_returns(
-    filled: QueueManager, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_act_is_on_disk_when_it_returns(filled: QueueManager, store: SqliteStore, syncs: list[int]) -> None:
     owner = Application(store)
-    syncs: list[int] = []
-    monkeypatch.setattr(sync_log, "sync_data", syncs.append)
+    syncs.clear()
     acts: list[Callable[[], object]] = [
         lambda: owner.claim(0, most=2),
         lambda: owner.plan(0, 1),
@@ -93,12 +78,11 @@ def test_every_act_is_on_disk_when_it_returns(
         lambda: owner.claim(2, most=1),
         lambda: store.release_claims("Q", "app"),
         lambda: store.finish_claims("Q", "app", 3),
+        lambda: Application(store),
     ]
     for count, act in enumerate(acts, 1):
         act()
         assert len(syncs) == count
-    Application(store)
-    assert len(syncs) == 8
 
 
 def test_a_backup_has_the_open_claim(filled: QueueManager, store: SqliteStore, tmp_path: Path) -> None:
@@ -210,6 +194,7 @@ ACTS = {
     "finish": "store.finish_claims('Q', 'app', 2)",
     "release": "store.release_claims('Q', 'app')",
 }
+USUAL = ("begin", "confirm and claim")
 NEEDS_OPEN = ("plan", "confirm and claim", "settle", "finish", "release")
 POINTS = ("written", "committed", "synced", "settled")
 
@@ -254,6 +239,7 @@ def seen(path: Path) -> tuple[object, ...]:
         store.close_store()
 
 
+@gate
 def test_a_reader_of_another_process_takes_over_and_fences_this_one(
     filled: QueueManager, store: SqliteStore, path: Path
 ) -> None:
@@ -268,6 +254,7 @@ def test_a_reader_of_another_process_takes_over_and_fences_this_one(
 DEAD = "qm = connect(store); qm.get('Q', syncpoint=True); os.kill(os.getpid(), signal.SIGKILL)"
 
 
+@gate
 def test_a_strict_claim_backs_out_the_dead_that_are_in_its_way(
     filled: QueueManager, store: SqliteStore, path: Path
 ) -> None:
@@ -282,8 +269,10 @@ def test_a_strict_claim_backs_out_the_dead_that_are_in_its_way(
     assert problems(store.database) == []
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("act", [act for act in ACTS if act != "begin"])
+@gate
+@pytest.mark.parametrize(
+    "act", ["confirm and claim", *(pytest.param(one, marks=nightly) for one in ACTS if one not in USUAL)]
+)
 def test_a_process_that_is_killed_in_a_call_leaves_all_of_it_or_nothing(
     act: str, tmp_path: Path, before_the_act: Counter[str]
 ) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from tests.sqlite.children import SCHEMA, VERSION, Child
+from tests.sqlite.inside import count, opened, write
+from tests.sqlite.programs import Child
 from tests.support import LIMIT_SECONDS, Call
 
 from inorder.errors import StoreError
@@ -19,27 +20,6 @@ from inorder.stores import points
 from inorder.stores.sqlite import bell, coordination
 from inorder.stores.sqlite.coordination import TURN, Coordination, attach, detach
 from inorder.stores.sqlite.database import Database
-
-# A child has a child of its own that lives on.
-FORK_AND_LIVE_ON = """
-import signal
-answer = os.fork()
-if answer == 0:
-    os.close(0), os.close(1)
-    signal.pause()
-"""
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "orders.db"
-
-
-@pytest.fixture
-def database(path: Path) -> Iterator[Database]:
-    database = Database(path, schema=SCHEMA, version=VERSION)
-    yield database
-    database.close()
 
 
 @pytest.fixture
@@ -52,28 +32,16 @@ def shared(tmp_path: Path) -> Iterator[Coordination]:
 # ---- owners
 
 
-def test_an_owner_lives_as_long_as_its_process(database: Database, path: Path) -> None:
-    with Child(path) as child:
-        child.run("database.hold_owner(7)")
-        assert database.is_alive(7)
-        assert database.any_owner_alive()
-        child.kill()
-        assert not database.is_alive(7)
-        assert not database.any_owner_alive()
-
-
-def test_an_owner_dies_when_it_is_released(database: Database, path: Path) -> None:
-    with Child(path) as child:
-        child.run("database.hold_owner(7); database.hold_owner(8); database.release_owner(7)")
-        assert not database.is_alive(7)
-        assert database.is_alive(8)
-
-
-def test_an_owner_dies_when_its_database_is_closed(database: Database, path: Path) -> None:
-    with Child(path) as child:
-        child.run("other = opened(database.path); database.hold_owner(7); other.hold_owner(8); database.close()")
-        assert not database.is_alive(7)
-        assert database.is_alive(8)
+def test_an_owner_lives_until_it_is_released_or_closed_or_its_process_is_gone(database: Database, peer: Child) -> None:
+    large = 1 << 61
+    peer.run("other, third = opened(database.path), opened(database.path)")
+    peer.run(f"database.hold_owner(7); database.hold_owner(8); other.hold_owner(9); third.hold_owner({large})")
+    peer.run("database.release_owner(7); other.close()")
+    assert [database.is_alive(owner) for owner in (7, 8, 9, large, large - 1)] == [False, True, False, True, False]
+    assert database.any_owner_alive()
+    peer.kill()
+    assert [database.is_alive(owner) for owner in (8, large)] == [False, False]
+    assert not database.any_owner_alive()
 
 
 def test_own_owners_are_alive(database: Database) -> None:
@@ -87,50 +55,40 @@ def test_own_owners_are_alive(database: Database) -> None:
     assert not database.any_owner_alive()
 
 
-def test_a_large_owner_number_is_held(database: Database, path: Path) -> None:
-    with Child(path) as child:
-        child.run("database.hold_owner(1 << 61)")
-        assert database.is_alive(1 << 61)
-        assert not database.is_alive((1 << 61) - 1)
-
-
-def test_two_databases_of_one_process_know_each_others_owners(database: Database, path: Path) -> None:
-    second = Database(path, schema=SCHEMA, version=VERSION)
+def test_two_databases_of_one_process_know_each_others_owners(database: Database, path: Path, peer: Child) -> None:
+    second = opened(path)
     second.hold_owner(7)
     assert database.is_alive(7)
     database.hold_owner(8)
     second.close()
     assert not database.is_alive(7)
-    with Child(path) as child:
-        assert child.ask("database.is_alive(8)"), "closing one database dropped the locks of the other"
+    assert peer.ask("database.is_alive(8)"), "closing one database dropped the locks of the other"
 
 
-def test_a_killed_parents_child_keeps_neither_its_life_nor_its_turn(database: Database, path: Path) -> None:
-    with Child(path) as child:
-        child.run("database.hold_owner(7)")
-        child.run("database._coordination.take(coordination.TURN)")
-        grandchild = child.run(FORK_AND_LIVE_ON)
-        assert isinstance(grandchild, int)
-        child.kill()
-        try:
-            assert not database.is_alive(7)
-            with database.writing():
-                pass
-        finally:
-            os.kill(grandchild, signal.SIGKILL)  # fails if it did not live on until here
+def test_a_killed_parents_child_keeps_neither_its_life_nor_its_turn(database: Database, peer: Child) -> None:
+    peer.run("database.hold_owner(7)")
+    peer.run("database._coordination.take(coordination.TURN)")
+    grandchild = peer.ask("left_behind()")
+    peer.kill()
+    try:
+        assert not database.is_alive(7)
+        with database.writing():
+            pass
+    finally:
+        os.kill(grandchild, signal.SIGKILL)  # fails if it did not live on until here
 
 
 # ---- the turn
 
 
-def test_one_writes_at_a_time_and_the_next_has_the_turn_after_a_kill(database: Database, path: Path) -> None:
-    with Child(path) as first, Child(path) as second:
-        first.run("database._coordination.take(coordination.TURN)")
-        assert not second.ask("database._coordination.try_take(coordination.TURN)")
-        second.run("database._coordination.give(coordination.TURN)")
-        second.begin("write(database); answer = count(database)")
-        first.kill()
-        assert second.answer() == 1
+def test_one_writes_at_a_time_and_the_next_has_the_turn_after_a_kill(database: Database, peer: Child) -> None:
+    peer.run("database._coordination.take(coordination.TURN)")
+    assert not database._coordination.try_take(TURN)
+    database._coordination.give(TURN)
+    writes = Call(lambda: write(database))
+    peer.kill()
+    assert writes.result() == 1
+    assert count(database) == 1
 
 
 def test_threads_of_one_process_take_turns(shared: Coordination) -> None:
@@ -161,29 +119,22 @@ def test_a_lock_that_is_taken_is_not_taken_again(shared: Coordination) -> None:
     shared.give(TURN)
 
 
-def test_a_circle_of_processes_that_is_none_of_threads_is_waited_out(database: Database, path: Path) -> None:
+def test_a_circle_of_processes_that_is_none_of_threads_is_waited_out(database: Database, peer: Child) -> None:
     """A thread here tidies and one waits for the turn; there it is the other way round. To the kernel, a deadlock."""
     shared = database._coordination
-    with Child(path) as child:
-        shared.take(coordination.TIDYING)
-        child.run("shared = database._coordination; shared.take(coordination.TURN)")
-        child.run("def tidy(): shared.take(coordination.TIDYING); shared.give(coordination.TIDYING)")
-        child.run("thread = threading.Thread(target=tidy); thread.start()")
-        waiting = Call(partial(shared.take, TURN))
-        child.run("shared.give(coordination.TURN)")
-        waiting.result()
-        shared.give(TURN)
-        shared.give(coordination.TIDYING)
-        child.run("thread.join()")
+    shared.take(coordination.TIDYING)
+    peer.run("shared = database._coordination; shared.take(coordination.TURN)")
+    peer.run("def tidy(): shared.take(coordination.TIDYING); shared.give(coordination.TIDYING)")
+    peer.run("thread = threading.Thread(target=tidy); thread.start()")
+    waiting = Call(partial(shared.take, TURN))
+    peer.run("shared.give(coordination.TURN)")
+    waiting.result()
+    shared.give(TURN)
+    shared.give(coordination.TIDYING)
+    peer.run("thread.join()")
 
 
 # ---- rounds of syncs
-
-
-def write(database: Database) -> int:
-    """The ticket with which the write is synced."""
-    database.begin(writes=True)
-    return database.commit()
 
 
 def begin_to_lead(child: Child, ticket: int) -> None:
@@ -194,51 +145,62 @@ def begin_to_lead(child: Child, ticket: int) -> None:
     child.run("os.read(told, 1)")
 
 
-def test_a_leader_that_is_killed_has_covered_nobody(database: Database, path: Path) -> None:
-    with Child(path) as child:
-        with database.writing():
-            pass
-        child.run("told, leading = os.pipe()")
-        child.run("def lead(): os.write(leading, b'.'); threading.Event().wait()")
-        child.run("threading.Thread(target=lambda: database._coordination.sync(1, lead), daemon=True).start()")
-        child.run("os.read(told, 1)")
-        done: list[str] = []
-        call = Call(lambda: database._coordination.sync(1, lambda: done.append("here")))
-        child.kill()
-        call.result()
-        assert done == ["here"]
+def test_a_leader_that_is_killed_has_covered_nobody(database: Database, peer: Child) -> None:
+    with database.writing():
+        pass
+    peer.run("told, leading = os.pipe()")
+    peer.run("def lead(): os.write(leading, b'.'); threading.Event().wait()")
+    peer.run("threading.Thread(target=lambda: database._coordination.sync(1, lead), daemon=True).start()")
+    peer.run("os.read(told, 1)")
+    done: list[str] = []
+    call = Call(lambda: database._coordination.sync(1, lambda: done.append("here")))
+    peer.kill()
+    call.result()
+    assert done == ["here"]
 
 
 def test_a_leader_that_is_stopped_is_passed_over_once(
-    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child
 ) -> None:
     shared = database._coordination
     monkeypatch.setattr(coordination, "LEADER_SECONDS", 0.05)
-    with Child(path) as child:
-        ticket = write(database)
-        begin_to_lead(child, ticket)
-        os.kill(child.process.pid, signal.SIGSTOP)
-        try:
-            done: list[str] = []
-            shared.sync(ticket, lambda: done.append("instead of it"))
-            assert done == ["instead of it"]
-            shared.sync(write(database), lambda: done.append("in a round"))
-            assert done == ["instead of it", "in a round"]
-            monkeypatch.setattr(coordination, "LEADER_SECONDS", 3600.0)  # nobody waits for it any more
-            last = write(database)
-            shared.sync(last, lambda: done.append("and again"))
-            assert shared.synced == last
-        finally:
-            os.kill(child.process.pid, signal.SIGCONT)
-        child.run("os.write(go_on, b'.'); thread.join()")
-        assert shared.synced == last, "what it had synced is less"
+    ticket = write(database)
+    begin_to_lead(peer, ticket)
+    process = peer.process.pid
+    assert process is not None
+    os.kill(process, signal.SIGSTOP)
+    try:
+        done: list[str] = []
+        shared.sync(ticket, lambda: done.append("instead of it"))
+        assert done == ["instead of it"]
+        shared.sync(write(database), lambda: done.append("in a round"))
+        assert done == ["instead of it", "in a round"]
+        monkeypatch.setattr(coordination, "LEADER_SECONDS", 3600.0)  # nobody waits for it any more
+        last = write(database)
+        shared.sync(last, lambda: done.append("and again"))
+        assert shared.synced == last
+    finally:
+        os.kill(process, signal.SIGCONT)
+    peer.run("os.write(go_on, b'.'); thread.join()")
+    assert shared.synced == last, "what it had synced is less"
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The clock by which syncs are held and measured: it goes on while they sleep, and at no other time."""
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(coordination, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    return now
 
 
 def test_how_long_a_leader_was_stopped_that_was_passed_over_is_no_measure_of_the_disk(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database, now: list[float]
 ) -> None:
-    shared, now = database._coordination, [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    shared = database._coordination
 
     def stopped_for_an_hour() -> None:
         shared.words[coordination.LEADER] = coordination.NOBODY  # as who passed it over has left it
@@ -260,26 +222,24 @@ def test_who_is_alone_leads_without_a_lock(shared: Coordination, monkeypatch: py
 
 
 def test_a_leader_that_an_exception_stopped_is_waited_for_by_nobody(
-    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child
 ) -> None:
     monkeypatch.setattr(coordination, "LEADER_SECONDS", 3600.0)
-    with Child(path) as child:
-        ticket = write(database)
-        child.run("def fail(): raise InorderError('from outside')")
-        assert child.ask(f"error_of(lambda: database._coordination.sync({ticket}, fail))") == "InorderError"
-        done: list[int] = []
-        database._coordination.sync(ticket, lambda: done.append(ticket))
-        assert done == [ticket]
+    ticket = write(database)
+    peer.run("def fail(): raise InorderError('from outside')")
+    assert peer.ask(f"error_of(lambda: database._coordination.sync({ticket}, fail))") == "InorderError"
+    done: list[int] = []
+    database._coordination.sync(ticket, lambda: done.append(ticket))
+    assert done == [ticket]
 
 
-def test_a_seat_is_free_when_its_process_has_gone(database: Database, path: Path) -> None:
+def test_a_seat_is_free_when_its_process_has_gone(database: Database, peer: Child) -> None:
     shared = database._coordination
-    with Child(path) as child:
-        seat = child.ask("database._coordination._seat")
-        assert isinstance(seat, int)
-        assert shared._locked_elsewhere(coordination.SEATS_AT + seat, 1) is not None
-        child.kill()
-        assert shared._locked_elsewhere(coordination.SEATS_AT + seat, 1) is None
+    seat = peer.ask("database._coordination._seat")
+    assert isinstance(seat, int)
+    assert shared._locked_elsewhere(coordination.SEATS_AT + seat, 1) is not None
+    peer.kill()
+    assert shared._locked_elsewhere(coordination.SEATS_AT + seat, 1) is None
 
 
 def test_two_processes_never_have_one_seat(database: Database, path: Path) -> None:
@@ -288,20 +248,17 @@ def test_two_processes_never_have_one_seat(database: Database, path: Path) -> No
         assert child.ask("database._coordination._seat") == database._coordination._seat + 1
 
 
-def test_who_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(database: Database, path: Path) -> None:
-    shared = database._coordination
-    go_on = threading.Event()
-    with Child(path) as first, Child(path) as covered:
-        for child in (first, covered):
-            child.run("told, leading = os.pipe(); wait, go_on = os.pipe(); shared = database._coordination")
-            child.run("def lead(): os.write(leading, b'.'); os.read(wait, 1)")
-        covered.run("write(database)")
-        first.run("thread = threading.Thread(target=lambda: shared.sync(1, lead)); thread.start(); os.read(told, 1)")
-        with database.writing():
-            pass
-        next_round = Call(lambda: shared.sync(2, lambda: (go_on.wait(20), None)[1]))
-        covered.begin("shared.sync(1, None)")  # would fail if it led
-        first.run("os.write(go_on, b'.'); thread.join()")
+def test_who_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(
+    database: Database, path: Path, peer: Child
+) -> None:
+    shared, go_on = database._coordination, threading.Event()
+    with Child(path) as covered:
+        covered.run("coordination.LEADER_SECONDS = 3600.0; write(database)")
+        begin_to_lead(peer, 1)
+        write(database)
+        next_round = Call(lambda: shared.sync(2, lambda: (go_on.wait(), None)[1]))
+        covered.begin("database._coordination.sync(1, None)")  # would fail if it led
+        peer.run("os.write(go_on, b'.'); thread.join()")
         covered.answer()
         assert not next_round.done
         go_on.set()
@@ -311,7 +268,7 @@ def test_who_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(d
 
 @pytest.mark.skipif(not bell.WAKES, reason="without a futex it is looked for")
 def test_who_waits_for_a_round_is_woken_at_its_end(
-    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child
 ) -> None:
     """And asks meanwhile neither how far it has come nor whether its leader lives."""
     monkeypatch.setattr(coordination, "LOOK_SECONDS", 3600.0)
@@ -323,13 +280,12 @@ def test_who_waits_for_a_round_is_woken_at_its_end(
         sleep(*what)  # type: ignore[arg-type]
 
     monkeypatch.setattr(bell, "sleep", sleeps)
-    with Child(path) as child:
-        ticket = write(database)
-        begin_to_lead(child, ticket)
-        covered = Call(lambda: database._coordination.sync(ticket, lambda: pytest.fail("it is covered")))
-        assert asleep.wait(LIMIT_SECONDS)
-        child.run("os.write(go_on, b'.'); thread.join()")
-        covered.result()
+    ticket = write(database)
+    begin_to_lead(peer, ticket)
+    covered = Call(lambda: database._coordination.sync(ticket, lambda: pytest.fail("it is covered")))
+    assert asleep.wait(LIMIT_SECONDS)
+    peer.run("os.write(go_on, b'.'); thread.join()")
+    covered.result()
 
 
 def test_a_thread_that_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(shared: Coordination) -> None:
@@ -369,20 +325,19 @@ def test_a_thread_that_is_covered_goes_when_the_round_ends_though_the_next_one_h
         call.result()
 
 
-SLOW_US = 60_000_000  # a last sync that took so long lets the next one be held for half of it
+SLOW_US = 1_000_000_000  # a last sync that took so long lets the next one be held for half of it
 
 
 def test_a_slow_sync_is_held_until_those_who_were_woken_have_committed(
-    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child
 ) -> None:
     monkeypatch.setattr(coordination, "HOLD_SECONDS_MAX", SLOW_US / 2e6)
-    with Child(path) as child:
-        number = commit_that_wakes(database, monkeypatch)
-        database._coordination.words[coordination.SYNC_US] = SLOW_US
-        child.begin("answer = write(database)")
-        database.sync(number)
-        assert child.answer() == number + 1
-        assert database._coordination.synced == number + 1, "one sync was to do for both commits"
+    number = commit_that_wakes(database, monkeypatch)
+    database._coordination.words[coordination.SYNC_US] = SLOW_US
+    peer.begin("answer = write(database)")
+    database.sync(number)
+    assert peer.answer() == number + 1
+    assert database._coordination.synced == number + 1, "one sync was to do for both commits"
 
 
 def commit_that_wakes(database: Database, monkeypatch: pytest.MonkeyPatch, *, count: int = 1) -> int:
@@ -396,59 +351,48 @@ def commit_that_wakes(database: Database, monkeypatch: pytest.MonkeyPatch, *, co
 
 
 @pytest.mark.parametrize(("last_us", "wakes"), [(SLOW_US, False), (900, True)], ids=["nobody was woken", "it is quick"])
-def test_a_sync_is_not_held(database: Database, monkeypatch: pytest.MonkeyPatch, last_us: int, wakes: bool) -> None:
-    def never(_seconds: float) -> None:
-        raise AssertionError("it was held")
-
+def test_a_sync_is_not_held(
+    database: Database, monkeypatch: pytest.MonkeyPatch, now: list[float], last_us: int, wakes: bool
+) -> None:
     number = commit_that_wakes(database, monkeypatch, count=int(wakes))
     database._coordination.words[coordination.SYNC_US] = last_us
-    monkeypatch.setattr(time, "sleep", never)
     database.sync(number)
     assert database._coordination.synced == number
+    assert now == [0.0]
 
 
-def test_a_sync_is_not_held_when_another_one_has_covered_it(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+def test_a_sync_is_held_until_another_one_has_covered_it_and_no_longer_than_the_most(
+    database: Database, monkeypatch: pytest.MonkeyPatch, now: list[float]
 ) -> None:
+    """Those who were woken may be stopped, or find nothing for them."""
+    shared, number = database._coordination, commit_that_wakes(database, monkeypatch)
+    shared.words[coordination.SYNC_US] = SLOW_US
+    database.sync(number)
+    assert 0 < now[0] < 2 * coordination.HOLD_SECONDS_MAX
+
     slept: list[float] = []
 
     def sleep(seconds: float) -> None:
         slept.append(seconds)
         shared.words[coordination.SYNCED] = number  # another process is through
 
-    shared, number = database._coordination, commit_that_wakes(database, monkeypatch)
+    number = commit_that_wakes(database, monkeypatch)
     shared.words[coordination.SYNC_US] = SLOW_US
-    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr("inorder.stores.sqlite.coordination.time.sleep", sleep)
     database.sync(number)
     assert len(slept) == 1
-
-
-def test_a_sync_is_held_no_longer_than_the_most(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those who were woken may be stopped, or find nothing for them."""
-    now = [0.0]
-
-    def sleep(seconds: float) -> None:
-        now[0] += seconds
-
-    number = commit_that_wakes(database, monkeypatch)
-    database._coordination.words[coordination.SYNC_US] = SLOW_US
-    monkeypatch.setattr(time, "sleep", sleep)
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    database.sync(number)
-    assert 0 < now[0] < 2 * coordination.HOLD_SECONDS_MAX
 
 
 # ---- changes
 
 
-def test_a_change_is_seen_by_every_process_after_its_commit(database: Database, path: Path) -> None:
-    with Child(path) as child:
-        before = database.seen(3), database.seen(4)
-        child.run("database.begin(writes=True)")
-        assert (database.seen(3), database.seen(4)) == before
-        child.run("database.commit([3])")
-        assert database.seen(3) > before[0]
-        assert database.seen(4) == before[1]
+def test_a_change_is_seen_by_every_process_after_its_commit(database: Database, peer: Child) -> None:
+    before = database.seen(3), database.seen(4)
+    peer.run("database.begin(writes=True)")
+    assert (database.seen(3), database.seen(4)) == before
+    peer.run("database.commit([3])")
+    assert database.seen(3) > before[0]
+    assert database.seen(4) == before[1]
 
 
 def test_a_change_that_was_rolled_back_is_not_told(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -476,27 +420,19 @@ def test_a_commit_without_changes_wakes_nobody(database: Database) -> None:
     assert database.bell.rings == before
 
 
-def test_what_a_process_killed_at_its_commit_could_not_tell_is_told_by_the_next(database: Database, path: Path) -> None:
-    with Child(path) as child:
-        before = database.seen(3)
-        child.run("shared = database._coordination; shared.take(coordination.TURN)")
-        child.run("shared.words[coordination.UNANNOUNCED] = 1")
-        child.kill()
-        with database.writing():
-            pass
-        assert database.seen(3) > before
-
-
-def test_a_commit_that_could_not_be_told_may_have_reserved_numbers(database: Database, path: Path) -> None:
-    with Child(path) as child:
-        database.sync(write(database))
-        child.run("shared = database._coordination; shared.take(coordination.TURN)")
-        child.run("shared.words[coordination.UNANNOUNCED] = 1")
-        child.kill()
-        with database.writing():
-            assert database.is_reservation_open, "what it reserved is not on disk"
-        database.sync(write(database))
-        assert not database.is_reservation_open
+def test_what_a_process_killed_at_its_commit_could_not_tell_is_told_by_the_next(
+    database: Database, peer: Child
+) -> None:
+    database.sync(write(database))
+    before = database.seen(3)
+    peer.run("shared = database._coordination; shared.take(coordination.TURN)")
+    peer.run("shared.words[coordination.UNANNOUNCED] = 1")
+    peer.kill()
+    with database.writing():
+        assert database.is_reservation_open, "what it reserved is not on disk"
+    assert database.seen(3) > before
+    database.sync(write(database))
+    assert not database.is_reservation_open
 
 
 def test_slots_are_folded(database: Database) -> None:
@@ -508,28 +444,24 @@ def test_slots_are_folded(database: Database) -> None:
 # ---- the queue manager's flag, and the first to open
 
 
-def test_stopped_is_shared_and_can_be_cleared(database: Database, path: Path) -> None:
-    with Child(path) as child:
-        child.run("database.stopped = True")
-        assert database.stopped
-        database.stopped = False
-        assert not child.ask("database.stopped")
+def test_stopped_is_shared_also_with_who_opens_later_and_can_be_cleared(
+    database: Database, path: Path, peer: Child
+) -> None:
+    peer.run("database.stopped = True")
+    assert database.stopped
+    with Child(path) as later:
+        assert later.ask("database.stopped")
+    database.stopped = False
+    assert not peer.ask("database.stopped")
 
 
-def test_who_opens_first_starts_the_words_anew(path: Path) -> None:
-    with Child(path) as child:
-        child.run("database.sync(write(database)); database.stopped = True")
-        child.kill()
-    database = Database(path, schema=SCHEMA, version=VERSION)
+def test_who_opens_first_starts_the_words_anew(path: Path, peer: Child) -> None:
+    peer.run("database.sync(write(database)); database.stopped = True")
+    peer.kill()
+    database = opened(path)
     assert not database.stopped
     assert database._coordination.committed == database._coordination.synced == 0
     database.close()
-
-
-def test_who_opens_later_leaves_the_words_as_they_are(database: Database, path: Path) -> None:
-    database.stopped = True
-    with Child(path) as child:
-        assert child.ask("database.stopped")
 
 
 def test_a_sidecar_that_was_removed_is_noticed(database: Database, path: Path) -> None:
@@ -537,18 +469,18 @@ def test_a_sidecar_that_was_removed_is_noticed(database: Database, path: Path) -
     with pytest.raises(StoreError, match="-lock was deleted or replaced"), database.writing():
         pass
     with pytest.raises(StoreError, match="-lock was deleted or replaced"):
-        Database(path, schema=SCHEMA, version=VERSION)
+        opened(path)
 
 
 def test_a_sidecar_that_cannot_be_opened_is_told(path: Path) -> None:
     Path(f"{path}-lock").mkdir()
     with pytest.raises(StoreError, match="-lock belongs to it, and is a link or not an ordinary file"):
-        Database(path, schema=SCHEMA, version=VERSION)
+        opened(path)
 
 
 def test_the_sidecar_has_the_permissions_of_the_store(path: Path) -> None:
     path.touch()
     path.chmod(0o640)
-    database = Database(path, schema=SCHEMA, version=VERSION)
+    database = opened(path)
     assert Path(f"{path}-lock").stat().st_mode & 0o777 == 0o640
     database.close()

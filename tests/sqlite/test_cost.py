@@ -24,7 +24,7 @@ from inorder import Flags, Match, Message, NoMessageAvailable, QueueManager, Uni
 from inorder.stores.sqlite import SqliteStore, database
 from inorder.testing import ManualClock
 
-FEW, MANY = 20, 4000
+FEW, MANY = 20, 1000
 RATIO_MAX = 1.3
 GROUP = b"G".ljust(24, b"\0")
 

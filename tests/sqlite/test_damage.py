@@ -16,6 +16,7 @@ from pathlib import Path
 import apsw
 import pytest
 from tests.damaging import damage, fill, found_by_check, troubles
+from tests.tiers import gate, nightly
 
 from inorder.cli import main
 from inorder.stores.sqlite.statements import SCHEMA, TABLES
@@ -36,7 +37,7 @@ VALUES = (
 )
 COLUMNS = [(table, column) for table, columns in TABLES.items() for column in columns if column not in GENERATED]
 CASES = [
-    (table, column, value)
+    pytest.param(table, column, value, marks=nightly if index % 8 else gate)
     for index, (table, column) in enumerate(COLUMNS)
     for nth, value in enumerate(VALUES)
     if LONG or nth == index % len(VALUES)
@@ -114,7 +115,6 @@ def test_what_is_damaged_here_was_sound_before(path: Path) -> None:
     assert list(troubles(path)) == []
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(("table", "column", "value"), CASES)
 def test_a_value_that_nobody_wrote(path: Path, table: str, column: str, value: str) -> None:
     if not damage(path, f'UPDATE {table} SET "{column}" = {value} WHERE "{column}" IS NOT {value}'):
@@ -124,13 +124,7 @@ def test_a_value_that_nobody_wrote(path: Path, table: str, column: str, value: s
     assert list(troubles(path)) == []
 
 
-ROWS = {
-    **{f"no row of {table}": (f"DELETE FROM {table}",) for table in TABLES if table != "leftover"},
-    **{
-        f"one row less in {table}": (f"DELETE FROM {table} WHERE {next(iter(TABLES[table]))} IN "
-        f"(SELECT max({next(iter(TABLES[table]))}) FROM {table})",)
-        for table in TABLES if table != "leftover"
-    },
+PLANTED = {
     "bodies exchanged": (
         "CREATE TEMP TABLE kept AS SELECT id, crc, body FROM content WHERE length(body) = 6 LIMIT 2",
         "UPDATE content SET (crc, body) = (SELECT crc, body FROM kept WHERE kept.id <> content.id) "
@@ -147,9 +141,15 @@ ROWS = {
     "a deep text": (f"UPDATE entered SET entry = '{'[' * 900}{']' * 900}'",),
     "an entry of another shape": ("UPDATE entered SET entry = '[[0, 1, \"x\"], [], 1, 2, 3]'",),
     "attributes of another shape": ("UPDATE definition SET attributes = '{\"name\": 7}'",),
-}  # fmt: skip
+}
+LEFT = [table for table in TABLES if table != "leftover"]
+NONE_LEFT = {f"no row of {table}": (f"DELETE FROM {table}",) for table in LEFT}
+ONE_LESS = {
+    f"one row less in {table}": (f"DELETE FROM {table} WHERE {key} IN (SELECT max({key}) FROM {table})",)
+    for table, key in ((table, next(iter(TABLES[table]))) for table in LEFT)
+}
+ROWS = {**PLANTED, **NONE_LEFT, **ONE_LESS}
 HARMLESS = {
-    "no row of leftover",
     "no row of wait",
     "no row of mark",
     "no row of entered",
@@ -168,7 +168,14 @@ HARMLESS = {
 }
 
 
-@pytest.mark.parametrize("case", ROWS)
+@pytest.mark.parametrize(
+    "case",
+    [
+        *PLANTED,
+        *(pytest.param(one, marks=gate) for one in NONE_LEFT),
+        *(pytest.param(one, marks=nightly) for one in ONE_LESS),
+    ],
+)
 def test_rows_that_nobody_wrote(path: Path, case: str) -> None:
     if not damage(path, *ROWS[case]):
         pytest.skip("the file cannot hold it")
@@ -197,7 +204,10 @@ def flipped(path: Path, seed: int) -> str:
     return what
 
 
-@pytest.mark.parametrize("seed", range(2000 if LONG else 48))
+@pytest.mark.parametrize(
+    "seed",
+    [*range(4), *(pytest.param(seed, marks=gate if seed < 12 else nightly) for seed in range(4, 2000 if LONG else 48))],
+)
 def test_bytes_that_nobody_wrote(path: Path, seed: int, capsys: pytest.CaptureFixture[str]) -> None:
     what = flipped(path, seed)
     another = shutil.copy(path, path.with_name("another.db"))

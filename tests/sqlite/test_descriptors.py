@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sqlite3
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -128,14 +125,14 @@ def test_what_nobody_wrote_is_refused(wrong: str) -> None:
         check(WRONG[wrong])
 
 
-@pytest.mark.parametrize("wrong", WRONG_TO_THE_CHECK)
-def test_the_check_looks_at_all_of_the_properties(wrong: str, tmp_path: Path) -> None:
-    with connect(tmp_path / "store.db") as qm:
+def test_the_check_looks_at_all_of_the_properties(store: SqliteStore) -> None:
+    with connect(store) as qm:
         qm.create_queue("Q")
         qm.put("Q", b"x", properties={"a": 1})
-        with contextlib.closing(sqlite3.connect(tmp_path / "store.db")) as database, database:
-            database.execute("UPDATE content SET descriptor = ?", (WRONG_TO_THE_CHECK[wrong],))
-        assert any("its descriptor cannot be" in text for text in qm.check())
+        for text in WRONG_TO_THE_CHECK.values():
+            with store.database.writing():
+                store.database.connection.execute("UPDATE content SET descriptor = ?", (text,))
+            assert any("its descriptor cannot be" in one for one in qm.check()), text
 
 
 @given(st.dictionaries(NAMES, VALUES, min_size=1))
@@ -154,56 +151,49 @@ def test_without_properties_the_text_is_what_it_was() -> None:
     assert parts_of("[]") == ("[]", None)
 
 
-def test_a_statement_finds_them(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "store.db")
+def test_a_statement_finds_them(store: SqliteStore) -> None:
     with connect(store) as qm:
         qm.create_queue("Q")
         qm.put("Q", b"x")
         qm.put("Q", b"x", properties={"a": "\n\0,]", "b": 2**60})
         found = store.database.connection.execute(f"SELECT {PROPERTIES} FROM content c ORDER BY id").fetchall()
-    store.close_store()
     assert found == [(None,), (Properties({"a": "\n\0,]", "b": 2**60}).text,)]
 
 
-@pytest.mark.parametrize("wrong", WRONG)
-def test_a_message_with_it_is_named(wrong: str, tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "store.db")
+def test_a_message_with_a_wrong_one_is_named_by_whoever_reads_it(store: SqliteStore) -> None:
     with connect(store) as qm:
         qm.create_queue("Q")
         qm.put("Q", b"x", correlation_id=b"c")
-        with store.database.writing():
-            store.database.connection.execute("UPDATE content SET descriptor = ?", (WRONG[wrong],))
         calls: dict[str, Callable[[], object]] = {
             "get": lambda: qm.get("Q"),
             "get by id": lambda: qm.get("Q", match=Match(correlation_id=b"c")),
             "browse": lambda: next(qm.browse("Q")),
             "look": lambda: list(qm.look("Q")),
         }
-        for name, call in calls.items():
-            with pytest.raises(StoreDamaged, match="descriptor"):
-                print(name, call())
-        assert any("its descriptor cannot be" in text for text in qm.check())
-    store.close_store()
+        for wrong in ("no JSON", "deep", "a value that is none", "properties without an end"):
+            with store.database.writing():
+                store.database.connection.execute("UPDATE content SET descriptor = ?", (WRONG[wrong],))
+            for name, call in calls.items():
+                with pytest.raises(StoreDamaged, match="descriptor"):
+                    print(wrong, name, call())
+            assert any("its descriptor cannot be" in text for text in qm.check()), wrong
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_a_match_finds_what_has_the_value_and_nothing_else(store: SqliteStore) -> None:
+    wanted: list[dict[str, Any]] = [
         {"format": "A\0B"}, {"format": 'A"\\B'}, {"format": "Ä"}, {"encoding": 273}, {"accounting_token": b"t" * 32},
         {"application_identity_data": "id"}, {"feedback": 7}, {"put_application_name": "app"},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_match_finds_what_has_the_value_and_nothing_else(fields: dict[str, Any], tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "store.db")
+    ]  # fmt: skip
     with connect(store) as qm:
         qm.create_queue("Q")
         handle = qm.open("Q", output=True)
-        handle.put(b"other", context="set_all", format="A")
-        handle.put(b"wanted", context="set_all", **fields)
-        found = [message.body for message in qm.browse("Q", match=Match(**fields))]
-        default = {name: Message.FIELDS[name].default for name in fields}
-        others = [message.body for message in qm.browse("Q", match=Match(**default))]
-    store.close_store()
-    assert found == [b"wanted"]
-    assert others == ([] if "format" in fields else [b"other"])
+        for fields in [{"format": "A"}, *wanted]:
+            handle.put(repr(fields).encode(), context="set_all", **fields)
+        for fields in wanted:
+            found = [message.body for message in qm.browse("Q", match=Match(**fields))]
+            assert found == [repr(fields).encode()]
+            default = {name: Message.FIELDS[name].default for name in fields}
+            others = [message.body for message in qm.browse("Q", match=Match(**default))]
+            assert others == [
+                repr(one).encode() for one in [{"format": "A"}, *wanted] if not fields.keys() & one.keys()
+            ]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-import inorder
 from inorder import Message, QueueManager
-from inorder.stores.sqlite import log
 
 Act = Callable[[QueueManager], object]
 
@@ -89,20 +86,19 @@ PROMISES: dict[str, tuple[Act, int]] = {
 
 
 @pytest.fixture
-def qm(tmp_path: Path) -> Iterator[QueueManager]:
+def filled(qm: QueueManager) -> QueueManager:
     """With messages on two queues; all numbers that the test needs are reserved."""
-    with inorder.connect(tmp_path / "store.db") as qm:
-        for queue, persistent in {"Q": True, "LIGHT": False, "EMPTY": True}.items():
+    for queue, persistent in {"Q": True, "LIGHT": False, "EMPTY": True}.items():
+        if queue != "Q":
             qm.create_queue(queue)
-            qm.put_many(queue, [message(persistent=persistent)] * 5)
-        qm.get_many("EMPTY", 5)
-        yield qm
+        qm.put_many(queue, [message(persistent=persistent)] * 5)
+    qm.get_many("EMPTY", 5)
+    return qm
 
 
 @pytest.mark.parametrize("what", PROMISES)
-def test_what_is_synced(qm: QueueManager, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+def test_what_is_synced(filled: QueueManager, syncs: list[int], what: str) -> None:
     act, expected = PROMISES[what]
-    syncs: list[int] = []
-    monkeypatch.setattr(log, "sync_data", syncs.append)
-    act(qm)
+    syncs.clear()
+    act(filled)
     assert len(syncs) == expected

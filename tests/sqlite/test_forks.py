@@ -6,46 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.sqlite.children import SCHEMA, VERSION, Child
+from tests.sqlite.inside import count, opened
+from tests.sqlite.programs import Child
+from tests.tiers import gate, nightly
 
-from inorder.stores.sqlite.database import Database
+pytestmark = gate
 
-# Fork, let the child do something, and give what it says.
-FORK = """
-import signal
-def forked(act):
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        signal.alarm(20)
-        try:
-            said = repr(act())
-        except BaseException as error:
-            said = repr(f"failed: {error!r}")
-        os.write(write_end, said.encode())
-        os._exit(0)
-    os.close(write_end)
-    with open(read_end) as pipe:
-        said = eval(pipe.read())
-    os.waitpid(child, 0)
-    return said
-"""
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "orders.db"
-
-
-@pytest.fixture
-def parent(path: Path) -> Iterator[Child]:
-    with Child(path) as child:
-        child.run(FORK)
-        child.run("write(database)")
-        yield child
-
-
-CALLS = (
+ON_A_DATABASE = (
     "write(database)",
     "count(database)",
     "database.sync(1)",
@@ -59,18 +26,56 @@ CALLS = (
     "database.is_alive(1)",
     "database.any_owner_alive()",
 )
+ON_A_QUEUE_MANAGER = (
+    "qm.put('Q', b'')",
+    "qm.commit()",
+    "qm.connect()",
+    "qm.open('Q')",
+    "queue.get()",
+    "queue.browse_first()",
+    "qm._store.status('Q')",
+    "qm._store.stop()",
+    "write(qm._store.database)",
+)
+REFUSAL = "def refusal(call):\n    try: call()\n    except ForkedConnection as error: return error.path, str(error)\n"
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_a_child_is_refused_the_parents_database(parent: Child, call: str) -> None:
-    assert parent.ask(f"forked(lambda: error_of(lambda: {call}))") == "ForkedConnection"
+@pytest.fixture
+def parent(path: Path) -> Iterator[Child]:
+    with Child(path) as child:
+        child.run("write(database)")
+        yield child
+
+
+def test_a_child_is_refused_the_parents_database_and_may_close_it(parent: Child) -> None:
+    for call in ON_A_DATABASE:
+        assert parent.ask(f"forked(lambda: error_of(lambda: {call}))") == "ForkedConnection", call
+    assert parent.ask("forked(database.close)") is None
     parent.run("database.sync(write(database))")
     assert parent.ask("count(database)") == 2
 
 
-def test_a_child_may_close_what_it_cannot_use(parent: Child) -> None:
-    assert parent.ask("forked(database.close)") is None
-    parent.run("database.sync(write(database))")
+def test_the_refusal_names_the_call_that_opens_the_file_in_the_child(path: Path) -> None:
+    with Child() as child:
+        child.run(f"qm = inorder.connect({str(path)!r}); qm.create_queue('Q'); queue = qm.open('Q', browse=True)")
+        child.run(f"qm.put('Q', b'unit', syncpoint=True)\n{REFUSAL}")
+        remedy = f"inorder.connect({str(path)!r})"
+        for call in ON_A_QUEUE_MANAGER:
+            told, text = child.ask(f"forked(lambda: refusal(lambda: {call}))")
+            assert told == str(path), call
+            assert remedy in text, call
+        assert child.ask(f"forked(lambda: {remedy}.depth('Q'))") == 1
+        child.run("qm.commit()")
+        assert child.ask("qm.get('Q').body") == b"unit"
+
+
+def test_the_refusal_for_a_store_in_memory_names_no_file() -> None:
+    with Child() as child:
+        child.run(f"qm = inorder.connect(); qm.create_queue('Q')\n{REFUSAL}")
+        for call in ("qm.put('Q', b'')", "qm.connect()", "qm._store.status('Q')"):
+            _, text = child.ask(f"forked(lambda: refusal(lambda: {call}))")
+            assert "belongs to the process that made it" in text
+            assert "inorder.connect(" not in text
 
 
 def test_a_child_opens_the_same_store_anew_and_both_go_on(parent: Child) -> None:
@@ -82,19 +87,15 @@ def test_a_child_opens_the_same_store_anew_and_both_go_on(parent: Child) -> None
     )
     assert parent.ask("forked(act)") == (2, 2)
     parent.run("database.sync(write(database))")
-    assert parent.ask("count(database), database.is_alive(9)") == (3, False)
+    assert parent.ask("(count(database), database.is_alive(9))") == (3, False)
 
 
-def test_a_child_that_ends_leaves_the_parents_owners_alive(parent: Child, path: Path) -> None:
+def test_a_child_sees_the_parents_owners_and_leaves_them_alive(parent: Child, path: Path) -> None:
     parent.run("database.hold_owner(7)")
+    assert parent.ask("forked(lambda: opened(database.path).any_owner_alive())")
     parent.run("forked(lambda: opened(database.path).close())")
     with Child(path) as other:
         assert other.ask("database.is_alive(7)")
-
-
-def test_a_child_sees_the_parent_as_another_process(parent: Child) -> None:
-    parent.run("database.hold_owner(7)")
-    assert parent.ask("forked(lambda: opened(database.path).any_owner_alive())")
 
 
 def test_what_a_child_writes_survives_a_parent_that_closes_first(parent: Child, path: Path) -> None:
@@ -111,9 +112,8 @@ def test_what_a_child_writes_survives_a_parent_that_closes_first(parent: Child, 
         "    os._exit(0)\n"
     )
     parent.run("os.read(done, 1); database.close(); os.write(write_end, b'.'); os.read(done, 1)")
-    database = Database(path, schema=SCHEMA, version=VERSION)
-    with database.reading():
-        assert database.connection.execute("SELECT count(*) FROM note").get == 3
+    database = opened(path)
+    assert count(database) == 3
     database.close()
 
 
@@ -140,24 +140,6 @@ def test_a_child_forked_inside_a_transaction_cannot_open_the_file(parent: Child)
     assert parent.ask("count(database)") == 2
 
 
-def test_a_fork_among_checkpoints_and_syncs_of_many_threads(parent: Child) -> None:
-    parent.run(
-        "tidy_at(database, 5); stop = []; lock = threading.Lock()\n"
-        "def work():\n"
-        "    while not stop:\n"
-        "        with lock: ticket = write(database)\n"
-        "        database.sync(ticket); database.tidy_log()\n"
-        "threads = [threading.Thread(target=work) for _ in range(3)]\n"
-        "for thread in threads: thread.start()\n"
-        "answer = []\n"
-        "for _ in range(10):\n"
-        "    answer.append(forked(lambda: count(opened(database.path)) > 0))\n"
-        "stop.append(1)\n"
-        "for thread in threads: thread.join()\n"
-    )
-    assert parent.ask("answer or True")
-
-
 def test_a_log_that_another_process_removed_during_a_fork_has_been_synced(parent: Child, path: Path) -> None:
     """Between a commit and its sync this process forks, and another one closes the store as the last."""
     parent.run("database.sync(write(database)); ticket = write(database); forked(lambda: None)")
@@ -171,68 +153,27 @@ def test_a_log_that_another_process_removed_during_a_fork_has_been_synced(parent
     assert parent.ask("count(database)") == 4
 
 
-@pytest.mark.nightly
-def test_forks_among_puts_opens_and_closes_of_other_processes(parent: Child, path: Path) -> None:
+@nightly
+def test_forks_among_checkpoints_and_what_other_processes_do(parent: Child, path: Path) -> None:
     parent.run(
-        "stop, failed, written = [], [], []\n"
+        "tidy_at(database, 5); stop, failed, written = [], [], []\n"
         "def work():\n"
         "    try:\n"
         "        while not stop:\n"
-        "            database.sync(write(database)); written.append(1)\n"
+        "            database.sync(write(database)); database.tidy_log(); written.append(1)\n"
         "    except BaseException as error:\n"
         "        failed.append(repr(error))\n"
-        "threads = [threading.Thread(target=work, daemon=True) for _ in range(2)]\n"
-        "for thread in threads: thread.start()\n"
-        "import time\n"
         "def forking():\n"
         "    while not stop:\n"
-        "        forked(lambda: None)\n"
-        "        time.sleep(0.001)\n"
-        "threads.append(threading.Thread(target=forking, daemon=True)); threads[-1].start()\n"
+        "        if not forked(lambda: count(opened(database.path)) > 0): failed.append('nothing there')\n"
+        "threads = [threading.Thread(target=act, daemon=True) for act in (work, work, forking)]\n"
+        "for thread in threads: thread.start()\n"
     )
     with Child() as other:
-        other.run(
+        other.begin(
             f"for _ in range(150):\n    own = opened({str(path)!r}); own.sync(write(own)); own.close()\n    del own"
         )
+        other.answer(240)
     parent.run("stop.append(1)\nfor thread in threads: thread.join()")
     assert parent.ask("failed") == []
     assert parent.ask("count(database) == 1 + len(written) + 150")
-
-
-REFUSED = (
-    "qm.put('Q', b'')",
-    "qm.connect()",
-    "qm.open('Q')",
-    "queue.get()",
-    "qm._store.status('Q')",
-    "qm._store.stop()",
-    "write(qm._store.database)",
-)
-
-
-@pytest.mark.parametrize("call", REFUSED)
-def test_the_refusal_names_the_call_that_opens_the_file_in_the_child(path: Path, call: str) -> None:
-    with Child() as child:
-        child.run(FORK)
-        child.run(f"import inorder; qm = inorder.connect({str(path)!r}); qm.create_queue('Q'); queue = qm.open('Q')")
-        child.run(
-            "def refusal(call):\n    try: call()\n    except ForkedConnection as error: return error.path, str(error)\n"
-        )
-        refused = child.ask(f"forked(lambda: refusal(lambda: {call}))")
-        assert isinstance(refused, tuple)
-        told, text = refused
-        assert told == str(path)
-        remedy = f"inorder.connect({str(path)!r})"
-        assert remedy in text
-        assert child.ask(f"forked(lambda: {remedy}.depth('Q'))") == 0
-
-
-def test_the_refusal_for_a_store_in_memory_names_no_file() -> None:
-    with Child() as child:
-        child.run(FORK)
-        child.run("import inorder; qm = inorder.connect(); qm.create_queue('Q')")
-        for call in ("qm.put('Q', b'')", "qm.connect()", "qm._store.status('Q')"):
-            said = child.ask(f"forked(lambda: {call})")
-            assert isinstance(said, str)
-            assert "belongs to the process that made it" in said
-            assert "inorder.connect(" not in said

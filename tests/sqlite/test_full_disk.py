@@ -11,6 +11,7 @@ import pytest
 from tests.sqlite.disks import Disk, counted, mounted
 from tests.sqlite.programs import programs
 from tests.support import bodies
+from tests.tiers import gate, nightly
 
 import inorder
 from inorder import QueueManager
@@ -23,7 +24,7 @@ SIZE = 6 << 20
 LENGTH = 3000
 
 
-@pytest.fixture(params=[counted, mounted])
+@pytest.fixture(params=[counted, pytest.param(mounted, marks=nightly)])
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
     with request.param(tmp_path / "disk", SIZE) as disk:
         yield disk
@@ -58,19 +59,12 @@ def drained(qm: QueueManager) -> list[int]:
     return [int.from_bytes(one.body, "big") for one in found]
 
 
-@pytest.mark.nightly
-def test_a_disk_is_full_when_the_messages_fill_it_and_not_their_log(disk: Disk) -> None:
-    with inorder.connect(disk.store) as qm:
-        qm.create_queue("Q")
-        put = put_until_full(qm)
-        assert disk.store.stat().st_size > SIZE * 2 // 3
-        assert qm.depth("Q") == put
-
-
+@gate
 def test_everything_but_puts_goes_on_on_a_full_disk(disk: Disk) -> None:
     with inorder.connect(disk.store) as qm:
         qm.create_queue("Q")
         put = put_until_full(qm)
+        assert disk.store.stat().st_size > SIZE * 2 // 3, "the messages fill it, and not their log"
         with pytest.raises(StoreFull, match="Get or delete messages"):
             qm.put("Q", bytes(100_000))
         with qm.connect() as other:
@@ -83,21 +77,14 @@ def test_everything_but_puts_goes_on_on_a_full_disk(disk: Disk) -> None:
             with other.open("Q", browse=True) as queue:
                 queue.browse_first(lock=True)
                 queue.unlock()
-        assert drained(qm) == list(range(1, put))
+        assert len(qm.get_many("Q", 100)) == 100
+        for number in range(put, put + 80):
+            qm.put("Q", body(number))
+        assert drained(qm) == list(range(101, put + 80))
         assert qm.check() == []
 
 
-@pytest.mark.nightly
-def test_what_is_got_makes_room_for_puts(disk: Disk) -> None:
-    with inorder.connect(disk.store) as qm:
-        qm.create_queue("Q")
-        put_until_full(qm)
-        assert len(qm.get_many("Q", 100)) == 100
-        for number in range(80):
-            qm.put("Q", body(number))
-
-
-@pytest.mark.nightly
+@nightly
 @pytest.mark.parametrize("messages", [1, 300, 1000])
 def test_gets_go_on_when_somebody_else_fills_the_disk(disk: Disk, messages: int) -> None:
     """Whatever is in the log then, and not in the file yet."""
@@ -133,7 +120,7 @@ def test_a_call_that_would_leave_no_room_for_its_own_copy_is_refused(disk: Disk)
         assert len(drained(qm)) == SIZE // 5 // LENGTH
 
 
-@pytest.mark.nightly
+@nightly
 def test_the_reserve_is_never_shorter_than_the_log(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "orders.db")
     reserves = []
@@ -150,6 +137,7 @@ def test_the_reserve_is_never_shorter_than_the_log(tmp_path: Path) -> None:
     assert Path(f"{store.path}-lock").stat().st_size < 3 << 20, "it is kept when nobody has the store open"
 
 
+@gate
 def test_who_has_used_up_his_share_of_a_disk_is_told_that_it_is_full(tmp_path: Path) -> None:
     with counted(tmp_path / "disk", SIZE) as disk, inorder.connect(disk.store) as qm:
         disk.quota = True
@@ -170,7 +158,12 @@ def test_a_call_for_which_no_room_can_be_made_can_be_made_again(disk: Disk, monk
     monkeypatch.setattr(SqliteHost, "make_room", lambda *_, **__: None)
     disk.fill()
     calls: list[Callable[[], object]] = [lambda: qm.connect().close(), queue.unlock, queue.close, qm.commit]
-    failed = [call for call in calls if is_full(call)]
+    failed = []
+    for call in calls:
+        try:
+            call()
+        except StoreFull:
+            failed.append(call)
     assert failed, "nothing needed room"
     disk.clear()
     for call in failed:
@@ -180,14 +173,6 @@ def test_a_call_for_which_no_room_can_be_made_can_be_made_again(disk: Disk, monk
     with inorder.connect(disk.store) as again:
         assert (again.depth("Q"), again.units(), again.status("Q").open_input_count) == (1, [], 0)
         assert again.get("Q").body == b"2"
-
-
-def is_full(call: Callable[[], object]) -> bool:
-    try:
-        call()
-    except StoreFull:
-        return True
-    return False
 
 
 def test_a_connection_that_cannot_be_ended_on_a_full_disk_is_ended_later(
@@ -209,7 +194,7 @@ def test_a_connection_that_cannot_be_ended_on_a_full_disk_is_ended_later(
     assert sorted(one.name for one in disk.folder.iterdir()) == ["orders.db", "orders.db-lock"]
 
 
-@pytest.mark.nightly
+@nightly
 def test_a_reader_that_holds_the_log_leaves_room_for_some_gets(disk: Disk) -> None:
     """The log cannot be cut before it has ended; then all is as before."""
     with inorder.connect(disk.store) as qm:
@@ -225,6 +210,7 @@ def test_a_reader_that_holds_the_log_leaves_room_for_some_gets(disk: Disk) -> No
 # ---- several processes
 
 
+@gate
 def test_a_full_disk_fails_the_put_of_every_process_and_loses_nothing(real: Disk) -> None:
     with programs(real.store, 1) as [other], inorder.connect(real.store) as qm:
         qm.create_queue("Q")
@@ -244,6 +230,7 @@ while answer < 100:
 """
 
 
+@gate
 def test_gets_make_room_though_others_put_whatever_they_can(real: Disk) -> None:
     with inorder.connect(real.store) as qm, programs(real.store, 2) as putters:
         qm.create_queue("Q")
@@ -265,6 +252,7 @@ points.reached = die
 """
 
 
+@gate
 def test_who_dies_with_the_reserve_takes_nothing_along(real: Disk) -> None:
     with inorder.connect(real.store) as qm:
         qm.create_queue("Q")

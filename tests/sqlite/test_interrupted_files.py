@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sqlite.children import SCHEMA, VERSION, Child
-from tests.support import waiting
+from tests.sqlite.inside import opened
+from tests.sqlite.programs import Child
+from tests.support import bodies, waiting
 
 import inorder
+from inorder import QueueManager
 from inorder.errors import StoreError
 from inorder.rules.puts import Program
 from inorder.stores.changes import Changes, Death, Happened
-from inorder.stores.sqlite import SqliteStore, coordination, database, log
-from inorder.stores.sqlite.database import Database
+from inorder.stores.sqlite import coordination, database, log
 
 Planted = Callable[[Any, str, BaseException], list[None]]
 
@@ -45,75 +46,65 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> Planted:
     return plant
 
 
-def test_a_time_out_during_a_sync_is_no_failure_of_the_disk(tmp_path: Path, planted: Planted) -> None:
-    with inorder.connect(tmp_path / "store.db") as qm:
-        qm.create_queue("Q")
-        assert not planted(log, "sync_data", TimeoutError())
-        with pytest.raises(TimeoutError):
-            qm.put("Q", b"1")
-        qm.put("Q", b"2")
-        assert [message.body for message in qm.browse("Q")] == [b"1", b"2"]
+def test_a_time_out_during_a_sync_is_no_failure_of_the_disk(qm: QueueManager, planted: Planted) -> None:
+    assert not planted(log, "sync_data", TimeoutError())
+    with pytest.raises(TimeoutError):
+        qm.put("Q", b"1")
+    qm.put("Q", b"2")
+    assert bodies(qm) == [b"1", b"2"]
 
 
 def test_a_sync_that_failed_elsewhere_meanwhile_promises_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with inorder.connect(tmp_path / "store.db") as qm:
-        qm.create_queue("Q")
-        store: Any = qm._store
-        shared = store.database._coordination
-        monkeypatch.setattr(log, "sync_data", lambda _: shared.words.__setitem__(coordination.SYNC_FAILED, 1))
-        with pytest.raises(StoreError, match="an earlier sync to disk failed"):
-            qm.put("Q", b"1")
+    store: Any = qm._store
+    shared = store.database._coordination
+    monkeypatch.setattr(log, "sync_data", lambda _: shared.words.__setitem__(coordination.SYNC_FAILED, 1))
+    with pytest.raises(StoreError, match="an earlier sync to disk failed"):
+        qm.put("Q", b"1")
 
 
-def test_a_close_that_is_interrupted_is_finished(tmp_path: Path, planted: Planted) -> None:
-    path = tmp_path / "orders.db"
-    one = Database(path, schema=SCHEMA, version=VERSION)
+def test_a_close_that_is_interrupted_is_finished(path: Path, planted: Planted, peer: Child) -> None:
+    one = opened(path)
     one.hold_owner(7)
     assert not planted(one, "_disconnect", TimeoutError())
     with pytest.raises(TimeoutError):
         one.close()
     one.close()
     assert Path(f"{path}-lock") not in coordination.attached()
-    with Child(path) as child:
-        assert child.ask("database._coordination.is_alone")
-        assert not child.ask("database.is_alive(7)")
+    assert peer.ask("database._coordination.is_alone")
+    assert not peer.ask("database.is_alive(7)")
 
 
-def test_an_opening_that_is_interrupted_leaves_nothing_attached(tmp_path: Path, planted: Planted) -> None:
+def test_an_opening_that_is_interrupted_leaves_nothing_attached(path: Path, planted: Planted) -> None:
     assert not planted(database, "identity_of", TimeoutError())
     with pytest.raises(TimeoutError):
-        Database(tmp_path / "orders.db", schema=SCHEMA, version=VERSION)
-    assert tmp_path / "orders.db-lock" not in coordination.attached()
+        opened(path)
+    assert Path(f"{path}-lock") not in coordination.attached()
 
 
-def test_a_time_out_ends_the_wait_for_the_turn(tmp_path: Path, planted: Planted) -> None:
-    with inorder.connect(tmp_path / "store.db") as qm:
-        qm.create_queue("Q")
-        qm.put("Q", b"1")
-        came = planted(fcntl, "lockf", TimeoutError())
-        with pytest.raises(TimeoutError):
-            qm.put("Q", b"2")
-        assert came
-        qm.put("Q", b"3")
-        assert [message.body for message in qm.browse("Q")] == [b"1", b"3"]
+def test_a_time_out_ends_the_wait_for_the_turn(qm: QueueManager, planted: Planted) -> None:
+    qm.put("Q", b"1")
+    came = planted(fcntl, "lockf", TimeoutError())
+    with pytest.raises(TimeoutError):
+        qm.put("Q", b"2")
+    assert came
+    qm.put("Q", b"3")
+    assert bodies(qm) == [b"1", b"3"]
 
 
-def test_a_fork_whose_preparation_is_interrupted_shuts_nobody_out(tmp_path: Path) -> None:
-    with Child(tmp_path / "orders.db") as child:
-        child.run(
-            "def fail(self): Database.before_fork = real; raise KeyboardInterrupt\n"
-            "real, Database.before_fork = Database.before_fork, fail\n"
-            "sys.unraisablehook = lambda _: None\n"
-            "pid = os.fork()\n"
-            "if not pid: os._exit(0)\n"
-            "os.waitpid(pid, 0)\n"
-            "opens = threading.Thread(target=lambda: opened(str(database.path) + '2').close(), daemon=True)\n"
-            "opens.start(); opens.join(40); answer = opens.is_alive()\n"
-        )
-        assert child.ask("opens.is_alive()") is False
-        assert child.ask("count(database)") == 0
+def test_a_fork_whose_preparation_is_interrupted_shuts_nobody_out(peer: Child) -> None:
+    peer.run(
+        "def fail(self): Database.before_fork = real; raise KeyboardInterrupt\n"
+        "real, Database.before_fork = Database.before_fork, fail\n"
+        "sys.unraisablehook = lambda _: None\n"
+        "pid = os.fork()\n"
+        "if not pid: os._exit(0)\n"
+        "os.waitpid(pid, 0)\n"
+        "opens = threading.Thread(target=lambda: opened(str(database.path) + '2').close(), daemon=True)\n"
+        "opens.start(); opens.join()\n"
+    )
+    assert peer.ask("count(database)") == 0
 
 
 def test_who_is_to_be_woken_is_woken_by_the_next() -> None:
@@ -133,28 +124,23 @@ def test_who_is_to_be_woken_is_woken_by_the_next() -> None:
     assert told == [death]
 
 
-def test_what_was_seen_of_queues_goes_with_the_last_wait(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "store.db")
-    with inorder.connect(store) as qm, inorder.connect(store) as other:
-        qm.create_queue("Q")
-        qm.create_queue("R")
+def test_what_was_seen_of_queues_goes_with_the_last_wait(qm: QueueManager) -> None:
+    qm.create_queue("R")
+    with qm.connect() as other:
         call = waiting(other, lambda: other.get("R", wait=60).body)
         for _ in range(20):
             with pytest.raises(inorder.NoMessageAvailable):
                 qm.get("Q", wait=0.001)
         qm.put("R", b"1")
         assert call.result() == b"1"
-        seen = store.host.watch._seen  # type: ignore[attr-defined]
+        store: Any = qm._store
+        seen = store.host.watch._seen
         assert (seen.queues, seen.numbers) == ({}, {})
-    store.close_store()
 
 
-def test_a_backup_leaves_the_reserve_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    with inorder.connect(path) as qm:
-        qm.create_queue("Q")
-        for _ in range(20):
-            qm.put("Q", os.urandom(200_000))
-        before = Path(f"{path}-lock").stat().st_size
-        qm.backup(tmp_path / "copy.db")
-        assert Path(f"{path}-lock").stat().st_size == before > 3 << 20
+def test_a_backup_leaves_the_reserve_as_it_is(qm: QueueManager, path: Path) -> None:
+    for _ in range(20):
+        qm.put("Q", os.urandom(200_000))
+    before = Path(f"{path}-lock").stat().st_size
+    qm.backup(path.with_name("copy.db"))
+    assert Path(f"{path}-lock").stat().st_size == before > 3 << 20

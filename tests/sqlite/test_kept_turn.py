@@ -2,63 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from tests.sqlite.children import SCHEMA, VERSION, Child
+from tests.sqlite.programs import Child
 
 from inorder.errors import CallInProgress
 from inorder.stores.sqlite.database import Database
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "orders.db"
-
-
-@pytest.fixture
-def database(path: Path) -> Iterator[Database]:
-    database = Database(path, schema=SCHEMA, version=VERSION)
-    yield database
-    database.close()
-
-
-def test_who_tries_in_vain_does_not_announce_what_another_process_commits(database: Database, path: Path) -> None:
-    with Child(path) as child:
-        before, committed = database.seen(3), database._coordination.committed
-        child.run("shared = database._coordination; shared.take(coordination.TURN)")
-        child.run("shared.words[coordination.UNANNOUNCED] = 1")
-        for _ in range(2):
-            assert not database.keep_turn()
-            database.give_turn()
-        assert (database.seen(3), database._coordination.committed) == (before, committed)
-
-
-def test_a_turn_that_is_kept_is_one_for_several_transactions(database: Database, path: Path) -> None:
-    with Child(path) as child:
-        assert database.keep_turn()
-        assert not database.keep_turn(), "it is kept already"
-        for _ in range(2):
-            with database.writing():
-                pass
-            assert not child.ask("database._coordination.try_take(coordination.TURN)")
-            child.run("database._coordination.give(coordination.TURN)")
-        for _ in range(2):
-            database.give_turn()
-        assert child.ask("database._coordination.try_take(coordination.TURN)")
-
-
-def test_the_store_is_not_opened_once_more_inside_of_a_turn(database: Database, path: Path) -> None:
-    with Child(path) as child:
-        assert database.keep_turn()
-        with pytest.raises(CallInProgress):
-            database.again()
-        assert not child.ask("database._coordination.try_take(coordination.TURN)"), "it is still ours"
-        child.run("database._coordination.give(coordination.TURN)")
+def test_who_tries_in_vain_does_not_announce_what_another_process_commits(database: Database, peer: Child) -> None:
+    before, committed = database.seen(3), database._coordination.committed
+    peer.run("shared = database._coordination; shared.take(coordination.TURN)")
+    peer.run("shared.words[coordination.UNANNOUNCED] = 1")
+    for _ in range(2):
+        assert not database.keep_turn()
         database.give_turn()
-        assert child.ask("database._coordination.try_take(coordination.TURN)")
-        child.run("database._coordination.give(coordination.TURN)")
+    assert (database.seen(3), database._coordination.committed) == (before, committed)
+
+
+def test_a_turn_that_is_kept_is_one_for_several_transactions(database: Database, peer: Child) -> None:
+    assert database.keep_turn()
+    assert not database.keep_turn(), "it is kept already"
+    for _ in range(2):
+        with database.writing():
+            pass
+        assert not peer.ask("database._coordination.try_take(coordination.TURN)")
+        peer.run("database._coordination.give(coordination.TURN)")
+    for _ in range(2):
+        database.give_turn()
+    assert peer.ask("database._coordination.try_take(coordination.TURN)")
+
+
+def test_the_store_is_not_opened_once_more_inside_of_a_turn(database: Database, peer: Child) -> None:
+    assert database.keep_turn()
+    with pytest.raises(CallInProgress):
+        database.again()
+    assert not peer.ask("database._coordination.try_take(coordination.TURN)"), "it is still ours"
+    peer.run("database._coordination.give(coordination.TURN)")
+    database.give_turn()
+    assert peer.ask("database._coordination.try_take(coordination.TURN)")
+    peer.run("database._coordination.give(coordination.TURN)")
     database.again().close()
 
 
@@ -85,21 +67,19 @@ def test_a_commit_that_was_not_announced_is_announced_before_the_next(
     assert database.seen(3) > before
 
 
-def test_a_store_that_was_closed_inside_of_a_turn_has_given_it_back(database: Database, path: Path) -> None:
+def test_a_store_that_was_closed_inside_of_a_turn_has_given_it_back(database: Database, peer: Child) -> None:
     assert database.keep_turn()
     database.close()
     for _ in range(2):
         database.give_turn()
-    with Child(path) as child:
-        assert child.ask("database._coordination.try_take(coordination.TURN)")
+    assert peer.ask("database._coordination.try_take(coordination.TURN)")
 
 
-def test_a_turn_that_is_tried_tells_what_a_dead_process_could_not(database: Database, path: Path) -> None:
-    with Child(path) as child:
-        before = database.seen(3)
-        child.run("shared = database._coordination; shared.take(coordination.TURN)")
-        child.run("shared.words[coordination.UNANNOUNCED] = 1")
-        child.kill()
-        assert database.keep_turn()
-        assert database.seen(3) > before
-        database.give_turn()
+def test_a_turn_that_is_tried_tells_what_a_dead_process_could_not(database: Database, peer: Child) -> None:
+    before = database.seen(3)
+    peer.run("shared = database._coordination; shared.take(coordination.TURN)")
+    peer.run("shared.words[coordination.UNANNOUNCED] = 1")
+    peer.kill()
+    assert database.keep_turn()
+    assert database.seen(3) > before
+    database.give_turn()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Literal
 
 import pytest
@@ -25,13 +24,6 @@ from inorder.stores.sql.shortcuts import PAGE_BYTES, PAGE_MESSAGES
 SIZES = (PAGE_MESSAGES - 1, PAGE_MESSAGES, PAGE_MESSAGES + 1, 2 * PAGE_MESSAGES + 3)
 
 
-@pytest.fixture
-def qm(tmp_path: Path) -> Iterator[QueueManager]:
-    with inorder.connect(tmp_path / "store.db") as manager:
-        manager.create_queue("Q")
-        yield manager
-
-
 def put_group(qm: QueueManager, size: int, length: int = 8) -> list[bytes]:
     bodies = [number.to_bytes(8, "big").ljust(length) for number in range(size)]
     messages = [
@@ -43,8 +35,7 @@ def put_group(qm: QueueManager, size: int, length: int = 8) -> list[bytes]:
     return bodies
 
 
-@pytest.mark.parametrize("read_order", ["relaxed", "strict"])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("size", "read_order"), [*((size, "relaxed") for size in SIZES), (SIZES[-1], "strict")])
 def test_a_group_of_any_size_comes_whole_and_in_order(
     qm: QueueManager, size: int, read_order: Literal["relaxed", "strict"]
 ) -> None:
@@ -75,17 +66,21 @@ def test_a_large_group_that_is_left_early_returns_whole(qm: QueueManager) -> Non
     assert {message.backout_count for message in got} == {1}
 
 
-@pytest.mark.parametrize("ending", ["commit", "back_out", "prepare"])
+SETTLE: dict[str, Callable[[QueueManager], object]] = {
+    "commit": lambda qm: qm.commit(),
+    "back out": lambda qm: qm.back_out(),
+    "prepare": lambda qm: qm.prepare("U"),
+}
+
+
+@pytest.mark.parametrize("ending", SETTLE)
 def test_to_read_on_after_the_unit_was_settled_is_an_error(qm: QueueManager, ending: str) -> None:
     put_group(qm, SIZES[-1])
     qm.put("Q", b"work", syncpoint=True)
     members = qm.get_group("Q")
     for _ in range(PAGE_MESSAGES):
         next(members)
-    if ending == "prepare":
-        qm.prepare("U")
-    else:
-        getattr(qm, ending)()
+    SETTLE[ending](qm)
     qm.put("Q", b"another unit", syncpoint=True)
     with pytest.raises(UnitNotFound, match="before you settle"):
         next(members)
@@ -110,7 +105,7 @@ def test_to_read_on_after_the_connection_has_ended_is_an_error(qm: QueueManager,
     other.abandon()
 
 
-def test_a_strict_reader_takes_no_large_group_from_behind_an_unfinished_one(qm: QueueManager) -> None:
+def test_a_strict_reader_takes_no_large_group_after_an_unfinished_one(qm: QueueManager) -> None:
     qm.alter_queue("Q", read_order="strict")
     qm.put("Q", b"unfinished", flags=IN_GROUP, group_id=b"u")
     bodies = put_group(qm, SIZES[-1])

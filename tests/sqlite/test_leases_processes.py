@@ -5,18 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.sqlite.programs import path, programs, qm
-from tests.support import until
+from tests.sqlite.programs import FOREVER, programs
+from tests.support import bodies, until
+from tests.tiers import gate, nightly
 
 import inorder
 from inorder import QueueManager
 from inorder.testing import ManualClock
 
-__all__ = ["path", "qm"]
-
-
-def bodies(qm: QueueManager) -> list[bytes]:
-    return [message.body for message in qm.browse("Q")]
+pytestmark = gate
 
 
 def test_a_lease_outlives_the_process_that_began_it_and_ends_at_its_deadline(qm: QueueManager, path: Path) -> None:
@@ -28,7 +25,7 @@ def test_a_lease_outlives_the_process_that_began_it_and_ends_at_its_deadline(qm:
         first.kill()
         assert bodies(qm) == [b"2"], "the death of a process ends no lease"
         second.run(f"lease = qm.resume_lease({token!r}); lease.__enter__(); qm.put('Q', b'4'); lease.extend(0.2)")
-        assert qm.get("Q", wait=40, read_order="strict").body == b"1", "who waits is given what the deadline frees"
+        assert qm.get("Q", wait=FOREVER, read_order="strict").body == b"1", "who waits is given what the deadline frees"
     assert (bodies(qm), qm.units(), qm.check()) == ([b"2"], [], [])
 
 
@@ -48,7 +45,7 @@ def test_two_processes_with_one_token_at_once_lose_and_double_nothing(qm: QueueM
 def test_of_two_that_settle_at_once_one_does_and_the_other_is_refused(qm: QueueManager, path: Path) -> None:
     settle = "\ntry:\n lease.{}(); answer = 'done'\nexcept inorder.errors.LeaseOver:\n answer = 'over'"
     with programs(path, 2) as [first, second]:
-        for number in range(20):
+        for number in range(5):
             lease = qm.lease(seconds=60)
             with lease:
                 qm.put("Q", b"1")
@@ -63,7 +60,9 @@ def test_of_two_that_settle_at_once_one_does_and_the_other_is_refused(qm: QueueM
     assert (qm.units(), qm.check()) == ([], [])
 
 
-@pytest.mark.parametrize("point", ["lease-over", "written", "committed", "before-sync"])
+@pytest.mark.parametrize(
+    "point", ["committed", *(pytest.param(one, marks=nightly) for one in ("lease-over", "written", "before-sync"))]
+)
 def test_a_kill_in_the_middle_of_the_end_of_a_lease_ends_it_once_or_not_yet(path: Path, point: str) -> None:
     clock = ManualClock(path=path.with_suffix(".clock"))
     opened = f"""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.sqlite.programs import FOREVER, Program, child, end_of, path, programs, qm
+from tests.sqlite.programs import FOREVER, Program, programs
 from tests.support import bodies, waiting
+from tests.tiers import gate
 
 import inorder
 from inorder import QueueManager
@@ -21,7 +25,7 @@ from inorder.errors import (
 )
 from inorder.stores.sqlite import watch
 
-__all__ = ["child", "path", "qm"]
+pytestmark = gate
 
 
 # ---- who notices
@@ -43,58 +47,77 @@ def test_the_last_process_died_and_the_next_one_finds_its_unit_backed_out(path: 
         assert manager.units() == []
 
 
-def test_before_2033_a_relaxed_get_takes_what_a_dead_reader_had(qm: QueueManager, child: Program) -> None:
-    child.run("qm.put('Q', b'1'); qm.get('Q', syncpoint=True)")
-    with pytest.raises(NoMessageAvailable):
-        qm.get("Q")
-    child.kill()
+def unmarked(qm: QueueManager) -> bytes:
+    with qm.open("Q", browse=True, co_op=True) as queue:
+        return queue.browse_first(unmarked=True).body
+
+
+def with_its_backouts(qm: QueueManager) -> tuple[bytes, int]:
     message = qm.get("Q")
-    assert (message.body, message.backout_count) == (b"1", 1)
+    return message.body, message.backout_count
 
 
-def test_before_order_pending_a_strict_get_looks_whether_the_writer_lives(qm: QueueManager, child: Program) -> None:
-    child.run("qm.put('Q', b'1', syncpoint=True)")
-    qm.put("Q", b"2")
-    with pytest.raises(OrderPending):
-        qm.get("Q", read_order="strict")
-    child.kill()
-    assert qm.get("Q", read_order="strict").body == b"2"
+# What another process has done, what is refused while it lives, with what, and what the call brings when it is dead.
+Held = tuple[str, Callable[[QueueManager], object], type[inorder.InorderError], object]
+HELD: dict[str, Held] = {
+    "a get": ("qm.put('Q', b'1'); qm.get('Q', syncpoint=True)", with_its_backouts, NoMessageAvailable, (b"1", 1)),
+    "a get behind what is locked": (
+        "qm.put('Q', b'1'); handle = qm.open('Q', browse=True); handle.browse_first(lock=True)",
+        lambda qm: qm.get("Q").body,
+        NoMessageAvailable,
+        b"1",
+    ),
+    "a strict get": (
+        "qm.put('Q', b'1', syncpoint=True); other = qm.connect(); other.put('Q', b'2')",
+        lambda qm: qm.get("Q", read_order="strict").body,
+        OrderPending,
+        b"2",
+    ),
+    "a strict get behind half a group": (
+        "with qm.group('Q') as group: group.put(b'1'); group.put(b'2')\n"
+        "handle = qm.open('Q', input='shared'); handle.get(logical=True); qm.put('Q', b'behind')",
+        lambda qm: qm.get("Q", logical=True, read_order="strict").body,
+        OrderPending,
+        b"behind",
+    ),
+    "a browse of what is not marked": (
+        "qm.put('Q', b'1'); handle = qm.open('Q', browse=True, co_op=True); handle.browse_first(mark_co_op=True)",
+        unmarked,
+        NoMessageAvailable,
+        b"1",
+    ),
+    "an open": (
+        "handle = qm.open('Q', input='exclusive')",
+        lambda qm: qm.open("Q", input="exclusive").close(),
+        ObjectInUse,
+        None,
+    ),
+    "a delete": ("handle = qm.open('Q', output=True)", lambda qm: qm.delete_queue("Q"), ObjectInUse, None),
+    "an alter of the order": (
+        "qm.put('Q', b'1', syncpoint=True)",
+        lambda qm: qm.alter_queue("Q", order="commit"),
+        ObjectInUse,
+        None,
+    ),
+    "a put on a full queue": (
+        "qm.alter_queue('Q', max_depth=1); qm.put('Q', b'never', syncpoint=True)",
+        lambda qm: (qm.put("Q", b"1"), bodies(qm))[1],
+        QueueFull,
+        [b"1"],
+    ),
+}
 
 
-def test_before_2042_an_open_looks_whether_the_exclusive_reader_lives(qm: QueueManager, child: Program) -> None:
-    child.run("handle = qm.open('Q', input='exclusive')")
-    with pytest.raises(ObjectInUse):
-        qm.open("Q", input="shared")
-    child.kill()
-    qm.open("Q", input="exclusive").close()
-
-
-def test_before_2042_a_delete_looks_whether_those_who_have_the_queue_open_live(
-    qm: QueueManager, child: Program
+@pytest.mark.parametrize("what", HELD)
+def test_before_a_call_is_refused_it_is_seen_whether_who_is_in_its_way_lives(
+    qm: QueueManager, child: Program, what: str
 ) -> None:
-    child.run("handle = qm.open('Q', output=True)")
-    with pytest.raises(ObjectInUse):
-        qm.delete_queue("Q")
+    code, call, error, brings = HELD[what]
+    child.run(code)
+    with pytest.raises(error):
+        call(qm)
     child.kill()
-    qm.delete_queue("Q")
-
-
-def test_before_2042_an_alter_of_the_order_looks_whether_the_writer_lives(qm: QueueManager, child: Program) -> None:
-    child.run("qm.put('Q', b'1', syncpoint=True)")
-    with pytest.raises(ObjectInUse):
-        qm.alter_queue("Q", order="commit")
-    child.kill()
-    qm.alter_queue("Q", order="commit")
-
-
-def test_before_2053_a_put_looks_whether_the_other_writer_lives(qm: QueueManager, child: Program) -> None:
-    qm.alter_queue("Q", max_depth=1)
-    child.run("qm.put('Q', b'never', syncpoint=True)")
-    with pytest.raises(QueueFull):
-        qm.put("Q", b"1")
-    child.kill()
-    qm.put("Q", b"1")
-    assert bodies(qm) == [b"1"]
+    assert call(qm) == brings
 
 
 def test_before_a_repeat_is_refused_it_is_seen_whether_the_first_putter_lives(qm: QueueManager, child: Program) -> None:
@@ -167,25 +190,6 @@ def test_two_processes_that_notice_one_death_at_once_agree(path: Path) -> None:
 # ---- what goes and what stays
 
 
-def test_a_dead_browser_locks_nothing(qm: QueueManager, child: Program) -> None:
-    qm.put("Q", b"1")
-    child.run("handle = qm.open('Q', browse=True); handle.browse_first(lock=True)")
-    with pytest.raises(NoMessageAvailable):
-        qm.get("Q")
-    child.kill()
-    assert qm.get("Q").body == b"1"
-
-
-def test_the_marks_of_a_dead_cooperating_browser_go(qm: QueueManager, child: Program) -> None:
-    qm.put("Q", b"1")
-    child.run("handle = qm.open('Q', browse=True, co_op=True); handle.browse_first(mark_co_op=True)")
-    with qm.open("Q", browse=True, co_op=True) as queue, pytest.raises(NoMessageAvailable):
-        queue.browse_first(unmarked=True)
-    child.kill()
-    with qm.open("Q", browse=True, co_op=True) as queue:
-        assert queue.browse_first(unmarked=True).body == b"1"
-
-
 def test_a_dead_waiter_waits_no_more(qm: QueueManager, child: Program) -> None:
     qm.put("Q", b"1", syncpoint=True)
     child.run("qm.put('Q', b'2'); wait = Waiting(qm, lambda: qm.get('Q', wait=60, read_order='strict'))")
@@ -218,18 +222,6 @@ def test_confirm_ids_lock_ids_and_prepared_units_stay(qm: QueueManager, child: P
     assert sorted(bodies(qm)) == [b"got", b"locked", b"prepared"]
 
 
-def test_a_dead_reader_of_half_a_group_does_not_keep_it(qm: QueueManager, child: Program) -> None:
-    with qm.group("Q") as group:
-        group.put(b"1")
-        group.put(b"2")
-    child.run("handle = qm.open('Q', input='shared'); handle.get(logical=True)")
-    qm.put("Q", b"behind")
-    with pytest.raises(OrderPending):
-        qm.get("Q", logical=True, read_order="strict")
-    child.kill()
-    assert qm.get("Q", logical=True, read_order="strict").body == b"behind"
-
-
 def test_a_process_whose_forked_child_lives_on_is_dead_all_the_same(qm: QueueManager, child: Program) -> None:
     child.run("qm.put('Q', b'1'); handle = qm.open('Q', input='exclusive'); handle.get(syncpoint=True)")
     orphan = child.ask("left_behind()")
@@ -238,7 +230,7 @@ def test_a_process_whose_forked_child_lives_on_is_dead_all_the_same(qm: QueueMan
         with qm.open("Q", input="exclusive") as handle:
             assert handle.get().body == b"1"
     finally:
-        end_of(orphan)
+        os.kill(orphan, signal.SIGKILL)
 
 
 # ---- dynamic queues

@@ -4,64 +4,31 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
 import pytest
-from tests.sqlite.programs import Program, child, path, programs, qm
+from tests.sqlite.programs import Child, Program, programs
 from tests.support import bodies, waiting
+from tests.tiers import gate
 
 import inorder
 from inorder import QueueManager
-from inorder.errors import StoreDamaged, StoreError, StoreForeign, StoreNewer
+from inorder.errors import StoreDamaged, StoreError
 from inorder.stores.sqlite import database, watch
 
-__all__ = ["child", "path", "qm"]
+pytestmark = gate
 BODY = os.urandom(1000)
 
 
 # ---- other programs in the file
 
-HOLD = """
-import sqlite3, sys, time
-connection = sqlite3.connect(sys.argv[1], isolation_level=None)
-connection.execute(sys.argv[2])
-connection.execute("SELECT count(*) FROM message").fetchall()
-print("holding", flush=True)
-time.sleep(float(sys.argv[3]))
-connection.execute("ROLLBACK")
-connection.close()
-"""
-
-
-@contextmanager
-def outsider(path: Path, begin: str, seconds: float) -> Iterator[None]:
-    """Another program has a transaction open on the file for so long."""
-    command = [sys.executable, "-c", HOLD, str(path), begin, str(seconds)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "holding\n"
-        yield
-    assert process.returncode == 0
-
-
-def test_nobody_is_told_that_the_database_is_locked(path: Path, qm: QueueManager, child: Program) -> None:
-    with outsider(path, "BEGIN EXCLUSIVE", 2.0):
-        child.begin("qm.put_many('Q', [b'child'] * 10); answer = qm.depth('Q')")
-        qm.put_many("Q", [b"own"] * 10)
-        with inorder.connect(path) as another:
-            another.put("Q", b"own")
-        assert child.answer() >= 10
-    assert qm.depth("Q") == 21
-
 
 def test_an_outside_reader_stops_nobody(path: Path, qm: QueueManager, child: Program) -> None:
-    with outsider(path, "BEGIN", 0.5):
+    with Child() as outsider:
+        outsider.run(f"reader = apsw.Connection({str(path)!r})")
+        outsider.run("reader.execute('BEGIN; SELECT count(*) FROM message').fetchall()")
         for _ in range(5):
             child.run("qm.put('Q', b'1' * 100_000)")
             qm.put("Q", b"2")
@@ -79,41 +46,6 @@ def test_an_outside_checkpoint_loses_nothing(path: Path, qm: QueueManager, child
 
 
 # ---- what is not opened, and not written
-
-
-def test_a_store_of_a_newer_release_is_refused_and_left_as_it_is(path: Path) -> None:
-    inorder.connect(path).close()
-    outside = sqlite3.connect(path)
-    outside.execute("PRAGMA user_version = 1000")
-    outside.close()
-    before = path.read_bytes()
-    with pytest.raises(StoreNewer):
-        inorder.connect(path)
-    assert path.read_bytes() == before
-    assert not Path(f"{path}-wal").exists()
-
-
-def test_a_foreign_file_is_refused_and_left_as_it_is(path: Path) -> None:
-    path.write_bytes(b"my diary, not a database" * 100)
-    before = path.read_bytes()
-    with pytest.raises(StoreForeign):
-        inorder.connect(path)
-    assert path.read_bytes() == before
-    path.unlink()
-    outside = sqlite3.connect(path)
-    outside.execute("CREATE TABLE mine (one)")
-    outside.close()
-    before = path.read_bytes()
-    with pytest.raises(StoreForeign):
-        inorder.connect(path)
-    assert (path.read_bytes(), [one.name for one in path.parent.iterdir()]) == (before, [path.name])
-
-
-def test_a_directory_is_refused(path: Path) -> None:
-    path.mkdir()
-    with pytest.raises(StoreError, match="directory"):
-        inorder.connect(path)
-    assert list(path.iterdir()) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")

@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests import forked
 from tests.staged import KEY, Writer, key, letters
 from tests.support import bodies
+from tests.tiers import gate
 
 import inorder
+from inorder.clock import Clock, SystemClock
 from inorder.housekeeping import tidy
 from inorder.stores.records import Settled
 from inorder.stores.sql import leftovers
 from inorder.stores.sqlite import SqliteStore
-from inorder.stores.sqlite import log as sync_log
 from inorder.stores.sqlite.checking import problems
 from inorder.testing import ManualClock
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "orders.db"
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def writer(path: Path, clock: ManualClock) -> Iterator[Writer]:
-    store = SqliteStore(path, clock=clock)
+def writer(store: SqliteStore) -> Writer:
     qm = inorder.connect(store, program="test")
     qm.create_queue("Q")
-    yield Writer(store, qm)
-    store.close_store()
+    return Writer(store, qm)
 
 
 def rows_in(writer: Writer, table: str) -> int:
@@ -64,11 +55,10 @@ def test_contents_are_written_at_the_stage_and_stay_at_the_settle(writer: Writer
     assert is_sound(writer)
 
 
-def test_every_act_is_on_disk_when_it_returns(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_act_is_on_disk_when_it_returns(writer: Writer, syncs: list[int]) -> None:
     writer.handle()
     writer.qm.put_many("Q", [b""] * 3)
-    syncs: list[int] = []
-    monkeypatch.setattr(sync_log, "sync_data", syncs.append)
+    syncs.clear()
     writer.stage("one", letters("ab"), persistent=[False, False])
     assert len(syncs) == 1
     writer.settle("one")
@@ -107,38 +97,33 @@ def test_a_deleted_queue_leaves_nothing_of_its_stagings(writer: Writer) -> None:
     assert is_sound(writer)
 
 
-def reopened(writer: Writer, path: Path, clock: ManualClock) -> Iterator[Writer]:
-    store = SqliteStore(path, clock=clock)
+@contextmanager
+def opened(path: Path, counts: dict[str, int], clock: Clock | None = None) -> Iterator[Writer]:
+    """The next one that has the store open; it knows of these stagings, and how many messages each has."""
+    store = SqliteStore(path, clock=clock or SystemClock())
     try:
-        again = Writer(store, inorder.connect(store, program="again"))
-        again.counts = dict(writer.counts)
-        yield again
+        writer = Writer(store, inorder.connect(store, program="next"))
+        writer.counts = counts
+        assert is_sound(writer)
+        yield writer
+        assert is_sound(writer)
     finally:
         store.close_store()
 
 
-def test_a_staging_and_the_ledger_are_there_when_the_store_is_opened_again(
-    writer: Writer, path: Path, clock: ManualClock
+def test_stagings_and_the_ledger_are_in_a_backup_and_there_when_the_store_is_opened_again(
+    writer: Writer, store: SqliteStore, path: Path, clock: ManualClock
 ) -> None:
+    copy = path.with_name("copy.db")
     writer.put(letters("a"))
     writer.stage("one", letters("bcd"), group_key=[1, 1, 2], order_key=[3, 2, 1])
-    assert isinstance(writer.store, SqliteStore)
-    writer.store.close_store()
-    for again in reopened(writer, path, clock):
-        assert is_sound(again)
-        assert again.store.in_ledger("Q", KEY) is not None
-        assert again.settle("one", key=KEY._replace(batch="1")).messages == 3
-        assert bodies(again.qm) == letters("adcb")
-
-
-def test_a_backup_has_the_stagings(writer: Writer, tmp_path: Path, clock: ManualClock) -> None:
-    writer.stage("one", letters("ab"))
-    writer.qm.backup(tmp_path / "copy.db")
-    writer.settle("one")
-    writer.counts["one"] = 2
-    for again in reopened(writer, tmp_path / "copy.db", clock):
-        assert is_sound(again)
-        assert again.settle("one").messages == 2
+    writer.qm.backup(copy)
+    store.close_store()
+    for one in (path, copy):
+        with opened(one, dict(writer.counts), clock) as again:
+            assert again.store.in_ledger("Q", KEY) is not None
+            assert again.settle("one", key=KEY._replace(batch="1")).messages == 3
+            assert bodies(again.qm) == letters("adcb")
 
 
 CHILD = """
@@ -158,46 +143,35 @@ def killed_at(path: Path, point: str) -> int:
     return forked.run(CHILD, str(path), kill_at=point)
 
 
+@gate
 @pytest.mark.parametrize(("point", "staged"), [("staged:1", 2), ("staged:2", 3), ("settled-staging:1", 3)])
 def test_a_writer_that_is_killed_leaves_what_it_staged_and_nothing_of_a_settle(
     path: Path, point: str, staged: int
 ) -> None:
     assert killed_at(path, point) == -signal.SIGKILL
-    store = SqliteStore(path)
-    try:
-        writer = Writer(store, inorder.connect(store, program="next"))
-        assert is_sound(writer)
+    with opened(path, {"one": 2, "two": 1}) as writer:
         assert sum(unit.puts for unit in writer.qm.units()) == staged
         assert bodies(writer.qm) == []
         assert writer.store.in_ledger("Q", KEY) is None
-        writer.counts = {"one": 2, "two": 1}
         if staged == 3:
             assert writer.settle("one", "two") == Settled(already=False, messages=3)
             assert bodies(writer.qm) == letters("abc")
-        assert is_sound(writer)
-    finally:
-        store.close_store()
 
 
+@gate
 def test_a_settle_that_is_killed_after_its_commit_is_known_to_the_next(path: Path) -> None:
     """The batch is written once more, and put once."""
-    points = 0
-    while True:
-        points += 1
-        code = killed_at(path.with_name(f"{points}.db"), f"committed:{points}")
-        store = SqliteStore(path.with_name(f"{points}.db"))
-        try:
-            writer = Writer(store, inorder.connect(store, program="next"))
+    for point in itertools.count(1):
+        each = path.with_name(f"{point}.db")
+        code = killed_at(each, f"committed:{point}")
+        with opened(each, {}) as writer:
             if not any(queue.name == "Q" for queue in writer.qm.queues()):
                 continue
             writer.stage("again", letters("abc"))
             settled = writer.settle("again")
             assert bodies(writer.qm) == letters("abc")
-            assert is_sound(writer)
             if code == 0 or settled.already:
                 break
-        finally:
-            store.close_store()
     assert settled.already
 
 
@@ -210,18 +184,15 @@ Writer(store, inorder.connect(store, program="other")).stage("two", [b"c", b"d"]
 """
 
 
+@gate
 def test_two_processes_stage_and_one_settles(path: Path) -> None:
-    store = SqliteStore(path)
-    try:
-        writer = Writer(store, inorder.connect(store, program="test"))
+    with opened(path, {}) as writer:
         writer.qm.create_queue("Q")
         writer.stage("one", letters("ab"))
         assert forked.run(STAGE_TWO, str(path)) == 0
         writer.counts["two"] = 2
         assert writer.settle("two", "one").messages == 4
         assert bodies(writer.qm) == letters("cdab")
-    finally:
-        store.close_store()
 
 
 def test_the_newest_batches_are_kept_though_clocks_are_set_back_and_processes_take_turns(

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import inorder
 from inorder import QueueManager
 from inorder.errors import OrderUnsupported, StoreFull
 from inorder.stores.sql.backend import SqlBackend
@@ -18,17 +15,10 @@ from inorder.stores.sqlite.host import SqliteHost
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Iterator[SqliteStore]:
-    file = SqliteStore(tmp_path / "store.db")
-    yield file
-    file.close_store()
-
-
-@pytest.fixture
-def qm(file: SqliteStore) -> Iterator[QueueManager]:
-    with inorder.connect(file) as qm:
-        qm.create_queue("Q")
-        yield qm
+def file(qm: QueueManager) -> SqliteStore:
+    store = qm._store
+    assert isinstance(store, SqliteStore)
+    return store
 
 
 def interrupt_after_commit(file: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections import Counter
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from datetime import datetime, timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support import Stores, examples
+from tests.support import LIMIT_SECONDS, Call, Stores, examples
+from tests.tiers import every_store
 
 from inorder import Message, QueueManager, connect
 from inorder.bulk import LedgerKey, Stager
@@ -55,16 +55,28 @@ def bodies(qm: QueueManager) -> list[bytes]:
 def test_a_run_is_put_when_it_is_due_and_once(qm: QueueManager, clock: ManualClock) -> None:
     runs: list[Run] = []
     periodic = Periodic(qm, [HOURLY], on_put=runs.append)
+
+    def standing() -> tuple[float | None, float | None, bool]:
+        (one,) = standings(qm, [HOURLY])
+        return one.last, one.next, one.overdue
+
+    assert standing() == (None, BEGIN + HOUR / 2, False)
     assert periodic.put_due() == []  # it is seen first: what was due before is not made up for
+    assert standing() == (BEGIN, BEGIN + HOUR / 2, False)
     assert periodic.next_due() == BEGIN + HOUR / 2
     clock.advance(HOUR / 2 - 1)
     assert periodic.put_due() == []
     clock.advance(1.0)
+    assert standing() == (BEGIN, BEGIN + HOUR / 2, True)
     assert [(run.schedule, run.due, run.put_at) for run in periodic.put_due()] == [(HOURLY, clock.now(), clock.now())]
+    assert standing() == (BEGIN + HOUR / 2, BEGIN + 1.5 * HOUR, False)
     assert periodic.put_due() == []
     assert periodic.next_due() == clock.now() + HOUR
     assert [run.due for run in runs] == [clock.now()]
-    assert bodies(qm) == [b"01 01:00"]
+    clock.advance(HOUR / 2)
+    quarterly = Schedule(name="hourly", cron="*/15 * * * *", queue="Q", body=HOURLY.body, missed="all")
+    Periodic(qm, [quarterly]).put_due()
+    assert bodies(qm) == [b"01 01:00", b"01 01:15", b"01 01:30"], "one that is altered goes on after its last run"
 
 
 @pytest.mark.parametrize(
@@ -133,15 +145,6 @@ def test_an_alias_stands_for_its_queue(qm: QueueManager, clock: ManualClock) -> 
     assert bodies(qm) == [b"x"] * 2
 
 
-def test_a_schedule_that_is_altered_goes_on_behind_its_last_run(qm: QueueManager, clock: ManualClock) -> None:
-    Periodic(qm, [HOURLY]).put_due()
-    clock.advance(HOUR)  # half past one
-    Periodic(qm, [HOURLY]).put_due()
-    quarterly = Schedule(name="hourly", cron="*/15 * * * *", queue="Q", body=HOURLY.body, missed="all")
-    Periodic(qm, [quarterly]).put_due()
-    assert bodies(qm) == [b"01 01:00", b"01 01:15", b"01 01:30"]
-
-
 def test_a_clock_that_is_set_back_puts_nothing_twice(store: RestartableStore, qm: QueueManager) -> None:
     Periodic(qm, [HOURLY]).put_due()
     clock = store.clock
@@ -173,7 +176,7 @@ def test_a_run_that_cannot_be_put_stays_due_and_the_other_schedules_go_on(qm: Qu
     assert (qm.depth("OTHER"), bodies(qm)) == (1, [b"01 01:00"])
 
 
-@pytest.mark.parametrize("raises", [RuntimeError, SystemExit, asyncio.CancelledError, GeneratorExit])
+@pytest.mark.parametrize("raises", [RuntimeError, SystemExit])
 def test_a_body_that_fails_is_logged_and_the_run_stays_due(
     qm: QueueManager, clock: ManualClock, caplog: pytest.LogCaptureFixture, raises: type[BaseException]
 ) -> None:
@@ -236,16 +239,6 @@ def test_run_ends_when_it_is_told_to(qm: QueueManager, clock: ManualClock) -> No
 # ---- what is said
 
 
-def test_standings(qm: QueueManager, clock: ManualClock) -> None:
-    assert [(one.last, one.next, one.overdue) for one in standings(qm, [HOURLY])] == [(None, BEGIN + HOUR / 2, False)]
-    Periodic(qm, [HOURLY]).put_due()
-    assert [(one.last, one.overdue) for one in standings(qm, [HOURLY])] == [(BEGIN, False)]
-    clock.advance(HOUR)
-    assert [(one.next, one.overdue) for one in standings(qm, [HOURLY])] == [(BEGIN + HOUR / 2, True)]
-    Periodic(qm, [HOURLY]).put_due()
-    assert [(one.last, one.overdue) for one in standings(qm, [HOURLY])] == [(BEGIN + HOUR / 2, False)]
-
-
 def test_two_schedules_of_a_queue_have_different_names() -> None:
     other = Schedule(name="other", cron="* * * * *", queue="Q")
     assert checked([other, HOURLY]) == [HOURLY, other]
@@ -261,7 +254,6 @@ def test_two_schedules_of_a_queue_have_different_names() -> None:
         ({"name": ""}, "name"),
         ({"name": "n" * 201}, "name"),
         ({"cron": "60 * * * *"}, "bad minute"),
-        ({"zone": "Mars/Olympus"}, "zone"),
         ({"zone": None}, "zone"),
         ({"queue": 5}, "queue"),
         ({"body": "text"}, "body"),
@@ -287,14 +279,7 @@ def test_any_number_of_processes_put_each_instant_once(kind: str) -> None:
         st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2 * 3600)), min_size=1, max_size=20),
     )
     def judge(cron: str, begin: datetime, looks: list[tuple[int, int]]) -> None:
-        schedule = Schedule(
-            name="s",
-            cron=cron,
-            zone="Europe/Berlin",
-            queue="Q",
-            missed="all",
-            body=instant,
-        )
+        schedule = Schedule(name="s", cron=cron, zone="Europe/Berlin", queue="Q", missed="all", body=instant)
         clock = ManualClock(begin.timestamp())
         with Stores(kind) as stores:
             store = stores.make(clock)
@@ -314,34 +299,24 @@ def test_any_number_of_processes_put_each_instant_once(kind: str) -> None:
     judge()
 
 
-def test_threads_that_try_at_once_put_each_instant_once(store: RestartableStore, clock: ManualClock) -> None:
+@every_store
+def test_threads_that_try_at_once_put_each_instant_once(qm: QueueManager, clock: ManualClock) -> None:
     schedule = Schedule(name="s", cron="* * * * *", queue="Q", missed="all", body=instant)
-    with connect(store, program="first") as qm:
-        qm.create_queue("Q")
-        Periodic(qm, [schedule]).put_due()
-        begins = threading.Barrier(4)
-        failures: list[BaseException] = []
+    Periodic(qm, [schedule]).put_due()
+    begins = threading.Barrier(4)
 
-        def work() -> None:
-            try:
-                with connect(store, program="thread") as mine:
-                    periodic = Periodic(mine, [schedule])
-                    for _ in range(5):
-                        begins.wait(20.0)
-                        periodic.put_due()
-                        if begins.wait(20.0) == 0:
-                            clock.advance(180.0)
-            except BaseException as error:  # noqa: BLE001 - told below
-                failures.append(error)
-                begins.abort()
+    def work() -> None:
+        with qm.connect(program="thread") as mine:
+            periodic = Periodic(mine, [schedule])
+            for _ in range(5):
+                begins.wait(LIMIT_SECONDS)
+                periodic.put_due()
+                if begins.wait(LIMIT_SECONDS) == 0:
+                    clock.advance(180.0)
 
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        clock.advance(180.0)
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60.0)
-        assert failures == []
-        found = Counter(bodies(qm))
-        assert (len(found), set(found.values())) == (15, {1})
-        assert qm.units() == []
+    clock.advance(180.0)
+    for call in [Call(work) for _ in range(4)]:
+        call.result()
+    found = Counter(bodies(qm))
+    assert (len(found), set(found.values())) == (15, {1})
+    assert qm.units() == []

@@ -71,18 +71,6 @@ def test_what_is_put_is_worked_on_by_the_same_worker(qm: QueueManager, tasks: Ta
     assert seen == [b"01 01:00"]
 
 
-def test_several_workers_put_each_run_once(qm: QueueManager, tasks: Tasks, clock: ManualClock) -> None:
-    tasks.add(Schedule(name="all", cron="*/5 * * * *", queue="Q", missed="all"))
-    Periodic(qm, tasks.schedules[1:]).put_due()
-    clock.advance(HOUR)
-    heard = Heard()
-    with qm.worker(tasks, log=heard), qm.worker(tasks, log=heard):
-        heard.until(lambda _: len(puts(heard)) >= 13)
-        assert qm.depth("Q") == 13
-    due = [(event.schedule, event.run.due) for event in puts(heard) if event.run is not None]
-    assert len(due) == len(set(due)) == 13
-
-
 def test_a_schedule_that_fails_stops_nothing_and_is_reported_once(
     qm: QueueManager, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,10 +189,24 @@ def test_a_queue_manager_that_stops_stops_schedules(qm: QueueManager, tasks: Tas
 # --- what is registered
 
 
-def test_names_are_taken_once_and_tell_schedules_from_tasks(tasks: Tasks) -> None:
+def test_names_are_taken_once_and_tell_schedules_from_tasks(qm: QueueManager, tasks: Tasks) -> None:
+    def nightly(due: datetime) -> bytes:
+        return b""
+
+    with pytest.raises(ArgumentError, match="tasks"):
+        qm.worker(Tasks())
+    alone = Tasks()
+    assert not alone
+    alone.periodic("0 0 * * *", queue="Q")(nightly)
+    assert alone
+    assert [one.name for one in alone.schedules] == [f"{__name__}.{nightly.__qualname__}"]
+    with pytest.raises(ArgumentError, match="cron"):
+        alone.periodic("0 0 * *", queue="Q")(nightly)
+    with pytest.raises(ArgumentError, match="name"):
+        alone.periodic("0 0 * * *", queue="Q", name="")
     tasks.task("Q", name="see")(lambda message: None)
     assert (len(tasks), len(tasks.schedules), repr(tasks)) == (1, 1, "<tasks: see, hourly>")
-    for name in ("see", "hourly"):
+    for name in ("see", "hourly", ""):
         with pytest.raises(ArgumentError, match="name"):
             tasks.add(Schedule(name=name, cron="* * * * *", queue="Q"))
     with pytest.raises(ArgumentError, match="name"):
@@ -215,22 +217,3 @@ def test_names_are_taken_once_and_tell_schedules_from_tasks(tasks: Tasks) -> Non
     with pytest.raises(ArgumentError, match="schedules"):
         tasks.add("nightly")  # type: ignore[arg-type]
     assert len(tasks.schedules) == 1
-
-
-def test_a_schedule_is_named_by_its_function(qm: QueueManager) -> None:
-    tasks = Tasks()
-    assert not tasks
-
-    @tasks.periodic("0 0 * * *", queue="Q")
-    def nightly(due: datetime) -> bytes:
-        return b""
-
-    assert tasks
-    (one,) = tasks.schedules
-    assert one.name == f"{__name__}.test_a_schedule_is_named_by_its_function.<locals>.nightly"
-    with pytest.raises(ArgumentError, match="name"):
-        tasks.periodic("0 0 * * *", queue="Q", name="")
-    with pytest.raises(ArgumentError, match="cron"):
-        tasks.periodic("0 0 * *", queue="Q")(nightly)
-    with pytest.raises(ArgumentError, match="tasks"):
-        qm.worker(Tasks())

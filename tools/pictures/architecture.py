@@ -1,4 +1,4 @@
-"""The layers of the package, and processes that share a store."""
+"""The layers of the package."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, str, str], ...] = (
 HIGH, STEP, TOP = 32, 38, 44
 
 
-def draw_layers() -> str:
+def draw() -> str:
     picture = Picture("The layers of the package, from the doors down to the errors", TOP + len(LAYERS) * STEP + 12)
     picture.text(MARGIN, 28, "A file imports from its own layer and from those below it.", "faint")
     for n, (name, files, kind) in enumerate(LAYERS):
@@ -45,27 +45,4 @@ def draw_layers() -> str:
         picture.text(108, y + 21, files)
     x = WIDTH - 24
     picture.arrow([(x, TOP), (x, TOP + len(LAYERS) * STEP - 6)])
-    return picture.svg()
-
-
-def draw_processes() -> str:
-    picture = Picture(
-        "Programs, a shell and Spark's tasks work on one store, each with a queue manager of its own", 300
-    )
-    users = (("a program", "threads"), ("the command", "a shell"), ("Spark", "driver, tasks"))
-    wide = (WIDTH - 2 * MARGIN - 2 * 12) / 3
-    for n, (name, what) in enumerate(users):
-        x = MARGIN + n * (wide + 12)
-        picture.rectangle(x, 16, wide, 116, "band")
-        picture.text(x + wide / 2, 40, name, "mid bold")
-        picture.text(x + wide / 2, 58, what, "mid small faint")
-        picture.box(x + 10, 72, wide - 20, 50, ["queue", "manager"], "one")
-        picture.arrow([(x + wide / 2, 122), (x + wide / 2, 188)])
-    picture.text(MARGIN + wide + 6, 162, "no server", "mid small faint halo")
-    picture.text(MARGIN + 2 * wide + 18, 162, "no network", "mid small faint halo")
-    picture.rectangle(MARGIN, 190, WIDTH - 2 * MARGIN, 94, "box")
-    picture.text(WIDTH / 2, 213, "orders.db: one SQLite file", "mid bold")
-    picture.text(WIDTH / 2, 234, "queues, messages, units of work, locks, claims", "mid")
-    picture.text(WIDTH / 2, 254, "and its processes: one that notices a dead", "mid faint")
-    picture.text(WIDTH / 2, 271, "process backs out what that held", "mid faint")
     return picture.svg()

@@ -174,7 +174,7 @@ class Backoff:
         try:
             wait = min(self.most, self.first * self.factor ** (attempt - 1))
         except OverflowError:
-            wait = self.most
+            wait = self.most if self.first else 0.0
         return min(SECONDS_MAX, wait * (1 + self.jitter * (2 * luck - 1)))
 
 

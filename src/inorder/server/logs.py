@@ -14,7 +14,12 @@ import os
 import time
 from datetime import datetime, timezone
 from json.encoder import encode_basestring_ascii as quoted
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+if TYPE_CHECKING:
+    TextHandler = logging.StreamHandler[TextIO]
+else:
+    TextHandler = logging.StreamHandler  # Python 3.10 cannot subscript it
 
 LOGGER: Final = "inorder.server"
 ENCODED: Final = json.JSONEncoder(ensure_ascii=True, default=str).encode
@@ -38,7 +43,7 @@ class JsonFormatter(logging.Formatter):
         return ENCODED(line)
 
 
-class JsonLines(logging.StreamHandler[TextIO]):
+class JsonLines(TextHandler):
     """Writes records as lines of JSON; and the line of a request without a record, which costs more than the line."""
 
     def __init__(self) -> None:

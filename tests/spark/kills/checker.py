@@ -58,7 +58,7 @@ def number_of(entry: Path) -> int:
 
 
 def entries_of(path: Path) -> Iterator[dict[str, Any]]:
-    """What an entry says: behind the version, a file in each line."""
+    """What an entry says: after the version, a file in each line."""
     version, *lines = path.read_text(encoding="utf-8").splitlines()
     assert version == "v1", version
     for line in lines:
@@ -135,7 +135,7 @@ def wrong_lines(rows: Sequence[Row], plan: Plan, *, heads_in_order: bool = True)
         elif line != next_line and (place != len(plan[line]) - 1 or next_place != 0):
             complaints.append(f"{row.body!r} comes in the middle of another group, or its group in its middle")
         if heads_in_order and next_line < (highest := max(highest, line)):
-            complaints.append(f"{row.body!r} comes behind a later group")
+            complaints.append(f"{row.body!r} comes after a later group")
     grouped = ((row, line, place) for row, line, place in came if len(plan[line]) > 1)
     complaints += [
         f"{row.body!r} has sequence number {row.sequence_number}, and is member {place + 1}"

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,10 +14,10 @@ from pathlib import Path
 import pyspark
 from tests.spark.jvm import SHORT_LIFE
 from tests.spark.kills.processes import kill_and_wait, kill_session, members_of
+from tests.support import until
 
 STARTED = re.compile(r"Starting Spark master at (spark://\S+)|Successfully registered with master")
 EXECUTOR = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"
-EXECUTOR_SECONDS = 60.0
 SPECULATION = {
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
@@ -50,11 +49,8 @@ class Cluster:
 
     def kill_executor(self) -> None:
         """SIGKILL for one of them, as soon as there is one."""
-        deadline = time.monotonic() + EXECUTOR_SECONDS
-        while not (found := self.executors()):
-            assert time.monotonic() < deadline, "no executor has come"
-            time.sleep(0.05)
-        kill_and_wait(found[0])
+        until(lambda: bool(self.executors()), "an executor has come")
+        kill_and_wait(self.executors()[0])
 
     def kill_worker(self) -> None:
         """SIGKILL for a worker and all that it has started, as a machine goes that loses power."""

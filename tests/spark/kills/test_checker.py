@@ -33,33 +33,25 @@ def test_what_is_right_is_not_complained_of() -> None:
     ("bodies", "complaint"),
     [
         (ALL[:-1], "b'd' is lost"),
-        ([*ALL[:1], *ALL[2:]], "b'a2' is lost"),
         ([*ALL, b"b"], "b'b' came 2 times"),
-        ([*ALL[:1], *ALL], "b'a1' came 2 times"),
         ([*ALL, b"x"], "b'x' was never put"),
         ([b"a1", b"a3", b"a2", *ALL[3:]], "b'a3' comes out of order in its group"),
         ([b"a1", b"b", b"a2", b"a3", *ALL[4:]], "b'b' comes in the middle of another group"),
-        ([b"b", *ALL[:3], *ALL[4:]], "b'a1' comes behind a later group"),
+        ([b"b", *ALL[:3], *ALL[4:]], "b'a1' comes after a later group"),
     ],
 )
 def test_a_lost_doubled_or_reordered_message_is_complained_of(bodies: list[bytes], complaint: str) -> None:
     assert any(one.startswith(complaint) for one in wrong_at_sink(delivered(*bodies), PLAN))
 
 
-def test_a_part_of_a_group_is_complained_of_where_not_all_need_be_there() -> None:
+def test_a_part_of_a_group_and_a_wrong_number_are_complained_of() -> None:
     assert wrong_at_sink(delivered(*ALL[:2]), PLAN, all_there=False) == ["b'a3' is lost"]
-
-
-@pytest.mark.parametrize("numbers", [[1, 2, 2, 3, 4, 5, 6], [1, 2, 4, 5, 6, 7, 8], [2, 3, 4, 5, 6, 7, 8]])
-def test_a_gap_and_a_repeat_of_delivery_numbers_are_complained_of(numbers: list[int]) -> None:
-    rows = [row._replace(delivery_number=n) for row, n in zip(delivered(*ALL), numbers, strict=True)]
-    assert any("is due" in one for one in wrong_at_sink(rows, PLAN))
-
-
-def test_a_wrong_sequence_number_is_complained_of() -> None:
     rows = delivered(*ALL)
     rows[1] = rows[1]._replace(sequence_number=3)
     assert wrong_at_sink(rows, PLAN) == ["b'a2' has sequence number 3, and is member 2"]
+    for numbers in ([1, 2, 2, 3, 4, 5, 6], [1, 2, 4, 5, 6, 7, 8], [2, 3, 4, 5, 6, 7, 8]):
+        rows = [row._replace(delivery_number=n) for row, n in zip(delivered(*ALL), numbers, strict=True)]
+        assert any("is due" in one for one in wrong_at_sink(rows, PLAN))
 
 
 def archive(folder: Path, batches: dict[str, list[str]]) -> Path:

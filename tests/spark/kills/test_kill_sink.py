@@ -8,6 +8,7 @@ import pytest
 from tests.spark.kills.checker import on_queue, wrong_at_sink
 from tests.spark.kills.processes import Driver
 from tests.spark.kills.world import PER_BATCH, TARGET, World, killed_at
+from tests.tiers import gate
 
 import inorder
 from inorder.stores.views import Unit
@@ -40,6 +41,7 @@ def test_what_a_dead_driver_has_staged_is_never_seen_and_expires(world: World, s
     world.check_target()
 
 
+@gate
 @pytest.mark.parametrize("_", range(REPEATS))
 def test_a_batch_that_was_put_by_a_dead_driver_is_not_put_again(world: World, successor: Driver, _: int) -> None:
     with killed_at(world, "settled:2", "run", name="queue", **world.to_queue()):

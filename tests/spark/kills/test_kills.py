@@ -6,73 +6,44 @@ Where the dead driver stood is looked up in Spark's logs and in the store before
 from __future__ import annotations
 
 import os
-import signal
-import time
-from pathlib import Path
 
 import pytest
-from tests.spark.kills.checker import METADATA
 from tests.spark.kills.processes import Driver, DriverFailed
-from tests.spark.kills.world import PER_BATCH, Log, World, killed_at, newest
+from tests.spark.kills.world import Log, World, killed_at
 from tests.support import until
+from tests.tiers import gate
 
-SECONDS_MAX = 120.0
-STEP_SECONDS = 0.0005
 LONG = "INORDER_LONG" in os.environ
 REPEATS = 5 if LONG else 1
-
+# Where a process is held, how far Spark's logs and the claims are then, and which claims hold messages.
 POINTS = [
-    ("claimed:2", Log(0, 0, (2, False))),
-    ("logged:2", Log(1, 0, (2, False))),
-    ("next:3", Log(1, 1, (2, True))),
+    pytest.param("claimed:2", Log(0, 0, (2, False)), None),
+    pytest.param("logged:2", Log(1, 0, (2, False)), None, marks=gate),
+    pytest.param("next:3", Log(1, 1, (2, True)), None),
+    pytest.param("confirming:2", Log(1, 1, (2, True)), [1, 2]),  # the messages of claim 1 are about to go
+    pytest.param("confirmed:2", Log(1, 1, (2, True)), [2]),
+    pytest.param("ahead:2", Log(1, 1, (2, True)), [2, 3]),
 ]
 MORE_POINTS = [
-    ("claimed:1", Log(-1, -1, (1, False))),
-    ("logged:1", Log(0, -1, (1, False))),
-    ("planned:2", Log(1, 0, (2, True))),
-    ("next:2", Log(0, 0, (1, True))),
-]
-TRIED = POINTS + (MORE_POINTS if LONG else [])
-
-
-@pytest.mark.parametrize("_", range(REPEATS))
-@pytest.mark.parametrize(("point", "log"), TRIED, ids=[point for point, _ in TRIED])
-def test_a_driver_that_plans_is_killed(world: World, successor: Driver, point: str, log: Log, _: int) -> None:
-    with killed_at(world, point, "drain", **world.drains()):
-        assert world.log() == log
-    world.check_so_far()
-    successor.ask("drain", **world.drains())
-    world.check_archive()
-
-
-BESIDE = [
-    ("confirming:2", [1, 2]),  # the messages of claim 1 are about to go
-    ("confirmed:2", [2]),
-    ("ahead:2", [2, 3]),
+    pytest.param("claimed:1", Log(-1, -1, (1, False)), None),
+    pytest.param("logged:1", Log(0, -1, (1, False)), None),
+    pytest.param("planned:2", Log(1, 0, (2, True)), None),
+    pytest.param("next:2", Log(0, 0, (1, True)), None),
+    # Beside the tasks, wherever these are.
+    *(pytest.param(point, None, None) for point in ("confirming:1", "confirming:3", "ahead:1", "ahead:3")),
 ]
 
 
 @pytest.mark.parametrize("_", range(REPEATS))
-@pytest.mark.parametrize(("point", "held"), BESIDE, ids=[point for point, _ in BESIDE])
-def test_a_driver_is_killed_beside_its_tasks(
-    world: World, successor: Driver, point: str, held: list[int], _: int
+@pytest.mark.parametrize(("point", "log", "held"), POINTS + (MORE_POINTS if LONG else []))
+def test_another_driver_goes_on_for_one_that_is_killed(
+    world: World, successor: Driver, point: str, log: Log | None, held: list[int] | None, _: int
 ) -> None:
     with killed_at(world, point, "drain", **world.drains()):
-        until(lambda: world.log() == Log(1, 1, (2, True)), "Spark has done the second batch")
-        assert world.held() == held
-    world.check_so_far()
-    successor.ask("drain", **world.drains())
-    world.check_archive()
-
-
-@pytest.mark.skipif(not LONG, reason="where Spark stands is left to chance; INORDER_LONG=1 runs it")
-@pytest.mark.parametrize("_", range(REPEATS))
-@pytest.mark.parametrize("point", ["confirming:1", "confirming:3", "ahead:1", "ahead:3"])
-def test_a_driver_is_killed_beside_its_tasks_wherever_these_are(
-    world: World, successor: Driver, point: str, _: int
-) -> None:
-    with killed_at(world, point, "drain", **world.drains()):
-        pass
+        if log is not None:
+            until(lambda: world.log() == log, f"{log}")
+        if held is not None:
+            assert world.held() == held
     world.check_so_far()
     successor.ask("drain", **world.drains())
     world.check_archive()
@@ -89,52 +60,8 @@ def test_a_driver_is_killed_while_its_tasks_read(world: World, successor: Driver
     world.check_archive()
 
 
-@pytest.mark.parametrize("_", range(REPEATS))
-def test_a_driver_is_killed_between_the_commit_of_the_files_and_that_of_spark(
-    folder: Path, successor: Driver, _: int
-) -> None:
-    world = World(folder, messages=20 * PER_BATCH)  # batches enough to meet the moment
-    one = Driver(folder)
-    try:
-        one.ready()
-        one.order("drain", **world.drains())
-        batch = stop_between(one, world)
-    finally:
-        one.kill()
-        one.end()
-    assert world.log() == Log(batch, batch - 1, (batch + 1, True))
-    assert world.check_so_far() > batch * PER_BATCH / 2
-    successor.ask("drain", **world.drains())
-    world.check_archive()
-
-
-def stop_between(one: Driver, world: World) -> int:
-    """Stops the JVM where the files of a batch are committed, and the batch is not; which batch it was.
-
-    The moment is short. So the JVM is let on in short steps, and looked at where it stands still.
-    """
-    java, deadline = one.java(), time.monotonic() + SECONDS_MAX
-    files, commits = world.archive / METADATA, world.checkpoint / "commits"
-    while time.monotonic() < deadline:
-        os.kill(java, signal.SIGSTOP)
-        batch = newest(commits) + 1
-        if has(files, batch):
-            while Path(f"/proc/{java}/stat").read_text().rpartition(")")[2].split()[0] != "T":
-                continue
-            if newest(commits) == batch - 1:
-                return batch
-        os.kill(java, signal.SIGCONT)
-        until = time.monotonic() + STEP_SECONDS
-        while time.monotonic() < until:
-            continue
-    raise DriverFailed("the moment was never met")
-
-
-def has(files: Path, batch: int) -> bool:
-    return (files / str(batch)).exists() or (files / f"{batch}.compact").exists()
-
-
 def test_the_last_file_of_the_commit_log_is_lost(world: World, successor: Driver) -> None:
+    """So it stands, too, where a driver is killed between the commit of a batch's files and that of Spark."""
     with killed_at(world, "next:4", "run", name="files", **world.to_files()):
         assert world.log() == Log(2, 2, (3, True))
     before = world.check_so_far()

@@ -91,6 +91,7 @@ class Run:
         ]
 
 
+@pytest.mark.spark
 def test_executor_worker_and_driver_are_killed_and_nothing_is_lost_or_doubled(folder: Path, secret: str) -> None:
     run = Run(folder, secret, messages=300)
     with cluster(folder) as of_two, run.driver(of_two) as first:
@@ -109,6 +110,7 @@ def test_executor_worker_and_driver_are_killed_and_nothing_is_lost_or_doubled(fo
     assert run.with_password() == []
 
 
+@pytest.mark.spark
 @pytest.mark.skipif(not LONG, reason="takes minutes; INORDER_LONG=1 runs it")
 def test_processes_are_killed_at_random_moments(folder: Path, secret: str) -> None:
     seed = os.environ.get("INORDER_SEED") or str(random.randrange(10**9))

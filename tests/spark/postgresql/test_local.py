@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,13 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
-from tests.spark.calls import ALL, put, read
+from tests.spark.calls import put
 from tests.support import until
 
 import inorder
 from inorder.cli import main
 from inorder.errors import OptionsError, StoreError
-from inorder.spark import finish, jobs, opening, release, transaction_time
+from inorder.spark import finish, jobs, opening, transaction_time
 from inorder.spark.opening import store_for_task
 
 SECONDS_MAX = 240
@@ -75,48 +75,6 @@ def test_a_batch_is_written_once_under_its_name_and_read_side_by_side(queues: Sp
     assert len({row.part for row in parts}) == 4
 
 
-def test_a_stream_browses_without_repeats_over_a_restart(
-    queues: SparkSession, url: str, made: Callable[..., Any]
-) -> None:
-    put(url, b"1", b"2", b"3")
-    stream = made(partitions=2)
-    start = stream.initialOffset()
-    end = stream.latestOffset(start, ALL)
-    assert [body for part in read(stream, start, end) for body in part] == [b"1", b"2", b"3"]
-    stream.stop()
-    put(url, b"4")
-    again = made(partitions=2)
-    assert [body for part in read(again, end, again.latestOffset(end, ALL)) for body in part] == [b"4"]
-
-
-def test_the_jobs_go_from_files_to_files(queues: SparkSession, url: str, folder: Path) -> None:
-    source, archive = folder / "source", folder / "archive"
-    source.mkdir()
-    for number in range(5):
-        (source / f"{number}.txt").write_text("".join(f"line {line} of {number}\n" for line in range(20)))
-    assert jobs.load(queues, source, url, "Q", format="files", transaction="one").messages == 105
-    assert jobs.load(queues, source, url, "Q", format="files", transaction="one").already
-    drained = jobs.drain(queues, url, "Q", archive, messages_per_batch=50)
-    assert drained.messages == 105
-    audited = jobs.audit(queues, archive, folder / "findings", order="logical")
-    assert (audited.messages, audited.groups, audited.error_count) == (105, 5, 0)
-    assert jobs.replay(queues, archive, url, "Q", transaction="again").messages == 105
-    with inorder.connect(url) as qm:
-        assert qm.depth("Q") == 105
-    jobs.unload(queues, archive, folder / "rebuilt")
-    for number in range(5):
-        assert (folder / "rebuilt" / f"{number}.txt").read_bytes() == (source / f"{number}.txt").read_bytes()
-
-
-def test_what_a_lost_checkpoint_holds_is_released(url: str, drain: Callable[..., Any]) -> None:
-    put(url, b"1", b"2")
-    stream = drain()
-    start = stream.initialOffset()
-    stream.partitions(start, stream.latestOffset(start, ALL))
-    stream.stop()
-    assert release(url, "Q", "archive") == 2
-
-
 # --- errors
 
 
@@ -166,7 +124,7 @@ def test_no_plan_shows_the_password_that_libpq_is_given(
         assert [message.body for message in qm.browse("Q")] == [b"1", b"1"]
 
 
-# --- commands and the jobs that no other test has
+# --- commands
 
 
 def test_the_commands_of_jobs_take_a_url(
@@ -195,30 +153,13 @@ def test_the_commands_of_jobs_take_a_url(
     assert {path.name: path.read_text() for path in back.iterdir()} == {"a": "a 1\na 2\n", "b": "b 1\nb 2\n"}
 
 
-def test_dmpmqmsg_texts_go_out_and_come_in(queues: SparkSession, url: str, folder: Path) -> None:
-    with inorder.connect(url) as qm:
-        qm.create_queue("R")
-        with qm.group("Q") as group:
-            group.put(bytes(range(256)))
-            group.put(b"2")
-        jobs.drain(queues, url, "Q", folder / "archive")
-        assert jobs.dump(queues, folder / "archive", folder / "texts") == 2
-        assert jobs.load(queues, folder / "texts", url, "R", format="dmpmqmsg").messages == 2
-        assert [message.body for message in qm.get_group("R")] == [bytes(range(256)), b"2"]
-
-
 # --- connections of tasks
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Idle workers close their connections soon."""
-    monkeypatch.setattr(opening, "IDLE_SECONDS", 0.2)
-    yield
-    until(lambda: not opening._idle, "no connection is kept")
-
-
-def test_an_idle_worker_keeps_its_connection_for_the_next_task_and_closes_it_by_itself(url: str, quick: None) -> None:
+def test_an_idle_worker_keeps_its_connection_for_the_next_task_and_closes_it_by_itself(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "IDLE_SECONDS", 3600.0)
     with store_for_task(url) as first:
         pass
     with store_for_task(url) as second:
@@ -227,6 +168,10 @@ def test_an_idle_worker_keeps_its_connection_for_the_next_task_and_closes_it_by_
             assert beside is not first, "one piece of work at a time"
     with store_for_task(url, "another") as other:
         assert other is not first
+    monkeypatch.setattr(opening, "IDLE_SECONDS", 0.0)
+    for application in ("", "another"):
+        with store_for_task(url, application):
+            pass
     until(lambda: connections(url) == 0, "the connections are closed")
 
 
