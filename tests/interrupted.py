@@ -450,28 +450,33 @@ def in_peace(act: Callable[[], object]) -> None:
 def by_another_thread(session: Session, count: int, names: Sequence[str]) -> int:
     """Interrupts a thread by `PyThreadState_SetAsyncExc`; how many exceptions came."""
     meter, state = Meter(session.is_ready()), SimpleNamespace(inside=False, came=0, done=False, seconds=0.0)
+    turns = iter([(name, number) for name in names for number in range(count)])
 
     def calls() -> None:
-        for name in names:
-            call = CALLS[name]
-            in_peace(session.begin_anew)
-            for _ in range(count):
-                in_peace(session.is_ready)
-                state.seconds = meter.seconds[name]
-                try:
-                    state.inside = True
-                    call(session.qm)
-                    state.inside = False
-                except (*OUTSIDE, ConnectionBroken):
-                    state.inside = False
-                    state.came += 1
-                faulthandler.dump_traceback_later(HANGS_AFTER_SECONDS, exit=True)
+        for name, number in turns:
+            if number == 0:
+                in_peace(session.begin_anew)
+            in_peace(session.is_ready)
+            state.seconds = meter.seconds[name]
+            try:
+                state.inside = True
+                CALLS[name](session.qm)
+                state.inside = False
+            except (*OUTSIDE, ConnectionBroken):
+                state.inside = False
+                state.came += 1
+            faulthandler.dump_traceback_later(HANGS_AFTER_SECONDS, exit=True)
 
     def surely() -> None:
-        try:
-            calls()
-        finally:
-            state.done = True
+        while not state.done:
+            try:
+                calls()
+                state.done = True
+            except OUTSIDE:  # it came a moment late: after the call
+                state.inside = False
+            except BaseException:
+                state.done = True
+                raise
 
     thread = threading.Thread(target=surely)
     thread.start()

@@ -308,17 +308,6 @@ def test_a_copy_takes_what_a_selector_chooses_and_goes_on_with_it(world: World) 
     assert [message.properties for message in world.b.browse("Q")] == [{"n": number} for number in (1, 3, 5, 7)]
 
 
-def test_a_move_fills_the_target_to_its_limit_and_goes_on_later(world: World) -> None:
-    world.b.alter_queue("Q", max_depth=5)
-    numbered(world.a, 8)
-    with pytest.raises(QueueFull):
-        list(across.move(world.a, "Q", world.b, "Q", unit=2))
-    assert (bodies(world.a), len(bodies(world.b)), world.a.units()) == ([b"5", b"6", b"7"], 5, [])
-    world.b.alter_queue("Q", max_depth=8)
-    assert sum(across.move(world.a, "Q", world.b, "Q", unit=2)) == 3
-    assert bodies(world.b) == [b"%d" % number for number in range(8)]
-
-
 def test_what_is_in_a_claim_when_the_target_is_filled_by_others_goes_over_later(world: World) -> None:
     world.b.alter_queue("Q", max_depth=4)
     numbered(world.a, 4)

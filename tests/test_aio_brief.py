@@ -6,8 +6,6 @@ import asyncio
 import contextlib
 import errno
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -223,23 +221,6 @@ def test_a_task_whose_calls_are_all_made_at_once_leaves_the_loop_to_others() -> 
     in_tasks(IN_MEMORY, work)
 
 
-@pytest.mark.parametrize("is_first", [True, False])
-def test_a_call_that_would_wait_is_refused(tmp_path: Path, is_first: bool) -> None:
-    """Whoever makes it: the loop, or the thread."""
-
-    async def main() -> None:
-        async with aio.connect(tmp_path / "store.db") as qm:
-            await qm.create_queue("Q")
-            if not is_first:
-                await putting(qm)(1)
-                await qm.get("Q")
-            for _ in range(2):
-                with pytest.raises(inorder.errors.CallInProgress, match="wait=0"):
-                    await qm.run(lambda one: one.get("Q", wait=60), is_brief=True)
-
-    asyncio.run(main())
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no forks")
 def test_a_call_may_fork_and_its_child_is_refused(tmp_path: Path) -> None:
     parent, children = os.getpid(), list[int]()
@@ -303,40 +284,6 @@ def test_calls_that_have_waited_leave_the_loop_to_others(tmp_path: Path) -> None
     in_tasks(tmp_path / "store.db", work)
 
 
-def test_the_loop_goes_on_while_another_process_writes(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    script = (
-        "import sys, inorder.stores.points as points, inorder\n"
-        "def begun(name):\n"
-        "    if name == 'begun' and on:\n"
-        "        print('begun', flush=True); sys.stdin.readline()\n"
-        "on = []\n"
-        "points.reached = begun\n"
-        "with inorder.connect(sys.argv[1]) as qm:\n"
-        "    qm.put('Q', b'first')\n"
-        "    on.append(1)\n"
-        "    qm.put('Q', b'other')\n"
-        "    on.clear()\n"
-    )
-
-    async def work(qm: aio.QueueManager) -> None:
-        other = subprocess.Popen(
-            [sys.executable, "-c", script, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert other.stdout is not None
-        assert await asyncio.to_thread(other.stdout.readline) == "begun\n"
-        one = asyncio.ensure_future(putting(qm, persistent=False)(1))
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert not one.done()
-        other.communicate("\n")
-        await one
-        assert other.returncode == 0
-        assert [got.body for got in await qm.get_many("Q", 9)] == [b"first", b"other", b"1"]
-
-    in_tasks(path, work)
-
-
 def test_the_log_is_copied_in_another_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[int] = []
     monkeypatch.setattr(Log, "tidy", lambda log: threads.append(threading.get_ident()))
@@ -393,13 +340,18 @@ def test_an_observer_that_raises_more_than_an_exception_holds_nobody_up(
     assert "an observer failed" in caplog.text
 
 
-def test_a_lock_that_cannot_be_tried_is_met_by_the_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_held", [True, False])
+def test_a_lock_that_another_process_holds_or_that_cannot_be_tried_is_met_by_the_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_held: bool
+) -> None:
     async def work(qm: aio.QueueManager) -> None:
         put = putting(qm)
         await put(0)
         host = store_of(qm).host
 
         def fail() -> bool:
+            if is_held:
+                return False
             raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
         with monkeypatch.context() as patched:

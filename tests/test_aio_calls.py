@@ -70,28 +70,6 @@ def test_tasks_act_under_a_lease_whichever_connection_they_have() -> None:
     asyncio.run(main())
 
 
-def test_a_task_buries_what_it_got_in_its_unit_of_work() -> None:
-    async def main() -> None:
-        async with aio.connect(connections=2) as qm:
-            await qm.create_queue("Q")
-            await qm.create_queue("DEAD")
-            await qm.alter_manager(dead_letter_queue="DEAD")
-            await qm.put("Q", b"1")
-            async with qm.unit_of_work() as unit:
-                await qm.bury(await qm.get("Q"), queue="Q")
-                await unit.back_out()
-            assert [await qm.depth(queue) for queue in ("Q", "DEAD")] == [1, 0]
-            async with qm.unit_of_work():
-                await qm.bury(await qm.get("Q"), queue="Q", reason=70_000, error="no answer", attempts=3)
-            (letter,) = await qm.run(lambda one: list(one.dead_letters()))
-            assert (letter.message.body, letter.why.reason, letter.why.error, letter.why.attempts) == (
-                b"1", 70_000, "no answer", 3,
-            )  # fmt: skip
-            assert await qm.depth("Q") == 0
-
-    asyncio.run(main())
-
-
 def test_a_task_with_a_unit_of_work_enters_no_lease() -> None:
     async def main() -> None:
         async with aio.connect() as qm:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import uuid
 from collections import Counter
 from pathlib import Path
 
@@ -42,40 +41,15 @@ async def main():
 asyncio.run(main())
 """
 
-BRIEF = f"""
-import asyncio, os, sys
-from inorder import aio
 
-async def worker(qm, task):
-    number = 0
-    while True:
-        body = b"%d.%d.%d" % (os.getpid(), task, number)
-        await qm.run(lambda one: one.put("Q", body), is_brief=True)
-        os.write(1, body + b"\\n")
-        number += 1
-
-async def main():
-    async with aio.connect(sys.argv[1]) as qm:
-        await asyncio.gather(*(worker(qm, task) for task in range({TASKS})))
-
-asyncio.run(main())
-"""
-
-
-def killed_after(lines: int, code: str, where: object, at_once: int = 1) -> list[str]:
-    """What programs said that were killed when each had said so many lines."""
-    said: list[str] = []
-    programs = [
-        subprocess.Popen([sys.executable, "-c", code, str(where)], stdout=subprocess.PIPE, text=True)
-        for _ in range(at_once)
-    ]
-    for program in programs:
-        assert program.stdout is not None
-        with program, program.stdout:
-            said += [program.stdout.readline().strip() for _ in range(lines)]
-            program.kill()
-            said += program.stdout.read().split()
-    return said
+def killed_after(lines: int, where: str) -> list[str]:
+    """What a program said that was killed when it had said so many lines."""
+    program = subprocess.Popen([sys.executable, "-c", PROGRAM, where], stdout=subprocess.PIPE, text=True)
+    assert program.stdout is not None
+    with program, program.stdout:
+        said = [program.stdout.readline().strip() for _ in range(lines)]
+        program.kill()
+        return said + program.stdout.read().split()
 
 
 def kill_again_and_again(where: str, qm: QueueManager) -> None:
@@ -86,7 +60,7 @@ def kill_again_and_again(where: str, qm: QueueManager) -> None:
     qm.put_many("ONCE", names)
     said: list[str] = []
     for lines in LINES:
-        said += killed_after(lines, PROGRAM, where)
+        said += killed_after(lines, where)
     until(lambda: not qm.units(), "a server sees in a moment that killed programs are gone")
     left, moved = bodies(qm, "IN"), bodies(qm, "OUT")
     assert sorted([*left, *moved]) == sorted(names)  # a unit has happened or not
@@ -102,28 +76,3 @@ def test_killed_programs_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with connect(path) as qm:
         kill_again_and_again(str(path), qm)
-
-
-def test_programs_that_are_killed_amid_brief_calls_lose_nothing(tmp_path: Path) -> None:
-    """Two at a time, so that each finds the other in its way."""
-    path, said = tmp_path / "store.db", list[str]()
-    with connect(path) as qm:
-        qm.create_queue("Q")
-        for lines in LINES:
-            said += killed_after(lines, BRIEF, path, at_once=2)
-        found = [body.decode() for body in bodies(qm)]
-        assert len(found) == len(set(found))
-        assert set(said) <= set(found), "puts that were answered are lost"
-        assert len(found) <= len(said) + 2 * KILLS * TASKS, "more were put than were under way"
-        tasks: dict[str, list[int]] = {}
-        for one in found:
-            task, _, number = one.rpartition(".")
-            tasks.setdefault(task, []).append(int(number))
-        assert all(numbers == list(range(len(numbers))) for numbers in tasks.values()), "in the order of each task"
-
-
-@pytest.mark.postgresql
-def test_killed_programs_lose_nothing_on_a_server(postgresql: str) -> None:
-    where = f"{postgresql}{'&' if '?' in postgresql else '?'}schema=aio_{uuid.uuid4().hex}"
-    with connect(where) as qm:
-        kill_again_and_again(where, qm)

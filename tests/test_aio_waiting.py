@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from tests.cutting import ended
 from tests.support import Stores, bodies, memory_alone
-from tests.test_aio import Work, in_use, run, watched
+from tests.test_aio import Work, in_use, qm, run, store, watched
 from tests.waking import BROWSING, WAKING
 
 from inorder import (
@@ -20,7 +20,6 @@ from inorder import (
     GetInhibited,
     Match,
     NoMessageAvailable,
-    OrderDeadlock,
     OrderPending,
     QueueDeleted,
     QueueManager,
@@ -32,19 +31,7 @@ from inorder import (
 from inorder.stores.protocol import LocalStore
 from inorder.testing import ManualClock
 
-__all__ = ["Work"]
-
-
-@pytest.fixture
-def store(stores: Stores) -> LocalStore:
-    return stores.make()
-
-
-@pytest.fixture
-def qm(store: LocalStore) -> Iterator[QueueManager]:
-    with connect(store) as manager:
-        manager.create_queue("Q")
-        yield manager
+__all__ = ["Work", "qm", "store"]
 
 
 @pytest.mark.parametrize("what", BROWSING)
@@ -236,32 +223,6 @@ def test_units_that_have_nothing_yet_wait_without_a_connection(store: LocalStore
     assert len(bodies(qm)) == 20
 
 
-def test_units_that_wait_for_each_other_are_told(store: LocalStore, qm: QueueManager) -> None:
-    """B-31: a circle of strict readers is found here, too, as a unit that holds something waits on its connection."""
-    qm.create_queue("R", read_order="strict")
-    qm.alter_queue("Q", read_order="strict")
-    qm.put_many("Q", [b"1", b"2"])
-    qm.put_many("R", [b"1", b"2"])
-
-    async def work(one: aio.QueueManager) -> None:
-        both = asyncio.Event()
-        begun: list[str] = []
-
-        async def reader(first: str, second: str) -> None:
-            async with one.unit_of_work():
-                await one.get(first)
-                begun.append(first)
-                if len(begun) == 2:
-                    both.set()
-                await both.wait()
-                await one.get(second, wait=FOREVER)
-
-        ends = await asyncio.gather(reader("Q", "R"), reader("R", "Q"), return_exceptions=True)
-        assert sum(isinstance(end, OrderDeadlock) for end in ends) == 1
-
-    run(store, work)
-
-
 @memory_alone
 def test_a_watch_that_nobody_needs_rests_and_ends(
     store: LocalStore, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
@@ -340,21 +301,5 @@ def test_looks_with_one_key_are_made_one_at_a_time(store: LocalStore, qm: QueueM
         assert len(looked) - before < 10, "the rest did not look, for the one who did found what there was"
         qm.put_many("Q", [b"%d" % number for number in range(19)])
         await asyncio.gather(*tasks)
-
-    run(store, work)
-
-
-def test_looks_at_a_queue_for_one_reader_come_one_after_another(store: LocalStore, qm: QueueManager) -> None:
-    qm.create_queue("ALONE", default_input="exclusive")
-    qm.put_many("ALONE", [b"1", b"2", b"3"])
-
-    async def work(one: aio.QueueManager) -> None:
-        async with one.unit_of_work():
-            await one.put("Q", b"x")
-            assert await asyncio.create_task(one.awaited("ALONE", taking(one, "ALONE"))) == [b"1"]  # on one connection
-        async with one.unit_of_work():
-            await one.put("Q", b"y")
-            assert await asyncio.create_task(one.awaited("ALONE", taking(one, "ALONE"))) == [b"2"]
-        assert await one.awaited("ALONE", taking(one, "ALONE")) == [b"3"]
 
     run(store, work)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import enum
-import pickle
 import re
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import fields
 from typing import Any, get_type_hints
 
 import pytest
@@ -27,7 +25,6 @@ from inorder.attributes import (
 from inorder.errors import ArgumentError, Reason
 
 EVERY_ATTRIBUTE = [*QUEUE_ATTRIBUTES.values(), *MANAGER_ATTRIBUTES.values()]
-CHANGES: tuple[Change, ...] = ("alter", "set")
 COMMON = "name type description default_priority default_persistence put_allowed"
 OF_REMOTE = {"remote_queue", "remote_manager", "transmission_queue"}
 
@@ -77,27 +74,6 @@ def test_mq_has_one_number_for_each_of_our_values() -> None:
         ours = attribute.choices or (True, False) if has_numbers else ()
         assert len(set(attribute.mq_values)) == len(ours)
         assert [attribute.from_mq(attribute.to_mq(value)) for value in ours] == list(ours)
-
-
-def test_the_numbers_of_mq() -> None:
-    """From its header files, one of each kind; `docs/reference/attributes.md` lists all."""
-    numbers = {
-        "name": 2016,
-        "type": 20,
-        "max_depth": 15,
-        "default_persistence": 5,
-        "trigger_depth": 29,
-        "base_queue": 2002,
-    }
-    assert {name: QUEUE_ATTRIBUTES[name].selector for name in numbers} == numbers
-    values_of: dict[str, dict[Any, int]] = {
-        "type": {"local": 1, "model": 2, "alias": 3, "remote": 6},
-        "default_input": {"shared": 2, "exclusive": 4},
-        "get_allowed": {True: 0, False: 1},
-        "trigger_type": {"none": 0, "first": 1, "every": 2, "depth": 3, "group": 1001},
-    }
-    for name, values in values_of.items():
-        assert {value: QUEUE_ATTRIBUTES[name].to_mq(value) for value in values} == values
 
 
 @pytest.mark.parametrize(
@@ -165,13 +141,6 @@ def test_defaults_that_hang_on_how_the_queue_comes_to_be(
         definition_type,
         persistence,
     )
-
-
-def test_attributes_are_values() -> None:
-    queue = local(max_depth=7)
-    assert queue == pickle.loads(pickle.dumps(queue)) == copy.deepcopy(queue)
-    with pytest.raises(FrozenInstanceError):
-        queue.max_depth = 8  # type: ignore[misc]
 
 
 # ---- values
@@ -299,12 +268,6 @@ def test_a_name_that_no_queue_can_have(name: Any) -> None:
         assert (refused.value.reason, refused.value.value) == (Reason.ARGUMENT_ERROR, name)
 
 
-def test_a_name_may_have_its_own_argument_and_reason() -> None:
-    with pytest.raises(ArgumentError, match="dynamic_name must be") as refused:
-        check_queue_name("A B", argument="dynamic_name", reason=Reason.DYNAMIC_Q_NAME_ERROR)
-    assert refused.value.reason is Reason.DYNAMIC_Q_NAME_ERROR
-
-
 def test_a_name_that_a_queue_can_have() -> None:
     for name in ("A", "a.b/c_d%9", "x" * 48, "..."):
         assert check_queue_name(name) == define_queue(name).name == name
@@ -394,14 +357,6 @@ def test_a_change_makes_a_new_value() -> None:
     assert altered(changed, "alter", delivery="priority", default_priority=0, expiry=None) == queue
 
 
-@pytest.mark.parametrize("by", CHANGES)
-def test_getting_and_putting_can_be_switched_off_either_way(by: Change) -> None:
-    for kind in ("local", "alias", "model"):
-        queue = altered(of_type(kind), by, get_allowed=False, put_allowed=False)
-        assert (queue.get_allowed, queue.put_allowed) == (False, False)
-    assert altered(local(), by) == local()
-
-
 def test_a_model_can_be_told_to_make_lasting_queues_and_back() -> None:
     lasting = altered(of_type("model"), "alter", definition_type="permanent_dynamic", default_persistence=True)
     assert (lasting.definition_type, lasting.default_persistence) == ("permanent_dynamic", True)
@@ -410,10 +365,6 @@ def test_a_model_can_be_told_to_make_lasting_queues_and_back() -> None:
     assert refused.value.reason is Reason.PERSISTENT_NOT_ALLOWED
     again = altered(lasting, "alter", definition_type="temporary_dynamic", default_persistence=False)
     assert again == of_type("model")
-
-
-def test_an_alias_can_be_pointed_elsewhere() -> None:
-    assert altered(define_queue("A", "alias", base_queue="B"), "alter", base_queue="C").base_queue == "C"
 
 
 def test_the_queue_manager_is_defined_and_altered_by_the_same_rules() -> None:

@@ -16,7 +16,7 @@ from tests.bad_calls import HANDLE_CALLS, MANAGER_CALLS, Bad, stream
 from tests.support import Line, check, snapshot
 
 from inorder import Message, OpenOptions, QueueManager, Reason, UniqueId, connect
-from inorder.errors import ArgumentError, HandleError, NotOpenFor, QueueNotEmpty, UnknownQueue
+from inorder.errors import ArgumentError, HandleError, NotOpenFor, UnknownQueue
 from inorder.message import IN_GROUP, LAST_IN_GROUP
 from inorder.testing.stores import RestartableStore
 
@@ -187,13 +187,3 @@ def test_a_first_call_that_is_refused_does_not_leave_the_queue_open(
     status = qm.status("NEW")
     assert (status.open_input_count, status.open_output_count) == (0, 0)
     qm.delete_queue("NEW")
-
-
-def test_a_queue_with_messages_is_deleted_only_with_purge(qm: QueueManager) -> None:
-    qm.put("Q", b"m1")
-    qm.close_queue("Q")
-    before = snapshot(qm)
-    with pytest.raises(QueueNotEmpty, match="Q has messages") as raised:
-        qm.delete_queue("Q")
-    assert raised.value.reason == Reason.Q_NOT_EMPTY
-    assert snapshot(qm) == before

@@ -115,12 +115,6 @@ def test_a_flag_of_a_get_is_true_or_false_and_nothing_else(flag: str) -> None:
         assert raised.value.reason == Reason.OPTIONS_ERROR
 
 
-@pytest.mark.parametrize("options", [put_options, get_options, open_options])
-def test_an_option_that_does_not_exist_is_refused(options: Any) -> None:
-    with pytest.raises(TypeError, match="colour"):
-        options(colour="red")
-
-
 @pytest.mark.parametrize("seconds", SECONDS)
 def test_a_clock_advances_by_a_finite_number_from_0_and_otherwise_stands_still(seconds: object) -> None:
     manual = clock()

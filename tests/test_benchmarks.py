@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import apsw
 import pytest
 from benchmarks import __main__ as command
 from benchmarks import group_commit, pages
@@ -38,8 +37,6 @@ from benchmarks.questions.all import BESIDE_THE_LIMIT, QUESTIONS
 from benchmarks.systems.bare import Bare
 from benchmarks.systems.limit import Limit
 from benchmarks.systems.ours import Ours
-
-import inorder
 
 pytestmark = pytest.mark.nightly
 
@@ -139,51 +136,14 @@ def test_a_peer_that_cannot_go_on_leaves_the_others_playing(tmp_path: Path, erro
     assert [(each.cannot, len(each.rounds)) for each in found.entries] == [(reason, 0), (None, 3)]
 
 
-def test_a_failure_of_our_own_ends_the_run(tmp_path: Path) -> None:
-    players = [contestant("A", [], gives_up=TimeoutError("no answer"), role="ours")]
-    question = Question(name="q", title="?", unit="", contestants=lambda site: players)
-    with pytest.raises(TimeoutError):
-        run(question, Site(folder=tmp_path), rounds=3, seconds=0)
-
-
-@pytest.mark.parametrize("name", ["wake_up", "request_reply"])
-def test_processes_wait_for_each_other(name: str, tmp_path: Path) -> None:
-    found = run(QUESTIONS[name], Site(folder=tmp_path), rounds=1, seconds=0.001)
-    assert [entry.name for entry in found.entries] == ["inorder", "inorder, not persistent"]
-    for entry in found.entries:
-        assert len(entry.values("p50 ms")) == 1, entry.cannot
-
-
-@pytest.mark.parametrize("name", ["http", "http_arrow"])
-def test_servers_answer_over_http(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "figures"),
+    [("wake_up", ["p50 ms"]), ("request_reply", ["p50 ms"]), ("http", ["put", "get"]), ("http_arrow", ["put", "get"])],
+)
+def test_processes_and_servers_answer_each_other(name: str, figures: list[str], tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
     for entry in run(QUESTIONS[name], Site(folder=tmp_path), rounds=1, seconds=0.001).entries:
-        assert len(entry.values("put")) == len(entry.values("get")) == 1, entry.cannot
-
-
-def test_the_limit_gets_what_was_put_first_and_counts_it(tmp_path: Path) -> None:
-    limit = Limit(tmp_path)
-    limit.put_many([b"1", b"2", b"3", b"4", b"5"])
-    limit.get()
-    limit.get_many_in_unit(2)
-    limit.get_put(b"6")
-    with apsw.Connection(str(tmp_path / "limit.db")) as other:
-        assert other.execute("SELECT number, body, unit FROM message").fetchall() == [(5, b"5", None), (6, b"6", None)]
-        assert other.execute("SELECT counter, depth FROM tally").fetchall() == [(6, 2)]
-    with pytest.raises(Cannot):
-        limit.get_many(3)
-    limit.close()
-
-
-def test_the_bare_spark_source_reads_what_is_stored(tmp_path: Path) -> None:
-    bare = pytest.importorskip("benchmarks.spark_bare", reason="needs the extra inorder[spark]", exc_type=ImportError)
-    path = tmp_path / "q.db"
-    with inorder.connect(path) as qm:
-        qm.create_queue("Q")
-        qm.put_many("Q", [b"1", b"2", b"3"], priority=7)
-        reader = bare.BareReader({"path": str(path)})
-        rows = [row for part in reader.partitions() for page in reader.read(part) for row in page.to_pylist()]
-    assert [(row["body"], row["priority"]) for row in rows] == [(b"1", 7), (b"2", 7), (b"3", 7)]
+        assert [len(entry.values(figure)) for figure in figures] == [1] * len(figures), entry.cannot
 
 
 # Questions that need neither a stock of thousands at any scale nor seconds for other processes
@@ -297,13 +257,3 @@ def test_pages_are_written_of_a_whole_run_only(
     assert "stay as they are" in capsys.readouterr().err
     command.main(short)
     assert all((tmp_path / file).read_text(encoding="utf-8") != text for file, text in before.items())
-
-
-def test_the_least_spark_stream_makes_each_row_once() -> None:
-    least = pytest.importorskip("benchmarks.spark_least", reason="needs the extra inorder[spark]", exc_type=ImportError)
-    reader = least.LeastReader(11)
-    start, limit = reader.initialOffset(), reader.getDefaultReadLimit()
-    end = reader.latestOffset(start, limit)
-    parts = reader.partitions(start, end)
-    assert sum(batch.num_rows for part in parts for batch in reader.read(part)) == 11
-    assert reader.latestOffset(end, limit) == end, "then there is nothing more"

@@ -22,7 +22,7 @@ from inorder import (
     connect,
 )
 from inorder.attributes import OrderRule
-from inorder.errors import ArgumentError, InorderError, QueueCondition, Reason, StoreError
+from inorder.errors import ArgumentError, InorderError, Reason, StoreError
 
 KINDS = ("sqlite", "postgresql")
 
@@ -145,16 +145,6 @@ def test_killed_at_each_point_it_goes_on_and_nothing_is_lost_or_doubled(make: Ma
 
 
 @pytest.mark.nightly
-def test_an_answer_that_is_lost_after_every_batch(world: World) -> None:
-    """Each run dies when its first batch is there, and not confirmed here: the next one is answered so."""
-    world.put(0, 20)
-    for _ in range(7):
-        forked.run("from tests.channelled import carry\ncarry(*arguments)", world.source, "TO.B", kill_at="received:1")
-    assert world.run().status == "inactive"
-    assert bodies(world.b) == numbers(0, 20)
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_two_carriers_at_once_that_die_at_random(world: World, seed: int) -> None:
     """Whoever carries dies somewhere, and the other one goes on at once."""
@@ -216,9 +206,6 @@ def test_a_run_that_is_stopped_ends_and_goes_on_after_a_start(
     assert bodies(world.b) == numbers(0, 8)
 
 
-# --- the target refuses
-
-
 # --- sides that were put back, or made anew
 
 
@@ -262,34 +249,6 @@ def test_a_sender_that_was_put_back_is_a_sequence_error(world: World, tmp_path: 
     assert bodies(world.b) == [*numbers(0, 4), b"new"]
 
 
-# --- in doubt
-
-
-@pytest.mark.parametrize(("point", "said"), [("sending", "back_out"), ("received", "commit")])
-def test_what_is_in_doubt_is_resolved_as_the_receiver_says(world: World, point: str, said: str) -> None:
-    """C-1, C-6."""
-    world.put(0, 4)
-    world.dies(point)
-    assert world.now().in_doubt == 4
-    with pytest.raises(QueueCondition) as doubt:
-        channels.reset_channel(world.a, "TO.B")
-    assert doubt.value.reason is Reason.CHANNEL_IN_DOUBT
-    with pytest.raises(ObjectInUse, match="asks there"):
-        world.a.release_claims("B", "channel TO.B")
-    with pytest.raises(ObjectInUse, match="asks there"):
-        world.a.finish_claims("B", "channel TO.B", 1)
-    other = "commit" if said == "back_out" else "back_out"
-    with pytest.raises(ArgumentError, match=f"says {said}"):
-        channels.resolve_channel(world.a, "TO.B", other)  # type: ignore[arg-type]
-    assert channels.resolve_channel(world.a, "TO.B") == said
-    assert (world.now().in_doubt, world.now().number) == (0, int(said == "commit"))
-    world.run()
-    assert bodies(world.b) == numbers(0, 4)
-
-
-# --- confirm ids (K-1)
-
-
 # --- exits
 
 
@@ -306,9 +265,6 @@ def test_an_exit_changes_vetoes_or_stops(world: World, side: str) -> None:
         world.run()
     assert failed.value.reason is Reason.EXIT_FAILED
     assert (world.now().status, len(bodies(world.b))) == ("stopped", 2)
-
-
-# --- three managers
 
 
 # --- definitions
@@ -334,14 +290,16 @@ def test_a_bad_definition_is_refused(world: World, attributes: dict[str, str], a
     assert [one.name for one in channels.channels(world.a)] == ["FROM", "TO.B"]
 
 
-def test_a_channel_in_doubt_is_neither_deleted_nor_sent_elsewhere(world: World) -> None:
+def test_a_channel_in_doubt_is_neither_deleted_nor_sent_elsewhere_nor_are_its_claims_settled(world: World) -> None:
     world.put(0, 1)
     world.dies("sending")
-    for call in (
-        lambda: channels.delete_channel(world.a, "TO.B"),
-        lambda: channels.alter_channel(world.a, "TO.B", transmission_queue="C"),
+    for call, says in (
+        (lambda: channels.delete_channel(world.a, "TO.B"), "in doubt"),
+        (lambda: channels.alter_channel(world.a, "TO.B", transmission_queue="C"), "in doubt"),
+        (lambda: world.a.release_claims("B", "channel TO.B"), "asks there"),
+        (lambda: world.a.finish_claims("B", "channel TO.B", 1), "asks there"),
     ):
-        with pytest.raises(ObjectInUse, match="in doubt"):
+        with pytest.raises(ObjectInUse, match=says):
             call()
     world.run()
     channels.delete_channel(world.a, "TO.B")

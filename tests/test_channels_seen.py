@@ -120,17 +120,6 @@ def test_the_overview_shows_the_channels_of_a_transmission_queue(world: World) -
     channels.delete_channel(world.b, "TO.B")
 
 
-def test_the_overview_shows_why_a_channel_does_not_run(world: World, tmp_path: Path) -> None:
-    away = str(tmp_path / "none.db")
-    channels.alter_channel(world.a, "TO.B", connection=away, short_retry_count=0, long_retry_count=0)
-    world.put(0, 1)
-    with pytest.raises(StoreError):
-        channels.run_channel(world.a, "TO.B", until_empty=True)
-    (now,) = next(one.channels for one in world.a.overview() if one.channels)
-    assert now.status == "stopped"
-    assert "there is no store" in now.error
-
-
 def test_a_report_that_can_be_put_nowhere_at_the_receiver_is_counted_of_no_queue(world: World) -> None:
     world.b.create_queue("REPORTS", max_depth=1)
     world.b.put("REPORTS", b"in the way")

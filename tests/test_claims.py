@@ -172,14 +172,6 @@ def test_a_queue_with_an_open_claim_stays_and_a_new_one_knows_no_claims(qm: Queu
 # ---- which messages
 
 
-def test_incomplete_groups_are_left_and_hold_back_a_strict_claim(qm: QueueManager) -> None:
-    groups = interleaved(qm, {b"x": 3, b"y": 2}, without=[(b"x", 2)])
-    relaxed, strict = Application(store_of(qm), "relaxed"), Application(store_of(qm), "strict")
-    assert strict.claim(0, STRICT_GROUPS) is None
-    relaxed.claim(0, GROUPS)
-    assert relaxed.bodies(1) == groups[b"y"]
-
-
 def test_marks_end_with_the_claim(qm: QueueManager) -> None:
     qm.put("Q", b"a")
     handle = qm.open("Q", browse=True, co_op=True)

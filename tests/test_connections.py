@@ -9,13 +9,14 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support import Call, bodies, memory_alone, waiting
 
-from inorder import FOREVER, NoMessageAvailable, QueueManager, connect
+from inorder import FOREVER, QueueManager, connect
 from inorder.errors import CallInProgress, ConnectionBroken, ConnectionClosed, ForkedConnection, QueueManagerStopping
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore, make_store
@@ -56,30 +57,26 @@ def test_r5_6_close_commits_and_frees(qm: QueueManager) -> None:
     other.close()
 
 
-def test_an_exception_through_the_block_backs_out_and_passes(qm: QueueManager) -> None:
-    def fail() -> None:
-        with qm.connect() as other:
-            work(other)
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert (seen(qm), qm.units(), qm.status("Q").open_input_count) == (BACKED_OUT, [], 0)
+def leave(other: QueueManager) -> None:
+    with pytest.raises(ZeroDivisionError), other:
+        raise ZeroDivisionError
 
 
-def test_abandon_backs_out(qm: QueueManager) -> None:
-    other = qm.connect()
-    work(other)
+def abandon(other: QueueManager) -> None:
     other.abandon()
-    assert (seen(qm), qm.units()) == (BACKED_OUT, [])
     other.abandon()
     other.close()
 
 
-def test_a_connection_that_is_forgotten_in_a_circle_backs_out(qm: QueueManager) -> None:
-    other: Any = qm.connect()
-    work(other)
+def forget(other: Any) -> None:
     other.itself = other
+
+
+@pytest.mark.parametrize("end", [leave, abandon, forget])
+def test_what_a_connection_has_open_is_backed_out_at_its_end(qm: QueueManager, end: Callable[[Any], None]) -> None:
+    other = qm.connect()
+    work(other)
+    end(other)
     del other
     gc.collect()
     assert (seen(qm), qm.units(), qm.status("Q").open_input_count) == (BACKED_OUT, [], 0)
@@ -230,11 +227,14 @@ def test_a_second_thread_that_calls_during_a_wait_is_2219_and_changes_nothing(qm
     other = qm.connect()
     other.put("Q", other.get("Q"))
     qm.get_many("Q", 2)
+    handle = other.open("Q")
     wait = waiting(other, lambda: other.get("Q", wait=FOREVER).body)
-    for name, call in CALLS_AND_CLOSE.items():
-        error = Call(lambda call=call: call(other)).error()  # type: ignore[misc]
-        assert isinstance(error, CallInProgress), name
+    calls = [partial(call, other) for call in CALLS_AND_CLOSE.values()]
+    for call in [*calls, *(partial(call, handle) for call in HANDLE_CALLS.values())]:
+        error = Call(call).error()
+        assert isinstance(error, CallInProgress), call
         assert error.reason == 2219
+        assert "qm.connect()" in str(error), "the remedy"
     qm.put("Q", b"3")
     assert wait.result() == b"3"
     assert [queue.name for queue in qm.queues()] == ["Q"]
@@ -252,24 +252,6 @@ def test_a_default_handle_whose_close_was_refused_can_be_closed_later(qm: QueueM
     assert wait.result() == b"r"
     other.close_queue("Q")
     assert qm.status("Q").open_output_count == 1  # that of qm
-
-
-def test_a_handle_is_busy_while_another_of_its_connection_waits(qm: QueueManager) -> None:
-    qm.create_queue("R")
-    other = qm.connect()
-    handle = other.open("Q")
-    wait = waiting(other, lambda: other.get("R", wait=FOREVER).body)
-    assert isinstance(Call(lambda: handle.put(b"3")).error(), CallInProgress)
-    qm.put("R", b"r")
-    assert wait.result() == b"r"
-    assert handle.get().body == b"1"
-
-
-def test_an_error_ends_the_call_that_is_in_progress(qm: QueueManager) -> None:
-    qm.get_many("Q", 2)
-    for _ in range(2):
-        with pytest.raises(NoMessageAvailable):
-            qm.get("Q")
 
 
 # ---- fork

@@ -247,18 +247,6 @@ def test_a_letter_that_asked_for_reports_asks_where_it_is_delivered(desk: Desk) 
     assert desk.qm.depth("REPAIR") == 1
 
 
-@pytest.mark.nightly
-def test_a_run_that_is_killed_between_tries_has_used_them_up(tmp_path: Path) -> None:
-    path, table = str(tmp_path / "shop.db"), ["WAIT(NO) RETRYINT(1)", "ACTION(RETRY) RETRY(3)"]
-    with connect(path) as qm:
-        desk = Desk(qm)
-        qm.alter_queue("ORDERS", put_allowed=False)
-        desk.die(b"1")
-        assert forked.run(KILLED, path, "2", "\n".join(table)) == -signal.SIGKILL
-        handled = handle_dead_letters(qm, read_rules(table))
-        assert (handled.failed, handled.ignored, desk.bodies("DEAD")) == (1, 1, [b"1"])
-
-
 KILLED = """
 import os
 from inorder import connect

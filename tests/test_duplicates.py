@@ -141,15 +141,3 @@ def test_puts_and_housekeeping_forget_keys_in_bounded_steps(
     assert keys(store) == 9
     qm.discard_expired()
     assert keys(store) == 1
-
-
-def test_keys_of_a_program_that_puts_for_ever_stay_as_many_as_its_time_wants(
-    qm: QueueManager, store: RestartableStore, clock: ManualClock
-) -> None:
-    for n in range(200):
-        qm.put("Q", b"x", deduplicate=str(n), deduplicate_for=5.0)
-        clock.advance(1.0)
-    assert keys(store) <= 6
-
-
-# ---- every history of two units of work

@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 from tests.support import bodies
 
-from inorder import ObjectExists, Queue, QueueManager, UnknownQueue, connect
+from inorder import Queue, QueueManager, UnknownQueue, connect
 from inorder.attributes import QUEUE_ATTRIBUTES
 from inorder.errors import (
     ArgumentError,
-    CallerError,
     ObjectInUse,
     QueueDeleted,
     QueueNotEmpty,
-    WrongQueueType,
 )
 from inorder.testing.stores import RestartableStore
 
@@ -65,23 +63,6 @@ def test_what_a_model_makes_can_be_altered(qm: QueueManager) -> None:
         qm.alter_queue(handle.name, definition_type="temporary_dynamic")
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda qm: qm.put("TEMPORARY", b"1"),
-        lambda qm: qm.get("TEMPORARY"),
-        lambda qm: qm.status("TEMPORARY"),
-        lambda qm: qm.depth("TEMPORARY"),
-        lambda qm: qm.group("TEMPORARY"),
-        lambda qm: qm.listen("TEMPORARY", print),
-    ],
-)
-def test_a_model_holds_no_messages(qm: QueueManager, call: Callable[[QueueManager], object]) -> None:
-    with pytest.raises(CallerError):
-        call(qm)
-    assert names(qm) == []
-
-
 def test_a_model_can_be_deleted_and_what_it_made_stays(qm: QueueManager) -> None:
     handle = qm.open("PERMANENT")
     qm.delete_queue("PERMANENT")
@@ -103,15 +84,6 @@ def test_r4_2_a_name_with_a_star_is_completed(qm: QueueManager) -> None:
     longest = qm.open("TEMPORARY", dynamic_name=f"{prefix}*").name
     assert longest.startswith(prefix)
     assert 33 < len(longest) <= 48
-
-
-def test_r4_2_a_name_that_exists_is_2100(qm: QueueManager) -> None:
-    qm.create_queue("Q")
-    qm.create_alias("A", base_queue="Q")
-    for name in ("Q", "A", "TEMPORARY"):
-        with pytest.raises(ObjectExists, match="2100"):
-            qm.open("TEMPORARY", dynamic_name=name)
-    assert names(qm) == ["Q"]
 
 
 @pytest.mark.parametrize("name", ["", "N" * 49, "P" * 34 + "*", "A*B", "a\n", b"Q"])
@@ -261,17 +233,6 @@ def test_r4_3_a_queue_that_is_open_elsewhere_is_2042(qm: QueueManager, option: s
     other.close()
     handle.close(**keywords)
     assert names(qm) == []
-
-
-@pytest.mark.parametrize("option", ["delete", "purge"])
-def test_r4_3_a_predefined_queue_is_2045(qm: QueueManager, option: str) -> None:
-    qm.create_queue("Q")
-    handle = qm.open("Q")
-    keywords: Any = {option: True}
-    with pytest.raises(WrongQueueType, match="2045"):
-        handle.close(**keywords)
-    assert (handle.closed, names(qm)) == (False, ["Q"])
-    handle.close()
 
 
 # ---- opening

@@ -8,15 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support import LIMIT_SECONDS, Call, bodies, told
+from tests.support import LIMIT_SECONDS, bodies, told
 
-from inorder import Arrival, Match, Message, QueueManager, connect
-from inorder.stores.changes import Change, Happened
+from inorder import Arrival, Message, QueueManager, connect
 from inorder.stores.sqlite import SqliteStore
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
-
-HELD_UP_SECONDS_MAX = 0.2  # the other put may have to wait for it
 
 
 class Heard:
@@ -72,26 +69,6 @@ def test_a_listener_is_told_what_identifies_the_message(qm: QueueManager, heard:
         correlation_id=b"c".ljust(24, b"\0"),
         priority=4,
     )
-
-
-def test_a_listener_fetches_the_message_by_its_token(qm: QueueManager) -> None:
-    fetched: list[bytes] = []
-    other = qm.connect()
-
-    def fetch(arrival: Arrival) -> None:
-        fetched.append(other.get(arrival.queue, match=Match(token=arrival.token)).body)
-
-    qm.listen("Q", fetch)
-    qm.put_many("Q", [b"1", b"2"])
-    told(qm)
-    assert (fetched, qm.depth("Q")) == ([b"1", b"2"], 0)
-
-
-def test_a_listener_is_never_told_of_a_put_that_is_backed_out(qm: QueueManager, heard: Heard) -> None:
-    qm.listen("Q", heard)
-    qm.put("Q", b"1", syncpoint=True)
-    qm.back_out()
-    assert heard.all == []
 
 
 def test_a_listener_is_not_told_again_of_what_returns(qm: QueueManager, heard: Heard) -> None:
@@ -175,29 +152,6 @@ def test_events_are_told_in_the_order_in_which_they_happened(qm: QueueManager, h
     several = [message.body for _, message in (e for e in heard.all if isinstance(e, tuple)) if message.body != b""]
     assert [body for body in several if body != b"visible"] == [b"%d" % n for n in range(20)]
     assert several.count(b"visible") == 13
-
-
-def test_events_of_several_threads_are_told_in_the_order_in_which_they_happened(store: RestartableStore) -> None:
-    """A thread that is held up between its put and its telling is not overtaken."""
-    held_up, go_on = threading.Event(), threading.Event()
-
-    def hold_up(change: Happened) -> None:
-        if isinstance(change, Change) and [message.body for message in change.put] == [b"1"]:
-            held_up.set()
-            go_on.wait(HELD_UP_SECONDS_MAX)
-
-    store.changes.subscribe(hold_up).turn(heeds=True, wants=True)
-    with connect(store) as qm:
-        qm.create_queue("Q")
-        heard = Heard(qm)
-        qm.listen("Q", heard)
-        other = qm.connect()
-        first = Call(lambda: other.put("Q", b"1"))
-        assert held_up.wait(LIMIT_SECONDS)
-        Call(lambda: qm.connect().put("Q", b"2")).result()
-        go_on.set()
-        first.result()
-        assert heard.tokens == tokens(qm)
 
 
 def test_a_listener_and_the_hooks_have_a_thread_each_that_is_not_the_callers(qm: QueueManager) -> None:

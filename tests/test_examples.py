@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import re
 import shlex
 import shutil
@@ -18,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 from tests import stepping
-from tests.support import bodies, drained
+from tests.support import bodies
 
 import inorder
 from inorder.stores.points import POINTS
@@ -86,22 +85,6 @@ def test_every_program_is_on_the_page_and_run_from_it() -> None:
         text = (EXAMPLES / program).read_text(encoding="utf-8").split('"""')[1]
         assert f"\n    python examples/{program}" in text, "it says how to run it"
         assert "\nShown: seed 00" in text
-
-
-def test_a_tour_overwrites_no_file(tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / "confirm_lock_undo.py", "mine.txt"],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LIMIT_SECONDS,
-    )
-    assert done.returncode == 2
-    assert "mine.txt is there already" in done.stderr
-    assert (tmp_path / "mine.txt").read_text(encoding="utf-8") == "mine"
 
 
 # The group's programs, killed.
@@ -196,33 +179,6 @@ def test_killed_at_any_step_and_started_again_it_does_its_work_exactly_once(
                 raise AssertionError(f"killed at step {step}, {rehearsal.steps[step - 1]}: {again.told}") from wrong
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(100 if LONG else 6))
-@pytest.mark.parametrize("putter", [PUTTER, CHEAPER], ids=lambda path: path.stem)
-def test_killed_twice_in_a_row_at_random_steps_with_the_getter_in_between(
-    putter: Path, seed: int, rehearsals: Mapping[Path, Rehearsal]
-) -> None:
-    chance = random.Random(seed)
-    lives: list[tuple[str, int]] = []
-
-    def live(program: Path) -> None:
-        """To a random step; a later life may have fewer, and then ends by itself."""
-        lives.append((program.stem, chance.randrange(1, len(rehearsals[program].steps))))
-        stepping.run(program, str(path), kill_at=lives[-1][1])
-
-    with store() as path:
-        rehearsals[putter].again(path)
-        for program in (putter, putter, GETTER, GETTER, putter, GETTER):
-            live(program)
-        for program in (putter, GETTER):
-            stepping.run(program, str(path))
-        with inorder.connect(path) as qm:
-            assert drained(qm, "DONE") == DONE, lives
-            assert [qm.depth(name) for name in ("LINES", "DOCUMENTS", *(STATUS[p] for p in (putter, GETTER)))] == [
-                0
-            ] * 4
-
-
 @pytest.mark.parametrize("program", [CHEAPER, GETTER], ids=lambda path: path.stem)
 def test_a_second_one_at_the_same_time_is_refused(program: Path) -> None:
     with store() as path, inorder.connect(path) as qm:
@@ -238,14 +194,3 @@ def test_a_second_one_at_the_same_time_is_refused(program: Path) -> None:
             )
     assert done.returncode == 1
     assert "ObjectInUse" in done.stderr.splitlines()[-1]
-
-
-def test_the_getter_may_be_there_before_the_putter() -> None:
-    with store() as path, inorder.connect(path) as qm:
-        qm.create_queue("DONE")
-        with subprocess.Popen(
-            [sys.executable, GETTER, path, "--wait", str(LIMIT_SECONDS)], env=environment(), stdout=subprocess.DEVNULL
-        ) as getter:
-            stepping.run(PUTTER, str(path), "--hand-in", *ITEMS)
-            assert [qm.get("DONE", wait=LIMIT_SECONDS).body for _ in LINES] == DONE
-            getter.kill()

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support import bodies
 
 from inorder import (
     GetOptions,
     Match,
     NoMessageAvailable,
     PutOptions,
-    Queue,
     QueueManager,
 )
 from inorder.errors import (
     GetInhibited,
-    NotOpenFor,
     ObjectInUse,
     PutInhibited,
     Reason,
@@ -51,45 +47,6 @@ def test_browsing_handles_are_in_neither_open_count(qm: QueueManager) -> None:
     for handle in handles:
         handle.close()
     assert opens(qm) == (0, 0)
-
-
-CALLS: dict[str, tuple[Callable[[Queue], object], set[str]]] = {
-    "put": (lambda queue: queue.put(b"m"), {"output"}),
-    "put_many": (lambda queue: queue.put_many([b"m"]), {"output"}),
-    "get": (lambda queue: queue.get(), {"input"}),
-    "get_many": (lambda queue: queue.get_many(2), {"input"}),
-    "browse_first": (lambda queue: queue.browse_first(), {"browse"}),
-    "browse_next": (lambda queue: queue.browse_next(), {"browse"}),
-    "browse_cursor": (lambda queue: queue.browse_cursor(), {"browse"}),
-    "browse": (lambda queue: list(queue.browse()), {"browse"}),
-    "unlock": (lambda queue: queue.unlock(), {"browse"}),
-    "get under_cursor": (lambda queue: queue.get(under_cursor=True), {"browse", "input"}),
-}
-NOT_OPEN = {"output": 2039, "input": 2037, "browse": 2036}
-OPENS: list[dict[str, Any]] = [
-    {"input": "shared"},
-    {"output": True},
-    {"browse": True},
-    {"input": "as_queue", "browse": True},
-]
-
-
-@pytest.mark.parametrize("options", OPENS, ids=str)
-@pytest.mark.parametrize("name", CALLS)
-def test_a_handle_does_what_it_was_opened_for(qm: QueueManager, name: str, options: dict[str, Any]) -> None:
-    qm.put("Q", b"m1")
-    handle = qm.open("Q", **options)
-    if "browse" in options and name in ("browse_cursor", "get under_cursor"):
-        handle.browse_first()
-    call, needed = CALLS[name]
-    missing = needed - options.keys()
-    if not missing:
-        call(handle)
-        return
-    with pytest.raises(NotOpenFor) as raised:
-        call(handle)
-    assert raised.value.reason in {NOT_OPEN[one] for one in missing}
-    assert bodies(qm) == [b"m1"]
 
 
 def test_leaving_the_block_of_a_closed_handle_is_fine(qm: QueueManager) -> None:
@@ -142,9 +99,6 @@ def test_keywords_are_added_to_options_that_are_given(qm: QueueManager) -> None:
     qm.back_out()
 
 
-# ---- each for itself
-
-
 # ---- browsing
 
 
@@ -158,17 +112,6 @@ def test_a_browse_loop_moves_the_cursor_of_its_handle(qm: QueueManager) -> None:
         handle.browse_next()
     qm.put("Q", b"3")
     assert handle.browse_next().body == b"3"
-
-
-def test_unlocking_without_a_lock_is_a_warning(qm: QueueManager) -> None:
-    qm.put_many("Q", [b"1", b"2"])
-    handle = qm.open("Q")
-    assert handle.unlock() == 2209
-    handle.browse_first(lock=True)
-    assert qm.get("Q").body == b"2"
-    assert handle.unlock() is None
-    assert qm.get("Q").body == b"1"
-    assert handle.unlock() == 2209
 
 
 # ---- aliases

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 from tests.support import looks_once
 
 from inorder import GetOptions, Match, OpenOptions, QueueManager, UniqueId, connect
-from inorder.errors import ArgumentError, NotFound
+from inorder.errors import NotFound
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET
 from inorder.stores.records import GetRequest
@@ -54,22 +53,6 @@ def test_an_operator_who_looks_at_order_sees_no_lock_whose_lease_is_over(qm: Que
     assert qm.order_view("Q").pending_out == 1
     clock.advance(5)
     assert qm.order_view("Q").pending_out == 0
-
-
-@pytest.mark.parametrize("bad", [0, math.inf, math.nan, True, "5"], ids=repr)
-def test_a_lease_is_a_time(qm: QueueManager, bad: Any) -> None:
-    qm.put("Q", b"1")
-    with pytest.raises(ArgumentError, match="lease must be seconds above 0, or None for no end"):
-        qm.browse_and_lock("Q", lease=bad)
-    assert qm.locks() == []
-
-
-@pytest.mark.parametrize("bad", [0, True, 1.0, 2**63], ids=repr)
-def test_a_limit_is_a_number_of_messages(qm: QueueManager, bad: Any) -> None:
-    qm.put("Q", b"1")
-    with pytest.raises(ArgumentError, match="most must be an integer from 1 to"):
-        qm.browse_and_lock("Q", most=bad)
-    assert qm.locks() == []
 
 
 def looks_again_at(qm: QueueManager, options: GetOptions) -> float | None:

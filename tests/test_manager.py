@@ -68,13 +68,6 @@ def test_a_putter_whose_name_ends_in_blanks_is_recorded_without_them(name: str, 
         assert qm.check() == []
 
 
-def test_a_connection_shows_whether_it_is_closed(qm: QueueManager) -> None:
-    other = qm.connect()
-    assert "closed" not in repr(other)
-    other.close()
-    assert "closed" in repr(other)
-
-
 def test_the_names_of_the_package_are_all_there() -> None:
     assert len(set(inorder.__all__)) == len(inorder.__all__)
     assert all(hasattr(inorder, name) for name in inorder.__all__)
@@ -250,17 +243,6 @@ def test_calls_by_name_open_the_queue_for_what_they_need(qm: QueueManager) -> No
     assert qm.close_queue("Q") is None
     assert opens(qm) == (0, 0)
     assert qm.close_queue("Q") is None
-
-
-def test_a_call_by_name_meets_an_exclusive_reader(qm: QueueManager) -> None:
-    handle = qm.open("Q", input="exclusive")
-    qm.put("Q", b"m1")
-    with pytest.raises(ObjectInUse) as raised:
-        qm.get("Q")
-    assert raised.value.reason == 2042
-    assert bodies(qm) == [b"m1"]
-    handle.close()
-    assert qm.get("Q").body == b"m1"
 
 
 def test_closing_a_default_handle_warns_of_an_unfinished_group(qm: QueueManager) -> None:

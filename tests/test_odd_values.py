@@ -219,16 +219,6 @@ def test_an_odd_queue_of_another_queue_manager_is_unknown(name: str) -> None:
                     call(method, others, odd, value)
 
 
-@pytest.mark.parametrize("name", ["dead_letters", "replay", "discard_dead"])
-def test_an_odd_argument_where_there_are_dead_letters_gets_an_error_of_ours(name: str) -> None:
-    parameters, names = arguments_of(QueueManager, name)
-    with connect(program="test") as qm:
-        make_queues(qm)
-        for odd, (told, value) in itertools.product(names, ODD.items()):
-            qm.put("DEAD", b"x")
-            check(f"{name} with {told} as {odd}", partial(call, getattr(qm, name), parameters, odd, value))
-
-
 def told_again(kind: type[Any], given: dict[str, Any]) -> str:
     return repr(kind(**given))
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-from dataclasses import FrozenInstanceError, fields, replace
 from typing import Any, get_type_hints
 
 import pytest
@@ -101,39 +98,7 @@ def test_the_keywords_of_puts_gets_and_browses_are_the_fields_of_their_options()
     assert get_type_hints(BrowseKeywords) == {n: h for n, h in hints.items() if n not in remove_only | {"browse"}}
 
 
-def test_defaults_ask_for_nothing() -> None:
-    assert PutOptions() == PutOptions(
-        syncpoint=None, logical=False, new_message_id=False, new_correlation_id=False, context="default"
-    )
-    ask = {each.name: getattr(GetOptions(), each.name) for each in fields(GetOptions)}
-    assert ask.pop("match") == Match()
-    assert ask.pop("wait") == 0
-    assert not any(ask.values())
-
-
-def test_the_cursor_names_the_message_for_two_kinds_of_call() -> None:
-    assert GetOptions(under_cursor=True).by_cursor
-    assert GetOptions(browse="cursor").by_cursor
-    assert not GetOptions(browse="next").by_cursor
-
-
 # ---- they never change
-
-
-@pytest.mark.parametrize("options", [PutOptions(), GetOptions(), OpenOptions(browse=True)], ids=repr)
-def test_options_are_frozen_and_slotted(options: Any) -> None:
-    for each in fields(options):
-        with pytest.raises(FrozenInstanceError):
-            setattr(options, each.name, True)
-        with pytest.raises(FrozenInstanceError):
-            delattr(options, each.name)
-    with pytest.raises((AttributeError, TypeError)):
-        options.colour = "red"
-
-
-def test_a_changed_copy_is_checked_again() -> None:
-    with pytest.raises(OptionsError):
-        replace(GetOptions(syncpoint=True), browse="first")
 
 
 def test_a_match_never_changes() -> None:
@@ -145,12 +110,6 @@ def test_a_match_never_changes() -> None:
     with pytest.raises(TypeError):
         match.fields["priority"] = 4
     assert match == Match(priority=3)
-
-
-def test_options_and_matches_can_be_copied_and_pickled() -> None:
-    match = Match(priority=3, message_id=b"x")
-    for value in (match, GetOptions(logical=True), PutOptions(logical=True), OpenOptions(output=True)):
-        assert copy.copy(value) == copy.deepcopy(value) == pickle.loads(pickle.dumps(value)) == value
 
 
 # ---- matches
@@ -197,11 +156,6 @@ def test_equal_matches_have_one_hash_whatever_the_order_of_their_fields() -> Non
     assert hash(one) == hash(other)
     assert one != Match(priority=1)
     assert one != "Match"
-
-
-def test_a_match_shows_what_it_wants() -> None:
-    assert repr(Match(priority=3)) == "Match(priority=3)"
-    assert repr(Match()) == "Match()"
 
 
 # ---- what a queue is opened for

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.support import bodies
 
-from inorder import Message, PutOptions, QueueManager, Reason
+from inorder import Message, QueueManager, Reason
 from inorder.errors import CallerError, MessageTooBig
-from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, SEGMENTATION_ALLOWED
+from inorder.message import IN_GROUP, LAST_SEGMENT, SEGMENT, SEGMENTATION_ALLOWED
 from inorder.testing import ManualClock
 
 USER_LENGTH = 12
@@ -27,32 +27,12 @@ def test_r1_1_the_queue_manager_makes_a_message_id_where_there_is_none(qm: Queue
     assert [message.message_id for message in qm.get_many("Q", 3)] == ids
 
 
-def test_generated_ids_grow(qm: QueueManager) -> None:
-    ids = [result.message_id for result in qm.put_many("Q", [b""] * 300)]
-    assert ids == sorted(ids)
-
-
 def test_r1_1_a_new_message_id_replaces_the_one_given(qm: QueueManager) -> None:
     message = Message(b"1", message_id=b"mine")
     result = qm.put("Q", message, new_message_id=True)
     assert result.message_id.startswith(b"AMQ ")
     assert qm.get("Q").message_id == result.message_id
     assert message.message_id.rstrip(b"\0") == b"mine"
-
-
-def test_r1_2_a_correlation_id_stays_as_it_is_unless_a_new_one_is_asked_for(qm: QueueManager) -> None:
-    assert qm.put("Q", b"1").correlation_id == NO_ID
-    assert qm.put("Q", b"2", correlation_id=b"c").correlation_id == b"c".ljust(24, b"\0")
-    third = qm.put("Q", b"3", correlation_id=b"c", new_correlation_id=True)
-    fourth = qm.put("Q", b"4", PutOptions(new_correlation_id=True, new_message_id=True))
-    assert third.correlation_id.startswith(b"AMQ ")
-    assert len({third.correlation_id, third.message_id, fourth.correlation_id, fourth.message_id}) == 4
-    assert [message.correlation_id for message in qm.get_many("Q", 4)] == [
-        NO_ID,
-        b"c".ljust(24, b"\0"),
-        third.correlation_id,
-        fourth.correlation_id,
-    ]
 
 
 @pytest.mark.every_store
@@ -74,16 +54,6 @@ def test_a1_every_put_has_a_unique_id(qm: QueueManager) -> None:
     assert {uid.origin for uid in uids} == {"TEST"}
     assert [uid.number for uid in uids] == sorted(uid.number for uid in uids)
     assert [message.uid for message in qm.get_many("Q", 3)] == uids
-
-
-def test_r2_11_the_result_tells_the_numbers_used_and_the_flags_given(qm: QueueManager) -> None:
-    results = [
-        qm.put("Q", b"1234", flags=flags, logical=True)
-        for flags in (IN_GROUP, LAST_IN_GROUP | SEGMENT, LAST_IN_GROUP | LAST_SEGMENT)
-    ]
-    assert [(one.sequence_number, one.offset, one.flags) for one in results] == [(1, 0, 8), (2, 0, 18), (2, 4, 20)]
-    assert len({one.group_id for one in results}) == 1
-    assert [message.flags for message in qm.browse("Q")] == [8, 8 + 16 + 2, 8 + 16 + 2 + 4]
 
 
 def test_the_queue_manager_gives_its_character_set_where_a_message_has_none(qm: QueueManager) -> None:

@@ -9,7 +9,6 @@ import pytest
 from tests.support import Stores
 
 from inorder import (
-    ArgumentError,
     InorderError,
     Match,
     Message,
@@ -137,18 +136,6 @@ def test_every_way_to_put_takes_a_queue_manager(sites: QueueManager) -> None:
     sites.close_queue("A", manager="XMIT")
 
 
-@pytest.mark.parametrize("manager", ["a b", "x" * 49, None, 5, b"QM2"])
-def test_a_queue_manager_has_a_name(sites: QueueManager, manager: Any) -> None:
-    calls: list[Any] = [sites.put, sites.put_many, sites.put_json]
-    for call in calls:
-        with pytest.raises(ArgumentError, match="manager") as raised:
-            call("Q", "", manager=manager)
-        assert raised.value.reason == 2058
-    with pytest.raises(ArgumentError, match="manager"):
-        sites.open("Q", manager=manager)
-    assert sites.depth("Q") == 0
-
-
 def test_what_is_elsewhere_is_neither_read_nor_counted(sites: QueueManager) -> None:
     sites.create_alias("A", base_queue="R")
     for name in "RA":
@@ -180,16 +167,6 @@ def test_inquire_and_set_of_a_remote_queue(sites: QueueManager) -> None:
         assert reason_of(handle.set, InhibitGet=1) == 2068
         assert handle.attributes().put_allowed is False
         assert reason_of(handle.status) == 2043
-
-
-def test_calls_under_a_confirm_id_go_through_the_name(sites: QueueManager) -> None:
-    put = sites.put("R", b"1", confirm_id=7)
-    sites.put("R", b"2", confirm_id=8)
-    sites.close_queue("R")
-    assert sites.unique_ids("R", confirm_id=7) == [put.uid]
-    assert sites.undo("R", 8) == 1
-    sites.confirm_put("R", put.uid, confirm_id=7)
-    assert [message.body for message in sites.browse("XMIT")] == [b"1"]
 
 
 def test_a_queue_that_has_the_name_of_the_transmission_queue_there_is_not_that_queue(sites: QueueManager) -> None:
@@ -239,9 +216,6 @@ def test_a_put_says_whose_queue_the_replies_go_to(sites: QueueManager) -> None:
     assert said == [("Q", own), ("Q", "QM2"), ("BACK", "QM9"), ("", "")]
 
 
-# --- scripts
-
-
 # --- what is deleted in the middle of a way
 
 
@@ -283,11 +257,3 @@ def test_a_handle_keeps_both_ends_of_its_way_and_notices_that_the_middle_has_gon
     handle.put(b"3")
     handle.close()
     assert targets(way) == [TARGET, TARGET]
-
-
-def test_a_transmission_queue_on_which_messages_wait_stays(way: QueueManager) -> None:
-    way.put("A", b"1")
-    way.close_queue("A")
-    assert reason_of(way.delete_queue, "XMIT") == 2055
-    way.delete_queue("R")
-    assert targets(way) == [TARGET]

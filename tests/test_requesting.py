@@ -24,7 +24,6 @@ from inorder import (
     QueueDeleted,
     QueueManager,
     Reason,
-    Report,
     UnknownQueue,
     WrongQueueType,
     connect,
@@ -148,21 +147,6 @@ def test_a_message_that_was_got_is_asked_under_an_id_of_its_own(qm: QueueManager
 
 
 # ---- the ids, by report options
-
-
-def test_a_reply_may_pass_the_ids_on(qm: QueueManager, server: QueueManager) -> None:
-    given: list[dict[str, Any]] = [{}, {"correlation_id": ID}]
-    for fields in given:
-        call, request = asked(qm, server, report=Report.PASS_CORRELATION_ID, **fields)
-        assert not fields or request.correlation_id == ID
-        server.reply(request, b"")
-        reply = call.result()
-        assert reply.correlation_id == request.correlation_id not in (bytes(24), request.message_id)
-    call, request = asked(qm, server, report=Report.PASS_MESSAGE_ID)
-    server.reply(request, b"")
-    reply = call.result()
-    assert reply.message_id == reply.correlation_id == request.message_id
-    assert reply.report == 0
 
 
 # ---- how long

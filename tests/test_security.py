@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import inorder
-from inorder import ArgumentError, StoreDamaged, StoreError, StoreForeign, UnknownQueue
+from inorder import StoreDamaged, StoreError, StoreForeign
 from inorder.attribute import COUNT_MAX, DESCRIPTION_LENGTH_MAX, NAME_LENGTH_MAX
 from inorder.attributes import MANAGER_ATTRIBUTES, MESSAGE_LENGTH_MAX
 from inorder.bulk import NAME_LENGTH_MAX as BULK_NAME_LENGTH_MAX
@@ -422,19 +422,3 @@ def test_the_table_of_limits_is_that_of_the_code() -> None:
     section = SECURITY.partition("## Limits on input")[2]
     rows = dict(re.findall(r"^\| ([^|]+) \| ([\d,]+)[^|]* \|$", section, re.MULTILINE))
     assert {what: int(limit.replace(",", "")) for what, limit in rows.items()} == LIMITS
-
-
-def test_what_is_above_a_limit_is_refused_and_changes_nothing() -> None:
-    with inorder.connect(":memory:") as qm:
-        qm.create_queue("Q")
-        for bad in (
-            lambda: qm.create_queue("Q" * (NAME_LENGTH_MAX + 1)),
-            lambda: qm.alter_queue("Q", description="d" * (DESCRIPTION_LENGTH_MAX + 1)),
-            lambda: qm.alter_queue("Q", max_depth=COUNT_MAX + 1),
-            lambda: qm.put("Q", b"", message_id=b"1" * 25),
-        ):
-            with pytest.raises(ArgumentError):
-                bad()
-        assert (qm.depth("Q"), len(qm.queues())) == (0, 1)
-        with pytest.raises(UnknownQueue):
-            qm.get("NONE")

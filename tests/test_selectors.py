@@ -7,7 +7,6 @@ import io
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -356,21 +355,6 @@ def test_strictly_what_is_far_behind_a_pending_one_is_withheld(qm: QueueManager)
         assert qm.get("Q", selector="n = 1", read_order="strict").priority == 3
         other.back_out()
     assert [one.place.number for one in qm.get_many("Q", 9, selector="n = 1", read_order="strict")] == [2, 8]
-
-
-@pytest.mark.parametrize(
-    ("options", "read_order", "text", "holds"),
-    [
-        ({}, "strict", "n = 1", True),
-        ({}, "unordered", "n = 1", False),
-        ({"unmarked": True, "browse": "first"}, "relaxed", "n = 1", False),
-        ({}, "relaxed", "JMSXDeliveryCount = 1", False),
-        ({}, "relaxed", "Root.MQMD.Expiry = -1", False),
-    ],
-)
-def test_what_was_seen_holds_for_a_later_look(options: Any, read_order: str, text: str, holds: bool) -> None:
-    queue: Any = SimpleNamespace(attributes=SimpleNamespace(read_order=read_order))
-    assert ahead.lasts(queue, GetOptions(**options), compile_selector(text)) is holds
 
 
 # --- what is refused

@@ -265,20 +265,6 @@ def test_the_group_state_is_that_before_the_unit_that_could_not_be_settled(qm: Q
     assert not handle.put_state.group_open
 
 
-def test_the_exception_that_was_first_goes_on(qm: QueueManager, disk: Disk, caplog: pytest.LogCaptureFixture) -> None:
-    def fail() -> None:
-        with qm.unit_of_work():
-            qm.put("Q", b"1")
-            disk.gone = True
-            raise ZeroDivisionError
-
-    with caplog.at_level(logging.WARNING, "inorder.unit_of_work"), pytest.raises(ZeroDivisionError):
-        fail()
-    assert "the disk is gone" in caplog.text
-    disk.gone = False
-    assert (bodies(qm), qm.units()) == ([], [])
-
-
 def test_a_connection_that_cannot_commit_ends_all_the_same(qm: QueueManager, disk: Disk) -> None:
     other = qm.connect()
     other.put("Q", b"1", syncpoint=True)

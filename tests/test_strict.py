@@ -19,7 +19,6 @@ from inorder.errors import (
     ArgumentError,
     CallerError,
     OptionsError,
-    OrderDeadlock,
 )
 from inorder.message import IN_GROUP, LAST_IN_GROUP
 from inorder.options import GetOptions, OpenOptions
@@ -104,22 +103,6 @@ def test_a_relaxed_browse_has_no_token(qm: QueueManager) -> None:
         with pytest.raises(CallerError) as raised:
             queue.browse_token()
     assert raised.value.reason is Reason.ORDER_UNSUPPORTED
-
-
-def test_b31_readers_that_wait_for_each_other_are_told_at_once(qm: QueueManager) -> None:
-    qm.create_queue("R")
-    for queue in ("Q", "R"):
-        qm.put_many(queue, [b"1", b"2"])
-    one, two = qm.connect(), qm.connect()
-    Call(lambda: one.get("Q", syncpoint=True)).result()  # by a thread that has ended: another may go on
-    two.get("R", syncpoint=True)
-    call = Call(lambda: one.get("R", syncpoint=True, read_order="strict", wait=FOREVER).body)
-    call.sleeps(one)
-    with pytest.raises(OrderDeadlock):
-        two.get("Q", syncpoint=True, read_order="strict", wait=FOREVER)
-    two.back_out()
-    assert call.result() == b"1"
-    assert qm.depth("R") == 1
 
 
 WAITS = [

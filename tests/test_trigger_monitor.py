@@ -217,19 +217,6 @@ def test_while_gets_are_inhibited_nothing_is_started(site: Site) -> None:
     assert site.run() == 1
 
 
-def test_two_monitors_share_the_work(site: Site) -> None:
-    site.asks()
-    for _ in range(9):
-        site.qm.put("Q", b"work")
-    counts: list[int] = []
-    threads = [threading.Thread(target=lambda: counts.append(site.run())) for _ in range(2)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    assert (sum(counts), len(site.calls())) == (10, 10)
-
-
 def test_a_wrong_call_says_what_is_wrong(qm: QueueManager) -> None:
     wrong: dict[str, Any] = {"until_empty": 1, "ends": 5, "report": "x", "environment": ["A=1"], "output": "file"}
     for argument, value in wrong.items():

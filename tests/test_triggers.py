@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inorder import ArgumentError, Flags, GetOptions, Message, ObjectExists, QueueManager, UnknownObject
+from inorder import Flags, GetOptions, Message, QueueManager
 from inorder.attributes import TriggerType
 from inorder.bulk import ClaimReader
 from inorder.rules.triggers import TriggerMessage
@@ -34,14 +34,6 @@ def triggered(qm: QueueManager) -> int:
         got = qm.get_many("INIT", count)
         assert {TriggerMessage.from_bytes(one.body).queue for one in got} == {"Q"}
     return count
-
-
-def test_what_a_trigger_message_says(qm: QueueManager, trigger: Trigger) -> None:
-    trigger("every", trigger_data="be quick")
-    qm.put("Q", b"1")
-    got = qm.get("INIT")
-    assert TriggerMessage.from_bytes(got.body) == TriggerMessage(queue="Q", trigger_data="be quick")
-    assert (got.format, got.put_application_type, got.put_application_name) == ("MQTRIG", 7, "TEST")
 
 
 @pytest.mark.every_store
@@ -85,18 +77,6 @@ def test_the_end_of_a_readers_connection_is_its_close(qm: QueueManager, trigger:
     assert triggered(qm) == 1
 
 
-@pytest.mark.every_store
-def test_a_back_out_behind_the_readers_close_triggers(qm: QueueManager, trigger: Trigger) -> None:
-    trigger("first")
-    qm.put("Q", b"1")
-    assert triggered(qm) == 1
-    with qm.open("Q", input="shared") as queue:
-        queue.get(syncpoint=True)
-    assert triggered(qm) == 0  # the queue is empty to everybody else
-    qm.back_out()
-    assert triggered(qm) == 1
-
-
 def test_what_comes_back_to_others_is_not_the_first(qm: QueueManager, trigger: Trigger) -> None:
     trigger("first")
     qm.put_many("Q", [b"1", b"2"])
@@ -105,42 +85,6 @@ def test_what_comes_back_to_others_is_not_the_first(qm: QueueManager, trigger: T
     assert triggered(qm) == 2  # the put, and the close behind which one is left
     qm.back_out()
     assert triggered(qm) == 0
-
-
-@pytest.mark.parametrize("trigger_type", ["every", "group"])
-def test_what_comes_back_does_not_come_once_more(qm: QueueManager, trigger: Trigger, trigger_type: TriggerType) -> None:
-    trigger(trigger_type)
-    qm.put("Q", b"1")
-    with qm.open("Q", input="shared") as queue:
-        queue.get(syncpoint=True)
-    qm.back_out()
-    assert triggered(qm) == 1
-
-
-def test_depth_that_a_back_out_restores_triggers(qm: QueueManager, trigger: Trigger) -> None:
-    qm.put_many("Q", [b"1", b"2"])
-    with qm.open("Q", input="shared") as queue:
-        queue.get(syncpoint=True)
-    trigger("depth", trigger_depth=2)
-    assert triggered(qm) == 0
-    qm.back_out()
-    assert (triggered(qm), qm.attributes("Q").trigger_control) == (1, False)
-
-
-@pytest.mark.every_store
-def test_an_undone_get_and_a_lock_that_is_released_trigger(qm: QueueManager, trigger: Trigger) -> None:
-    trigger("first")
-    qm.put("Q", b"1")
-    with qm.open("Q", input="shared") as queue:
-        queue.get(confirm_id=7)
-    assert triggered(qm) == 1
-    qm.undo("Q", confirm_id=7)
-    assert triggered(qm) == 1
-    with qm.open("Q", input="shared") as queue:
-        lock_id = queue.browse_and_lock().lock_id
-    assert triggered(qm) == 0
-    qm.release_lock("Q", lock_id)
-    assert triggered(qm) == 1
 
 
 def test_what_a_browse_has_locked_for_its_handle_triggers_nothing(qm: QueueManager, trigger: Trigger) -> None:
@@ -152,28 +96,39 @@ def test_what_a_browse_has_locked_for_its_handle_triggers_nothing(qm: QueueManag
     assert triggered(qm) == 1
 
 
-@pytest.mark.every_store
-def test_a_claim_that_is_released_triggers(qm: QueueManager, trigger: Trigger) -> None:
-    trigger("first")
-    qm.put("Q", b"1")
-    with qm.open("Q", input="shared") as queue:
-        reader = ClaimReader(queue, "APP")
-        reader.begin()
-        reader.claim(0, GetOptions(), most=1)
-    assert triggered(qm) == 1
-    qm.release_claims("Q", "APP")
-    assert triggered(qm) == 1
-
-
-@pytest.mark.every_store
-def test_what_a_unit_of_a_name_returns_triggers(qm: QueueManager, trigger: Trigger) -> None:
-    trigger("first")
-    qm.put("Q", b"1")
-    with qm.open("Q", input="shared") as queue, qm.unit_of_work() as unit:
+def prepare_get(qm: QueueManager, queue: Any) -> None:
+    with qm.unit_of_work() as unit:
         queue.get()
         unit.prepare("U")
+
+
+def claim(qm: QueueManager, queue: Any) -> None:
+    reader = ClaimReader(queue, "APP")
+    reader.begin()
+    reader.claim(0, GetOptions(), most=1)
+
+
+RETURNS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
+    (lambda qm, queue: queue.get(syncpoint=True), lambda qm, got: qm.back_out()),
+    (lambda qm, queue: queue.get(confirm_id=7), lambda qm, got: qm.undo("Q", confirm_id=7)),
+    (lambda qm, queue: queue.browse_and_lock(), lambda qm, got: qm.release_lock("Q", got.lock_id)),
+    (claim, lambda qm, got: qm.release_claims("Q", "APP")),
+    (prepare_get, lambda qm, got: qm.settle("U", "back_out")),
+]
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize(("take", "give_back"), RETURNS)
+def test_what_comes_back_behind_the_readers_close_triggers(
+    qm: QueueManager, trigger: Trigger, take: Callable[..., Any], give_back: Callable[..., Any]
+) -> None:
+    trigger("first")
+    qm.put("Q", b"1")
     assert triggered(qm) == 1
-    qm.settle("U", "back_out")
+    with qm.open("Q", input="shared") as queue:
+        got = take(qm, queue)
+    assert triggered(qm) == 0  # the queue is empty to everybody else
+    give_back(qm, got)
     assert triggered(qm) == 1
 
 
@@ -234,17 +189,6 @@ def test_group_triggers_when_a_group_becomes_whole(qm: QueueManager, trigger: Tr
     assert triggered(qm) == 1
 
 
-def test_group_triggers_at_the_commit_of_the_whole(qm: QueueManager, trigger: Trigger) -> None:
-    trigger("group")
-    with qm.unit_of_work():
-        for _ in range(2):
-            with qm.group("Q") as group:
-                group.put(b"1")
-                group.put(b"2")
-        assert qm.depth("INIT") == 0
-    assert triggered(qm) == 2
-
-
 def test_a_confirm_triggers(qm: QueueManager, trigger: Trigger) -> None:
     trigger("every")
     uid = qm.put("Q", b"1", confirm_id=7).uid
@@ -287,13 +231,6 @@ def test_an_inhibited_queue_triggers_when_gets_are_allowed_again(qm: QueueManage
     assert triggered(qm) == 1
 
 
-def test_a_queue_that_keeps_no_order_triggers(qm: QueueManager, trigger: Trigger) -> None:
-    qm.create_queue("U", read_order="unordered", trigger_control=True, initiation_queue="Q")
-    qm.put("U", b"1")
-    qm.put("U", b"2")
-    assert [TriggerMessage.from_bytes(one.body).queue for one in qm.browse("Q")] == ["U"]
-
-
 @pytest.mark.every_store
 def test_a_queue_takes_its_last_trigger_along(qm: QueueManager, trigger: Trigger) -> None:
     trigger("first")
@@ -306,12 +243,15 @@ def test_a_queue_takes_its_last_trigger_along(qm: QueueManager, trigger: Trigger
     assert qm.check() == []
 
 
-def test_a_process_definition_says_what_program_is_started(qm: QueueManager, trigger: Trigger) -> None:
+def test_a_trigger_message_says_what_queue_and_process_definition_say(qm: QueueManager, trigger: Trigger) -> None:
     qm.create_process("SERVE", application_id="/bin/serve", user_data="fast", environment_data="&")
-    trigger("every", process="SERVE")
+    trigger("every", process="SERVE", trigger_data="be quick")
     qm.put("Q", b"1")
-    assert TriggerMessage.from_bytes(qm.get("INIT").body) == TriggerMessage(
+    got = qm.get("INIT")
+    assert (got.format, got.put_application_type, got.put_application_name) == ("MQTRIG", 7, "TEST")
+    assert TriggerMessage.from_bytes(got.body) == TriggerMessage(
         queue="Q",
+        trigger_data="be quick",
         process="SERVE",
         application_type=6,
         application_id="/bin/serve",
@@ -328,18 +268,3 @@ def test_a_process_that_is_not_defined_triggers_nothing_until_it_is(qm: QueueMan
     assert triggered(qm) == 1
     qm.alter_process("SERVE", user_data="x")
     assert (triggered(qm), qm.process("SERVE").user_data) == (1, "x")
-
-
-@pytest.mark.every_store
-def test_process_definitions_are_kept(qm: QueueManager) -> None:
-    qm.create_process("B")
-    qm.create_process("A", description="first")
-    qm.create_process("A", description="first", exist_ok=True)
-    assert [(one.name, one.description) for one in qm.connect().processes()] == [("A", "first"), ("B", "")]
-    with pytest.raises(ObjectExists):
-        qm.create_process("A", description="second", exist_ok=True)
-    with pytest.raises(ArgumentError, match="user_data must be a text of at most 128 characters"):
-        qm.alter_process("A", user_data="x" * 129)
-    qm.delete_process("A")
-    with pytest.raises(UnknownObject, match="there is no process 'A'"):
-        qm.process("A")

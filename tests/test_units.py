@@ -235,13 +235,6 @@ def test_a_unit_that_holds_nothing_cannot_be_prepared(qm: QueueManager) -> None:
         qm.prepare("P2")
 
 
-def test_an_open_unit_cannot_be_settled_by_a_name(qm: QueueManager) -> None:
-    qm.put("Q", b"1", syncpoint=True)
-    with pytest.raises(UnitNotFound):
-        qm.settle("None", "commit")
-    assert bodies(qm) == []
-
-
 # ---- what an operator sees
 
 

@@ -16,7 +16,7 @@ from tests.support import LIMIT_SECONDS, Call, Stores, bodies, fresh_manager
 
 import inorder
 from inorder import NoMessageAvailable, QueueManager, UnitOfAnother, connect
-from inorder.errors import CallerError, CallInProgress
+from inorder.errors import CallerError
 from inorder.message import IN_GROUP
 
 Opening = Callable[[QueueManager], object]
@@ -149,15 +149,6 @@ def test_a_group_may_end_in_another_thread(qm: QueueManager) -> None:
     assert [message.group_status for message in qm.browse("Q")] == ["no", "no", "last"]
 
 
-def test_a_generator_may_be_ended_by_another_thread(qm: QueueManager) -> None:
-    loop = qm.get_group("Q")
-    assert next(loop).body == b"1"
-    refused(lambda: qm.put("Q", b"x"))
-    elsewhere(loop.close)
-    assert bodies(qm) == [b"1", b"2"]
-    elsewhere(lambda: qm.put("Q", b"3"))
-
-
 def test_a_generator_may_be_collected_by_another_thread(qm: QueueManager) -> None:
     class Circle:
         def __init__(self) -> None:
@@ -246,17 +237,6 @@ def test_what_is_refused_leaves_the_group_of_the_handle_as_it_was(qm: QueueManag
         qm.put("Q", b"3", flags=IN_GROUP, logical=True)
         refused(lambda: qm.put("Q", b"x", flags=IN_GROUP, logical=True))
         assert qm.put("Q", b"4", flags=IN_GROUP, logical=True).sequence_number == 2
-
-
-def test_a_second_thread_inside_a_call_is_2219_with_the_remedy(qm: QueueManager) -> None:
-    qm.create_queue("R")
-    call = Call(lambda: qm.get("R", wait=inorder.FOREVER).body)
-    call.sleeps(qm)
-    with pytest.raises(CallInProgress, match=r"qm\.connect\(\)"):
-        qm.put("Q", b"x")
-    with qm.connect() as other:
-        other.put("R", b"r")
-    assert call.result() == b"r"
 
 
 # ---- asyncio tasks: one thread, and still two callers
@@ -364,20 +344,6 @@ def test_a_unit_of_a_finished_task_is_still_that_of_its_thread(qm: QueueManager)
     qm.put("Q", b"4", syncpoint=True)
     qm.commit()
     assert bodies(qm) == [b"1", b"2", b"3", b"4"]
-
-
-def test_another_task_may_settle_the_unit(kind: str) -> None:
-    async def act(qm: QueueManager) -> None:
-        async def settle() -> None:
-            qm.commit()
-            qm.put("Q", b"after")
-
-        with qm.unit_of_work() as unit:
-            qm.put("Q", b"mine")
-            await asyncio.create_task(settle())
-            assert (unit.status, bodies(qm)) == ("committed", [b"mine", b"after"])
-
-    run(kind, act)
 
 
 def test_a_unit_does_not_keep_its_task(stores: Stores) -> None:

@@ -332,27 +332,13 @@ def test_a_user_has_so_many_tokens(qm: QueueManager) -> None:
     assert len(qm.tokens("alice")) == TOKENS_MAX
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {},
-        {"name": "alice"},
-        {"verify": verifies("secret")},
-        {"token": "x", "subject": "y"},
-        {"name": "alice", "verify": verifies("x"), "token": "x"},
-        {"token": "x", "verify": verifies("x")},
-    ],
-    ids=lambda given: " ".join(given) or "nothing",
-)
-def test_one_way_at_a_time(qm: QueueManager, given: dict[str, Any]) -> None:
-    with pytest.raises(CallerError, match="identify takes one of"):
-        qm.identify(**given)
-
-
-@pytest.mark.parametrize("argument", ["name", "token", "subject", "address"])
-def test_who_somebody_is_is_asked_with_texts(qm: QueueManager, argument: str) -> None:
-    given: dict[str, Any] = {"token": "x"} if argument == "address" else {}
-    if argument == "name":
-        given["verify"] = verifies("x")
-    with pytest.raises(ArgumentError, match=f"{argument} must be a text"):
-        qm.identify(**{**given, argument: 5})
+def test_who_somebody_is_is_asked_in_one_way_at_a_time_with_texts(qm: QueueManager) -> None:
+    token, password = {"token": "x"}, {"verify": verifies("x")}
+    ways: list[dict[str, Any]] = [{}, {"name": "a"}, password, {**token, "subject": "y"}, {**token, **password}]
+    for given in [*ways, {"name": "a", **password, **token}]:
+        with pytest.raises(CallerError, match="identify takes one of"):
+            qm.identify(**given)
+    texts: dict[str, dict[str, Any]] = {"name": password, "token": {}, "subject": {}, "address": token}
+    for argument, others in texts.items():
+        with pytest.raises(ArgumentError, match=f"{argument} must be a text"):
+            qm.identify(**{**others, argument: 5})

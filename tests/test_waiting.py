@@ -10,14 +10,12 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.support import Call, Stores, bodies, room_of, waiting
-from tests.waking import WAKING
+from tests.support import Call, Stores, room_of, waiting
 
 from inorder import FOREVER, GetInhibited, Match, NoMessageAvailable, QueueManager, connect
 from inorder.clock import SLEEP_SECONDS_MAX, SystemClock
 from inorder.errors import ConnectionBroken, QueueDeleted, QueueManagerStopping
 from inorder.testing import ManualClock
-from inorder.testing.stores import RestartableStore
 
 THREADS = 4
 EACH = 50
@@ -39,10 +37,6 @@ class Waiter:
 
 def general(qm: QueueManager) -> bytes:
     return qm.get("Q", wait=FOREVER).body
-
-
-def specific(qm: QueueManager) -> bytes:
-    return qm.get("Q", wait=FOREVER, match=Match(message_id=b"m")).body
 
 
 def browser(qm: QueueManager) -> bytes:
@@ -72,15 +66,6 @@ def test_t74_a_specific_waiter_is_served_before_a_general_one_that_came_earlier(
     assert early.result() == b"2"
 
 
-def test_a_specific_waiter_does_not_stand_in_the_way_of_others(qm: QueueManager) -> None:
-    late, early = Waiter(qm, specific), Waiter(qm, general)
-    qm.put("Q", b"1")
-    assert early.result() == b"1"
-    late.sleeps()
-    qm.put("Q", b"2", message_id=b"m")
-    assert late.result() == b"2"
-
-
 def one_done(qm: QueueManager, waiters: list[Waiter]) -> Waiter:
     """The one whose call has ended; the others sleep."""
     Call(lambda: room_of(qm).watch_until(lambda: any(one.call.done for one in waiters))).result()
@@ -99,13 +84,6 @@ def test_t74_one_message_serves_one_waiter(qm: QueueManager) -> None:
         done = one_done(qm, waiters)
         assert done.result() == b"%d" % n
         waiters.remove(done)
-
-
-def test_without_removers_all_browsers_wake(qm: QueueManager) -> None:
-    browsers = [Waiter(qm, browser) for _ in range(3)]
-    qm.put("Q", b"1")
-    assert [one.result() for one in browsers] == [b"1"] * 3
-    assert qm.depth("Q") == 1
 
 
 @pytest.mark.every_store
@@ -127,36 +105,7 @@ def test_a_browse_with_lock_counts_as_a_remover(qm: QueueManager) -> None:
     assert looking.result() == b"1"
 
 
-def test_waiters_of_another_queue_sleep_on(qm: QueueManager) -> None:
-    qm.create_queue("R")
-    elsewhere = Waiter(qm, lambda one: one.get("R", wait=FOREVER).body)
-    qm.put("Q", b"1")
-    elsewhere.sleeps()
-    qm.put("R", b"2")
-    assert elsewhere.result() == b"2"
-
-
 # ---- what wakes
-
-
-@pytest.mark.parametrize("what", WAKING)
-def test_a_waiting_get_is_woken_by(qm: QueueManager, what: str) -> None:
-    before, how, act = WAKING[what]
-    names: dict[str, Any] = {"qm": qm}
-    exec(before, names)
-    waiter = Waiter(qm, lambda one: one.get("Q", wait=FOREVER, **how).body)
-    exec(act, names)
-    assert waiter.result() == b"2"
-
-
-@pytest.mark.every_store
-def test_the_end_of_a_delay_wakes(qm: QueueManager, clock: ManualClock) -> None:
-    qm.put("Q", b"1", delay=10)
-    waiter = Waiter(qm, general)
-    clock.advance(9)
-    waiter.sleeps()
-    clock.advance(1)
-    assert waiter.result() == b"1"
 
 
 # ---- what ends a wait
@@ -173,41 +122,6 @@ def test_a_wait_ends_at_its_deadline(qm: QueueManager, clock: ManualClock) -> No
     assert "10 s" in str(error)
 
 
-def test_at_the_deadline_it_looks_once_more(qm: QueueManager, clock: ManualClock) -> None:
-    qm.put("Q", b"1", delay=10)
-    waiter = Waiter(qm, lambda one: one.get("Q", wait=10).body)
-    clock.advance(10)
-    assert waiter.result() == b"1"
-
-
-@pytest.mark.parametrize("wait", [0, None])
-def test_without_a_wait_it_does_not_wait(qm: QueueManager, wait: float | None) -> None:
-    with pytest.raises(NoMessageAvailable):
-        Call(lambda: qm.get("Q", wait=wait)).result()
-
-
-def test_r3_27_under_the_cursor_nobody_waits(qm: QueueManager) -> None:
-    handle = qm.open("Q")
-    with pytest.raises(Exception, match="cursor"):
-        Call(lambda: handle.browse_cursor(wait=FOREVER)).result()
-    with pytest.raises(Exception, match="cursor"):
-        Call(lambda: handle.get(under_cursor=True, wait=FOREVER)).result()
-
-
-@pytest.mark.every_store
-@pytest.mark.parametrize("act", [general, browser])
-def test_t72_inhibiting_gets_ends_waits(qm: QueueManager, act: Callable[[QueueManager], bytes]) -> None:
-    waiters = [Waiter(qm, act) for _ in range(2)]
-    qm.alter_queue("Q", get_allowed=False)
-    for one in waiters:
-        error = one.call.error()
-        assert isinstance(error, GetInhibited)
-        assert error.reason == 2016
-    qm.put("Q", b"1")
-    qm.alter_queue("Q", get_allowed=True)
-    assert bodies(qm) == [b"1"]
-
-
 def test_inhibiting_gets_through_an_alias_ends_its_waits_only(qm: QueueManager) -> None:
     qm.create_alias("A", base_queue="Q")
     served = Waiter(qm, lambda one: one.get("A", wait=FOREVER).body)
@@ -219,15 +133,6 @@ def test_inhibiting_gets_through_an_alias_ends_its_waits_only(qm: QueueManager) 
     direct.sleeps()
     qm.put("Q", b"2")
     assert direct.result() == b"2"
-
-
-def test_inhibiting_puts_ends_no_wait(qm: QueueManager) -> None:
-    waiter = Waiter(qm, general)
-    qm.alter_queue("Q", put_allowed=False)
-    waiter.sleeps()
-    qm.alter_queue("Q", put_allowed=True)
-    qm.put("Q", b"1")
-    assert waiter.result() == b"1"
 
 
 @pytest.mark.every_store
@@ -273,16 +178,6 @@ def test_a_change_of_its_alias_ends_a_wait(qm: QueueManager) -> None:
     assert getattr(error, "reason", None) == 2041
 
 
-def test_a_restart_ends_waits(store: RestartableStore) -> None:
-    qm = connect(store)
-    qm.create_queue("Q")
-    waiter = Waiter(qm, general)
-    store.restart()
-    assert isinstance(waiter.call.error(), ConnectionBroken)
-    waiter.qm.abandon()
-    qm.abandon()
-
-
 # ---- no wake-up is missed
 
 
@@ -309,31 +204,6 @@ def test_many_threads_get_every_message_once(qm: QueueManager) -> None:
     counts = Counter(body for getter in getters for body in getter.result())
     assert counts == Counter(b"%d.%d" % (n, m) for n in range(THREADS) for m in range(EACH))
     assert qm.depth("Q") == 0
-
-
-def test_requests_and_replies_never_get_stuck(qm: QueueManager) -> None:
-    qm.create_queue("R")
-
-    def serve() -> None:
-        mine = qm.connect()
-        for _ in range(EACH):
-            request = mine.get("Q", wait=FOREVER)
-            mine.put("R", request.body, correlation_id=request.message_id)
-
-    def ask(n: int) -> list[bytes]:
-        mine = qm.connect()
-        replies = []
-        for m in range(EACH):
-            sent = mine.put("Q", b"%d.%d" % (n, m))
-            replies.append(mine.get("R", wait=FOREVER, match=Match(correlation_id=sent.message_id)).body)
-        return replies
-
-    servers = [Call(serve) for _ in range(THREADS)]
-    askers = [Call(partial(ask, n)) for n in range(THREADS)]
-    for n, asker in enumerate(askers):
-        assert asker.result() == [b"%d.%d" % (n, m) for m in range(EACH)]
-    for server in servers:
-        server.result()
 
 
 # ---- the machine's clock

@@ -14,7 +14,7 @@ from inorder.errors import ArgumentError, CallerError
 from inorder.testing import ManualClock
 from inorder.work import Backoff, Dead, Discard, Outcome, Retry, Tasks, failure_of
 
-from .support import LIMIT_SECONDS, bodies
+from .support import LIMIT_SECONDS, Call, bodies
 from .working import at_work, dead_letter_queue
 
 AT_ONCE = Backoff(first=0, most=0, jitter=0)
@@ -122,10 +122,23 @@ def test_a_queue_says_after_how_many_attempts_and_where_to(qm: QueueManager, tas
     assert [one.why.attempts for one in qm.dead_letters(dead_letter_queue="ASIDE")] == [2]
 
 
-def test_attempts_that_ended_without_a_word_count(qm: QueueManager, tasks: Tasks) -> None:
-    """As if the program had been killed in the middle of each."""
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], "the program ended, or backed out, in the middle of 2 attempts"),
+        (["KeyError: 1"], "the program ended, or backed out, in the middle of an attempt; before: KeyError: 1"),
+    ],
+)
+def test_attempts_that_ended_without_a_word_count(
+    qm: QueueManager, tasks: Tasks, words: list[str], expected: str
+) -> None:
+    """As if the program had been killed in the middle of each; the last words before that stay."""
     qm.put("Q", b"1")
-    for _ in range(2):
+    for word in words:
+        with qm.unit_of_work() as unit:
+            qm.get("Q")
+            unit.back_out(error=word)
+    for _ in range(2 - len(words)):
         lost = qm.connect()
         lost.get("Q", syncpoint=True)
         lost.abandon()
@@ -134,25 +147,7 @@ def test_attempts_that_ended_without_a_word_count(qm: QueueManager, tasks: Tasks
         heard.attempts(1)
     assert heard.outcomes == [DEAD]
     (letter,) = qm.dead_letters()
-    assert (letter.why.attempts, letter.why.error) == (
-        2,
-        "the program ended, or backed out, in the middle of 2 attempts",
-    )
-
-
-def test_the_last_words_stay_where_a_later_attempt_left_none(qm: QueueManager, tasks: Tasks) -> None:
-    qm.put("Q", b"1")
-    with qm.unit_of_work() as unit:
-        qm.get("Q")
-        unit.back_out(error="KeyError: 1")
-    lost = qm.connect()
-    lost.get("Q", syncpoint=True)
-    lost.abandon()
-    tasks.task("Q", attempts=2, name="never")(lambda message: pytest.fail(f"{message} was tried often enough"))
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
-    (letter,) = qm.dead_letters()
-    assert letter.why.error == "the program ended, or backed out, in the middle of an attempt; before: KeyError: 1"
+    assert (letter.why.attempts, letter.why.error) == (2, expected)
 
 
 def test_a_retry_waits_as_long_as_it_says(qm: QueueManager, tasks: Tasks) -> None:
@@ -190,21 +185,6 @@ def test_a_function_may_say_that_no_attempt_will_do(
     assert [qm.depth(queue) for queue in ("Q", "NEXT", "DEAD")] == [0, 0, len(letters)]
     told = [(one.why.reason, one.why.error.partition(" (test_")[0], one.why.attempts) for one in qm.dead_letters()]
     assert told == letters
-
-
-def test_without_a_place_for_dead_letters_the_task_stops_and_says_so(qm: QueueManager) -> None:
-    tasks = Tasks()
-
-    @tasks.task("Q", attempts=1, name="pack")
-    def pack(message: Got) -> None:
-        raise OSError("no")
-
-    qm.put_many("Q", [b"1", b"2"])
-    with at_work(qm, tasks) as (worker, heard):
-        heard.until(lambda heard: "stopped" in heard.events)
-        assert worker.wait(LIMIT_SECONDS)
-    assert "dead-letter queue" in worker.stopped["pack"]
-    assert bodies(qm, "Q") == [b"1", b"2"]
 
 
 # --- order
@@ -357,7 +337,8 @@ def test_a_call_past_its_time_gives_its_message_back_and_has_no_effect_any_more(
     assert bodies(qm, "NEXT") == [b"1"]
 
 
-def test_a_stop_waits_for_calls_and_gives_back_what_does_not_end(qm: QueueManager, tasks: Tasks) -> None:
+@pytest.mark.parametrize("grace", [0, LIMIT_SECONDS])
+def test_a_stop_waits_for_calls_and_gives_back_what_does_not_end(qm: QueueManager, tasks: Tasks, grace: float) -> None:
     began, goes_on = threading.Event(), threading.Event()
 
     @tasks.task("Q")
@@ -369,31 +350,15 @@ def test_a_stop_waits_for_calls_and_gives_back_what_does_not_end(qm: QueueManage
     qm.put_many("Q", [b"1", b"2"])
     with at_work(qm, tasks) as (worker, heard):
         assert began.wait(LIMIT_SECONDS)
-        assert worker.stop(grace=0) == 1
-    goes_on.set()
-    assert heard.outcomes == [RETURNED]
-    assert [(one.body, one.backout_count) for one in qm.browse("Q")] == [(b"1", 1), (b"2", 0)]
-    assert qm.depth("NEXT") == 0
-
-
-def test_a_stop_within_the_grace_time_finishes_what_was_begun(qm: QueueManager, tasks: Tasks) -> None:
-    began, goes_on = threading.Event(), threading.Event()
-
-    @tasks.task("Q")
-    def pack(message: Got) -> None:
-        began.set()
-        assert goes_on.wait(LIMIT_SECONDS)
-
-    qm.put_many("Q", [b"1", b"2"])
-    with at_work(qm, tasks) as (worker, heard):
-        assert began.wait(LIMIT_SECONDS)
-        ender = threading.Thread(target=worker.stop, args=(LIMIT_SECONDS,))
-        ender.start()
+        stop = Call(lambda: worker.stop(grace))
         assert worker.ends.wait(LIMIT_SECONDS)
-        goes_on.set()
-        ender.join(LIMIT_SECONDS)
-    assert heard.outcomes == [DONE]
-    assert bodies(qm, "Q") == [b"2"]
+        if grace:
+            goes_on.set()
+        assert stop.result() == (0 if grace else 1)
+    goes_on.set()
+    assert heard.outcomes == [DONE if grace else RETURNED]
+    assert [(one.body, one.backout_count) for one in qm.browse("Q")] == [*([] if grace else [(b"1", 1)]), (b"2", 0)]
+    assert qm.depth("NEXT") == (1 if grace else 0)
 
 
 def test_a_grace_time_out_of_its_range_changes_nothing(qm: QueueManager, tasks: Tasks) -> None:
@@ -504,14 +469,6 @@ def test_a_function_that_cannot_be_called_is_refused(function: Any) -> None:
     with pytest.raises(ArgumentError, match=r"function|takes neither"):
         tasks.task("Q", name="see")(function)
     assert len(tasks) == 0
-
-
-def test_a_name_is_taken_once() -> None:
-    tasks = Tasks()
-    tasks.task("Q", name="see")(lambda message: None)
-    with pytest.raises(ArgumentError, match="name"):
-        tasks.task("R", name="see")(lambda message: None)
-    assert [task.queue for task in tasks] == ["Q"]
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ on_sqlite = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 ROOT = Path(__file__).parents[1]
 TASKS = """
 import os, signal, time
-from inorder.work import Backoff, Dead, Discard, Tasks, Worker, attempts
+from inorder.work import Backoff, Tasks, Worker
 
 tasks = Tasks()
 
@@ -53,22 +53,6 @@ def work(message, qm):
         open("began", "w").close()
         while not os.path.exists("goes on"):
             time.sleep(0.01)
-
-final = Tasks()
-
-@final.task("Q", dead_on=LookupError)
-def give_up(message, qm):
-    with open(f"called {message.body.decode()}", "a") as calls:
-        calls.write("x")
-    qm.put("NEXT", message.body)
-    raise {b"dead": Dead("no such article"), b"discard": Discard("old"), b"dead on": KeyError("price")}[message.body]
-
-def given_up(unit, first, verdict, back_out=attempts.back_out):
-    back_out(unit, first, verdict)
-    if os.path.exists("kills"):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-attempts.back_out = given_up
 
 def stop(self, grace, stop=Worker.stop):
     self.ends.set()
@@ -214,29 +198,6 @@ def test_whatever_is_killed_no_attempt_is_lost_and_every_dead_letter_has_its_rea
     assert [one["status"] for one in deaths] == [-signal.SIGKILL] * 5  # three of "kill", one of each "once"
 
 
-def test_a_process_that_is_killed_between_a_verdict_and_the_rest_leaves_the_rest_to_others(
-    qm: QueueManager, place: str, tmp_path: Path
-) -> None:
-    given = ["dead", "discard", "dead on"]
-    qm.put_many("Q", [body.encode() for body in given])
-    (tmp_path / "kills").touch()
-    with Work(tmp_path, place, "shop_tasks:final", "--processes", "2") as work:
-        work.has_ended(3)
-        work.until(lambda told: len([one for one in told if one["event"] == "died"]) == 3)
-        assert work.end(signal.SIGTERM) == 0
-    assert {body: (tmp_path / f"called {body}").read_text() for body in given} == dict.fromkeys(given, "x")
-    assert work.outcomes() == Counter(dead=2, discarded=1)
-    letters = {one.message.body: one.why for one in qm.dead_letters()}
-    assert {body: (why.reason, why.attempts) for body, why in letters.items()} == {
-        b"dead": (65_536, 1),
-        b"dead on": (inorder.Reason.BACKOUT_THRESHOLD_REACHED, 1),
-    }
-    assert letters[b"dead"].error == "no such article"
-    assert letters[b"dead on"].error.startswith("KeyError: 'price' (shop_tasks.py:")
-    assert (qm.depth("Q"), qm.depth("NEXT"), qm.units()) == (0, 0, [])
-    assert [one["status"] for one in work.told if one["event"] == "died"] == [-signal.SIGKILL] * 3
-
-
 def test_workers_are_seen_and_one_that_was_killed_is_not(qm: QueueManager, place: str, tmp_path: Path) -> None:
     began = tmp_path / "began"
     qm.put("Q", b"slow")
@@ -261,16 +222,6 @@ def test_workers_are_seen_and_one_that_was_killed_is_not(qm: QueueManager, place
     until(lambda: not any(one.program.name.startswith(WORKER) for one in qm.connections()), "no worker is shown")
 
 
-def test_strict_order_holds_though_processes_are_killed(qm: QueueManager, place: str, tmp_path: Path) -> None:
-    qm.alter_queue("Q", read_order="strict")
-    given = [f"{'once ' if number % 4 == 1 else ''}{number}".encode() for number in range(12)]
-    qm.put_many("Q", given)
-    with Work(tmp_path, place, "shop_tasks", "--processes", "2") as work:
-        work.has_ended(len(given))
-        assert work.end(signal.SIGTERM) == 0
-    assert [one.body for one in qm.browse("NEXT")] == given
-
-
 @on_sqlite
 def test_a_stop_lets_calls_end_and_a_second_signal_does_not(qm: QueueManager, place: str, tmp_path: Path) -> None:
     began, goes_on = tmp_path / "began", tmp_path / "goes on"
@@ -291,17 +242,6 @@ def test_a_stop_lets_calls_end_and_a_second_signal_does_not(qm: QueueManager, pl
         goes_on.touch()
         assert work.end() == 0
     assert (work.outcomes(), [one.body for one in qm.browse("Q")]) == (Counter(done=1), [b"next"])
-
-
-@on_sqlite
-def test_what_does_not_end_in_time_is_given_back(qm: QueueManager, place: str, tmp_path: Path) -> None:
-    qm.put("Q", b"slow")
-    with Work(tmp_path, place, "shop_tasks", "--grace", "0") as work:
-        await_file(tmp_path / "began")
-        assert work.end(signal.SIGTERM) == 0
-    assert work.outcomes() == Counter(returned=1)
-    (message,) = qm.browse("Q")
-    assert "was stopped" in str(message.properties["retry.error"])
 
 
 @on_sqlite

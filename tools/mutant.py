@@ -24,7 +24,9 @@ ROOT = Path(__file__).parents[1]
 SOURCE = Path("src/inorder")
 STORES = ("memory", "sqlite")
 IN_FILE = ("stores/sql/", "stores/sqlite/")  # what is broken here the store in a file shows
-LISTS = tuple(Path(__file__).with_name(f"mutants_{topic}.txt") for topic in ("rules", "lives", "selectors", "between"))
+LISTS = tuple(
+    Path(__file__).with_name(f"mutants_{topic}.txt") for topic in ("rules", "lives", "selectors", "between", "users")
+)
 
 RULE = re.compile(r"[A-Z]{0,2}-?\d+(\.\d+)?")
 

@@ -113,7 +113,7 @@ class Bench:
         """Runs one mutant. Raises: WholeFailsError."""
         with tempfile.TemporaryDirectory(dir=self._folder) as name:
             copy = Path(name)
-            shutil.copytree(self.whole, copy, symlinks=True, dirs_exist_ok=True)
+            shutil.copytree(self.whole / "inorder", copy / "inorder")  # beside it are files of tests that run now
             path = copy / "inorder" / mutant.file
             try:
                 path.write_text(mutant.apply(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -94,7 +94,12 @@ SHARDS = (
         pytest=_tests(*DOORS),
     ),
     Shard(
-        name="a sample of mutants", folders=ALL, commands=((sys.executable, "-m", "tools.mutants", "--sample", "60"),)
+        name="a sample of mutants, a short run of `make fuzz`",
+        folders=ALL,
+        commands=(
+            (sys.executable, "-m", "tools.mutants", "--sample", "60"),
+            ("make", "fuzz", "ARGS=--examples 20 --seconds 120"),
+        ),
     ),
     *(
         Shard(name=f"make test on Python {version}", folders=(*ALL, "pyproject.toml"), commands=(("python", version),))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Command, Ended, Terminal
+from tests.cli.conftest import Command, Ended
 
 import inorder
 from inorder.bulk import ClaimReader
@@ -135,14 +134,3 @@ def test_ctrl_c_ends_a_move_and_the_next_one_goes_on(
     assert len(bodies(store)) == 2
     assert run(*move).status == 0
     assert (bodies(store), bodies(other)) == ([], [b"1", b"2", b"3", b"4", b"5"])
-
-
-def test_people_see_how_fast_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    errors = Terminal()
-    monkeypatch.setattr("sys.stderr", errors)
-    monkeypatch.setattr("inorder.cli.output.SHOWN_AFTER_SECONDS", 0.0)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "120")
-    with Output(as_json=False).progress("moving", "messages") as advance:
-        advance(3_000, 5_000)
-    assert re.search(r"3000/5000\S* messages [\d,]+/s", errors.getvalue())

@@ -121,8 +121,6 @@ def test_incomplete_groups_are_marked_with_what_is_missing(run: Command, qm: Que
 @pytest.mark.parametrize(
     ("missing", "words"),
     [
-        (Gaps(last=True), "the last"),
-        (Gaps(segments=((2, 0, 100),)), "bytes 0-99 of 2"),
         (Gaps(unended=(1,)), "the last segment"),
         (
             Gaps(sequences=((1, 2), (5, 5)), segments=((7, 4, 8),), last=True),
@@ -224,8 +222,6 @@ def test_nothing_from_a_message_steers_the_terminal_as_json_either(
 @pytest.mark.parametrize(
     ("body", "length", "shown"),
     [
-        (b"", 0, ""),
-        (b"text", 4, "text"),
         (b"text", 9, "text…"),
         ("Käse".encode()[:2], 5, "K…"),
         ("Käse".encode()[:2], 2, "0x4bc3"),

@@ -55,19 +55,6 @@ def test_two_sites_by_the_command_alone(places: tuple[str, str], capsys: pytest.
     assert main(f"channel delete TO.B --store {a}".split()) == 0
 
 
-def test_what_cannot_be_ends_with_its_status(places: tuple[str, str]) -> None:
-    a, b = places
-    link(a, "B", b)
-    assert main(f"channel resolve TO.B --store {a}".split()) == 1  # nothing is in doubt
-    assert main(f"channel run NONE --store {a}".split()) == 2
-    assert main(f"channel stop TO.B --store {a}".split()) == 0
-    assert main(f"channel run TO.B --until-empty --store {a}".split()) == 1
-    with connect(a) as qm:
-        channels.start_channel(qm, "TO.B")
-        channels.alter_channel(qm, "TO.B", connection=f"{b}.none")
-    assert main(f"channel ping TO.B --store {a}".split()) == 3
-
-
 @gate
 def test_a_run_says_what_is_in_the_way_and_when_it_has_gone(places: tuple[str, str], tmp_path: Path) -> None:
     (a, b), later = places, tmp_path / "later.db"

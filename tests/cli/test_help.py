@@ -84,11 +84,8 @@ def test_the_store_may_stand_before_the_command(run: Command, tmp_path: Path, mo
         ("put ORDERS x --expiry soon", "'soon' is neither a number of seconds nor 'none'."),
         ("backup orders.db", "unless --replace is given"),
         ("put ORDRES x", "did you mean ORDERS?"),
-        ("get ORDRES", "did you mean ORDERS?"),
-        ("queue show ORDRES", "did you mean ORDERS?"),
         ("move ORDRES ORDERS", "did you mean ORDERS?"),
         ("--store x.db scenarios table.txt", "works on no store: leave --store out."),
-        ("--store x.db pipeline audit a b", "works on no store: leave --store out."),
     ],
 )
 def test_an_error_is_in_the_words_of_the_command(run: Command, queue: str, command: str, told: str) -> None:

@@ -44,13 +44,6 @@ try:
 finally:
     print(count, file=sys.stderr) if not at else None
 """
-AS_MODULE = """
-import runpy
-try:
-    runpy.run_module("inorder", run_name="__main__", alter_sys=True)
-finally:
-    print(count, file=sys.stderr) if not at else None
-"""
 
 
 def moments(count: int) -> list[Any]:
@@ -65,13 +58,12 @@ def entry_point() -> tuple[str, str]:
     return found[1], found[2]
 
 
-def starts(how: str, at: int, *arguments: str, interrupt: signal.Handlers = signal.SIG_DFL) -> tuple[int, str]:
+def starts(at: int, *arguments: str, interrupt: signal.Handlers = signal.SIG_DFL) -> tuple[int, str]:
     """Status and standard error of a command that is interrupted at that import; 0: at none, and it tells how many."""
     module, function = entry_point()
-    run, first = (AS_MODULE, "click") if how == "module" else (AS_SCRIPT, "inorder.")
-    text = COUNTING + run.format(module=module, function=function)
+    text = COUNTING + AS_SCRIPT.format(module=module, function=function)
     ended = subprocess.run(
-        [sys.executable, "-c", text, str(at), first, *arguments],
+        [sys.executable, "-c", text, str(at), "inorder.", *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -81,9 +73,9 @@ def starts(how: str, at: int, *arguments: str, interrupt: signal.Handlers = sign
 
 
 @cache
-def imports(how: str, *arguments: str) -> int:
+def imports(*arguments: str) -> int:
     """How many there are."""
-    status, told = starts(how, 0, *arguments)
+    status, told = starts(0, *arguments)
     assert status == 0, told
     return int(told.splitlines()[-1])
 
@@ -98,21 +90,14 @@ def listing(tmp_path: Path) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("nth", moments(MOMENTS))
 def test_an_interrupt_amid_the_imports_ends_the_command(listing: tuple[str, ...], nth: int) -> None:
-    at = 1 + nth * (imports("script", *listing[:2], "--help") - 1) // (MOMENTS - 1)
-    status, told = starts("script", at, *listing)
-    assert (status, told) in ((130, ""), (130, "\ninterrupted; nothing is held\n")), f"at import {at}"
-
-
-@pytest.mark.parametrize("nth", moments(8))
-def test_of_the_module_too_once_its_package_is_there(listing: tuple[str, ...], nth: int) -> None:
-    at = 1 + nth * (imports("module", *listing[:2], "--help") - 1) // 7
-    status, told = starts("module", at, *listing)
+    at = 1 + nth * (imports(*listing[:2], "--help") - 1) // (MOMENTS - 1)
+    status, told = starts(at, *listing)
     assert (status, told) in ((130, ""), (130, "\ninterrupted; nothing is held\n")), f"at import {at}"
 
 
 @gate
 def test_an_interrupt_that_a_shell_has_ignored_stays_ignored(listing: tuple[str, ...]) -> None:
-    assert starts("script", 1, *listing, interrupt=signal.SIG_IGN) == (0, "")
+    assert starts(1, *listing, interrupt=signal.SIG_IGN) == (0, "")
 
 
 def test_what_begins_the_command_is_light() -> None:

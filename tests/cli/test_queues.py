@@ -20,14 +20,6 @@ def test_the_first_queue_makes_the_store(run: Command, store: Path) -> None:
     assert (made.order, made.read_order, made.max_depth) == ("commit", "strict", 10)
 
 
-def test_aliases_and_models_are_made_too(run: Command, queue: str) -> None:
-    assert run("queue", "create", "A", "--type", "alias", "--base-queue", queue).status == 0
-    assert run("queue", "create", "M", "--type", "model", "--definition-type", "permanent_dynamic").status == 0
-    listed = run("queue", "list", "--json").records
-    assert [(one["queue"], one["type"]) for one in listed] == [("A", "alias"), ("M", "model"), ("ORDERS", "local")]
-    assert [one["depth"] for one in listed] == [0, None, 0]
-
-
 def test_an_alias_of_what_is_not_there_is_listed_and_shown_without_status(run: Command, queue: str) -> None:
     run("queue", "create", "A", "--type", "alias", "--base-queue", "NOT.THERE")
     listed = run("queue", "list", "--json")
@@ -88,22 +80,6 @@ def test_clear_and_delete(run: Command, queue: str) -> None:
     run("put", queue, "1")
     assert run("queue", "delete", queue, "--purge", "--yes", "--json").records == [{"queue": queue, "done": "deleted"}]
     assert run("queue", "list", "--json").out == ""
-
-
-def test_clear_takes_what_is_locked_and_leaves_what_a_unit_or_a_program_holds(
-    run: Command, queue: str, store: Path
-) -> None:
-    with inorder.connect(store) as qm:
-        qm.put(queue, b"1", confirm_id=7)
-        qm.close_queue(queue)
-        assert run("queue", "clear", queue, "--yes").status == 1, "a unit of work holds it"
-        qm.undo(queue, 7)
-        qm.put(queue, b"2")
-        assert run("queue", "clear", queue, "--yes").status == 1, "it is open"
-        qm.browse_and_lock(queue)
-        qm.close_queue(queue)
-        assert run("queue", "clear", queue, "--yes").out == "removed 1 message from ORDERS\n"
-        assert not qm.locks()
 
 
 @pytest.mark.parametrize("group", [[], ["--group"]], ids=["alone", "group"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +11,7 @@ import pytest
 from tests.cli.conftest import Command
 
 import inorder
-from inorder.cli.app import app
-from inorder.cli.running import completions, record_of_error, status_of
+from inorder.cli.running import record_of_error, status_of
 
 
 def test_the_version_can_be_asked(run: Command) -> None:
@@ -59,14 +57,6 @@ def test_a_foreign_file_is_left_as_it_was(run: Command, store: Path) -> None:
     assert (ended.status, store.read_bytes()) == (3, before)
     assert str(store) in one_line(ended.err)
     assert list(store.parent.iterdir()) == [store]
-
-
-def test_another_programs_database_is_foreign_too(run: Command, store: Path) -> None:
-    with sqlite3.connect(store) as other:
-        other.execute("CREATE TABLE t (a)")
-    other.close()
-    ended = run("queue", "list")
-    assert (ended.status, "STORE_FOREIGN" in one_line(ended.err)) == (3, True)
 
 
 def test_an_error_is_one_json_object_for_machines(run: Command, queue: str) -> None:
@@ -115,12 +105,3 @@ def test_the_commands_packages_are_not_loaded_by_the_library() -> None:
         capture_output=True, text=True, timeout=240, check=True,
     )  # fmt: skip
     assert loaded.stdout.split() == ["False", "False"]
-
-
-def test_completion_says_nothing_of_a_store_that_cannot_be_looked_at(
-    queue: str, store: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    context = app.make_context("inorder", ["queue", "list", "--store", str(store)])
-    context.params["store"] = Path("x" * 300)
-    assert completions(context, lambda qm: [one.name for one in qm.queues()], "") == []
-    assert capsys.readouterr() == ("", "")

@@ -62,24 +62,6 @@ def test_the_exit_status_is_that_of_the_worst_command(run: Command, queue: str, 
     assert run("mqsc", given=script).status == status
 
 
-def test_errors_stand_in_order_with_the_answers_and_are_counted(run: Command, queue: str) -> None:
-    ended = run("mqsc", given=b"* c\nDEFINE QLOCAL(X) MAXDEPT(3)\nDEFINE QLOCAL(ORDERS)\nDEFINE QLOCAL(B)")
-    told = ended.out.splitlines()
-    assert (ended.err, told[1]) == ("", "     2 : DEFINE QLOCAL(X) MAXDEPT(3)")
-    assert told[2].startswith("AMQ8405I: line 2, column 18: found 'MAXDEPT'; allowed is an attribute of a local queue")
-    assert told[3:] == [
-        "     3 : DEFINE QLOCAL(ORDERS)",
-        "AMQ8150E: there is a queue 'ORDERS' already [2100 OBJECT_ALREADY_EXISTS]",
-        "     4 : DEFINE QLOCAL(B)",
-        "AMQ8006I: Queue B defined.",
-        "3 MQSC commands read.",
-        "One command has a syntax error.",
-        "One valid MQSC command could not be processed.",
-    ]
-    ended = run("mqsc", "--stop", given=b"RUBBISH\nDEFINE QLOCAL(B)")
-    assert (ended.status, ended.out.count("One MQSC command read.\nOne command has a syntax error.\n")) == (2, 1)
-
-
 def test_check_needs_no_store_and_makes_none(run: Command, store: Path) -> None:
     ended = run("mqsc", "--check", given=SCRIPT + b"RUBBISH")
     assert (ended.status, store.exists()) == (2, False)

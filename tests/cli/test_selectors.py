@@ -39,12 +39,6 @@ def test_a_move_and_a_copy_take_what_fits(run: Command, fruit: str) -> None:
     assert previews(run, fruit) == ["two"]
 
 
-def test_a_move_to_another_store_takes_all(run: Command, fruit: str) -> None:
-    refused = run("move", fruit, "RED", "--selector", RED, "--to-store", "other.db", "--create")
-    assert refused.status == 2
-    assert "--selector cannot choose" in " ".join(refused.err.split())
-
-
 @pytest.mark.parametrize("command", [["browse"], ["move", "RED"]])
 def test_a_fault_is_shown_where_it_is(run: Command, fruit: str, command: list[str]) -> None:
     verb, *to = command

@@ -95,8 +95,6 @@ def test_a_password_is_asked_for_twice_and_not_shown(qm: inorder.QueueManager, s
         (["user", "add", "shop", "--role", "root"], 2, "'root' is not one of"),
         (["user", "add", "shop", "--password-stdin"], 2, "8 to 1,024 characters"),
         (["user", "alter", "nobody", "--disable"], 2, "there is no user 'nobody'"),
-        (["user", "delete", "nobody", "--yes"], 2, "there is no user 'nobody'"),
-        (["token", "create", "nobody", "ci"], 2, "there is no user 'nobody'"),
         (["token", "revoke", "abc.secret"], 2, "there is no token 'abc'"),
     ],
 )

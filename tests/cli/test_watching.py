@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -27,22 +28,9 @@ def qm(store: Path, queue: str) -> Iterator[QueueManager]:
 
 
 def view(arrived: int, depth: int, created_at: float = 1.0) -> QueueView:
-    return QueueView(
-        name="Q",
-        created_at=created_at,
-        depth=depth,
-        arrived=arrived,
-        numbered=arrived,
-        puts=0,
-        gets=0,
-        locked=0,
-        delayed=0,
-        oldest_put_at=None,
-        open_input_count=0,
-        open_output_count=0,
-        waiters=0,
-        dropped=0,
-    )
+    none = ("puts", "gets", "locked", "delayed", "open_input_count", "open_output_count", "waiters", "dropped")
+    counts: dict[str, Any] = dict.fromkeys(none, 0) | {"depth": depth, "arrived": arrived, "numbered": arrived}
+    return QueueView(name="Q", created_at=created_at, oldest_put_at=None, **counts)
 
 
 def look(tick: float, *views: QueueView) -> Look:

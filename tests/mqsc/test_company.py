@@ -27,8 +27,3 @@ def test_a_script_of_a_company_is_answered_as_runmqsc_does(
     told = capsys.readouterr()
     assert told.out == (HERE / "company.txt").read_text(encoding="utf-8")
     assert (status, told.err) == (2, "")
-
-
-def test_the_script_is_a_whole_one() -> None:
-    lines = (HERE / "company.mqsc").read_text(encoding="utf-8").splitlines()
-    assert len([line for line in lines if line[:1].isalpha()]) >= 30

@@ -106,7 +106,6 @@ def test_handles_stand_in_their_connection(qm: QueueManager, other: QueueManager
     ("where", "handles"),
     [
         ("APPLTAG LK 'oth*'", "QAR"),
-        ("OBJNAME EQ Q", "Q"),
         ("OPENOPTS CT MQOO_OUTPUT", "A"),
         ("OPENOPTS EX MQOO_OUTPUT", "QR"),
         ("OPENOPTS CTG 'MQOO_INPUT*'", "Q"),
@@ -159,9 +158,7 @@ def test_the_status_of_a_queue_shows_each_handle(qm: QueueManager, other: QueueM
         ("DIS QS(*) TYPE(HANDLE)", ["Q", "Q", "R"]),
         ("DIS QS(*) TYPE(HANDLE) OPENTYPE(INPUT)", ["Q"]),
         ("DIS QS(*) TYPE(HANDLE) OPENTYPE(OUTPUT) OUTPUT", ["Q"]),
-        ("DIS QS(R) TYPE(HANDLE)", ["R"]),
         ("DIS QS(*) TYPE(HANDLE) WHERE(INPUT EQ EXCL)", ["Q"]),
-        ("DIS QS(*) TYPE(HANDLE) WHERE(INPUT EQ SHARED)", []),
         ("DIS QS(R) TYPE(HANDLE) OPENTYPE(OUTPUT)", []),
         ("DIS QS(A) TYPE(HANDLE)", []),
     ],
@@ -170,34 +167,6 @@ def test_a_status_chooses_handles(qm: QueueManager, other: QueueManager, command
     answer = run(qm, command)
     assert [row["QUEUE"] for row in answer.rows] == queues
     assert (answer.outcome, answer.number) == (("done", "AMQ8450I") if queues else ("refused", "AMQ8147E"))
-
-
-@pytest.mark.parametrize(
-    ("command", "says"),
-    [
-        ("DIS CONN", "found the end of the command"),
-        ("DIS CONN(00000000000000001)", "1 to 16 hexadecimal digits"),
-        ("DIS CONN(*) TYPE(QUEUE)", "TYPE(CONN) or TYPE(HANDLE) or TYPE(ALL) or TYPE(*)"),
-        ("DIS CONN(*) EXTCONN(*)", "EXTCONN, which is not supported"),
-        ("DIS CONN(*) TYPE(HANDLE) ASTATE", "ASTATE, which is not supported"),
-        ("DIS CONN(*) OBJNAME", "a keyword to display"),
-        ("DIS CONN(*) TYPE(HANDLE) PID", "a keyword to display"),
-        ("DIS CONN(*) WHERE(TYPE EQ CONN)", "a keyword to compare"),
-        ("DIS CONN(*) WHERE(PID EQ many)", "PID and an integer"),
-        ("DIS CONN(*) WHERE(CHANNEL EQ C)", "CHANNEL, which is not supported"),
-        ("DIS QS(*) TYPE(HANDLE) CURDEPTH", "a keyword to display"),
-        ("DIS QS(*) TYPE(HANDLE) BROWSE", "BROWSE, which is not supported"),
-        ("DIS QS(*) TYPE(HANDLE) OPENTYPE(BROWSE)", "OPENTYPE(ALL) or OPENTYPE(INPUT) or OPENTYPE(OUTPUT)"),
-        ("DIS QS(*) OPENTYPE(INPUT)", "TYPE(HANDLE)"),
-        ("DIS QS(*) APPLTAG", "TYPE(HANDLE)"),
-        ("DIS QS(*) TYPE(BOTH)", "TYPE(QUEUE) or TYPE(HANDLE)"),
-        ("STOP CONN(0000000000000001)", "CONN, which is not supported"),
-    ],
-)
-def test_what_is_not_there_is_refused_by_name(qm: QueueManager, command: str, says: str) -> None:
-    answer = run(qm, command)
-    assert answer.outcome == "not valid"
-    assert says in answer.text
 
 
 def test_what_a_connection_shows_in_text_and_in_json(qm: QueueManager, other: QueueManager) -> None:

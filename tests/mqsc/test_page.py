@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,19 +12,8 @@ from inorder import Message, Reason, errors
 from inorder.attribute import Attribute
 from inorder.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, QueueStatus
 from inorder.mqsc import run_script
-from inorder.mqsc.channelling import WORDS as CHANNEL_WORDS
 from inorder.mqsc.connecting import CONNECTION, HANDLE, STATUS
-from inorder.mqsc.lacking import (
-    LACKING_IN_CHANNELS,
-    LACKING_IN_CONNECTIONS,
-    LACKING_IN_HANDLES,
-    LACKING_IN_MANAGER,
-    LACKING_IN_PROCESSES,
-    LACKING_IN_QUEUES,
-    LACKING_IN_STATUS,
-)
-from inorder.mqsc.processes import WORDS as PROCESS_WORDS
-from inorder.mqsc.words import MANAGER_KEYWORDS, QUEUE_KEYWORDS, STATUS_KEYWORDS, is_switch
+from inorder.mqsc.words import is_switch
 from inorder.options import GetKeywords, OpenOptions, PutKeywords
 
 ROOT = Path(__file__).parents[2]
@@ -50,10 +38,6 @@ def test_the_scripts_of_a_page_run_one_after_the_other(page: Path) -> None:
         for script in SCRIPTS[page]:
             failed = [answer.text for answer in run_script(script.splitlines(), qm) if answer.outcome != "done"]
             assert not failed
-
-
-def test_the_page_has_a_script() -> None:
-    assert PAGE in SCRIPTS
 
 
 @pytest.mark.parametrize(
@@ -109,30 +93,3 @@ def test_the_reason_codes_are_true() -> None:
         assert Reason[name] == int(number)
     for name in re.findall(r"`([A-Z][a-z]+\w+)`", section):
         assert hasattr(errors, name)
-
-
-@pytest.mark.parametrize(
-    ("ours", "lacking"),
-    [
-        (QUEUE_KEYWORDS, LACKING_IN_QUEUES),
-        (MANAGER_KEYWORDS, LACKING_IN_MANAGER),
-        (dict.fromkeys(STATUS_KEYWORDS), LACKING_IN_STATUS),
-        (CHANNEL_WORDS.keywords, LACKING_IN_CHANNELS),
-        (PROCESS_WORDS.keywords, LACKING_IN_PROCESSES),
-        (CONNECTION, LACKING_IN_CONNECTIONS),
-        (HANDLE, LACKING_IN_CONNECTIONS),
-        (STATUS, LACKING_IN_HANDLES),
-    ],
-    ids=["queue", "manager", "status", "channel", "process", "connection", "handles of a connection", "handles"],
-)
-def test_nothing_that_we_have_is_said_to_be_lacking(ours: Mapping[str, object], lacking: dict[str, object]) -> None:
-    assert not ours.keys() & lacking.keys()
-
-
-@pytest.mark.parametrize("table", [QUEUE_ATTRIBUTES, MANAGER_ATTRIBUTES], ids=["queue", "manager"])
-def test_no_two_attributes_share_a_keyword_and_each_value_has_a_word(table: dict[str, Attribute]) -> None:
-    assert len({each.mqsc for each in table.values()}) == len(table)
-    for each in table.values():
-        assert re.fullmatch(r"[A-Z]{3,9}", each.mqsc)
-        assert len(each.mqsc_words) in {"choice": {len(each.choices)}, "boolean": {0, 2}}.get(each.kind, {0})
-        assert len(set(each.mqsc_words)) == len(each.mqsc_words)

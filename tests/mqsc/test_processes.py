@@ -53,12 +53,10 @@ def test_it_is_displayed_with_mqs_keywords_in_their_order(defined: QueueManager)
 @pytest.mark.parametrize(
     ("where", "found"),
     [
-        ("APPLTYPE EQ UNIX", ["SERVE"]),
         ("APPLTYPE EQ 6", ["SERVE"]),
         ("APPLTYPE NE DEF", ["OTHER"]),
         ("APPLICID LK 'python*'", ["OTHER", "SERVE"]),
         ("USERDATA EQ ' '", ["OTHER"]),
-        ("ALTDATE GT '2001-01-01'", ["OTHER", "SERVE"]),
     ],
 )
 def test_where_chooses(defined: QueueManager, where: str, found: list[str]) -> None:
@@ -81,26 +79,6 @@ def test_what_is_not_there_is_said_with_mqs_number(defined: QueueManager) -> Non
         "DIS PRO(S*)", "DEFINE PROCESS(NEW) LIKE(SERVE)",
     )  # fmt: skip
     assert [one.number for one in answers] == ["AMQ8012I", *["AMQ8147E"] * 5]
-
-
-@pytest.mark.parametrize(
-    ("command", "why"),
-    [
-        ("DEFINE PROCESS(A) APPLTYPE(SOLARIS)", "or one of CICS, MVS"),
-        ("DEFINE PROCESS(A) APPLTYPE(1000000000)", "an integer from 0"),
-        ("DEFINE PROCESS(A) COLOUR(RED)", "an attribute of a process definition"),
-        ("DEFINE PROCESS(A) QSGDISP(GROUP)", "MQ's attribute QSGDISP, which is not supported: it exists only on z/OS"),
-        ("ALTER PROCESS(A) REPLACE", "an attribute of a process definition"),
-        ("DELETE PROCESS(A) PURGE", "nothing more"),
-        ("DIS PROCESS(A) CURDEPTH", "a keyword to display"),
-        ("DIS PROCESS(A) WHERE(APPLTYPE EQ SOLARIS)", "or one of CICS, MVS"),
-        ("CLEAR PROCESS(A)", "CLEAR QLOCAL"),
-    ],
-)
-def test_what_is_no_command_says_what_is(command: str, why: str) -> None:
-    (answer,) = run(None, command)
-    assert answer.outcome == "not valid"
-    assert why in answer.text
 
 
 def test_an_export_defines_the_same(defined: QueueManager) -> None:

@@ -41,13 +41,7 @@ def refusal(given: Any) -> ArgumentError:
 @pytest.mark.parametrize(
     "name",
     [
-        "a",
-        "colour",
-        "_x",
-        "$x",
         "a.b.c",
-        "Größe",
-        "数量",
         "e\u0301",  # a letter and an accent
         "€uro",
         "jmsPriority",
@@ -114,15 +108,11 @@ def test_the_error_says_which_name_and_what_is_allowed() -> None:
     "value",
     [
         None,
-        True,
-        False,
         0,
-        -1,
         2**63 - 1,
         -(2**63),
         -0.0,
         5e-324,
-        1e22,
         "",
         "a'b\"\\\n\0é😀",
         b"",

@@ -129,8 +129,6 @@ def test_what_all_definitions_on_the_way_say_together() -> None:
     ("queue", "expected"),
     [
         ("LOCAL", ("LOCAL", "QM1")),
-        ("NONE", ("NONE", "QM1")),
-        ("ALIAS", ("ALIAS", "QM1")),
         ("REMOTE", ("R", "QM2")),
         ("PARIS", ("PARIS", "QM2")),
         ("HERE.TOO", ("HERE.TOO", "QM1")),

@@ -62,10 +62,6 @@ def test_the_relaxed_choice_is_the_earliest_behind(found: set[Place], after: Pla
     assert (chosen.place if chosen else None) == (behind[0] if behind else None)
 
 
-def test_a_higher_priority_is_earlier_than_any_lower_one() -> None:
-    assert Place(-9, 1000, 0) < Place(-8, 1, 0) < Place(-8, 1, 1) < Place(-8, 2, 0)
-
-
 def test_within_a_group_the_cursor_moves_and_its_anchor_stays() -> None:
     head, member = Place(0, 5, 0), Place(0, 2, 0)
     on_head = UNSET.moved(head, 1, logical=True, head=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inorder import Flags, InconsistentCall, Message, MessageTooBig, PutInhibited, PutOptions, Reason
+from inorder import Flags, Message, PutOptions, Reason
 from inorder.attributes import define_manager, define_queue
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.puts import Program, PutCircumstances, PutPlan
@@ -66,24 +66,7 @@ def test_a_body_alone_is_put_as_a_message_that_says_nothing(options: PutOptions,
     assert one.puts([b"body"], NOTHING_OPEN, at()) == one.puts([Message(b"body")], NOTHING_OPEN, at())
 
 
-def test_a_body_alone_that_is_too_long_is_refused() -> None:
-    with pytest.raises(MessageTooBig):
-        plan(PutOptions(), max_length=3).puts([b"body"], NOTHING_OPEN, at())
-
-
 def test_a_body_alone_leaves_the_group_that_is_open() -> None:
     in_group = plan(LOGICAL).puts([Message(b"first", flags=Flags.IN_GROUP)], NOTHING_OPEN, at())
     (result,) = plan(PutOptions()).puts([b"body"], in_group.state, at()).results
     assert result.warning is Reason.INCOMPLETE_GROUP
-
-
-def test_r2_7_the_first_that_contradicts_ends_the_request() -> None:
-    messages = [Message(b"first", flags=Flags.IN_GROUP), Message(b"in no group")]
-    with pytest.raises(InconsistentCall) as raised:
-        plan(LOGICAL).puts(messages, NOTHING_OPEN, at())
-    assert raised.value.reason is Reason.INCOMPLETE_GROUP
-
-
-def test_r2_3_where_puts_are_inhibited_no_put_is_accepted() -> None:
-    with pytest.raises(PutInhibited):
-        plan(LOGICAL, put_allowed=False)

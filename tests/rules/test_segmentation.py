@@ -40,13 +40,6 @@ def test_pieces_are_lawful_and_join_to_the_whole(body: bytes, limit: int) -> Non
     assert joined.message.flags == SEGMENTATION_ALLOWED | SEGMENT | LAST_SEGMENT
 
 
-def test_a_segment_in_the_middle_is_split_into_segments_in_the_middle() -> None:
-    middle = Message(bytes(40), flags=SEGMENT | SEGMENTATION_ALLOWED, offset=100)
-    pieces = pieces_of(middle, 16)
-    assert [piece.offset for piece in pieces] == [100, 116, 132]
-    assert not any(piece.flags & LAST_SEGMENT for piece in pieces)
-
-
 @pytest.mark.parametrize("limit", [0, 1, 15])
 def test_what_cannot_be_cut_into_16_bytes_is_refused(limit: int) -> None:
     with pytest.raises(MessageTooBig) as refused:

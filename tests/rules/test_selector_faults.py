@@ -51,7 +51,6 @@ def rows(text: str) -> list[Any]:
         word LIKE ^'\x' ESCAPE '\' :: in this pattern \ stands before something else than %, _ or itself
         word LIKE ^'x\' ESCAPE '\' :: in this pattern \ stands before something else
         20 < b ^< 30 :: here stands <, where
-        a = b ^= c :: here stands =, where
         a =^= b :: equal is written =
         a ^!= b :: not equal is written <>
         a = 1 ^&& b = 1 :: and is written AND
@@ -61,12 +60,8 @@ def rows(text: str) -> list[Any]:
         a = ^"0xAFC" :: in double quotation marks stand bytes
         a = ^"0x0A :: the byte string that begins here has no end
         a = 1^; :: ';' has no place in a selector
-        a = ^? :: '?' has no place in a selector
         a = 1 -- x ^= 2 :: here stands =, where
         a = ^09 :: 09 is not a number
-        a = ^0x :: 0x is not a number
-        a = ^1_000 :: 1_000 is not a number
-        a = ^1.2.3 :: 1.2.3 is not a number
         a = ^17red b :: 17red is not a number
         a = ^9223372036854775808 :: not an integer of 64 bits
         a = -^9223372036854775809 :: not an integer of 64 bits
@@ -74,30 +69,22 @@ def rows(text: str) -> list[Any]:
         a = ^1e400 :: larger than any float
         ^'red' :: this is a text, where a condition is wanted
         ^5 :: this is a number, where a condition is wanted
-        ^age + 1 :: this is a number, where a condition is wanted
         urgent AND ^Root.MQMD.Priority :: this is a number, where a condition is wanted
         colour ^> 'red' :: a text can only be compared with = and <>
         urgent ^>= TRUE :: a boolean can only be compared with = and <>
-        blob ^< "0x00" :: a byte string can only be compared with = and <>
         Root.MQMD.Format ^< x :: a text can only be compared with = and <>
-        (20 < b) ^< 30 :: a boolean and a number cannot be compared
         'a' ^> 3 :: a text and a number cannot be compared
         'a' BETWEEN ^1 AND 2 :: a text and a number cannot be compared
-        Root.MQMD.Priority ^= 'high' :: a number and a text cannot be compared
         Root.MQMD.Priority IN (1, ^'high') :: a number cannot be compared with a text
         JMSDeliveryMode ^= 2 :: a text and a number cannot be compared
-        Root.MQMD.MsgId ^= 'ID:00' :: a byte string and a text cannot be compared
         ^'a' + 1 = 2 :: this is a text, where a number is wanted
         1 + ^TRUE = 2 :: this is a boolean, where a number is wanted
-        a * (b ^= 1) = 2 :: this is a boolean, where a number is wanted
         ^5 LIKE '5' :: this is a number, where a text is wanted
         ^Root.MQMD.Foo = 1 :: there is no field Root.MQMD.Foo: did you mean
         ^Root.MQMD.priority = 1 :: there is no field Root.MQMD.priority: did you mean Root.MQMD.Priority
         ^Root.XYZ = 1 :: there are Root.MQMD.AccountingToken, Root.MQMD.ApplIdentityData
-        ^JMSExpiration = 1 :: there is no field JMSExpiration
         ^JMSQ = 'x' :: there are JMSCorrelationID, JMSDeliveryMode
         ^a..b = 1 :: the name of a property must be parts of letters
-        ^a²b = 1 :: the name of a property must be parts of letters
         ^“red” = 1 :: the name of a property must be parts of letters
         ^usr.colour = 1 :: the name of a property must be written without usr.
         ^mq.a.b = 1 :: the name of a property must be one with a single dot

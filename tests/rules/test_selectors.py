@@ -82,17 +82,12 @@ def rows(text: str) -> list[Any]:
         T colour <> 'blue'
         T quote = 'it''s'
         T empty = ''
-        F empty IS NULL
         T age = 17
         T age >= 17
-        F age > 17
         T age <> 18
         T 17 = age
         T 16 < age
-        T 18 >= age
-        T 16 <= age
         T low < price
-        T price = 2.5
         T age = 17.0
         T urgent = TRUE
         T urgent = yes
@@ -102,7 +97,6 @@ def rows(text: str) -> list[Any]:
         T blob = "0X0afc23"
         F blob = "0x0AFC2300"
         F blob = "0x23FC0A"
-        T blob <> "0x00"
         T order.customer.city = 'Bonn'
         T Größe = 1
         T $a_1 = 1
@@ -114,7 +108,6 @@ def rows(text: str) -> list[Any]:
         F age = '17'
         F urgent = 1
         F age = TRUE
-        F yes = age
         F colour = age
         F colour <> age
         F colour > word
@@ -126,19 +119,14 @@ def rows(text: str) -> list[Any]:
         F age LIKE '1%'
         F age IN ('17')
         U colour + 1 > 1
-        U urgent + 1 = 2
-        U 2 * blob = 2
         # what is not there is unknown
         U missing = 'red'
-        U missing <> 'red'
         U missing > 1
-        U 1 < missing
         U missing = missing
         U nothing = 'red'
         U NOT missing = 1
         U missing + 1 > 0
         U -missing = 1
-        U +missing = 1
         U missing * 0 = 0
         U missing BETWEEN 1 AND 2
         U missing NOT BETWEEN 1 AND 2
@@ -147,7 +135,6 @@ def rows(text: str) -> list[Any]:
         F age BETWEEN 18 AND missing
         T age NOT BETWEEN missing AND 16
         U missing IN ('UK')
-        U missing NOT IN ('UK')
         U missing LIKE 'a%'
         U missing NOT LIKE 'a%'
         U missing
@@ -156,8 +143,6 @@ def rows(text: str) -> list[Any]:
         F missing IS NOT NULL
         F colour IS NULL
         T colour IS NOT NULL
-        F zero IS NULL
-        F no IS NULL
         T missing + 1 IS NULL
         U Missing = 1
         U Colour = 'red'
@@ -167,18 +152,14 @@ def rows(text: str) -> list[Any]:
         U NOT missing = 1
         T NOT NOT age = 17
         T urgent
-        T NOT no
         F no
-        T urgent AND NOT no
         T (urgent) = TRUE
         T (age = 17) = (colour = 'red')
         U (age = 17) = (missing = 1)
         U colour
-        U NOT colour
         U age AND urgent
         F age AND no
         T age OR urgent
-        T TRUE
         # precedence
         T age = 17 OR age = 18 AND age = 19
         F (age = 17 OR age = 18) AND age = 19
@@ -188,10 +169,8 @@ def rows(text: str) -> list[Any]:
         T 1 + 2 * 3 = 7 AND age = 17
         T (1 + 2) * 3 = 9 AND age = 17
         T 10 - 4 - 3 = 3 AND age = 17
-        T 20 / 2 / 5 = 2 AND age = 17
         T 20 / 2 * 5 = 50 AND age = 17
         T -2 * -3 = 6 AND age = 17
-        T - - age = 17
         T + - + age = -17
         T age - -1 = 18
         T age--1 = 18
@@ -200,23 +179,18 @@ def rows(text: str) -> list[Any]:
         T age BETWEEN 18 AND 20 OR urgent
         T urgent AND age BETWEEN 10 + 5 AND 10 * 2
         # arithmetic
-        T age + price = 19.5
-        T age * 2 = 34
         T age / 2 = 8
         T -age / 2 = -8
         T age / -2 = -8
-        T -age / -2 = 8
         T age / 2.0 = 8.5
         T age / 2 * 2 = 16
         U age / 0 = 1
         U age / zero > 1
         U NOT age / 0 = 1
         U age / 0.0 > 1
-        U price / 0 > 1
         T big = 9007199254740993
         F big = 9007199254740992
         F big = 9007199254740992.0
-        T big > 9007199254740992.0
         T big + 0.0 = 9007199254740992
         T big * big * big * big > 1e63
         T big * big - big * big = 0
@@ -230,12 +204,8 @@ def rows(text: str) -> list[Any]:
         F age BETWEEN 19 AND 15
         F age NOT BETWEEN 17 AND 19
         T age NOT BETWEEN 18 AND 19
-        T 18 NOT BETWEEN low AND age
         T country IN ('UK', 'US', 'France')
         F country NOT IN ('UK', 'US', 'France')
-        T country NOT IN ('Peru', 'uk')
-        T quote IN ('it''s')
-        T age IN (15, 17)
         T age IN (17.0)
         T price IN (-1, +2.5)
         F urgent IN (1)
@@ -246,7 +216,6 @@ def rows(text: str) -> list[Any]:
         F phone LIKE '12%4'
         T phone LIKE '12_9_'
         F phone LIKE '12'
-        F phone LIKE '2%'
         T phone LIKE '%'
         T phone LIKE '%2%9%'
         F phone LIKE '%3%9%'
@@ -258,7 +227,6 @@ def rows(text: str) -> list[Any]:
         F word LIKE 'l_s'
         F word LIKE 'L_SE'
         F phone NOT LIKE '12%3'
-        T word NOT LIKE '12%3'
         T underscored LIKE '\_%' ESCAPE '\'
         F word LIKE '\_%' ESCAPE '\'
         T underscored LIKE 'x_f%' ESCAPE 'x'
@@ -270,18 +238,14 @@ def rows(text: str) -> list[Any]:
         T regex LIKE 'a.b*c[d]\\' ESCAPE '\'
         F regex LIKE 'a.b*c_d\'
         F word LIKE 'l.se'
-        F word LIKE '[a-z]%'
         T lines LIKE 'one%two'
         T lines LIKE 'one_two'
-        T lines LIKE '%wo'
         F lines LIKE 'one'
         T empty LIKE ''
-        T empty LIKE '%'
         F empty LIKE '_'
         T quote LIKE 'it''_'
         # fields
         T Root.MQMD.Priority = 7
-        T Root.MQMD.Priority > 3 AND colour = 'red'
         T Root.MQMD.Persistence = 1
         T Root.MQMD.MsgType = 8
         T Root.MQMD.Expiry = 15

@@ -11,7 +11,7 @@ import pytest
 from tests.claiming import PHYSICAL, Application
 from tests.staged import Writer
 
-from inorder import Flags, Match, NoMessageAvailable, QueueManager, connect
+from inorder import Flags, NoMessageAvailable, QueueManager, connect
 from inorder.stores.backend import Kind
 from inorder.stores.sql.attention import DUE, EDGES, ENTERED, EXPIRES, GROUPS, IN_VAIN_MAX, LEASES, MARKS
 from inorder.stores.sqlite import SqliteStore
@@ -199,11 +199,3 @@ def test_each_local_queue_is_counted_and_nothing_else_and_knows_the_definitions(
         found = store.database.connection.execute("SELECT depth FROM tally WHERE queue > 0").fetchall()
     assert found == [(1,)]
     assert qm.check() == []
-
-
-def test_a_match_by_group_and_priority_where_groups_come_and_go(store: SqliteStore, qm: QueueManager) -> None:
-    qm.put("Q", b"single", priority=3)
-    assert next(qm.browse("Q")).body == b"single"
-    group(qm)
-    assert [one.body for one in qm.browse("Q")] == [b"single", b"1", b"2"]
-    assert [one.body for one in qm.browse("Q", match=Match(group_id=b"g"))] == [b"1", b"2"]

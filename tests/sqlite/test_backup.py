@@ -186,19 +186,6 @@ def test_what_is_no_file_is_not_replaced_nor_a_store_that_is_open(qm: QueueManag
         other.put("THEIRS", b"all is well")
 
 
-@gate
-def test_a_disk_that_takes_no_more_is_told_and_nothing_is_left(path: Path, copy: Path) -> None:
-    with inorder.connect(path) as qm, Program(path) as child:
-        qm.create_queue("Q")
-        qm.put_many("Q", [bytes(10_000)] * 500)
-        child.answer()
-        child.run("import resource; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)")
-        child.run("resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))")
-        said = child.run(f"try: qm.backup({str(copy)!r})\nexcept inorder.StoreError as error: answer = str(error)")
-        assert str(copy) in said
-    assert sorted(one.name for one in path.parent.iterdir()) == ["orders.db", "orders.db-lock"]
-
-
 def test_a_process_may_fork_in_the_middle_of_a_backup(path: Path, copy: Path) -> None:
     statuses: list[int] = []
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sqlite.inside import forked
 from tests.sqlite.programs import FOREVER, Program, programs
 from tests.support import LIMIT_SECONDS, Call, room_of, until, waiting
 from tests.tiers import gate, nightly
@@ -318,32 +317,7 @@ def test_what_a_dead_waiter_leaves_costs_the_next_change_of_its_queue_two_calls(
     assert len(woken) == 2
 
 
-def test_waiting_leaves_no_files(path: Path, qm: QueueManager, child: Program) -> None:
-    before = {one.name for one in path.parent.iterdir()}
-    child.run("wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
-    assert {one.name for one in path.parent.iterdir()} == before
-    child.kill()
-    assert {one.name for one in path.parent.iterdir()} == before
-
-
 # ---- among processes
-
-
-@pytest.mark.usefixtures("never_by_itself")
-def test_a_change_between_the_look_and_the_sleep_is_noticed(
-    qm: QueueManager, child: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sleep, slept = bell.sleep, list[int]()
-
-    def late(address: int, value: int, bits: int, seconds: float) -> None:
-        if not slept:
-            child.run("qm.put('Q', b'1')")
-        slept.append(value)
-        sleep(address, value, bits, seconds)
-
-    monkeypatch.setattr(bell, "sleep", late)
-    assert qm.get("Q", wait=FOREVER).body == b"1"
-    assert len(slept) == 1
 
 
 @gate
@@ -361,17 +335,6 @@ def test_a_stopped_waiter_holds_up_nobody_and_goes_on(path: Path, qm: QueueManag
         qm.put("Q", b"2")
         os.kill(process, signal.SIGCONT)
         assert stopped.ask("wait.end()") == b"2"
-
-
-@gate
-def test_a_killed_waiter_takes_no_wake_up_with_it(path: Path, qm: QueueManager) -> None:
-    with programs(path, 3) as each:
-        for one in each:
-            one.run("watch.BURY_SECONDS = 1e6; wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
-        each[0].kill()
-        for number in range(2):
-            qm.put("Q", b"%d" % number)
-        assert sorted(one.ask("wait.end()") for one in each[1:]) == [b"0", b"1"]
 
 
 def test_who_is_killed_between_its_commit_and_its_ring_is_spoken_for(
@@ -397,26 +360,6 @@ def test_two_stores_of_one_process_on_one_file_wake_each_other(tmp_path: Path) -
         assert call.result() == b"1"
     for store in (waits, changes):
         store.close_store()
-
-
-@gate
-@pytest.mark.usefixtures("never_by_itself")
-def test_a_forked_child_waits_and_is_woken_through_a_connection_of_its_own(path: Path, qm: QueueManager) -> None:
-    def wait() -> object:
-        with inorder.connect(path) as own:
-            own.put("READY", b"")
-            return own.get("Q", wait=FOREVER).body
-
-    qm.create_queue("READY")
-    other = qm.connect()
-
-    def answer() -> None:
-        other.get("READY", wait=FOREVER)
-        other.put("Q", b"1")
-
-    call = waiting(other, answer)
-    assert forked(wait) == b"1"
-    call.result()
 
 
 def test_a_store_that_is_closed_under_a_wait_ends_it(tmp_path: Path) -> None:

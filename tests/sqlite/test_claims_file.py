@@ -16,7 +16,7 @@ from tests.support import bodies
 from tests.tiers import gate, nightly
 
 import inorder
-from inorder import CheckpointLost, Fenced, Flags, Message, QueueManager
+from inorder import CheckpointLost, Flags, Message, QueueManager
 from inorder.stores.records import Slice
 from inorder.stores.sql import backend, engine, shortcuts
 from inorder.stores.sqlite import SqliteStore
@@ -237,18 +237,6 @@ def seen(path: Path) -> tuple[object, ...]:
         return bodies(qm), backouts, qm.depth("Q"), held, account.settled, account.delivered, len(qm.units())
     finally:
         store.close_store()
-
-
-@gate
-def test_a_reader_of_another_process_takes_over_and_fences_this_one(
-    filled: QueueManager, store: SqliteStore, path: Path
-) -> None:
-    app = Application(store)
-    app.claim(0, most=2)
-    assert run_child(path, "assert app.bodies(1) == [b'm2', b'm1']; app.claim(1, most=1)") == 0
-    with pytest.raises(Fenced):
-        app.settle(2)
-    assert Application(store).bodies(2) == [MESSAGES[0]]
 
 
 DEAD = "qm = connect(store); qm.get('Q', syncpoint=True); os.kill(os.getpid(), signal.SIGKILL)"

@@ -44,17 +44,6 @@ def test_an_owner_lives_until_it_is_released_or_closed_or_its_process_is_gone(da
     assert not database.any_owner_alive()
 
 
-def test_own_owners_are_alive(database: Database) -> None:
-    assert not database.any_owner_alive()
-    database.hold_owner(7)
-    assert database.is_alive(7)
-    assert not database.is_alive(8)
-    assert database.any_owner_alive()
-    database.release_owner(7)
-    assert not database.is_alive(7)
-    assert not database.any_owner_alive()
-
-
 def test_two_databases_of_one_process_know_each_others_owners(database: Database, path: Path, peer: Child) -> None:
     second = opened(path)
     second.hold_owner(7)
@@ -91,34 +80,6 @@ def test_one_writes_at_a_time_and_the_next_has_the_turn_after_a_kill(database: D
     assert count(database) == 1
 
 
-def test_threads_of_one_process_take_turns(shared: Coordination) -> None:
-    entered: list[int] = []
-    overlaps = []
-
-    def work(number: int) -> None:
-        for _ in range(50):
-            shared.take(TURN)
-            overlaps.extend(entered)
-            entered.append(number)
-            entered.remove(number)
-            shared.give(TURN)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not overlaps
-
-
-def test_a_lock_that_is_taken_is_not_taken_again(shared: Coordination) -> None:
-    shared.take(TURN)
-    assert not shared.try_take(TURN)
-    shared.give(TURN)
-    assert shared.try_take(TURN)
-    shared.give(TURN)
-
-
 def test_a_circle_of_processes_that_is_none_of_threads_is_waited_out(database: Database, peer: Child) -> None:
     """A thread here tidies and one waits for the turn; there it is the other way round. To the kernel, a deadlock."""
     shared = database._coordination
@@ -148,10 +109,7 @@ def begin_to_lead(child: Child, ticket: int) -> None:
 def test_a_leader_that_is_killed_has_covered_nobody(database: Database, peer: Child) -> None:
     with database.writing():
         pass
-    peer.run("told, leading = os.pipe()")
-    peer.run("def lead(): os.write(leading, b'.'); threading.Event().wait()")
-    peer.run("threading.Thread(target=lambda: database._coordination.sync(1, lead), daemon=True).start()")
-    peer.run("os.read(told, 1)")
+    begin_to_lead(peer, 1)
     done: list[str] = []
     call = Call(lambda: database._coordination.sync(1, lambda: done.append("here")))
     peer.kill()
@@ -211,16 +169,6 @@ def test_how_long_a_leader_was_stopped_that_was_passed_over_is_no_measure_of_the
     assert shared.words[coordination.SYNC_US] == 100, "others would wait four times as long for the next one stopped"
 
 
-def test_who_is_alone_leads_without_a_lock(shared: Coordination, monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[int] = []
-    shared.words[coordination.UNANNOUNCED] = 1
-    ticket = shared.after_commit(())
-    monkeypatch.setattr(coordination, "fcntl", None)
-    shared.sync(ticket, lambda: done.append(ticket))
-    shared.sync(ticket, lambda: done.append(ticket))
-    assert done == [ticket]
-
-
 def test_a_leader_that_an_exception_stopped_is_waited_for_by_nobody(
     database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child
 ) -> None:
@@ -231,15 +179,6 @@ def test_a_leader_that_an_exception_stopped_is_waited_for_by_nobody(
     done: list[int] = []
     database._coordination.sync(ticket, lambda: done.append(ticket))
     assert done == [ticket]
-
-
-def test_a_seat_is_free_when_its_process_has_gone(database: Database, peer: Child) -> None:
-    shared = database._coordination
-    seat = peer.ask("database._coordination._seat")
-    assert isinstance(seat, int)
-    assert shared._locked_elsewhere(coordination.SEATS_AT + seat, 1) is not None
-    peer.kill()
-    assert shared._locked_elsewhere(coordination.SEATS_AT + seat, 1) is None
 
 
 def test_two_processes_never_have_one_seat(database: Database, path: Path) -> None:
@@ -386,15 +325,6 @@ def test_a_sync_is_held_until_another_one_has_covered_it_and_no_longer_than_the_
 # ---- changes
 
 
-def test_a_change_is_seen_by_every_process_after_its_commit(database: Database, peer: Child) -> None:
-    before = database.seen(3), database.seen(4)
-    peer.run("database.begin(writes=True)")
-    assert (database.seen(3), database.seen(4)) == before
-    peer.run("database.commit([3])")
-    assert database.seen(3) > before[0]
-    assert database.seen(4) == before[1]
-
-
 def test_a_change_that_was_rolled_back_is_not_told(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_point: str) -> None:
         raise ZeroDivisionError
@@ -409,15 +339,6 @@ def test_a_change_that_was_rolled_back_is_not_told(database: Database, monkeypat
     with database.writing():
         pass
     assert database.seen(3) == before
-
-
-def test_a_commit_without_changes_wakes_nobody(database: Database) -> None:
-    with database.writing():
-        database.expect(3)
-    before = database.bell.rings
-    with database.writing():
-        pass
-    assert database.bell.rings == before
 
 
 def test_what_a_process_killed_at_its_commit_could_not_tell_is_told_by_the_next(
@@ -442,17 +363,6 @@ def test_slots_are_folded(database: Database) -> None:
 
 
 # ---- the queue manager's flag, and the first to open
-
-
-def test_stopped_is_shared_also_with_who_opens_later_and_can_be_cleared(
-    database: Database, path: Path, peer: Child
-) -> None:
-    peer.run("database.stopped = True")
-    assert database.stopped
-    with Child(path) as later:
-        assert later.ask("database.stopped")
-    database.stopped = False
-    assert not peer.ask("database.stopped")
 
 
 def test_who_opens_first_starts_the_words_anew(path: Path, peer: Child) -> None:

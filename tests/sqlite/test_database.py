@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 from tests.sqlite.inside import count, opened, write
 from tests.sqlite.programs import Child
 from tests.support import LIMIT_SECONDS, Call
-from tests.tiers import gate, nightly
+from tests.tiers import gate
 
 from inorder.errors import ConnectionClosed, StoreDamaged, StoreError, StoreFull
 from inorder.stores.sqlite import database as database_module
@@ -34,42 +34,11 @@ def test_what_is_written_is_there_for_all_and_after_opening_again(database: Data
     again.close()
 
 
-def test_an_exception_undoes_the_whole_transaction(database: Database) -> None:
-    ticket = write(database)
-    with suppress(ZeroDivisionError), database.writing():
-        database.connection.execute("DELETE FROM note")
-        raise ZeroDivisionError
-    assert count(database) == 1
-    assert write(database) == ticket + 1
-
-
-def test_a_read_sees_one_state_from_its_begin_on(database: Database, peer: Child) -> None:
-    with database.reading():
-        peer.run("write(database)")
-        assert database.connection.execute("SELECT count(*) FROM note").get == 0
-    assert count(database) == 1
-
-
-def test_a_read_that_raises_leaves_no_transaction(database: Database) -> None:
-    with pytest.raises(ZeroDivisionError), database.reading():
-        raise ZeroDivisionError
-    write(database)
-    assert count(database) == 1
-
-
 def test_a_wrong_statement_is_our_own_fault_and_told_as_it_is(database: Database) -> None:
     with pytest.raises(apsw.SQLError), database.writing():
         database.connection.execute("SELECT nonsense FROM nowhere")
     with pytest.raises(apsw.SQLError), database.reading():
         database.connection.execute("SELECT nonsense FROM nowhere")
-
-
-def test_a_writer_that_is_killed_has_written_nothing(database: Database, peer: Child) -> None:
-    peer.run("w = database.writing(); w.__enter__()")
-    peer.run("database.connection.execute('INSERT INTO note (text) VALUES (1)')")
-    peer.kill()
-    assert count(database) == 0
-    write(database)
 
 
 # ---- busy
@@ -216,12 +185,6 @@ def test_a_commit_does_not_sync_and_a_sync_syncs_the_log_once(database: Database
     assert [os.fstat(one).st_ino for one in syncs] == [Path(f"{path}-wal").stat().st_ino]
 
 
-def test_a_sync_covers_what_others_committed_before(database: Database, syncs: list[int], peer: Child) -> None:
-    peer.run("other = write(database)")
-    database.sync(write(database))
-    peer.run("log.sync_data = None; database.sync(other)")  # would fail if it synced
-
-
 def test_who_waits_behind_a_leader_is_covered_by_the_next_sync(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,31 +226,18 @@ def test_a_sync_that_failed_is_not_tried_again(database: Database, path: Path, m
     again.close()
 
 
-def test_a_log_that_was_removed_is_an_error_not_a_promise(database: Database, path: Path) -> None:
-    ticket = write(database)
-    Path(f"{path}-wal").unlink()
-    with pytest.raises(StoreError, match=r"orders.db-wal could not be synced"):
-        database.sync(ticket)
-
-
-def test_a_log_that_is_removed_later_is_looked_for_with_the_other_files(
-    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("synced_before", [False, True])
+def test_a_log_that_was_removed_is_an_error_not_a_promise(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch, synced_before: bool
 ) -> None:
-    database.sync(write(database))
-    Path(f"{path}-wal").unlink()
-    monkeypatch.setattr(database_module, "LOOK_SECONDS", 0.0)
+    if synced_before:
+        database.sync(write(database))
+        Path(f"{path}-wal").unlink()
+        monkeypatch.setattr(database_module, "LOOK_SECONDS", 0.0)
     ticket = write(database)
+    Path(f"{path}-wal").unlink(missing_ok=True)
     with pytest.raises(StoreError, match=r"orders.db-wal could not be synced"):
         database.sync(ticket)
-
-
-def test_a_log_made_anew_is_the_one_that_is_synced(path: Path, syncs: list[int]) -> None:
-    for _ in range(2):
-        database = opened(path)
-        database.sync(write(database))
-        assert os.fstat(syncs[-1]).st_ino == Path(f"{path}-wal").stat().st_ino
-        database.close()
-        assert not Path(f"{path}-wal").exists()
 
 
 # ---- the log's length
@@ -307,26 +257,6 @@ def test_the_log_is_started_anew_when_it_is_long(
         write(database)
         database.tidy_log()
     assert Path(f"{path}-wal").stat().st_size < 40 * 4200
-
-
-@nightly
-def test_the_log_stays_short_while_eight_processes_write(path: Path) -> None:
-    commits = 300
-    with ExitStack() as stack:
-        each = [stack.enter_context(Child(path)) for _ in range(8)]
-        for child in each:
-            child.run(f"tidy_at(database, 100); wal = {str(path)!r} + '-wal'; lengths = []")
-        for child in each:
-            child.begin(
-                f"for _ in range({commits}):\n"
-                "    database.sync(write(database)); database.tidy_log()\n"
-                "    lengths.append(os.stat(wal).st_size)\n"
-                "answer = max(lengths)\n"
-            )
-        longest = max(child.answer(240) for child in each)
-        assert each[0].ask("count(database)") == 8 * commits
-    written = 8 * commits * 2 * 4096  # at least: a row's page, and its parent's or the first one
-    assert longest < written  # on a busy machine a checkpoint comes late
 
 
 def test_a_reader_that_stays_keeps_the_log_but_nobody_waits(

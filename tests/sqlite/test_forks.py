@@ -69,15 +69,6 @@ def test_the_refusal_names_the_call_that_opens_the_file_in_the_child(path: Path)
         assert child.ask("qm.get('Q').body") == b"unit"
 
 
-def test_the_refusal_for_a_store_in_memory_names_no_file() -> None:
-    with Child() as child:
-        child.run(f"qm = inorder.connect(); qm.create_queue('Q')\n{REFUSAL}")
-        for call in ("qm.put('Q', b'')", "qm.connect()", "qm._store.status('Q')"):
-            _, text = child.ask(f"forked(lambda: refusal(lambda: {call}))")
-            assert "belongs to the process that made it" in text
-            assert "inorder.connect(" not in text
-
-
 def test_a_child_opens_the_same_store_anew_and_both_go_on(parent: Child) -> None:
     parent.run(
         "def act():\n"

@@ -6,7 +6,6 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import apsw
 import pytest
 from tests.sqlite.disks import Disk, counted, mounted
 from tests.sqlite.programs import programs
@@ -82,19 +81,6 @@ def test_everything_but_puts_goes_on_on_a_full_disk(disk: Disk) -> None:
             qm.put("Q", body(number))
         assert drained(qm) == list(range(101, put + 80))
         assert qm.check() == []
-
-
-@nightly
-@pytest.mark.parametrize("messages", [1, 300, 1000])
-def test_gets_go_on_when_somebody_else_fills_the_disk(disk: Disk, messages: int) -> None:
-    """Whatever is in the log then, and not in the file yet."""
-    with inorder.connect(disk.store) as qm:
-        qm.create_queue("Q")
-        for number in range(messages):
-            qm.put("Q", body(number), persistent=False)
-        disk.fill()
-        put = put_until_full(qm, messages)
-        assert drained(qm) == list(range(put))
 
 
 def test_a_store_is_opened_on_a_full_disk_and_closed_on_it(disk: Disk) -> None:
@@ -194,33 +180,7 @@ def test_a_connection_that_cannot_be_ended_on_a_full_disk_is_ended_later(
     assert sorted(one.name for one in disk.folder.iterdir()) == ["orders.db", "orders.db-lock"]
 
 
-@nightly
-def test_a_reader_that_holds_the_log_leaves_room_for_some_gets(disk: Disk) -> None:
-    """The log cannot be cut before it has ended; then all is as before."""
-    with inorder.connect(disk.store) as qm:
-        qm.create_queue("Q")
-        put = put_until_full(qm)
-        reader = apsw.Connection(str(disk.store))
-        reader.execute("BEGIN; SELECT count(*) FROM message").fetchall()
-        assert [qm.get("Q").body for _ in range(10)] == [body(number) for number in range(10)]
-        reader.close()
-        assert drained(qm) == list(range(10, put))
-
-
 # ---- several processes
-
-
-@gate
-def test_a_full_disk_fails_the_put_of_every_process_and_loses_nothing(real: Disk) -> None:
-    with programs(real.store, 1) as [other], inorder.connect(real.store) as qm:
-        qm.create_queue("Q")
-        put = put_until_full(qm)
-        assert other.ask("error_of(lambda: qm.put_many('Q', [bytes(300_000)] * 3))") == "StoreFull"
-        assert qm.depth("Q") == put
-        assert other.ask(f"len(qm.get_many('Q', {put // 8}))") == put // 8
-        qm.put("Q", body(put))
-        assert drained(qm) == list(range(put // 8, put + 1))
-        assert other.ask("error_of(lambda: qm.get('Q'))") == "NoMessageAvailable"
 
 
 PUTS = """

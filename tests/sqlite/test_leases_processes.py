@@ -29,19 +29,6 @@ def test_a_lease_outlives_the_process_that_began_it_and_ends_at_its_deadline(qm:
     assert (bodies(qm), qm.units(), qm.check()) == ([b"2"], [], [])
 
 
-def test_two_processes_with_one_token_at_once_lose_and_double_nothing(qm: QueueManager, path: Path) -> None:
-    qm.put_many("Q", [f"{number}".encode() for number in range(60)])
-    lease = qm.lease(seconds=60)
-    with programs(path, 2) as both:
-        for one in both:
-            one.run(f"lease = qm.resume_lease({lease.token!r})")
-        for one in both:
-            one.begin("with lease: answer = [qm.put('Q', qm.get('Q')) and 1 for _ in range(30)]")
-        assert [len(one.answer()) for one in both] == [30, 30]
-    lease.commit()
-    assert (sorted(bodies(qm), key=int), qm.check()) == ([f"{number}".encode() for number in range(60)], [])
-
-
 def test_of_two_that_settle_at_once_one_does_and_the_other_is_refused(qm: QueueManager, path: Path) -> None:
     settle = "\ntry:\n lease.{}(); answer = 'done'\nexcept inorder.errors.LeaseOver:\n answer = 'over'"
     with programs(path, 2) as [first, second]:

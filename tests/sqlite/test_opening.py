@@ -112,12 +112,6 @@ def test_what_is_no_store_is_refused_and_left_as_it_is(path: Path, what: str) ->
     refused(path, error, words)
 
 
-def test_an_older_store_is_refused(path: Path) -> None:
-    opened(path, VERSION).close()
-    with pytest.raises(StoreError, match="older release"):
-        opened(path, VERSION + 1)
-
-
 def test_a_newer_version_that_is_only_in_the_log_yet_is_refused(path: Path, peer: Child) -> None:
     peer.run("with database.writing(): database.connection.execute('PRAGMA user_version = 99')")
     peer.kill()

@@ -9,11 +9,9 @@ from contextlib import closing
 from pathlib import Path
 
 import apsw
-import pytest
 from tools.proof import crash_points
 
 import inorder
-from inorder.errors import OrderPending
 from inorder.stores.sqlite import SqliteStore
 
 
@@ -48,17 +46,6 @@ def test_a_start_passes_over_numbers_only_if_the_machine_has_not_run_on(tmp_path
     after = put_number(path)
     assert after > 2 + 1
     assert put_number(path) == after + 1
-
-
-def test_who_is_withheld_is_told_the_program_of_another_process(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    with inorder.connect(SqliteStore(path)) as qm, inorder.connect(SqliteStore(path), program="writer") as writer:
-        qm.create_queue("Q")
-        writer.put("Q", b"1", syncpoint=True)
-        qm.put("Q", b"2")
-        with pytest.raises(OrderPending) as raised:
-            qm.get("Q", read_order="strict")
-        assert raised.value.by == "writer"
 
 
 LARGE_UNIT = """

@@ -14,9 +14,7 @@ from tests.tiers import gate
 
 import inorder
 from inorder import QueueManager
-from inorder.errors import (
-    QueueManagerStopping,
-)
+from inorder.errors import QueueManagerStopping
 
 pytestmark = gate
 
@@ -43,30 +41,7 @@ def test_stop_ends_waits_and_later_calls_of_all_processes(path: Path, qm: QueueM
             assert one.ask("inorder.connect(path).get('Q').body") == b"after"
 
 
-def test_stop_backs_out_units_when_their_connections_end(path: Path, child: Program, qm: QueueManager) -> None:
-    child.run("qm.put('Q', b'never', syncpoint=True); qm.stop()")
-    assert child.ask("error_of(qm.close)") == "QueueManagerStopping"
-    qm.abandon()
-    with inorder.connect(path) as again:
-        assert (again.depth("Q"), again.units()) == (0, [])
-
-
 # ---- fork
-
-
-def test_a_forked_child_works_beside_its_parent(child: Program, qm: QueueManager) -> None:
-    child.run(
-        "def act():\n"
-        "    own = inorder.connect(path)\n"
-        "    own.put('Q', b'by the child', syncpoint=True)\n"
-        "    own.put('Q', b'at once')\n"
-        "    return own.depth('Q')\n"
-    )
-    child.run("qm.put('Q', b'by the parent', syncpoint=True)")
-    assert child.ask("forked(act)") == 3
-    assert bodies(qm) == [b"at once"]
-    child.run("qm.commit()")
-    assert qm.depth("Q") == 2
 
 
 def test_a_forked_child_that_ends_as_interpreters_do_leaves_the_parents_unit_alone(
@@ -105,13 +80,6 @@ def test_a_fork_while_a_call_waits_lets_both_go_on(child: Program, qm: QueueMana
 # ---- the end of the interpreter
 
 
-def interpreter(path: Path, code: str) -> None:
-    """Runs a program of its own from its start to its end."""
-    run = f"import sys, threading, inorder\nqm = inorder.connect({str(path)!r})\n{code}"
-    done = subprocess.run([sys.executable, "-c", run], timeout=240, check=False, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 ENDS = {
     "without close": "",
     "in another thread's wait": (
@@ -129,34 +97,17 @@ ENDS = {
 
 @pytest.mark.parametrize("how", ENDS)
 def test_an_interpreter_that_ends_backs_out_its_unit_and_closes_the_files(path: Path, how: str) -> None:
-    interpreter(
-        path,
+    code = (
+        f"import sys, threading, inorder\nqm = inorder.connect({str(path)!r})\n"
         "qm.create_queue('Q'); qm.put('Q', b'there'); qm.put('Q', b'never', syncpoint=True)\n"
-        "qm.get('Q', syncpoint=True); qm.connect().put('Q', b'also')\n" + ENDS[how],
+        "qm.get('Q', syncpoint=True); qm.connect().put('Q', b'also')\n" + ENDS[how]
     )
-    assert left(path) == ["orders.db", "orders.db-lock"]
+    done = subprocess.run([sys.executable, "-c", code], timeout=240, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(file.name for file in path.parent.iterdir()) == ["orders.db", "orders.db-lock"]
     with sqlite3.connect(path) as outside:
         assert outside.execute("SELECT count(*) FROM unit").fetchone() == (0,)
         assert outside.execute("SELECT count(*) FROM process").fetchone() == (0,)
     outside.close()
     with inorder.connect(path) as manager:
         assert bodies(manager) == [b"there", b"also"]
-
-
-def left(path: Path) -> list[str]:
-    return sorted(file.name for file in path.parent.iterdir())
-
-
-@pytest.mark.parametrize("how", ["with", "close"])
-def test_the_last_close_leaves_no_log_behind(path: Path, how: str) -> None:
-    with inorder.connect(path) as first:
-        first.create_queue("Q")
-        first.put("Q", b"1", syncpoint=True)
-        second = first.connect()
-        if how == "close":
-            first.close()
-        assert (path.parent / "orders.db-wal").exists()
-        second.close()
-    assert left(path) == ["orders.db", "orders.db-lock"]
-    with inorder.connect(path) as again:
-        assert bodies(again) == [b"1"]

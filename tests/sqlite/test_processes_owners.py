@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,14 +27,6 @@ pytestmark = gate
 
 
 # ---- who notices
-
-
-def test_a_dead_process_unit_is_backed_out_when_the_store_is_opened(child: Program, path: Path) -> None:
-    child.run("qm.put('Q', b'there'); qm.get('Q', syncpoint=True); qm.put('Q', b'never', syncpoint=True)")
-    child.kill()
-    with programs(path, 1) as [other]:
-        assert other.ask("[(one.body, one.backout_count) for one in qm.browse('Q')]") == [(b"there", 1)]
-        assert other.ask("(qm.units(), qm.depth('Q'))") == ([], 1)
 
 
 def test_the_last_process_died_and_the_next_one_finds_its_unit_backed_out(path: Path) -> None:
@@ -156,28 +146,6 @@ def test_a_waiting_call_is_given_what_a_dead_reader_had(qm: QueueManager, child:
     assert call.result().backout_count == 1
 
 
-def test_what_an_operator_sees_holds_nothing_of_the_dead(qm: QueueManager, child: Program) -> None:
-    qm.put("Q", b"1")
-    child.run("one = qm.open('Q', input='shared', output=True); qm.put('Q', b'2', syncpoint=True)")
-    before = qm.status("Q")
-    assert (before.open_input_count, before.open_output_count, before.uncommitted) == (1, 3, 1)
-    assert qm.order_view("Q").unresolved_puts == 1
-    child.kill()
-    assert qm.order_view("Q").unresolved_puts == 0
-    status = qm.status("Q")
-    assert (status.open_input_count, status.open_output_count, status.uncommitted) == (0, 1, 0)
-    assert (status.current_depth, qm.units()) == (1, [])
-
-
-def test_many_connections_of_a_dead_process_end_together(qm: QueueManager, child: Program) -> None:
-    child.run("more = [qm.connect() for _ in range(20)]")
-    child.run("for one in more: one.put('Q', b'never', syncpoint=True)")
-    child.kill()
-    with pytest.raises(NoMessageAvailable):
-        qm.get("Q")
-    assert (qm.depth("Q"), qm.units()) == (0, [])
-
-
 def test_two_processes_that_notice_one_death_at_once_agree(path: Path) -> None:
     with programs(path, 3) as [dying, one, other]:
         dying.run("qm.create_queue('Q'); qm.put('Q', b'1'); qm.get('Q', syncpoint=True)")
@@ -188,24 +156,6 @@ def test_two_processes_that_notice_one_death_at_once_agree(path: Path) -> None:
 
 
 # ---- what goes and what stays
-
-
-def test_a_dead_waiter_waits_no_more(qm: QueueManager, child: Program) -> None:
-    qm.put("Q", b"1", syncpoint=True)
-    child.run("qm.put('Q', b'2'); wait = Waiting(qm, lambda: qm.get('Q', wait=60, read_order='strict'))")
-    assert qm.order_view("Q").strict_waiters == 1
-    child.kill()
-    assert qm.order_view("Q").strict_waiters == 0
-
-
-def test_what_is_undone_over_several_queues_is_undone_on_all(qm: QueueManager, child: Program) -> None:
-    qm.create_queue("R")
-    qm.put_many("Q", [b"1", b"2"])
-    child.run("for _ in range(2): qm.put('R', qm.get('Q', syncpoint=True), syncpoint=True)")
-    child.kill()
-    with pytest.raises(NoMessageAvailable):
-        qm.get("R")
-    assert (bodies(qm), qm.depth("R")) == ([b"1", b"2"], 0)
 
 
 def test_confirm_ids_lock_ids_and_prepared_units_stay(qm: QueueManager, child: Program) -> None:
@@ -220,17 +170,6 @@ def test_confirm_ids_lock_ids_and_prepared_units_stay(qm: QueueManager, child: P
     qm.settle("P", "commit")
     assert (qm.release_lock("Q", lock_id), qm.undo("Q", 7), qm.undo("Q", 8)) == (1, 1, 1)
     assert sorted(bodies(qm)) == [b"got", b"locked", b"prepared"]
-
-
-def test_a_process_whose_forked_child_lives_on_is_dead_all_the_same(qm: QueueManager, child: Program) -> None:
-    child.run("qm.put('Q', b'1'); handle = qm.open('Q', input='exclusive'); handle.get(syncpoint=True)")
-    orphan = child.ask("left_behind()")
-    try:
-        child.kill()
-        with qm.open("Q", input="exclusive") as handle:
-            assert handle.get().body == b"1"
-    finally:
-        os.kill(orphan, signal.SIGKILL)
 
 
 # ---- dynamic queues
@@ -250,13 +189,3 @@ def test_a_temporary_queue_goes_with_its_dead_creator(qm: QueueManager, child: P
     other.close()
     with pytest.raises(UnknownQueue):
         qm.open(name, output=True)
-
-
-@pytest.mark.usefixtures("sooner")
-def test_a_call_that_waits_on_a_temporary_queue_ends_with_its_creator(qm: QueueManager, child: Program) -> None:
-    qm.create_model("MODEL", shareable=True, default_input="shared")
-    name = child.ask("(handle := qm.open('MODEL', input='shared')).name")
-    with qm.open(name, input="shared") as other:
-        call = waiting(qm, lambda: other.get(wait=FOREVER))
-        child.kill()
-        assert isinstance(call.error(), QueueDeleted)

@@ -53,36 +53,6 @@ def test_a_circle_of_two_is_refused_and_its_victim_has_lost_nothing(ring: Sequen
         assert [manager.depth(queue) for queue in "ABC"] == [1, 0, 2]
 
 
-def test_a_circle_of_three_is_refused_at_its_last_side(ring: Sequence[Program]) -> None:
-    one, two, three = ring
-    wait_on(one, "B")
-    wait_on(two, "C")
-    is_refused(three, "A")
-    three.run("qm.commit()")
-    assert two.ask("wait.end()") == b"C2"
-    two.run("qm.commit()")
-    assert one.ask("wait.end()") == b"B2"
-
-
-def test_a_circle_is_refused_although_others_block_its_sides_too(ring: Sequence[Program], qm: QueueManager) -> None:
-    """Before each of them stands an unsettled put as well; its end would not free them."""
-    one, two, _ = ring
-    for each, queue in ((one, "A"), (two, "B")):
-        each.run("qm.back_out()")
-        qm.get(queue)
-        qm.get(queue)
-        qm.put(queue, b"before", syncpoint=True)
-        other = qm.connect()
-        other.put_many(queue, [b"1", b"2"])
-        other.close()
-        each.run(f"apart(lambda: qm.get({queue!r}, syncpoint=True))")
-    wait_on(one, "B")
-    is_refused(two, "A")
-    qm.back_out()
-    two.run("qm.back_out()")
-    assert one.ask("wait.end()") == b"1"
-
-
 def test_a_killed_side_makes_no_circle(ring: Sequence[Program]) -> None:
     one, other, _ = ring
     wait_on(one, "B")
@@ -95,31 +65,3 @@ def test_a_killed_holder_lets_the_waiter_go_on(ring: Sequence[Program]) -> None:
     wait_on(one, "B")
     other.kill()
     assert one.ask("wait.end()") == b"B1"
-
-
-def test_a_wait_that_ran_out_makes_no_circle(ring: Sequence[Program]) -> None:
-    one, other, _ = ring
-    assert one.ask("error_of(lambda: qm.get('B', syncpoint=True, read_order='strict', wait=0.05))") == "OrderPending"
-    wait_on(other, "A")
-    one.run("qm.commit()")
-    assert other.ask("wait.end()") == b"A2"
-
-
-def test_a_reader_without_open_work_is_in_no_circle(ring: Sequence[Program], path: Path) -> None:
-    one, *_ = ring
-    with programs(path, 1) as [idle]:
-        wait_on(idle, "A")
-        assert one.ask("error_of(lambda: qm.get('A', read_order='strict', wait=60))") == "OrderSelfBlocked"
-        one.run("qm.back_out()")
-        assert idle.ask("wait.end()") == b"A1"
-
-
-def test_what_a_prepared_unit_holds_makes_no_circle(ring: Sequence[Program]) -> None:
-    one, other, _ = ring
-    other.run("qm.prepare('P')")
-    wait_on(one, "B")
-    wait_on(other, "A")
-    other.run("qm.connect().settle('P', 'commit')")
-    assert one.ask("wait.end()") == b"B2"
-    one.run("qm.back_out()")
-    assert other.ask("wait.end()") == b"A1"

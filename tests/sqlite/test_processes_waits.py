@@ -11,8 +11,8 @@ from tests.tiers import gate
 from tests.waking import BROWSING, WAKING
 
 from inorder import FOREVER as WITHOUT_END
-from inorder import Match, QueueManager
-from inorder.errors import GetInhibited, NoMessageAvailable, OrderPending, QueueDeleted, QueueManagerStopping
+from inorder import QueueManager
+from inorder.errors import GetInhibited, QueueDeleted, QueueManagerStopping
 from inorder.stores.sqlite import watch
 
 pytestmark = [gate, pytest.mark.usefixtures("woken")]
@@ -63,24 +63,6 @@ def test_a_delayed_message_of_another_process_ends_a_wait_when_it_is_due(qm: Que
     assert call.result().body == b"2"
 
 
-def test_a_wait_for_a_whole_group_ends_with_its_last_member(qm: QueueManager, child: Program) -> None:
-    child.run("queue = qm.open('Q', output=True)")
-    child.run("queue.put(b'1', flags=inorder.Flags.IN_GROUP, logical=True)")
-    call = waiting(qm, lambda: qm.get("Q", wait=WITHOUT_END, logical=True, all_messages=True))
-    child.run("queue.put(b'2', flags=inorder.Flags.LAST_IN_GROUP, logical=True)")
-    assert call.result().body == b"1"
-
-
-def test_a_reader_that_leaves_half_a_group_wakes_strict_readers(qm: QueueManager, child: Program) -> None:
-    child.run("queue = qm.open('Q', input='shared', output=True)")
-    child.run("queue.put(b'1', flags=inorder.Flags.IN_GROUP, logical=True)")
-    child.run("queue.put(b'2', flags=inorder.Flags.LAST_IN_GROUP, logical=True); queue.get(logical=True)")
-    child.run("qm.put('Q', b'3')")
-    call = waiting(qm, lambda: qm.get("Q", wait=WITHOUT_END, logical=True, read_order="strict"))
-    child.run("queue.close()")
-    assert call.result().body == b"3"
-
-
 @pytest.mark.parametrize(
     ("act", "error"),
     [
@@ -101,26 +83,6 @@ def test_a_wait_on_a_queue_that_is_deleted_through_its_creators_handle_ends(qm: 
         call = waiting(qm, lambda: other.get(wait=WITHOUT_END))
         child.run("handle.close()")
         assert isinstance(call.error(), QueueDeleted)
-
-
-def test_a_wait_that_runs_out_leaves_no_trace(qm: QueueManager, child: Program) -> None:
-    with pytest.raises(NoMessageAvailable):
-        qm.get("Q", wait=0.05)
-    child.run("qm.put('Q', b'1', syncpoint=True); qm.connect().put('Q', b'2')")
-    with pytest.raises(OrderPending):
-        qm.get("Q", wait=0.05, read_order="strict")
-    assert child.ask("qm.order_view('Q').strict_waiters") == 0
-
-
-def test_a_death_wakes_a_strict_reader_within_about_a_second(
-    qm: QueueManager, child: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watch, "BURY_SECONDS", 1.0)
-    child.run("qm.put('Q', b'1', syncpoint=True)")
-    qm.put("Q", b"2")
-    call = waiting(qm, lambda: qm.get("Q", wait=WITHOUT_END, read_order="strict"))
-    child.kill()
-    assert call.result().body == b"2"
 
 
 # ---- several that wait
@@ -148,9 +110,3 @@ def test_of_many_that_wait_in_three_processes_each_message_goes_to_one(path: Pat
         got = [body for one in each for body in one.ask("[wait.end() for wait in waits]")]
     assert sorted(got, key=int) == [b"%d" % number for number in range(12)]
     assert qm.depth("Q") == 0
-
-
-def test_a_waiter_for_one_message_is_not_given_another(qm: QueueManager, child: Program) -> None:
-    call = waiting(qm, lambda: qm.get("Q", wait=WITHOUT_END, match=Match(correlation_id=b"mine")))
-    child.run("qm.put('Q', b'1'); qm.put('Q', b'2', correlation_id=b'mine')")
-    assert call.result().body == b"2"

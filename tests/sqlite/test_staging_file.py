@@ -85,18 +85,6 @@ def test_a_large_staging_goes_in_steps(writer: Writer, monkeypatch: pytest.Monke
     assert is_sound(writer)
 
 
-def test_a_deleted_queue_leaves_nothing_of_its_stagings(writer: Writer) -> None:
-    writer.qm.create_queue("R")
-    handle = writer.handle("R")
-    writer.put(letters("ab"), queue="R")
-    writer.stage("r", letters("ab"), queue="R")
-    writer.qm.close_queue("R")
-    writer.store.close(handle)
-    writer.qm.delete_queue("R", purge=True)
-    assert [rows_in(writer, table) for table in ("content", "staged", "staging", "unit", "ledger")] == [0] * 5
-    assert is_sound(writer)
-
-
 @contextmanager
 def opened(path: Path, counts: dict[str, int], clock: Clock | None = None) -> Iterator[Writer]:
     """The next one that has the store open; it knows of these stagings, and how many messages each has."""
@@ -173,26 +161,6 @@ def test_a_settle_that_is_killed_after_its_commit_is_known_to_the_next(path: Pat
             if code == 0 or settled.already:
                 break
     assert settled.already
-
-
-STAGE_TWO = """
-import inorder
-from inorder.stores.sqlite import SqliteStore
-from tests.staged import Writer
-store = SqliteStore(*arguments)
-Writer(store, inorder.connect(store, program="other")).stage("two", [b"c", b"d"])
-"""
-
-
-@gate
-def test_two_processes_stage_and_one_settles(path: Path) -> None:
-    with opened(path, {}) as writer:
-        writer.qm.create_queue("Q")
-        writer.stage("one", letters("ab"))
-        assert forked.run(STAGE_TWO, str(path)) == 0
-        writer.counts["two"] = 2
-        assert writer.settle("two", "one").messages == 4
-        assert bodies(writer.qm) == letters("cdab")
 
 
 def test_the_newest_batches_are_kept_though_clocks_are_set_back_and_processes_take_turns(

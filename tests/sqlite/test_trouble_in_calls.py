@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from inorder import QueueManager
-from inorder.errors import OrderUnsupported, StoreFull
+from inorder.errors import StoreFull
 from inorder.stores.sql.backend import SqlBackend
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
@@ -85,13 +85,6 @@ def test_a_commit_whose_contents_cannot_be_removed_yet_has_happened(
     assert file.database.connection.execute("SELECT count(*) FROM content").get == 0
 
 
-def test_an_open_that_is_refused_makes_no_queue(qm: QueueManager) -> None:
-    qm.create_model("M", read_order="unordered", definition_type="temporary_dynamic")
-    with pytest.raises(OrderUnsupported):
-        qm.open("M", input="shared", read_order="strict")
-    assert [queue.name for queue in qm.queues()] == ["M", "Q"]
-
-
 def test_no_number_is_told_of_a_reservation_that_is_not_on_disk(qm: QueueManager, file: SqliteStore) -> None:
     qm.put("Q", b"x", persistent=False)
     # As if another process had died between the commit of a reservation and its sync.
@@ -99,14 +92,3 @@ def test_no_number_is_told_of_a_reservation_that_is_not_on_disk(qm: QueueManager
     opened = [file.database.is_reservation_open]
     qm.put("Q", b"y", persistent=False)
     assert [*opened, file.database.is_reservation_open] == [True, False]
-
-
-def test_marks_on_a_queue_that_was_deleted_under_its_handles_go_with_them(qm: QueueManager, file: SqliteStore) -> None:
-    qm.create_model("M", definition_type="temporary_dynamic", shareable=True, default_input="shared")
-    maker = qm.open("M", input="shared", output=True, dynamic_name="T")
-    maker.put(b"x")
-    marker = qm.open("T", browse=True)
-    marker.browse_first(mark_handle=True)
-    maker.close()
-    marker.close()
-    assert problems(file.database) == []

@@ -8,26 +8,16 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from tests.support import LIMIT_SECONDS
-from tests.working import at_work, dead_letter_queue
+from tests.support import LIMIT_SECONDS, bodies
+from tests.test_work import AT_ONCE, tasks
+from tests.working import at_work
 
 from inorder import ConnectionBroken, Got, QueueManager
 from inorder.errors import ArgumentError, CallerError
-from inorder.work import Backoff, Dead, Discard, Outcome, Tasks
+from inorder.work import Dead, Discard, Outcome, Tasks
 
-AT_ONCE = Backoff(first=0, most=0, jitter=0)
+__all__ = ["tasks"]
 DONE, RETRIED, DEAD = Outcome.DONE, Outcome.RETRIED, Outcome.DEAD
-
-
-@pytest.fixture
-def tasks(qm: QueueManager) -> Tasks:
-    dead_letter_queue(qm)
-    qm.create_queue("NEXT")
-    return Tasks()
-
-
-def bodies(qm: QueueManager, queue: str) -> list[bytes]:
-    return [message.body for message in qm.browse(queue)]
 
 
 # --- what returns before the work is done

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support import LIMIT_SECONDS, Call, Stores, examples
+from tests.support import LIMIT_SECONDS, Call, Stores, bodies, examples
 from tests.tiers import every_store
 
 from inorder import Message, QueueManager, connect
@@ -43,10 +43,6 @@ def clock() -> ManualClock:
 
 def instant(due: datetime) -> bytes:
     return due.isoformat().encode()
-
-
-def bodies(qm: QueueManager) -> list[bytes]:
-    return [message.body for message in qm.browse("Q")]
 
 
 # ---- one process

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
-from tests.support import LIMIT_SECONDS
+from tests.support import LIMIT_SECONDS, bodies
 from tests.working import Heard, at_work
 
 from inorder import Message, QueueManager
@@ -41,10 +41,6 @@ def tasks(qm: QueueManager, clock: ManualClock) -> Tasks:
     return tasks
 
 
-def bodies(qm: QueueManager) -> list[bytes]:
-    return [message.body for message in qm.browse("Q")]
-
-
 def puts(heard: Heard) -> list[WorkerEvent]:
     return [one for one in heard.told if one.kind == "put"]
 
@@ -53,22 +49,21 @@ def trouble(heard: Heard) -> list[str]:
     return [one.text for one in heard.told if one.kind == "trouble"]
 
 
-def test_a_worker_of_schedules_alone_puts_what_is_due(qm: QueueManager, tasks: Tasks) -> None:
+@pytest.mark.parametrize("has_task", [False, True])
+def test_a_worker_puts_what_is_due_and_works_on_it_if_it_has_a_task(
+    qm: QueueManager, tasks: Tasks, has_task: bool
+) -> None:
+    seen = list[bytes]()
+    if has_task:
+        tasks.task("Q", name="see")(lambda message: seen.append(message.body))
     with at_work(qm, tasks) as (worker, heard):
         heard.until(lambda heard: bool(puts(heard)))
+        heard.attempts(int(has_task))
         assert worker.is_busy
     (event,) = puts(heard)
     assert (event.schedule, event.task, event.queue, event.seconds) == ("hourly", "", "Q", HOUR / 2)
-    assert bodies(qm) == [b"01 01:00"]
+    assert (seen if has_task else bodies(qm)) == [b"01 01:00"]
     assert qm.units() == []
-
-
-def test_what_is_put_is_worked_on_by_the_same_worker(qm: QueueManager, tasks: Tasks) -> None:
-    seen = list[bytes]()
-    tasks.task("Q", name="see")(lambda message: seen.append(message.body))
-    with at_work(qm, tasks) as (_, heard):
-        heard.attempts(1)
-    assert seen == [b"01 01:00"]
 
 
 def test_a_schedule_that_fails_stops_nothing_and_is_reported_once(
@@ -209,8 +204,9 @@ def test_names_are_taken_once_and_tell_schedules_from_tasks(qm: QueueManager, ta
     for name in ("see", "hourly", ""):
         with pytest.raises(ArgumentError, match="name"):
             tasks.add(Schedule(name=name, cron="* * * * *", queue="Q"))
-    with pytest.raises(ArgumentError, match="name"):
-        tasks.task("Q", name="hourly")(lambda message: None)
+    for name in ("see", "hourly"):
+        with pytest.raises(ArgumentError, match="name"):
+            tasks.task("R", name=name)(lambda message: None)
     twice = Schedule(name="twice", cron="* * * * *", queue="Q")
     with pytest.raises(ArgumentError, match="name"):
         tasks.add(twice, twice)
