@@ -3,7 +3,7 @@
 It reads the description of our interface, `/inorder/v1/openapi.json`, and sends requests that keep to it and requests
 that do not. A finding is an answer of 500 and above, one that is not described, one with another content type or
 schema, and an accepted request that the description forbids. IBM's addresses have a short description here, `fuzz_ibm`,
-which forbids less than the server does. Arrow streams are in `tests/server/test_ours_bulk.py`.
+which forbids less than the server does. Arrow streams are in `tests/server/test_arrow_fuzz.py`.
 """
 
 from __future__ import annotations

@@ -54,28 +54,14 @@ class Everybody:
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
 
-    async def by_password(self, name: str, password: str, *, address: str) -> Identity | None:
-        del name, password, address
+    async def _found(self, *given: object, **more: object) -> Identity | None:
+        del given, more
         return self.identity
 
-    async def by_token(self, token: str, *, address: str) -> Identity | None:
-        del token, address
-        return self.identity
-
-    async def by_link(self, token: str, *, address: str) -> Identity | None:
-        del token, address
-        return self.identity
-
-    async def by_subject(self, subject: str, *, address: str) -> Identity | None:
-        del subject, address
-        return self.identity
+    by_password = by_token = by_link = by_subject = by_session = _found
 
     async def again(self, identity: Identity) -> Identity | None:
         return identity
-
-    async def by_session(self, name: str, session: str) -> Identity | None:
-        del name, session
-        return self.identity
 
 
 def with_role(role: str) -> Everybody:
@@ -214,15 +200,14 @@ def qm(served: Served) -> Iterator[inorder.QueueManager]:
 class Running:
     """`inorder serve` in a process of its own."""
 
-    def __init__(self, store: Path | str, *arguments: str, positional: bool = True, folder: Path | None = None) -> None:
+    def __init__(self, store: Path | str, *arguments: str, folder: Path | None = None) -> None:
         self.store = store
         beside = Path(store) if folder is None else folder / "server"
         self.token_file = beside.with_suffix(".token")
         has_token = not {"0.0.0.0", "192.0.2.1"} & set(arguments)  # there is none where others reach the server
         self.log = beside.with_suffix(".log")
-        named = [str(store)] if positional else []
         file = ["--token-file", str(self.token_file)] if has_token else []
-        words = ["serve", *named, "--port", "0", "--json", *file, *arguments]
+        words = ["serve", str(store), "--port", "0", "--json", *file, *arguments]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "inorder", *words], stdout=subprocess.PIPE, stderr=log, start_new_session=True

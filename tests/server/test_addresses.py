@@ -197,22 +197,6 @@ def test_a_certificate_that_is_not_valid_gets_nothing(
         assert client.get(LOGIN).status_code == 200
 
 
-@nightly
-def test_a_certificate_that_was_revoked_gets_nothing(start: Start, served: Served, signer: Signer) -> None:
-    for name in ("shop", "stolen"):
-        add(served, name, password=None, subjects=[f"CN={name}"])
-    shop, stolen = signer.sign("shop", "/CN=shop"), signer.sign("stolen", "/CN=stolen")
-    given = ("--client-ca", str(signer.certificate), "--client-crl", str(signer.revoke(stolen)), "--workers", "2")
-    running = start("--self-signed", *given)
-    for _ in range(4):  # with each worker, as a rule
-        with running.client(auth=None, verify=tls_of(stolen)) as client, pytest.raises(httpx.TransportError):
-            client.get(LOGIN)
-        with running.client(auth=None, verify=tls_of(shop)) as client:
-            assert client.get(LOGIN).json()["user"][0]["name"] == "shop"
-        with running.client(verify=tls_of()) as client:
-            assert client.get(LOGIN).status_code == 200, "who shows none comes in by another way"
-
-
 PAST = ("20240101000000Z", "20240201000000Z")
 TO_COME = ("20990101000000Z", "20990201000000Z")
 

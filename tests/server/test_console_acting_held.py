@@ -192,7 +192,9 @@ async def test_without_a_dead_letter_queue_the_page_says_how_it_is_named(client:
 
 
 @on_both
-def test_units_are_committed_and_backed_out_by_their_names(served: Served, worker: inorder.QueueManager) -> None:
+async def test_units_are_committed_and_backed_out_by_their_names(
+    served: Served, worker: inorder.QueueManager, client: httpx.AsyncClient
+) -> None:
     for name in ("monday", "a/b"):
         worker.put("Q1", name.encode(), syncpoint=True)
         worker.prepare(name)
@@ -209,20 +211,17 @@ def test_units_are_committed_and_backed_out_by_their_names(served: Served, worke
         (f"lease:{name}", "back_out"),
     ]
 
-    async def work(client: httpx.AsyncClient) -> None:
-        page = (await client.get("/console/held")).text
-        for key, outcome in ends:
-            assert html.escape(key) in page
-            path = f"held/unit/{quote(key, safe='')}"
-            assert key in html.unescape((await client.get(f"/console/{path}")).text)
-            for typed in ("", key.upper()):
-                refused = await send(client, path, outcome=outcome, typed=typed)
-                assert refused.status_code == 422, key
-            done = await send(client, path, outcome=outcome, typed=key)
-            assert (done.status_code, done.headers["location"]) == (303, "/console/held"), key
-            assert (await send(client, path, outcome=outcome, typed=key)).status_code == 404, "it is settled"
-
-    served.run(work)
+    page = (await client.get("/console/held")).text
+    for key, outcome in ends:
+        assert html.escape(key) in page
+        path = f"held/unit/{quote(key, safe='')}"
+        assert key in html.unescape((await client.get(f"/console/{path}")).text)
+        for typed in ("", key.upper()):
+            refused = await send(client, path, outcome=outcome, typed=typed)
+            assert refused.status_code == 422, key
+        done = await send(client, path, outcome=outcome, typed=key)
+        assert (done.status_code, done.headers["location"]) == (303, "/console/held"), key
+        assert (await send(client, path, outcome=outcome, typed=key)).status_code == 404, "it is settled"
     assert worker.units() == []
     assert bodies(served) == [b"monday"]
     assert [one[1] for one in reversed(acts(served))] == [f"{end.replace('_', ' ')} {key}" for key, end in ends]
@@ -230,40 +229,38 @@ def test_units_are_committed_and_backed_out_by_their_names(served: Served, worke
         lease.extend(1)
 
 
-def test_a_unit_of_work_of_a_connection_is_its_own(served: Served, worker: inorder.QueueManager) -> None:
+async def test_a_unit_of_work_of_a_connection_is_its_own(
+    served: Served, worker: inorder.QueueManager, client: httpx.AsyncClient
+) -> None:
     worker.put("Q1", b"1", syncpoint=True)
     (unit,) = worker.units()
     key = f"session:{unit.connection}"
 
-    async def work(client: httpx.AsyncClient) -> None:
-        page = (await client.get(f"/console/held/unit/{key}")).text
-        assert "only its own connection" in page
-        assert 'name="outcome"' not in page
-        refused = await send(client, f"held/unit/{key}", outcome="back_out", typed=key)
-        assert refused.status_code == 409
-        assert "only its own connection" in refused.text
-        assert (await send(client, f"held/unit/{key}", outcome="burn", typed=key)).status_code == 400
-
-    served.run(work)
+    page = (await client.get(f"/console/held/unit/{key}")).text
+    assert "only its own connection" in page
+    assert 'name="outcome"' not in page
+    refused = await send(client, f"held/unit/{key}", outcome="back_out", typed=key)
+    assert refused.status_code == 409
+    assert "only its own connection" in refused.text
+    assert (await send(client, f"held/unit/{key}", outcome="burn", typed=key)).status_code == 400
     assert len(worker.units()) == 1
     assert [one[3] for one in acts(served)] == ["failed"]
 
 
 @on_both
-def test_a_lock_id_is_released_by_its_name(served: Served, worker: inorder.QueueManager) -> None:
+async def test_a_lock_id_is_released_by_its_name(
+    served: Served, worker: inorder.QueueManager, client: httpx.AsyncClient
+) -> None:
     worker.put_many("Q1", [b"1", b"2"])
     lock_id = worker.browse_and_lock("Q1", Match()).lock_id
     path = f"held/lock/Q1/{lock_id}"
 
-    async def work(client: httpx.AsyncClient) -> None:
-        assert "lock id" in (await client.get("/console/held")).text
-        assert "Unlock 2 messages" in (await client.get(f"/console/{path}")).text
-        assert (await send(client, path, typed="Q1")).status_code == 422
-        assert len(worker.locks()) == 1
-        assert (await send(client, path, typed=f"lock:Q1:{lock_id}")).status_code == 303
-        assert (await client.get(f"/console/{path}")).status_code == 404
-
-    served.run(work)
+    assert "lock id" in (await client.get("/console/held")).text
+    assert "Unlock 2 messages" in (await client.get(f"/console/{path}")).text
+    assert (await send(client, path, typed="Q1")).status_code == 422
+    assert len(worker.locks()) == 1
+    assert (await send(client, path, typed=f"lock:Q1:{lock_id}")).status_code == 303
+    assert (await client.get(f"/console/{path}")).status_code == 404
     assert worker.locks() == []
     assert acts(served) == [("launch-token", "release lock", "Q1", "done", 2)]
 
@@ -324,22 +321,22 @@ async def test_who_is_connected_is_shown_with_what_they_have_open(
     assert 'id="opened"' not in (await client.get("/console/queue/Q1")).text
 
 
-def test_who_may_only_look_sees_what_is_held_and_ends_nothing(served: Served, worker: inorder.QueueManager) -> None:
+@serving(with_role("reader"))
+async def test_who_may_only_look_sees_what_is_held_and_ends_nothing(
+    worker: inorder.QueueManager, client: httpx.AsyncClient
+) -> None:
     worker.put("Q1", b"1", syncpoint=True)
     worker.prepare("monday")
 
-    async def work(client: httpx.AsyncClient) -> None:
-        page = (await client.get("/console/held/unit/prepared:monday")).text
-        assert "End it by hand" not in page
-        refused = await send(client, "held/unit/prepared:monday", outcome="commit", typed="prepared:monday")
-        assert refused.status_code == 403
-        assert (await client.get("/console/users")).status_code == 403
-        assert (await client.get("/console/log")).status_code == 403
-        menu = (await client.get("/console/")).text
-        assert "Held" in menu
-        assert "/console/users" not in menu
-
-    served.run(work, with_role("reader"))
+    page = (await client.get("/console/held/unit/prepared:monday")).text
+    assert "End it by hand" not in page
+    refused = await send(client, "held/unit/prepared:monday", outcome="commit", typed="prepared:monday")
+    assert refused.status_code == 403
+    assert (await client.get("/console/users")).status_code == 403
+    assert (await client.get("/console/log")).status_code == 403
+    menu = (await client.get("/console/")).text
+    assert "Held" in menu
+    assert "/console/users" not in menu
     assert len(worker.units()) == 1
 
 
@@ -473,7 +470,10 @@ def full(store: Path | str) -> inorder.QueueManager:
     qm = inorder.connect(store, program=HOSTILE)
     qm.create_queue("DEAD")
     qm.alter_manager(dead_letter_queue="DEAD")
-    qm.put_many("Q1", [HOSTILE.encode(), b"2", b"3", b"4"])
+    qm.alter_queue("Q1", description=HOSTILE)
+    hostile = f"{HOSTILE}\x1b[31m\u202e".encode()
+    qm.put("Q1", hostile, group_id=b"<script>", format="<script>", properties={"p": HOSTILE})
+    qm.put_many("Q1", [b"2", b"3", b"4"])
     qm.put("Q1", b"to nowhere", report=Report.COA, reply_to_queue="GONE")
     qm.browse_and_lock("Q1", Match(message_id=next(qm.browse("Q1")).message_id))
     with qm.open("Q1", input="shared") as handle:
@@ -503,6 +503,8 @@ async def test_no_get_changes_a_row_and_no_name_is_markup(client: httpx.AsyncCli
     before = rows(served.store)
     places = ["/console/", *(f"/console/{one.path}" for one in PAGES if "{" not in one.path)]
     places += [f"/console/queue/Q1/export?form={form}" for form in ("jsonl", "parquet", "dmpmqmsg-bare")]
+    columns = ("group", "state", "body", "properties", "format", "id")
+    places += [f"/console/queue/Q1?{'&'.join(f'show={name}' for name in columns)}"]
     places += ["/console/queue/Q1/act?action=delete&selector=", "/console/queue/Q1/put?step=do&typed=Q1"]
     while places:
         place = places.pop()
@@ -512,7 +514,8 @@ async def test_no_get_changes_a_row_and_no_name_is_markup(client: httpx.AsyncCli
         answer = await client.get(place)
         assert answer.status_code in (200, 400), place
         if "text/html" in answer.headers["content-type"]:
-            assert "<script>alert" not in answer.text, place
+            for shown in ("<script>", "\x1b", "\u202e"):
+                assert shown not in answer.text, place
             links = re.findall(r'(?:href|hx-get|formaction)="(/console/[^"#]*)', answer.text)
             places += [html.unescape(link) for link in links]
         assert rows(served.store) == before, place

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 import subprocess
 from collections.abc import Callable
 from html import unescape
@@ -16,7 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-from tests.server.conftest import AS_NOBODY, PORT, TOKEN, Served, Start, app_of, client_of, somebody, with_role
+from tests.server.conftest import AS_NOBODY, PORT, TOKEN, app_of, client_of
 
 import inorder
 from inorder import QueueManager
@@ -146,7 +145,7 @@ async def test_every_field_of_what_is_exchanged_is_there(client: httpx.AsyncClie
     assert 'href="#json-UniqueId"' in parts["unlock"]
 
 
-async def test_ranges_types_and_defaults_are_there(client: httpx.AsyncClient) -> None:
+async def test_ranges_types_defaults_and_roles_are_there(client: httpx.AsyncClient) -> None:
     parts = {name: words(part) for name, part in sections(await page_of(client)).items()}
     assert "wait query number 0 to 3,600 0 Seconds to wait for a message." in parts["get"]
     assert "count query integer 1 to 10,000 100 How many at most." in parts["get_many"]
@@ -159,11 +158,6 @@ async def test_ranges_types_and_defaults_are_there(client: httpx.AsyncClient) ->
     assert range_of({"pattern": "^(([0-9a-fA-F]{2}){1,24}|text:.{1,24})$"}) == "1 to 24 bytes in hex, or text:TEXT"
     assert not re.search(r"matches \^", " ".join(parts.values())), "a pattern is no word for people"
     assert "deduplicate_for query number above 0, at most" in parts["put"]
-
-
-async def test_the_roles_that_may_are_named(client: httpx.AsyncClient) -> None:
-    """By the table on the page about users."""
-    parts = {name: words(part) for name, part in sections(await page_of(client)).items()}
     assert "authority get on the queue: roles admin, operator; application where it is granted for" in parts["get"]
     assert "authority browse on the queue: roles admin, operator, reader; application where" in parts["browse"]
     assert "authorities get and put on the queue: roles admin, operator; application where they" in parts["undo"]
@@ -186,29 +180,6 @@ async def test_the_page_is_well_formed_and_every_link_in_it_leads_somewhere(clie
     assert wanted <= set(tags.ids)
     assert BY_NAME.keys() <= wanted, "the table of contents has all operations"
     assert "/inorder/v1/openapi.json" in tags.links
-
-
-# --- who may see it
-
-
-def test_everybody_who_has_logged_in_may_see_it(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        page = await client.get("/console/api")
-        assert page.status_code == 200
-        assert '<a href="/console/api" aria-current="page">API</a>' in page.text
-        assert (await client.post("/console/api")).status_code == 405
-        assert (await client.get("/console/api?colour=red")).status_code == 400
-
-    served.run(work, with_role("reader"))
-    served.run(work, somebody("ann"))
-
-
-async def test_the_link_to_the_description_works_in_the_session(client: httpx.AsyncClient) -> None:
-    client.auth = AS_NOBODY
-    await client.get(f"/?token={TOKEN}")
-    page = (await client.get("/console/api")).text
-    (place,) = {one for one in Tags(page).links if one.endswith("/openapi.json")}
-    assert (await client.get(place)).json() == DOCUMENT
 
 
 # --- its lines
@@ -309,26 +280,3 @@ async def test_the_requests_of_the_lines_are_answered_as_described(
             answer = await other.request(asked.method, asked.url, headers=headers, content=asked.body)
             least = min(int(one) for one in BY_NAME[name][2]["responses"] if one != "default")
             assert answer.status_code == least, (name, answer.text)
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
-def test_the_lines_run_in_a_shell(start: Start, qm: QueueManager) -> None:
-    qm.create_queue("ORDERS")
-    running = start()
-    with running.client() as client:
-        page = client.get("console/api").text
-    parts = sections(page)
-    said = {}
-    for name in ("queues", "put", "browse", "get"):
-        script = f"token={shlex.quote(running.token)}\n{lines_of(parts[name])}"
-        ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False)
-        assert ran.returncode == 0, ran.stderr
-        said[name] = json.loads(ran.stdout)
-    assert said["queues"] == {"queues": ["ORDERS", "Q1"]}
-    assert said["put"]["queue"] == "ORDERS"
-    assert [one["body"] for one in said["browse"]["messages"]] == ["two apples"]
-    assert (said["get"]["body"], said["get"]["priority"]) == ("two apples", 7)
-    first = lines_of(parts["log-in"]).replace("TOKEN", running.token, 1)
-    ran = subprocess.run(["bash", "-c", first], capture_output=True, text=True, timeout=60, check=False)
-    assert json.loads(ran.stdout) == {"queues": ["ORDERS", "Q1"]}, ran.stderr

@@ -13,7 +13,6 @@ pytest.importorskip("selenium")
 from selenium.webdriver import Chrome, Keys
 from tests.server.windows import browser, link, window
 from tests.tiers import gate, nightly
-from tools.console.screenshots import dress
 from tools.console.shots import PHONE
 
 __all__ = ["browser", "link"]
@@ -82,28 +81,6 @@ def test_keys_lead_through_the_pages(served: Served, link: str, browser: Chrome)
         seen.wait(lambda: "/message/" in seen.browser.current_url)
         seen.wait(lambda: "one" in seen.text(".data"))
         assert seen.complaints() == []
-
-
-ROWS = "return [...document.querySelectorAll('.wide tbody tr')].map(row => row.offsetHeight)"
-ONE_LINE = 40  # pixels of a row, at most
-
-
-@nightly
-def test_ids_stand_in_one_line_and_make_no_row_taller(served: Served, link: str, browser: Chrome) -> None:
-    with inorder.connect(served.store) as qm, window(browser, link, (1400, 900)) as seen:
-        for n in range(3):
-            qm.put("Q1", b"a body " * 9, correlation_id=bytes(range(1, 25)), properties={"colour": "red " * 9, "n": n})
-        seen.go("queue/Q1?show=group&show=state&show=age&show=length&show=body&show=id&show=priority&show=properties")
-        heights = seen.browser.execute_script(ROWS)
-        assert len(heights) == 6
-        assert max(heights) <= ONE_LINE
-        asked = "return getComputedStyle(document.querySelector('.messages td.id')).fontFamily"
-        assert "monospace" in seen.browser.execute_script(asked)
-        assert seen.width() == 1400, "the table scrolls, and not the page"
-        dress(seen.browser, PHONE)
-        lines = "return Math.max(...[...document.querySelectorAll('td.id')].map(one => one.offsetHeight))"
-        assert seen.browser.execute_script(lines) < 24
-        assert seen.width() == PHONE[0]
 
 
 @nightly

@@ -234,15 +234,6 @@ def test_a_link_of_the_page_about_http_opens_what_it_leads_to(
 
 
 @nightly
-def test_what_breaks_the_policy_is_seen(link: str, browser: Chrome) -> None:
-    """So an empty log means that nothing did."""
-    with window(browser, link) as seen:
-        added = "const one = document.createElement('script'); one.textContent = '1'; document.body.append(one)"
-        seen.browser.execute_script(added)
-        assert any("Content Security Policy" in one for one in seen.complaints())
-
-
-@nightly
 def test_paper_has_what_was_found_and_nothing_to_press(shop: Served, link: str, browser: Chrome) -> None:
     with window(browser, link, PAPER, is_dark=True) as seen:
         for page in full(shop):

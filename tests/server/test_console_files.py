@@ -5,11 +5,10 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 
 import httpx
 import pytest
-from tests.server.conftest import Served, Start, somebody
+from tests.server.conftest import Served, Start, serving, somebody
 from tests.server.test_console_acting import acts, bodies, put, send, two, upload
 from tests.tiers import gate
 
@@ -17,6 +16,7 @@ import inorder
 from inorder import QueueManager
 from inorder.errors import ArgumentError
 from inorder.formats.json_lines import message_of
+from inorder.server import Limits
 from inorder.server.console import exporting, forms, importing
 
 __all__ = ["two"]
@@ -158,17 +158,13 @@ def test_lines_are_put_as_they_are_read(served: Served) -> None:
     assert bodies(served) == [b"1"] * 3
 
 
-def test_a_form_that_is_too_long_is_refused_and_leaves_nothing(two: Served) -> None:
+@serving(limits=Limits(body=4_000_000, bodies=4_000_000))
+async def test_a_form_that_is_too_long_is_refused_and_leaves_nothing(client: httpx.AsyncClient, two: Served) -> None:
     line = b'{"body": "' + b"x" * 3_000_000 + b'"}\n'
-
-    async def work(client: httpx.AsyncClient) -> None:
-        assert (await upload(client, line * 2)).status_code == 413
-        assert (await upload(client, line)).status_code == 303, "what the refused one took is free again"
-        long = {"name": "ann", "password": "x" * forms.SMALL}
-        assert (await client.post("/console/log-in", data=long)).status_code == 413
-
-    limits = replace(two.settings.limits, body=4_000_000, bodies=4_000_000)
-    two.run(work, limits=limits)
+    assert (await upload(client, line * 2)).status_code == 413
+    assert (await upload(client, line)).status_code == 303, "what the refused one took is free again"
+    long = {"name": "ann", "password": "x" * forms.SMALL}
+    assert (await client.post("/console/log-in", data=long)).status_code == 413
     assert [len(one) for one in bodies(two, "Q2")] == [3_000_000]
 
 

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from tests.cutting import ended
 from tests.server.conftest import PORT, TEXT, Served
 from tests.server.test_messaging import V1, number_of
-from tests.server.test_protocol import Address, answer_of, run
+from tests.server.test_protocol import answer_of, listening
 
 from inorder.server import Limits
 from inorder.server.guard import Guard
@@ -105,15 +105,13 @@ def test_an_origin_is_held_against_the_host_of_the_address(served: Served) -> No
     assert seen.ask(b"http://localhost/", (b"host", b"x"), (b"origin", b"http://x")) == (403, "INWB0011E")
 
 
-def test_a_whole_address_is_answered_over_a_connection(served: Served) -> None:
-    async def work(address: Address, stopping: asyncio.Event) -> None:
+async def test_a_whole_address_is_answered_over_a_connection(served: Served) -> None:
+    async with listening(served, Limits()) as (address, _):
         reader, writer = await asyncio.open_connection(*address)
         for target, status in (("localhost", 200), ("evil.example", 421), ("127.0.0.1:9443", 200)):
             writer.write(f"GET http://{target}/health HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             assert (await answer_of(reader))[0] == status
         writer.close()
-
-    run(served, Limits(), work)
 
 
 @pytest.mark.parametrize("count", [0, 2])

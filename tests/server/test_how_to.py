@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.conftest import Start
+from tests.server.conftest import Running, Start
 
 import inorder
 
@@ -16,24 +15,20 @@ PAGES = Path(__file__).parents[2] / "docs/how-to"
 PAGE = PAGES / "http.md"
 AT = "http://127.0.0.1:9443"
 
-Home = Callable[[str], object]
-
 
 @pytest.fixture
-def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """Leaves a token where the examples read it."""
-    home = tmp_path / "home"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    return (home / ".inorder-token").write_text
+def running(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Running:
+    """A server with the queue ORDERS, whose token is where the examples read it."""
+    one = start()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".inorder-token").write_text(one.token)
+    with inorder.connect(one.store) as qm:
+        qm.create_queue("ORDERS")
+    return one
 
 
 @pytest.mark.nightly
-def test_the_examples_in_python_run(start: Start, at_home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    running = start()
-    at_home(running.token)
-    with inorder.connect(running.store) as qm:
-        qm.create_queue("ORDERS")
+def test_the_examples_in_python_run(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
     examples = re.findall(r"^```py\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert len(examples) == 3, "say here what a new example needs"
     known: dict[str, Any] = {}
@@ -49,12 +44,8 @@ def test_the_examples_in_python_run(start: Start, at_home: Home, capsys: pytest.
 
 
 @pytest.mark.nightly
-def test_the_example_of_arrow_runs(start: Start, at_home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_of_arrow_runs(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
-    running = start()
-    at_home(running.token)
-    with inorder.connect(running.store) as qm:
-        qm.create_queue("ORDERS")
     page = (PAGES / "bulk.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert AT in example

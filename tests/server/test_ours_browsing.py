@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.conftest import Served
+from tests.server.conftest import Served, alive, client_of
 from tests.server.described import Described, described, refusal
 from tests.server.test_ours_messages import bodies_of
 
@@ -18,27 +18,26 @@ from inorder.server.ours import browsing
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_browse_never_misses_and_never_repeats(served: Served, seed: int) -> None:
+async def test_a_browse_never_misses_and_never_repeats(served: Served, qm: QueueManager, seed: int) -> None:
     """Between two pages messages are put and got, units committed and backed out; each page comes from a new worker."""
     chance = random.Random(seed)
-    shown: list[str] = []
-    kept: set[str] = set()
-    uncommitted: set[str] = set()
-    cursor: dict[str, Any] = {}
-    with inorder.connect(served.store) as qm, qm.connect() as other:
+    shown, kept, uncommitted, cursor = list[str](), set[str](), set[str](), dict[str, Any]()
+
+    async def page(count: int) -> list[str]:
+        async with alive(served.app()) as app, client_of(app) as client:
+            answer = await (await described(client))("browse", count=count, **cursor)
+        if found := answer.json()["cursor"]:
+            cursor["cursor"] = found
+        return bodies_of(answer)
+
+    with qm.connect() as other:
         for step in range(30):
             if chance.random() < 0.5:
                 other.put("Q1", f"u{step}".encode(), priority=chance.randrange(3), syncpoint=True)
                 uncommitted.add(f"u{step}")
             qm.put("Q1", f"p{step}".encode(), priority=chance.randrange(3))
             kept.add(f"p{step}")
-
-            async def work(client: httpx.AsyncClient) -> None:
-                answer = await (await described(client))("browse", count=chance.randrange(1, 4), **cursor)
-                shown.extend(bodies_of(answer))
-                cursor.update({"cursor": answer.json()["cursor"]} if answer.json()["cursor"] else {})
-
-            served.run(work)
+            shown += await page(chance.randrange(1, 4))
             if chance.random() < 0.3:
                 other.commit()
                 kept |= uncommitted
@@ -46,25 +45,11 @@ def test_a_browse_never_misses_and_never_repeats(served: Served, seed: int) -> N
             elif chance.random() < 0.3:
                 other.back_out()
                 uncommitted.clear()
-
         other.back_out()
-
-        async def rest(client: httpx.AsyncClient) -> None:
-            shown.extend(await pages_from(await described(client), cursor))
-
-        served.run(rest)
+    while found := await page(50):
+        shown += found
     assert len(shown) == len(set(shown)), f"shown twice, seed {seed}"
     assert set(shown) == kept, f"missed, or shown and backed out, seed {seed}"
-
-
-async def pages_from(ours: Described, cursor: dict[str, Any]) -> list[str]:
-    found: list[str] = []
-    while True:
-        answer = await ours("browse", count=50, **cursor)
-        if not (shown := bodies_of(answer)):
-            return found
-        found += shown
-        cursor = {"cursor": answer.json()["cursor"]}
 
 
 async def test_a_page_says_what_withholds_the_next(ours: Described, served: Served) -> None:
@@ -149,16 +134,12 @@ async def test_what_is_locked_is_hidden_until_it_is_freed(ours: Described) -> No
     assert refusal(await ours("release_lock", {"lock_id": lock_id}))[0] == 409
 
 
-def test_what_is_held_is_listed_under_the_user_who_asked(served: Served, qm: QueueManager) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        await ours("put_many", {"messages": [{"body": str(n)} for n in range(3)]})
-        await ours("browse_and_lock", count=1, seconds=600)
-        await ours("get", confirm_id=7)
-        await ours("get", confirm_id=8, wait=1)
-        await ours("put", {"body": "held"}, confirm_id=9)
-
-    served.run(work)
+async def test_what_is_held_is_listed_under_the_user_who_asked(qm: QueueManager, ours: Described) -> None:
+    await ours("put_many", {"messages": [{"body": str(n)} for n in range(3)]})
+    await ours("browse_and_lock", count=1, seconds=600)
+    await ours("get", confirm_id=7)
+    await ours("get", confirm_id=8, wait=1)
+    await ours("put", {"body": "held"}, confirm_id=9)
     held = {one.name: one.program for one in qm.units() if one.kind in ("confirm", "lock")}
     assert {"7", "8", "9"} < held.keys()
     assert {one.user for one in held.values()} == {"launch-token"}

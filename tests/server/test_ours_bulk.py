@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.conftest import Everybody, Served, somebody
+from tests.server.conftest import Everybody, Served, serving, somebody
 
 import inorder
 from inorder import Message, QueueManager
@@ -191,12 +191,11 @@ BROKEN = (
 
 
 @pytest.mark.parametrize("content", [one[1] for one in BROKEN], ids=[one[0] for one in BROKEN])
-def test_a_stream_that_is_broken_leaves_nothing(served: Served, content: bytes, qm: QueueManager) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        answer = await client.post(f"{Q}/arrow", content=content, headers=keyed("k"))
-        assert number_of(answer) == (400, "INWB0004E"), answer.text
-
-    served.run(work)
+async def test_a_stream_that_is_broken_leaves_nothing(
+    content: bytes, qm: QueueManager, client: httpx.AsyncClient
+) -> None:
+    answer = await client.post(f"{Q}/arrow", content=content, headers=keyed("k"))
+    assert number_of(answer) == (400, "INWB0004E"), answer.text
     assert (qm.depth("Q1"), qm.units()) == (0, []), "what was staged is there still"
 
 
@@ -228,26 +227,26 @@ async def test_a_queue_that_is_not_there_and_one_that_is_full(
     assert len(found_in(served)) == 3
 
 
-def test_a_record_batch_has_its_bound_and_so_have_streams_and_their_pace(served: Served) -> None:
+@pytest.mark.parametrize(
+    ("limits", "content", "expected"),
+    [
+        (Limits(batch=4_096), stream_of(batch_of([bytes(5_000)])), (413, "INWB0005E")),
+        (Limits(transfers=0), WHOLE, (503, "INWB0008E")),
+        (Limits(body_seconds=0.05), None, (408, "INWB0007E")),
+    ],
+)
+def test_a_record_batch_has_its_bound_and_so_have_streams_and_their_pace(
+    served: Served, limits: Limits, content: bytes | None, expected: tuple[int, str]
+) -> None:
+    async def never() -> AsyncIterator[bytes]:
+        yield WHOLE[:SCHEMA_LENGTH]
+        await asyncio.Event().wait()
+
     async def work(client: httpx.AsyncClient) -> None:
-        large = stream_of(batch_of([bytes(5_000)]))
-        assert number_of(await client.post(f"{Q}/arrow", content=large, headers=keyed("k"))) == (413, "INWB0005E")
+        answer = await client.post(f"{Q}/arrow", content=content or never(), headers=keyed("k"))
+        assert number_of(answer) == expected
 
-    served.run(work, limits=Limits(batch=4_096))
-
-    async def crowded(client: httpx.AsyncClient) -> None:
-        assert number_of(await client.post(f"{Q}/arrow", content=WHOLE, headers=keyed("k"))) == (503, "INWB0008E")
-
-    served.run(crowded, limits=Limits(transfers=0))
-
-    async def slow(client: httpx.AsyncClient) -> None:
-        async def never() -> AsyncIterator[bytes]:
-            yield WHOLE[:SCHEMA_LENGTH]
-            await asyncio.Event().wait()
-
-        assert number_of(await client.post(f"{Q}/arrow", content=never(), headers=keyed("k"))) == (408, "INWB0007E")
-
-    served.run(slow, limits=Limits(body_seconds=0.05))
+    served.run(work, limits=limits)
     assert found_in(served) == []
 
 
@@ -294,14 +293,12 @@ async def test_the_memory_of_a_stream_is_bounded_whatever_its_length(client: htt
 # --- out
 
 
-def test_a_claim_is_listed_under_the_name_of_its_user(served: Served, qm: QueueManager) -> None:
+@serving(somebody("shop", "get"))
+async def test_a_claim_is_listed_under_the_name_of_its_user(qm: QueueManager, client: httpx.AsyncClient) -> None:
     qm.put("Q1", b"1")
 
-    async def work(client: httpx.AsyncClient) -> None:
-        await began(client)
-        assert bodies_in(await claimed(client, 1, 0)) == [b"1"]
-
-    served.run(work, somebody("shop", "get"))
+    await began(client)
+    assert bodies_in(await claimed(client, 1, 0)) == [b"1"]
     assert [(one.kind, one.program.user) for one in qm.units()] == [("claim", "shop")]
     assert [one.program.user for one in qm.claims()] == ["shop"]
 
@@ -325,28 +322,6 @@ async def test_the_same_request_has_the_same_messages_until_the_next_confirms_th
     assert (await claimed(client, 1, 3)).status_code == 204
     assert (await claimed(client, 1, 3)).status_code == 204
     assert found_in(served) == []
-
-
-async def test_what_is_given_back_is_read_again_under_another_number(
-    client: httpx.AsyncClient, qm: QueueManager
-) -> None:
-    qm.put_many("Q1", [b"1", b"2"])
-    assert bodies_in(await claimed(client, (await began(client))["epoch"], 0)) == [b"1", b"2"]
-    assert (await client.post(f"{R}/release")).json() == {"messages": 2}
-    start = await began(client)
-    assert start["settled"] == 1
-    again = await claimed(client, start["epoch"], start["settled"])
-    assert (again.headers["inorder-claim"], bodies_in(again)) == ("2", [b"1", b"2"])
-
-
-async def test_a_reader_that_starts_fences_the_one_before(client: httpx.AsyncClient, qm: QueueManager) -> None:
-    qm.put_many("Q1", [b"1", b"2"])
-    one = (await began(client))["epoch"]
-    assert bodies_in(await claimed(client, one, 0)) == [b"1", b"2"]
-    two = (await began(client))["epoch"]
-    refused = await claimed(client, one, 0)
-    assert (refused.status_code, "started again" in refused.text) == (409, True)
-    assert bodies_in(await claimed(client, two, 0)) == [b"1", b"2"], "it has the other's checkpoint"
 
 
 async def test_whole_groups_are_claimed_as_a_whole(client: httpx.AsyncClient, qm: QueueManager, served: Served) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import signal
-import socket
 import threading
 
 import httpx
 import pytest
-from tests.server.conftest import CSRF, Running, Served, Start
+from tests.server.conftest import Running, Served, Start
+from tests.server.test_ours_lost import Asked
 from tests.support import until
 
 import inorder
@@ -38,22 +37,9 @@ def waited(served: Served, *, is_there: bool) -> None:
     until(lambda: (staged(served) > 0) == is_there, "what is staged comes, or goes")
 
 
-class Half:
-    """A request on a socket of its own, of whose body one half was sent."""
-
-    def __init__(self, running: Running) -> None:
-        address = httpx.URL(running.record["url"])
-        self.socket = socket.create_connection((address.host, address.port or 0), timeout=60)
-        credentials = base64.b64encode(f"me:{running.token}".encode()).decode()
-        named = {
-            "Host": "localhost",
-            "Authorization": f"Basic {credentials}",
-            "Content-Length": str(len(STREAM)),
-            **CSRF,
-            **keyed("k"),
-        }
-        head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
-        self.socket.sendall(f"POST {Q}/arrow HTTP/1.1\r\n{head}\r\n".encode() + STREAM[:HALF])
+def half(running: Running) -> Asked:
+    """A request of whose body one half was sent."""
+    return Asked(running, f"{Q}/arrow", STREAM[:HALF], len(STREAM), **keyed("k"))
 
 
 def put(running: Running, key: str = "k") -> dict[str, int]:
@@ -66,9 +52,9 @@ def put(running: Running, key: str = "k") -> dict[str, int]:
 
 def test_a_client_that_is_cut_off_leaves_nothing_and_comes_again(start: Start, served: Served) -> None:
     running = start()
-    half = Half(running)
+    cut = half(running)
     waited(served, is_there=True)
-    half.socket.close()
+    cut.is_cut()
     waited(served, is_there=False)
     with inorder.connect(served.store) as qm:
         assert qm.depth("Q1") == 0
@@ -80,10 +66,10 @@ def test_a_client_that_is_cut_off_leaves_nothing_and_comes_again(start: Start, s
 
 def test_a_server_that_is_killed_in_a_stream_has_put_nothing_and_a_key_puts_once(start: Start, served: Served) -> None:
     running = start()
-    half = Half(running)
+    cut = half(running)
     waited(served, is_there=True)
     running.kill()
-    half.socket.close()
+    cut.is_cut()
     with inorder.connect(served.store) as qm:
         assert (qm.depth("Q1"), list(qm.browse("Q1"))) == (0, [])
     again = start()

@@ -5,39 +5,30 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
 import pytest
 from starlette.types import ASGIApp
-from tests.cutting import ended
-from tests.server.conftest import Served, alive
+from tests.server.conftest import Served, app_of, serving
 from tests.server.listening import Event, Listener, listening
+from tests.server.test_messaging import context_of
 
 import inorder
 from inorder import QueueManager
 from inorder.server import Limits
-from inorder.server.calls import Context
 from inorder.server.ours import events, streaming
 
 QUEUES = "/inorder/v1/events"
 MESSAGES = "/inorder/v1/queues/Q1/events"
 SOON = 0.02
 
-Work = Callable[[ASGIApp, QueueManager], Awaitable[None]]
 
-
-def run(served: Served, work: Work, **limits: float) -> None:
-    """Has the work done with the application, and with another connection to its store."""
-
-    async def inside() -> None:
-        app = served.app(limits=Limits(**limits))  # type: ignore[arg-type]
-        async with alive(app):
-            with inorder.connect(served.store) as qm:
-                await work(app, qm)
-
-    ended(inside())
+@pytest.fixture
+def app(client: httpx.AsyncClient) -> ASGIApp:
+    """The application; the client asks nothing of it."""
+    asked: ASGIApp = app_of(client)
+    return asked
 
 
 async def bodies_of(listener: Listener, count: int) -> list[str]:
@@ -57,102 +48,88 @@ async def begun(listener: Listener) -> str:
 
 
 @pytest.mark.parametrize("start", ["now", "first"])
-def test_messages_come_as_they_arrive_and_stay(served: Served, start: str) -> None:
-    async def work(app: ASGIApp, qm: QueueManager) -> None:
-        qm.put_many("Q1", [b"1", b"2"])
-        async with listening(app, MESSAGES, f"bodies=true&start={start}") as listener:
-            if start == "first":
-                assert await bodies_of(listener, 2) == ["1", "2"]
-            else:
-                await begun(listener)
-            qm.put("Q1", b"3")
-            assert await bodies_of(listener, 1) == ["3"]
-            qm.put_many("Q1", [b"%d" % number for number in range(4, 300)])
-            assert await bodies_of(listener, 296) == [str(number) for number in range(4, 300)]
-            assert listener.status == 200
-        assert qm.depth("Q1") == 299
-
-    run(served, work)
+async def test_messages_come_as_they_arrive_and_stay(start: str, app: ASGIApp, qm: QueueManager) -> None:
+    qm.put_many("Q1", [b"1", b"2"])
+    async with listening(app, MESSAGES, f"bodies=true&start={start}") as listener:
+        if start == "first":
+            assert await bodies_of(listener, 2) == ["1", "2"]
+        else:
+            await begun(listener)
+        qm.put("Q1", b"3")
+        assert await bodies_of(listener, 1) == ["3"]
+        qm.put_many("Q1", [b"%d" % number for number in range(4, 300)])
+        assert await bodies_of(listener, 296) == [str(number) for number in range(4, 300)]
+        assert listener.status == 200
+    assert qm.depth("Q1") == 299
 
 
-def test_who_comes_again_with_the_last_id_misses_nothing_and_gets_nothing_twice(served: Served) -> None:
-    async def work(app: ASGIApp, qm: QueueManager) -> None:
-        seen: list[str] = []
-        cursor = ""
-        for number in range(20):
-            given = {"last_event_id": cursor} if cursor and number % 2 else {}
-            query = f"&cursor={cursor}" if cursor and not number % 2 else ""
-            async with listening(app, MESSAGES, f"bodies=true{query}", **given) as listener:
-                cursor = cursor or await begun(listener)
-                qm.put_many("Q1", [b"%d-%d" % (number, n) for n in range(3)])
-                for _ in range(3 if number % 3 else 2):  # sometimes it leaves before the last
-                    found = await listener.event()
-                    seen.append(found.data["body"])
-                    cursor = found.cursor
-        async with listening(app, MESSAGES, f"bodies=true&cursor={cursor}") as listener:
-            seen += await bodies_of(listener, 60 - len(seen))
-        assert seen == [f"{number}-{n}" for number in range(20) for n in range(3)]
-
-    run(served, work)
-
-
-def test_what_is_not_committed_holds_back_what_comes_behind_it(served: Served) -> None:
-    async def work(app: ASGIApp, qm: QueueManager) -> None:
-        with inorder.connect(served.store) as other:
-            async with listening(app, MESSAGES, "bodies=true") as listener:
-                await begun(listener)
-                with other.unit_of_work():
-                    other.put("Q1", b"first")
-                    qm.put("Q1", b"second")
-                assert await bodies_of(listener, 2) == ["first", "second"]
-
-    run(served, work)
+async def test_who_comes_again_with_the_last_id_misses_nothing_and_gets_nothing_twice(
+    app: ASGIApp, qm: QueueManager
+) -> None:
+    seen: list[str] = []
+    cursor = ""
+    for number in range(20):
+        given = {"last_event_id": cursor} if cursor and number % 2 else {}
+        query = f"&cursor={cursor}" if cursor and not number % 2 else ""
+        async with listening(app, MESSAGES, f"bodies=true{query}", **given) as listener:
+            cursor = cursor or await begun(listener)
+            qm.put_many("Q1", [b"%d-%d" % (number, n) for n in range(3)])
+            for _ in range(3 if number % 3 else 2):  # sometimes it leaves before the last
+                found = await listener.event()
+                seen.append(found.data["body"])
+                cursor = found.cursor
+    async with listening(app, MESSAGES, f"bodies=true&cursor={cursor}") as listener:
+        seen += await bodies_of(listener, 60 - len(seen))
+    assert seen == [f"{number}-{n}" for number in range(20) for n in range(3)]
 
 
-def test_priorities_do_not_make_it_miss_what_comes_before_its_place(served: Served) -> None:
-    async def work(app: ASGIApp, qm: QueueManager) -> None:
-        qm.put("Q1", b"low", priority=1)
-        async with listening(app, MESSAGES, "bodies=true&start=first") as listener:
-            assert await bodies_of(listener, 1) == ["low"]
-            qm.put("Q1", b"high", priority=9)
-            assert await bodies_of(listener, 1) == ["high"]
-
-    run(served, work)
-
-
-def test_a_selector_chooses_and_what_it_passes_over_is_not_shown_later(served: Served) -> None:
-    async def work(app: ASGIApp, qm: QueueManager) -> None:
-        def put(*colours: str) -> None:
-            for number, colour in enumerate(colours):
-                qm.put("Q1", f"{colour} {number}".encode(), properties={"colour": colour})
-
-        put("red", "blue", "red")
-        query = "bodies=true&start=first&selector=colour%20%3D%20'red'"
-        async with listening(app, MESSAGES, query) as listener:
-            assert await bodies_of(listener, 2) == ["red 0", "red 2"]
-            put("blue", "blue")
-            put("blue", "red", "blue")
-            found = await listener.event()
-            assert found.data["body"] == "red 1"
-        put("red")
-        async with listening(app, MESSAGES, f"{query}&cursor={found.cursor}") as listener:
-            assert await bodies_of(listener, 1) == ["red 0"]
-        assert qm.depth("Q1") == 9
-
-    run(served, work)
+async def test_what_is_not_committed_holds_back_what_comes_behind_it(
+    served: Served, app: ASGIApp, qm: QueueManager
+) -> None:
+    with inorder.connect(served.store) as other:
+        async with listening(app, MESSAGES, "bodies=true") as listener:
+            await begun(listener)
+            with other.unit_of_work():
+                other.put("Q1", b"first")
+                qm.put("Q1", b"second")
+            assert await bodies_of(listener, 2) == ["first", "second"]
 
 
-def test_an_event_is_a_message_without_its_body_unless_it_is_asked_for(served: Served) -> None:
-    async def work(app: ASGIApp, qm: QueueManager) -> None:
-        qm.put("Q1", b"\xff\n\n", format="x", properties={"a": "b\nc"})
-        async with listening(app, MESSAGES, "start=first") as listener:
-            found = await listener.event()
-        assert (found.data["format"], found.data["length"], found.data["properties"]) == ("x", 3, {"a": "b\nc"})
-        assert not {"body", "body_base64"} & found.data.keys()
-        async with listening(app, MESSAGES, "start=first&bodies=true") as listener:
-            assert (await listener.event()).data["body_base64"] == "/woK"
+async def test_priorities_do_not_make_it_miss_what_comes_before_its_place(app: ASGIApp, qm: QueueManager) -> None:
+    qm.put("Q1", b"low", priority=1)
+    async with listening(app, MESSAGES, "bodies=true&start=first") as listener:
+        assert await bodies_of(listener, 1) == ["low"]
+        qm.put("Q1", b"high", priority=9)
+        assert await bodies_of(listener, 1) == ["high"]
 
-    run(served, work)
+
+async def test_a_selector_chooses_and_what_it_passes_over_is_not_shown_later(app: ASGIApp, qm: QueueManager) -> None:
+    def put(*colours: str) -> None:
+        for number, colour in enumerate(colours):
+            qm.put("Q1", f"{colour} {number}".encode(), properties={"colour": colour})
+
+    put("red", "blue", "red")
+    query = "bodies=true&start=first&selector=colour%20%3D%20'red'"
+    async with listening(app, MESSAGES, query) as listener:
+        assert await bodies_of(listener, 2) == ["red 0", "red 2"]
+        put("blue", "blue")
+        put("blue", "red", "blue")
+        found = await listener.event()
+        assert found.data["body"] == "red 1"
+    put("red")
+    async with listening(app, MESSAGES, f"{query}&cursor={found.cursor}") as listener:
+        assert await bodies_of(listener, 1) == ["red 0"]
+    assert qm.depth("Q1") == 9
+
+
+async def test_an_event_is_a_message_without_its_body_unless_it_is_asked_for(app: ASGIApp, qm: QueueManager) -> None:
+    qm.put("Q1", b"\xff\n\n", format="x", properties={"a": "b\nc"})
+    async with listening(app, MESSAGES, "start=first") as listener:
+        found = await listener.event()
+    assert (found.data["format"], found.data["length"], found.data["properties"]) == ("x", 3, {"a": "b\nc"})
+    assert not {"body", "body_base64"} & found.data.keys()
+    async with listening(app, MESSAGES, "start=first&bodies=true") as listener:
+        assert (await listener.event()).data["body_base64"] == "/woK"
 
 
 @pytest.mark.parametrize(
@@ -167,16 +144,14 @@ def test_an_event_is_a_message_without_its_body_unless_it_is_asked_for(served: S
         (QUEUES, "interval=61", 400),
     ],
 )
-def test_what_cannot_be_is_refused_before_the_stream_begins(served: Served, path: str, query: str, status: int) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.create_queue("MIXED", read_order="unordered")
+async def test_what_cannot_be_is_refused_before_the_stream_begins(
+    served: Served, path: str, query: str, status: int, app: ASGIApp, qm: QueueManager
+) -> None:
+    qm.create_queue("MIXED", read_order="unordered")
 
-    async def work(app: ASGIApp, qm: QueueManager) -> None:
-        async with listening(app, path, query) as listener:
-            await listener.rest()
-            assert listener.status == status
-
-    run(served, work)
+    async with listening(app, path, query) as listener:
+        await listener.rest()
+        assert listener.status == status
 
 
 @pytest.mark.parametrize("given", ["Last-Event-ID", "cursor"])
@@ -191,45 +166,41 @@ async def test_a_place_that_is_none_is_named_as_the_client_does(client: httpx.As
     assert "token" not in error["message"]
 
 
-def test_a_queue_that_goes_ends_its_stream_with_a_word(served: Served) -> None:
-    async def work(app: ASGIApp, qm: QueueManager) -> None:
-        async with listening(app, MESSAGES) as listener:
-            await begun(listener)
-            qm.alter_queue("Q1", get_allowed=False)
-            qm.put("Q1", b"1")
-            found = await listener.event()
-            assert (found.kind, found.data["reasonCode"]) == ("failed", 2016)
-            assert await listener.next() is None
-
-    run(served, work)
+async def test_a_queue_that_goes_ends_its_stream_with_a_word(app: ASGIApp, qm: QueueManager) -> None:
+    async with listening(app, MESSAGES) as listener:
+        await begun(listener)
+        qm.alter_queue("Q1", get_allowed=False)
+        qm.put("Q1", b"1")
+        found = await listener.event()
+        assert (found.kind, found.data["reasonCode"]) == ("failed", 2016)
+        assert await listener.next() is None
 
 
 # --- queues
 
 
-def test_all_queues_come_first_and_then_what_changes(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_queues_come_first_and_then_what_changes(
+    monkeypatch: pytest.MonkeyPatch, app: ASGIApp, qm: QueueManager
+) -> None:
     faster(monkeypatch)
 
-    async def work(app: ASGIApp, qm: QueueManager) -> None:
-        qm.create_queue("Q2")
-        async with listening(app, QUEUES) as listener:
-            first = await listener.event()
-            names = [one["name"] for one in first.data["queues"]]
-            assert (first.kind, first.data["gone"]) == ("queues", [])
-            assert {"Q1", "Q2"} <= set(names)
-            qm.put("Q2", b"1")
-            assert await told(listener, "Q2", 1)
-            qm.delete_queue("Q2", purge=True)
-            while "Q2" not in (await listener.event()).data["gone"]:
-                pass
-
-    run(served, work)
+    qm.create_queue("Q2")
+    async with listening(app, QUEUES) as listener:
+        first = await listener.event()
+        names = [one["name"] for one in first.data["queues"]]
+        assert (first.kind, first.data["gone"]) == ("queues", [])
+        assert {"Q1", "Q2"} <= set(names)
+        qm.put("Q2", b"1")
+        assert await told(listener, "Q2", 1)
+        qm.delete_queue("Q2", purge=True)
+        while "Q2" not in (await listener.event()).data["gone"]:
+            pass
 
 
-def faster(monkeypatch: pytest.MonkeyPatch) -> None:
+def faster(monkeypatch: pytest.MonkeyPatch, beats: float = SOON) -> None:
     """Looks follow each other at once, and signs of life, too."""
     monkeypatch.setattr("inorder.server.sampling.SAMPLE_SECONDS", 0.0)
-    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", SOON)
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", beats)
     real = asyncio.sleep
     monkeypatch.setattr(events, "pause", lambda seconds: real(0.001))
 
@@ -242,7 +213,7 @@ async def told(listener: Listener, queue: str, depth: int) -> bool:
             return True
 
 
-def test_any_number_of_clients_make_one_look(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_any_number_of_clients_make_one_look(monkeypatch: pytest.MonkeyPatch, app: ASGIApp) -> None:
     looks = 0
     real = QueueManager.overview
 
@@ -254,114 +225,87 @@ def test_any_number_of_clients_make_one_look(served: Served, monkeypatch: pytest
     monkeypatch.setattr(QueueManager, "overview", counted)
     monkeypatch.setattr("inorder.server.sampling.SAMPLE_SECONDS", 3600.0)
 
-    async def work(app: ASGIApp, qm: QueueManager) -> None:
-        listeners = [Listener(app, QUEUES, "", {}) for _ in range(50)]
-        for one in listeners:
-            await one.event()
-            await one.leave()
-        assert looks == 1
-
-    run(served, work)
+    listeners = [Listener(app, QUEUES, "", {}) for _ in range(50)]
+    for one in listeners:
+        await one.event()
+        await one.leave()
+    assert looks == 1
 
 
 # --- both
 
 
 @pytest.mark.parametrize("path", [QUEUES, MESSAGES])
-def test_there_are_signs_of_life_and_an_end(served: Served, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_there_are_signs_of_life_and_an_end(path: str, monkeypatch: pytest.MonkeyPatch, app: ASGIApp) -> None:
     faster(monkeypatch)
     monkeypatch.setattr(events, "_now", itertools.count(0.0, SOON).__next__)  # so much later at each look at the clock
     monkeypatch.setattr(events, "STREAM_SECONDS", 20 * SOON)
 
-    async def work(app: ASGIApp, qm: QueueManager) -> None:
-        async with listening(app, path) as listener:
-            signs = 0
-            while (found := await listener.next()) is not None:
-                signs += not found.kind
-            assert signs > 1
-            assert listener.is_over
-
-    run(served, work)
+    async with listening(app, path) as listener:
+        signs = 0
+        while (found := await listener.next()) is not None:
+            signs += not found.kind
+        assert signs > 1
+        assert listener.is_over
 
 
 @pytest.mark.parametrize("path", [QUEUES, MESSAGES])
-def test_so_many_at_once_and_who_leaves_makes_room(served: Served, path: str) -> None:
-    async def work(app: ASGIApp, qm: QueueManager) -> None:
-        for _ in range(3):
-            async with listening(app, path) as one, listening(app, path) as two:
-                await one.next()
-                await two.next()
-                async with listening(app, path) as more:
-                    await more.rest()
-                    assert more.status == 503
-
-    run(served, work, subscribers=2)
+@serving(limits=Limits(subscribers=2))
+async def test_so_many_at_once_and_who_leaves_makes_room(path: str, app: ASGIApp) -> None:
+    for _ in range(3):
+        async with listening(app, path) as one, listening(app, path) as two:
+            await one.next()
+            await two.next()
+            async with listening(app, path) as more:
+                await more.rest()
+                assert more.status == 503
 
 
 @pytest.mark.parametrize("path", [QUEUES, MESSAGES])
-def test_a_stop_ends_them(served: Served, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    contexts: list[Context] = []
-    real = Context.__post_init__
-
-    def noted(self: Context) -> None:
-        contexts.append(self)
-        real(self)
-
-    monkeypatch.setattr(Context, "__post_init__", noted)
-
-    async def work(app: ASGIApp, qm: QueueManager) -> None:
-        async with listening(app, path) as listener:
-            await listener.next()
-            contexts[0].stopping.set()
-            await listener.rest()
-            assert listener.is_over
-
-    run(served, work)
+async def test_a_stop_ends_them(app: ASGIApp, path: str) -> None:
+    async with listening(app, path) as listener:
+        await listener.next()
+        context_of(app).stopping.set()
+        await listener.rest()
+        assert listener.is_over
 
 
 @pytest.mark.parametrize("path", [QUEUES, MESSAGES])
-def test_a_client_that_takes_nothing_is_cut_off(served: Served, path: str) -> None:
-    async def work(app: ASGIApp, qm: QueueManager) -> None:
-        async with listening(app, path) as listener:
-            await listener.next()
-            listener.takes.clear()
-            qm.put("Q1", b"1")
-            await listener.task
-            assert not listener.is_over, "an answer that looks whole is not cut off"
-
-    run(served, work, body_seconds=SOON)
+@serving(limits=Limits(body_seconds=SOON))
+async def test_a_client_that_takes_nothing_is_cut_off(path: str, app: ASGIApp, qm: QueueManager) -> None:
+    async with listening(app, path) as listener:
+        await listener.next()
+        listener.takes.clear()
+        qm.put("Q1", b"1")
+        await listener.task
+        assert not listener.is_over, "an answer that looks whole is not cut off"
 
 
-def test_streams_that_wait_have_no_thread_of_their_own(served: Served) -> None:
+async def test_streams_that_wait_have_no_thread_of_their_own(app: ASGIApp) -> None:
     """One thread watches the queue for all of them; when all have gone nothing is left but what rests for a while."""
 
-    async def work(app: ASGIApp, qm: QueueManager) -> None:
-        before = threading.active_count()
-        listeners = [Listener(app, MESSAGES, "", {}) for _ in range(100)]
-        for one in listeners:
-            await one.next()
-        tasks = len(asyncio.all_tasks())
-        assert threading.active_count() <= before + 9, "8 connections and a watch"
-        assert tasks >= 100
-        for one in listeners:
-            await one.leave()
-        while len(asyncio.all_tasks()) > 10:  # those that were cancelled end
-            await asyncio.sleep(0)
-
-    run(served, work)
+    before = threading.active_count()
+    listeners = [Listener(app, MESSAGES, "", {}) for _ in range(100)]
+    for one in listeners:
+        await one.next()
+    tasks = len(asyncio.all_tasks())
+    assert threading.active_count() <= before + 9, "8 connections and a watch"
+    assert tasks >= 100
+    for one in listeners:
+        await one.leave()
+    while len(asyncio.all_tasks()) > 10:  # those that were cancelled end
+        await asyncio.sleep(0)
 
 
-def test_what_a_stream_holds_is_let_go_of_when_its_answer_is_cancelled(served: Served) -> None:
-    async def work(app: ASGIApp, qm: QueueManager) -> None:
-        listener = Listener(app, MESSAGES, "", {})
-        await listener.next()
-        listener.task.cancel()
-        await asyncio.wait({listener.task})
-        async with listening(app, MESSAGES) as again:
-            await again.next()
-            assert again.status == 200
-
-    run(served, work, subscribers=1)
+@serving(limits=Limits(subscribers=1))
+async def test_what_a_stream_holds_is_let_go_of_when_its_answer_is_cancelled(app: ASGIApp) -> None:
+    listener = Listener(app, MESSAGES, "", {})
+    await listener.next()
+    listener.task.cancel()
+    await asyncio.wait({listener.task})
+    async with listening(app, MESSAGES) as again:
+        await again.next()
+        assert again.status == 200
 
 
 async def test_unless_gives_the_result_the_error_or_none() -> None:

@@ -181,17 +181,13 @@ async def test_the_bound_on_leases_holds_for_requests_that_come_at_once(qm: Queu
     assert len(qm.units()) == 3
 
 
-def test_the_token_is_nowhere_else(served: Served) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        token = (await lease_of(ours))["Inorder-Lease"]
-        assert refusal(await client.get(f"{BASE}/lease", params={"Inorder-Lease": token}))[:2] == (400, "INWB0003E")
-        for other in ("browse", "queue"):  # a lease that is shown where it means nothing is refused, not passed over
-            assert refusal(await ours(other, headers={"Inorder-Lease": token}))[:2] == (400, "MQWB0302E")
-        with inorder.connect(served.store) as qm:
-            assert token not in str(qm.units())
-
-    served.run(work)
+async def test_the_token_is_nowhere_else(served: Served, client: httpx.AsyncClient, ours: Described) -> None:
+    token = (await lease_of(ours))["Inorder-Lease"]
+    assert refusal(await client.get(f"{BASE}/lease", params={"Inorder-Lease": token}))[:2] == (400, "INWB0003E")
+    for other in ("browse", "queue"):  # a lease that is shown where it means nothing is refused, not passed over
+        assert refusal(await ours(other, headers={"Inorder-Lease": token}))[:2] == (400, "MQWB0302E")
+    with inorder.connect(served.store) as qm:
+        assert token not in str(qm.units())
     assert not any(b"Inorder-Lease" in path.read_bytes() for path in served.folder.iterdir() if path.is_file())
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.conftest import CSRF, PASSWORD, TOKEN, Running, Served, Start, add, alive
+from tests.server.conftest import CSRF, PASSWORD, TOKEN, Running, Served, Start, add, app_of
 from tests.server.test_messaging import Client, scope_of
 from tests.support import until
 from tests.tiers import gate
@@ -23,15 +23,21 @@ AT_ONCE = struct.pack("ii", 1, 0)  # SO_LINGER: the connection is reset, and not
 
 
 class Asked:
-    """A request on a socket of its own, whose answer is never read."""
+    """A request on a socket of its own, whose answer is never read; of its body a part may be missing."""
 
-    def __init__(self, running: Running, path: str) -> None:
+    def __init__(self, running: Running, path: str, part: bytes = b"", length: int = 0, **more: str) -> None:
         url = httpx.URL(running.record["url"])
         self._socket = socket.create_connection((url.host, url.port or 0), timeout=60)
         credentials = base64.b64encode(f"me:{running.token}".encode()).decode()
-        named = {"Host": "localhost", "Authorization": f"Basic {credentials}", "Content-Length": "0", **CSRF}
+        named = {
+            "Host": "localhost",
+            "Authorization": f"Basic {credentials}",
+            "Content-Length": f"{length}",
+            **CSRF,
+            **more,
+        }
         head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
-        self._socket.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode())
+        self._socket.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + part)
 
     def is_cut(self) -> None:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
@@ -93,18 +99,19 @@ def test_a_claim_whose_answer_is_lost_is_answered_once_more(start: Start, served
 
 
 @pytest.mark.parametrize("wait", [0, 60])
-async def test_a_client_that_is_known_to_be_gone_takes_nothing_under_a_confirm_id(served: Served, wait: int) -> None:
-    async with alive(served.app()) as app:
-        with inorder.connect(served.store) as qm:
-            qm.put("Q1", b"x")
-            for _ in range(20):
-                gone = Client()
-                gone.leave()
-                scope = scope_of("POST", f"{Q}/get", f"confirm_id=7&wait={wait}".encode())
-                await app(scope, gone.receive, gone.send)
-                assert {one.get("status", 499) for one in gone.sent} <= {499}, "it was answered"
-            assert qm.units() == []
-            assert [message.body for message in qm.browse("Q1")] == [b"x"]
+async def test_a_client_that_is_known_to_be_gone_takes_nothing_under_a_confirm_id(
+    client: httpx.AsyncClient, qm: QueueManager, wait: int
+) -> None:
+    qm.put("Q1", b"x")
+    for _ in range(20):
+        gone = Client()
+        gone.leave()
+        await app_of(client)(
+            scope_of("POST", f"{Q}/get", f"confirm_id=7&wait={wait}".encode()), gone.receive, gone.send
+        )
+        assert {one.get("status", 499) for one in gone.sent} <= {499}, "it was answered"
+    assert qm.units() == []
+    assert [message.body for message in qm.browse("Q1")] == [b"x"]
 
 
 @pytest.mark.parametrize("what", ["get", "claim"])

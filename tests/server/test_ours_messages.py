@@ -54,29 +54,23 @@ PUT: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("given", "fields"), PUT, ids=[str(one[0])[:40] for one in PUT])
-def test_a_message_is_what_was_put(served: Served, given: dict[str, Any], fields: dict[str, Any]) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
+async def test_a_message_is_what_was_put(
+    served: Served, given: dict[str, Any], fields: dict[str, Any], ours: Described
+) -> None:
+    with inorder.connect(served.store) as qm:  # while it is open, messages that are not persistent stay
         done = await ours("put", given)
         assert done.status_code == 201, done.text
-
-    with inorder.connect(served.store) as qm:  # while it is open, messages that are not persistent stay
-        served.run(work)
         message = qm.get("Q1")
         assert {field: getattr(message, field) for field in fields} == fields
 
 
-def test_what_was_got_can_be_put(served: Served, qm: QueueManager) -> None:
+async def test_what_was_got_can_be_put(qm: QueueManager, ours: Described) -> None:
     given = Message(b"\xff", priority=3, properties={"a": b"\1"}, correlation_id=b"c", expiry=500, format="MQSTR")
 
-    async def work(client: httpx.AsyncClient) -> None:
-        ours = await described(client)
-        got = (await ours("get")).json()
-        assert (got["body_base64"], got["priority"], got["properties"]) == ("/w==", 3, {"a": ["01"]})
-        assert (await ours("put", got)).status_code == 201
-
     qm.put("Q1", given)
-    served.run(work)
+    got = (await ours("get")).json()
+    assert (got["body_base64"], got["priority"], got["properties"]) == ("/w==", 3, {"a": ["01"]})
+    assert (await ours("put", got)).status_code == 201
     again = qm.get("Q1")
     for field in ("body", "priority", "properties", "correlation_id", "format"):
         assert getattr(again, field) == getattr(given, field)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import threading
-import uuid
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
-from tests.server.conftest import Running, Served, Start
+from tests.server.conftest import Running, Served, Start, on_both
 from tests.server.described import BASE, refusal
 from tests.support import bodies, until
 from tests.tiers import gate, nightly
 
 import inorder
 from inorder.server import Limits
-from inorder.stores.postgresql import drop, parse
 
 Q1 = f"{BASE}/queues/Q1"
 
@@ -52,20 +48,24 @@ def begun(running: Running, seconds: int) -> dict[str, str]:
 
 
 @nightly
+@on_both
 def test_any_worker_serves_any_request_of_a_lease(start: Start, served: Served) -> None:
     running = start("--workers", "2")
     await_workers(running, 2)
-    lease = begun(running, 600)
+    with inorder.connect(served.store) as qm, ThreadPoolExecutor(9) as pool:
+        qm.put("Q1", b"first")
+        lease = begun(running, 600)
 
-    def put(number: int) -> int:
-        return asked(running, f"{Q1}/put", {"body": str(number)}, headers=lease).status_code
+        def put(number: int) -> int:
+            return asked(running, f"{Q1}/put", {"body": str(number)}, headers=lease).status_code
 
-    with ThreadPoolExecutor(8) as pool:
+        assert asked(running, f"{Q1}/get", headers=lease).json()["body"] == "first"
+        waiting = pool.submit(asked, running, f"{Q1}/get_many", params={"wait": 60})
         assert set(pool.map(put, range(60))) == {201}
-    with inorder.connect(served.store) as qm:
         assert bodies(qm, "Q1") == []
         assert asked(running, f"{BASE}/lease/commit", headers=lease).status_code == 204
-        assert sorted(map(int, bodies(qm, "Q1"))) == list(range(60))
+        got = [one["body"] for one in waiting.result().json()["messages"]]
+        assert sorted(map(int, got + [one.decode() for one in bodies(qm, "Q1")])) == list(range(60))
     assert lease["Inorder-Lease"] not in running.log.read_text()
 
 
@@ -146,31 +146,3 @@ def test_a_kill_while_gets_wait_takes_nothing(start: Start, served: Served) -> N
         assert len(failed) == 5
         qm.put("Q1", b"a")
         assert bodies(qm, "Q1") == [b"a"]
-
-
-@nightly
-@pytest.mark.postgresql
-def test_a_lease_in_postgresql_is_served_by_all_workers(postgresql: str, tmp_path: Path) -> None:
-    url = f"{postgresql}?schema=served_{uuid.uuid4().hex}"
-    with inorder.connect(url, name="QM1") as qm:
-        qm.create_queue("Q1")
-        qm.put("Q1", b"first")
-    running = Running(tmp_path / "none.db", "--workers", "2", "--store", url, positional=False)
-    try:
-        lease = begun(running, 600)
-
-        def put(number: int) -> int:
-            return asked(running, f"{Q1}/put", {"body": str(number)}, headers=lease).status_code
-
-        assert asked(running, f"{Q1}/get", headers=lease).json()["body"] == "first"
-        with ThreadPoolExecutor(4) as pool:
-            waiting = pool.submit(asked, running, f"{Q1}/get_many", params={"wait": 60})
-            assert set(pool.map(put, range(10))) == {201}
-            assert asked(running, f"{BASE}/lease/commit", headers=lease).status_code == 204
-            got = [one["body"] for one in waiting.result().json()["messages"]]
-        with inorder.connect(url) as qm:
-            assert sorted(map(int, got + [one.decode() for one in bodies(qm, "Q1")])) == list(range(10))
-        assert running.stop() == 0
-    finally:
-        running.kill()
-        drop(parse(url))

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import httpx
 import pytest
-from starlette.types import ASGIApp
-from tests.cutting import ended
-from tests.server.conftest import AS_NOBODY, PASSWORD, PORT, Served, add, alive, client_of
+from tests.server.conftest import AS_NOBODY, PASSWORD, PORT, Served, add, alive, app_of, client_of
 from tests.server.listening import Listener, listening
 from tests.server.test_messaging import number_of
+from tests.server.test_ours_events import faster
 
 import inorder
 from inorder import QueueManager, aio
@@ -33,117 +32,122 @@ OUT: list[tuple[str, How, tuple[int, str, int]]] = [
     ("no authority", lambda qm: qm.alter_user("anna", queues={}), (403, "MQWB0103E", 2035)),
 ]
 IS_OUT = pytest.mark.parametrize(("how", "expected"), [one[1:] for one in OUT], ids=[one[0] for one in OUT])
-Ask = Callable[[httpx.AsyncClient], Awaitable[httpx.Response]]
 
 
-async def _get(client: httpx.AsyncClient) -> httpx.Response:
-    return await client.post(f"{Q}/get", params={"wait": 600})
+async def asked(client: httpx.AsyncClient, ask: str) -> httpx.Response:
+    """The answer to a request that waits."""
+    method, path, headers, query = "POST", f"{Q}/get", dict[str, str](), {"wait": 600}
+    match ask:
+        case "get_many" | "get_group":
+            path = f"{Q}/{ask}"
+        case "get in a lease":
+            begun = await client.post("/inorder/v1/leases", params={"seconds": 600})
+            headers = {"Inorder-Lease": begun.json()["token"]}
+        case "get under an id":
+            query["confirm_id"] = 7
+        case "browse":
+            method, path = "GET", f"{Q}/browse"
+        case "get of IBM's":
+            method, path = "DELETE", "/ibmmq/rest/v3/messaging/qmgr/QM1/queue/Q1/message"
+            query = {"wait": 600_000}
+        case "claim":
+            pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
+            begun = await client.post(f"{Q}/readers/copy")
+            path, query = f"{Q}/readers/copy/arrow", {"epoch": begun.json()["epoch"], "after": 0, "wait": 600}
+    return await client.request(method, path, params=query, headers=headers)
 
 
-async def _get_many(client: httpx.AsyncClient) -> httpx.Response:
-    return await client.post(f"{Q}/get_many", params={"wait": 600})
-
-
-async def _get_group(client: httpx.AsyncClient) -> httpx.Response:
-    return await client.post(f"{Q}/get_group", params={"wait": 600})
-
-
-async def _in_lease(client: httpx.AsyncClient) -> httpx.Response:
-    begun = await client.post("/inorder/v1/leases", params={"seconds": 600})
-    assert begun.status_code == 201, begun.text
-    return await client.post(f"{Q}/get", params={"wait": 600}, headers={"Inorder-Lease": begun.json()["token"]})
-
-
-async def _held(client: httpx.AsyncClient) -> httpx.Response:
-    return await client.post(f"{Q}/get", params={"wait": 600, "confirm_id": 7})
-
-
-async def _browse(client: httpx.AsyncClient) -> httpx.Response:
-    return await client.get(f"{Q}/browse", params={"wait": 600})
-
-
-async def _of_ibm(client: httpx.AsyncClient) -> httpx.Response:
-    return await client.delete("/ibmmq/rest/v3/messaging/qmgr/QM1/queue/Q1/message", params={"wait": 600_000})
-
-
-async def _claim(client: httpx.AsyncClient) -> httpx.Response:
-    pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
-    begun = await client.post(f"{Q}/readers/copy")
-    assert begun.status_code == 200, begun.text
-    given = {"epoch": begun.json()["epoch"], "after": 0, "wait": 600}
-    return await client.post(f"{Q}/readers/copy/arrow", params=given)
-
-
-def _noted_looks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Requests that have looked, and wait."""
-    looked: list[object] = []
+    found: list[object] = []
     has_looked = waiting.Watch.has_looked
 
     def noted(watch: waiting.Watch, waiter: Any) -> None:
         has_looked(watch, waiter)
-        looked.append(waiter)
+        found.append(waiter)
 
     monkeypatch.setattr(waiting.Watch, "has_looked", noted)
-    return looked
+    return found
+
+
+async def refused_as_it_waits(
+    client: httpx.AsyncClient, qm: QueueManager, ask: str, looked: list[object], then: Callable[[], object]
+) -> tuple[int, str, int]:
+    """What it is answered if something happens while it waits, and then a message comes."""
+    asking = asyncio.ensure_future(asked(client, ask))
+    while not looked:
+        assert not asking.done(), "it did not wait"
+        await asyncio.sleep(0.01)
+    then()
+    qm.put("Q1", b"x")
+    found = number_of(await asking)
+    assert qm.get("Q1").body == b"x", "nobody holds it"
+    return found
 
 
 @pytest.mark.parametrize(
     ("ask", "how", "expected"),
-    [(ask, *OUT[3][1:]) for ask in (_get_many, _get_group, _in_lease, _held, _browse, _claim)]
-    + [(_get, *one[1:]) for one in OUT],
+    [(ask, *OUT[3][1:]) for ask in ("get_many", "get_group", "get in a lease", "get under an id", "browse", "claim")]
+    + [("get", *one[1:]) for one in OUT],
 )
 async def test_a_request_that_waits_gives_nothing_to_a_user_who_is_out(
     client: httpx.AsyncClient,
     qm: QueueManager,
     served: Served,
-    ask: Ask,
+    ask: str,
     how: How,
     expected: tuple[int, str, int],
-    monkeypatch: pytest.MonkeyPatch,
+    looked: list[object],
 ) -> None:
     add(served, "anna", **GRANTED)
-    looked = _noted_looks(monkeypatch)
-    token = qm.create_token("anna", "a program")
     client.auth = AS_NOBODY
-    client.headers["Authorization"] = f"Bearer {token}"
-    asking = asyncio.ensure_future(ask(client))
-    while not looked:  # while it waits; now it looks again when something comes
-        assert not asking.done(), "it did not wait"
-        await asyncio.sleep(0.01)
-    how(qm)
-    qm.put("Q1", b"x")
-    assert number_of(await asking) == expected
-    assert qm.get("Q1").body == b"x", "nobody holds it"
+    client.headers["Authorization"] = f"Bearer {qm.create_token('anna', 'a program')}"
+    assert await refused_as_it_waits(client, qm, ask, looked, lambda: how(qm)) == expected
 
 
 # --- streams of events
 
 
-def listened(served: Served, path: str, work: Callable[[Listener, inorder.QueueManager], Awaitable[None]]) -> None:
-    """Has the work done with a stream of anna's."""
+@contextlib.asynccontextmanager
+async def listened(client: httpx.AsyncClient, qm: QueueManager, path: str) -> AsyncIterator[Listener]:
+    """A stream of anna's."""
+    token = qm.create_token("anna", "a program")
+    async with listening(app_of(client), path, authorization=f"Bearer {token}") as listener:
+        await listener.next()
+        assert listener.status == 200
+        yield listener
 
-    async def inside() -> None:
-        app: ASGIApp
-        async with alive(served.app()) as app:
-            with inorder.connect(served.store) as qm:
-                token = qm.create_token("anna", "a program")
-                async with listening(app, path, authorization=f"Bearer {token}") as listener:
-                    await listener.next()
-                    assert listener.status == 200
-                    await work(listener, qm)
 
-    ended(inside())
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a user may go on is looked up at once."""
+    real = asyncio.sleep
+    monkeypatch.setattr(presence, "pause", lambda seconds: real(0.001))
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams say nothing by themselves."""
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 600.0)
+    monkeypatch.setattr(events, "pause", lambda seconds: asyncio.sleep(600))
 
 
 @pytest.mark.parametrize("beats", [0.02, 600.0], ids=["a sign of life", "a message"])
 @IS_OUT
-def test_a_stream_of_messages_ends_with_its_user(
-    served: Served, how: How, expected: tuple[int, str, int], beats: float, monkeypatch: pytest.MonkeyPatch
+async def test_a_stream_of_messages_ends_with_its_user(
+    served: Served,
+    how: How,
+    expected: tuple[int, str, int],
+    beats: float,
+    monkeypatch: pytest.MonkeyPatch,
+    client: httpx.AsyncClient,
+    qm: QueueManager,
 ) -> None:
     add(served, "anna", **GRANTED)
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", beats)
 
-    async def work(listener: Listener, qm: inorder.QueueManager) -> None:
+    async with listened(client, qm, f"{Q}/events") as listener:
         how(qm)
         if beats > 1:
             qm.put("Q1", b"secret")
@@ -152,18 +156,16 @@ def test_a_stream_of_messages_ends_with_its_user(
         assert await listener.next() is None
         assert listener.is_over
 
-    listened(served, f"{Q}/events", work)
-
 
 @pytest.mark.parametrize("beats", [0.02, 600.0], ids=["a sign of life", "a change"])
 @pytest.mark.parametrize("how", [one[1] for one in OUT[:3]], ids=[one[0] for one in OUT[:3]])
-def test_a_stream_of_queues_ends_with_its_user(
-    served: Served, how: How, beats: float, monkeypatch: pytest.MonkeyPatch
+async def test_a_stream_of_queues_ends_with_its_user(
+    served: Served, how: How, beats: float, monkeypatch: pytest.MonkeyPatch, client: httpx.AsyncClient, qm: QueueManager
 ) -> None:
     add(served, "anna", **GRANTED)
-    _hasten(monkeypatch, beats)
+    faster(monkeypatch, beats)
 
-    async def work(listener: Listener, qm: inorder.QueueManager) -> None:
+    async with listened(client, qm, "/inorder/v1/events") as listener:
         assert [one["name"] for one in (await listener.event()).data["queues"]] == ["Q1"]
         how(qm)
         if beats > 1:
@@ -173,27 +175,28 @@ def test_a_stream_of_queues_ends_with_its_user(
         assert await listener.next() is None
         assert listener.is_over
 
-    listened(served, "/inorder/v1/events", work)
-
 
 @pytest.mark.parametrize("path", [f"{Q}/events", "/inorder/v1/events"])
 @pytest.mark.parametrize("how", [one[1] for one in OUT[:3]], ids=[one[0] for one in OUT[:3]])
-def test_a_stream_that_has_nothing_to_say_ends_within_seconds(
-    served: Served, how: How, path: str, monkeypatch: pytest.MonkeyPatch
+async def test_a_stream_that_has_nothing_to_say_ends_within_seconds(
+    client: httpx.AsyncClient,
+    qm: QueueManager,
+    served: Served,
+    how: How,
+    path: str,
+    silent: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     add(served, "anna", **GRANTED)
     real = asyncio.sleep
     pauses: list[float] = []
 
-    async def soon(seconds: float) -> None:
+    async def noted(seconds: float) -> None:
         pauses.append(seconds)
         await real(0.001)
 
-    monkeypatch.setattr(presence, "pause", soon)
-    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 600.0)
-    monkeypatch.setattr(events, "pause", lambda seconds: real(600))
-
-    async def work(listener: Listener, qm: inorder.QueueManager) -> None:
+    monkeypatch.setattr(presence, "pause", noted)
+    async with listened(client, qm, path) as listener:
         if path == "/inorder/v1/events":
             assert (await listener.event()).kind == "queues"
         how(qm)
@@ -202,24 +205,20 @@ def test_a_stream_that_has_nothing_to_say_ends_within_seconds(
         assert set(pauses) == {presence.EVERY_SECONDS}
         assert presence.EVERY_SECONDS <= 5
 
-    listened(served, path, work)
-
 
 @pytest.mark.parametrize("how", [one[1] for one in OUT[:3]], ids=[one[0] for one in OUT[:3]])
-def test_the_console_s_stream_ends_with_its_user(served: Served, how: How, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_console_s_stream_ends_with_its_user(
+    served: Served, how: How, soon: None, client: httpx.AsyncClient, qm: QueueManager
+) -> None:
     add(served, "anna", roles=["reader"])
-    real = asyncio.sleep
-    monkeypatch.setattr(presence, "pause", lambda seconds: real(0.001))
 
-    async def work(listener: Listener, qm: inorder.QueueManager) -> None:
+    async with listened(client, qm, "/console/live") as listener:
         how(qm)
         while (found := await listener.next() or pytest.fail("it has ended without a word")).data == "look":
             pass
         assert (found.kind, found.data) == ("failed", "log in again")
         assert await listener.next() is None
         assert listener.is_over
-
-    listened(served, "/console/live", work)
 
 
 @pytest.mark.parametrize("how", ["token", "subject", "session"])
@@ -281,13 +280,9 @@ async def _logged_in(client: httpx.AsyncClient) -> str:
 
 @pytest.mark.parametrize("path", [f"{Q}/events", "/inorder/v1/events", "/console/live"])
 async def test_a_stream_ends_with_the_session_that_began_it(
-    served: Served, path: str, session_ends: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    served: Served, path: str, session_ends: Callable[[], None], soon: None, silent: None
 ) -> None:
     add(served, "anna", roles=["reader"])
-    real = asyncio.sleep
-    monkeypatch.setattr(presence, "pause", lambda seconds: real(0.001))
-    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 600.0)
-    monkeypatch.setattr(events, "pause", lambda seconds: real(600))
     async with alive(served.app()) as app, client_of(app) as client:
         cookie = await _logged_in(client)
         async with listening(app, path, authorization=None, cookie=cookie) as listener:
@@ -307,35 +302,25 @@ async def test_a_stream_ends_with_the_session_that_began_it(
             assert refused.status in (401, 303), "a browser is led to the log-in"
 
 
-@pytest.mark.parametrize("ask", [_get, _in_lease, _held, _browse, _of_ibm])
+@pytest.mark.parametrize("ask", ["get", "get in a lease", "get under an id", "browse", "get of IBM's"])
 async def test_a_request_that_waits_gives_nothing_when_its_session_is_over(
     client: httpx.AsyncClient,
     qm: QueueManager,
     served: Served,
-    ask: Ask,
+    ask: str,
     session_ends: Callable[[], None],
-    monkeypatch: pytest.MonkeyPatch,
+    looked: list[object],
 ) -> None:
     add(served, "anna", **GRANTED)
-    looked = _noted_looks(monkeypatch)
     await _logged_in(client)
-    asking = asyncio.ensure_future(ask(client))
-    while not looked:
-        assert not asking.done(), "it did not wait"
-        await asyncio.sleep(0.01)
-    session_ends()
-    qm.put("Q1", b"x")
-    assert number_of(await asking) == (401, "MQWB0112E", 0)
-    assert qm.get("Q1").body == b"x", "nobody holds it"
+    assert await refused_as_it_waits(client, qm, ask, looked, session_ends) == (401, "MQWB0112E", 0)
 
 
 async def test_a_stream_that_a_token_began_outlives_a_session(
-    served: Served, session_ends: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    served: Served, session_ends: Callable[[], None], soon: None
 ) -> None:
     """A cookie beside the token says nothing."""
     add(served, "anna", **GRANTED)
-    real = asyncio.sleep
-    monkeypatch.setattr(presence, "pause", lambda seconds: real(0.001))
     async with alive(served.app()) as app, client_of(app) as client:
         cookie = await _logged_in(client)
         with inorder.connect(served.store) as qm:
@@ -347,7 +332,9 @@ async def test_a_stream_that_a_token_began_outlives_a_session(
                 assert (await listener.event()).kind == "message"
 
 
-def test_a_stream_goes_on_for_a_user_who_is_back(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_goes_on_for_a_user_who_is_back(
+    served: Served, monkeypatch: pytest.MonkeyPatch, client: httpx.AsyncClient, qm: QueueManager
+) -> None:
     """What the watch has seen counts only if it is still so."""
     add(served, "anna", **GRANTED)
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 600.0)
@@ -362,7 +349,7 @@ def test_a_stream_goes_on_for_a_user_who_is_back(served: Served, monkeypatch: py
 
     monkeypatch.setattr(presence.Presence, "watched", noted)
 
-    async def work(listener: Listener, qm: inorder.QueueManager) -> None:
+    async with listened(client, qm, f"{Q}/events") as listener:
         outs[0].set()
         assert not (await listener.next() or pytest.fail("it has ended")).kind
         outs[0].set()  # it says nothing of that: the user is there
@@ -370,26 +357,15 @@ def test_a_stream_goes_on_for_a_user_who_is_back(served: Served, monkeypatch: py
         assert (await listener.event()).kind == "message"
         assert not outs[0].is_set()
 
-    listened(served, f"{Q}/events", work)
 
-
-def test_a_stream_of_queues_shows_what_its_user_may_see_now(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_of_queues_shows_what_its_user_may_see_now(
+    served: Served, monkeypatch: pytest.MonkeyPatch, client: httpx.AsyncClient, qm: QueueManager
+) -> None:
     add(served, "anna", **GRANTED)
-    _hasten(monkeypatch, 0.02)
-    with inorder.connect(served.store) as qm:
+    faster(monkeypatch, 0.02)
+    async with listened(client, qm, "/inorder/v1/events") as listener:
         qm.create_queue("Q2")
-
-    async def work(listener: Listener, qm: inorder.QueueManager) -> None:
         assert [one["name"] for one in (await listener.event()).data["queues"]] == ["Q1"]
         qm.alter_user("anna", queues={"Q2": ["inquire"]})
         found = (await listener.event()).data
         assert ([one["name"] for one in found["queues"]], found["gone"]) == (["Q2"], ["Q1"])
-
-    listened(served, "/inorder/v1/events", work)
-
-
-def _hasten(monkeypatch: pytest.MonkeyPatch, beats: float) -> None:
-    monkeypatch.setattr("inorder.server.sampling.SAMPLE_SECONDS", 0.0)
-    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", beats)
-    real = asyncio.sleep
-    monkeypatch.setattr(events, "pause", lambda seconds: real(0.001))

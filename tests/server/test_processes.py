@@ -33,35 +33,6 @@ def address_of(url: str) -> tuple[str, int]:
     return parsed.host, parsed.port or 0
 
 
-@nightly
-def test_two_workers_are_one_server(start: Start) -> None:
-    """Logins, puts and waits go to whichever worker takes the connection."""
-    running = start("--workers", "2")
-    with running.client() as client:
-        client.post("/ibmmq/rest/v2/login", json={"username": "me", "password": running.token})
-        cookies = dict(client.cookies)
-
-    def one(number: int) -> str:
-        with running.client(auth=None, cookies=cookies) as each:  # a connection of its own
-            put = each.post(
-                f"{V1}/message", content=str(number), headers=TEXT | {"ibm-mq-md-persistence": "persistent"}
-            )
-            assert put.status_code == 201, put.text
-            answer = each.delete(f"{V1}/message", params={"wait": 30_000})
-            assert answer.status_code == 200, answer.text
-            return answer.text
-
-    def both_have_taken_connections() -> bool:
-        """After some more: one worker may be ready before the other, and the system chooses."""
-        with ThreadPoolExecutor(8) as pool:
-            assert sorted(map(int, pool.map(one, range(60)))) == list(range(60))
-        return len(running.workers()) == 2
-
-    until(both_have_taken_connections, "both workers take connections")
-    assert running.token not in running.log.read_text()
-    assert running.stop() == 0
-
-
 @pytest.mark.parametrize(
     ("workers", "number"),
     [pytest.param("2", signal.SIGTERM, marks=gate), pytest.param("1", signal.SIGINT, marks=nightly)],

@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -44,14 +44,6 @@ async def listening(served: Served, limits: Limits) -> AsyncIterator[tuple[Addre
         await server.wait_closed()
 
 
-def run(served: Served, limits: Limits, work: Callable[[Address, asyncio.Event], Awaitable[None]]) -> None:
-    async def inside() -> None:
-        async with listening(served, limits) as (address, stopping):
-            await work(address, stopping)
-
-    ended(inside())
-
-
 async def answer_of(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     """Status and body of the next answer."""
     head = await reader.readuntil(b"\r\n\r\n")
@@ -63,10 +55,10 @@ PART = b"GET /health HTTP/1.1\r\nHost: local"
 
 
 @pytest.mark.parametrize(("before", "begun"), [(b"", b""), (b"", PART), (HEALTH, PART)])
-def test_a_head_that_does_not_come_ends_the_connection(
+async def test_a_head_that_does_not_come_ends_the_connection(
     served: Served, before: bytes, begun: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def work(address: Address, stopping: asyncio.Event) -> None:
+    async with listening(served, Limits(head_seconds=600)) as (address, _):
         if not before:
             monkeypatch.setattr(Protocol, "limits", Limits(head_seconds=0.02))
         reader, writer = await asyncio.open_connection(*address)
@@ -77,8 +69,6 @@ def test_a_head_that_does_not_come_ends_the_connection(
         writer.write(begun)
         assert await reader.read() == b""
         writer.close()
-
-    run(served, Limits(head_seconds=600), work)
 
 
 # What is sent, and a word of the answer.
@@ -97,8 +87,10 @@ NO_REQUESTS: list[tuple[bytes, str]] = [
 
 
 @pytest.mark.parametrize(("sent", "word"), NO_REQUESTS, ids=[one[1] for one in NO_REQUESTS])
-def test_what_is_no_request_is_answered_so_once_and_ends_the_connection(served: Served, sent: bytes, word: str) -> None:
-    async def work(address: Address, stopping: asyncio.Event) -> None:
+async def test_what_is_no_request_is_answered_so_once_and_ends_the_connection(
+    served: Served, sent: bytes, word: str
+) -> None:
+    async with listening(served, Limits()) as (address, _):
         reader, writer = await asyncio.open_connection(*address)
         writer.write(sent)
         status, body = await answer_of(reader)
@@ -107,11 +99,9 @@ def test_what_is_no_request_is_answered_so_once_and_ends_the_connection(served: 
         assert await reader.read() == b"", "nothing of what was behind it is answered"
         writer.close()
 
-    run(served, Limits(), work)
 
-
-def test_a_slow_body_is_no_slow_head(served: Served) -> None:
-    async def work(address: Address, stopping: asyncio.Event) -> None:
+async def test_a_slow_body_is_no_slow_head(served: Served) -> None:
+    async with listening(served, Limits(head_seconds=60)) as (address, _):
         reader, writer = await asyncio.open_connection(*address)
         writer.write(b"POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n")
         assert (await answer_of(reader))[0] == 405
@@ -121,11 +111,9 @@ def test_a_slow_body_is_no_slow_head(served: Served) -> None:
         assert (await answer_of(reader))[0] == 200
         writer.close()
 
-    run(served, Limits(head_seconds=60), work)
 
-
-def test_more_connections_than_the_server_takes_are_refused(served: Served) -> None:
-    async def work(address: Address, stopping: asyncio.Event) -> None:
+async def test_more_connections_than_the_server_takes_are_refused(served: Served) -> None:
+    async with listening(served, Limits(connections=1)) as (address, _):
         first, holding = await asyncio.open_connection(*address)
         holding.write(HEALTH)
         assert (await answer_of(first))[0] == 200
@@ -138,8 +126,6 @@ def test_more_connections_than_the_server_takes_are_refused(served: Served) -> N
         holding.write(HEALTH)
         assert (await answer_of(first))[0] == 200
         holding.close()
-
-    run(served, Limits(connections=1), work)
 
 
 async def test_a_stop_is_said_to_what_waits(served: Served) -> None:
@@ -154,12 +140,12 @@ async def test_a_stop_is_said_to_what_waits(served: Served) -> None:
     assert heard == [True]
 
 
-def test_a_connection_that_comes_when_the_server_stops_is_answered_so_and_closed(
+async def test_a_connection_that_comes_when_the_server_stops_is_answered_so_and_closed(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was accepted before, so the client may have sent its request: it learns that nothing was done."""
 
-    async def work(address: Address, stopping: asyncio.Event) -> None:
+    async with listening(served, Limits(head_seconds=600)) as (address, stopping):
         reader, writer = await asyncio.open_connection(*address)
         writer.write(HEALTH)
         assert (await answer_of(reader))[0] == 200
@@ -175,8 +161,6 @@ def test_a_connection_that_comes_when_the_server_stops_is_answered_so_and_closed
         assert await silent.read() == b"", "it holds up the end"
         for one in (writer, asking, idle):
             one.close()
-
-    run(served, Limits(head_seconds=600), work)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
