@@ -208,7 +208,8 @@ async def test_a_longer_line_has_the_optional_parameters_that_have_an_example(cl
             assert line == "", name
             continue
         asked = request_in(line)
-        given = dict(parse_qsl(urlsplit(asked.url).query, strict_parsing=True)) | asked.headers
+        query = urlsplit(asked.url).query  # Python 3.10 takes no empty one
+        given = dict(parse_qsl(query, strict_parsing=True) if query else ()) | asked.headers
         assert asked.method == method
         wanted = {name for name, each in examples.items() if each["in"] != "path"}
         assert given.keys() - {"Authorization", "Content-Type"} == wanted
