@@ -460,7 +460,7 @@ COSTS: dict[str, tuple[Callable[[QueueManager], Counted], Cost]] = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def system() -> Iterator[CountingSystem]:
     with counting_system() as counting:
         yield counting
