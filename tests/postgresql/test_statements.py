@@ -96,8 +96,9 @@ def texts(name: str) -> list[str]:
     return [selection.ordered(text, one, heads) for one in chosen for heads in ((0, 1, 2), (2,))]
 
 
-def test_the_checks_find_nothing_in_a_new_store(connection: Connection) -> None:
-    found = [text for check in checks().values() for (text,) in connection.execute(check.encode())]
+def test_the_checks_find_nothing_in_a_new_store(postgresql: str) -> None:
+    with in_a_new_schema(postgresql) as connection:
+        found = [text for check in checks().values() for (text,) in connection.execute(check.encode())]
     assert [text for text in found if "the queue manager is missing" not in text] == []
 
 
