@@ -69,7 +69,7 @@ long: setup      ## before a release: 10,000 random schedules, histories and int
 	@INORDER_LONG=1 $(RUN) -m pytest -q tests/test_schedules.py tests/test_properties.py tests/rules \
 	    tests/test_power_loss.py tests/test_master_property.py tests/test_examples.py tests/test_interrupts.py \
 	    tests/sqlite/test_damage.py tests/postgresql/test_cuts.py tests/postgresql/test_contention.py
-	@INORDER_LONG=1 $(RUN) -m pytest -q -rP tests/test_state_machine.py -k agree
+	@INORDER_LONG=1 $(RUN) -m pytest -q tests/test_state_machine.py -k agree
 	@INORDER_LONG=1 $(RUN) -m pytest -q -rP tests/spark/kills
 
 check: setup     ## lint, format, types, layers, spelling, imports on every Python here; changes nothing
