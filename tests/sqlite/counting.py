@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -70,6 +72,7 @@ class CountingSystem(apsw.VFS):
     def __init__(self) -> None:
         super().__init__("counting", "unix", makedefault=True)
         self._counts: Counter[str] | None = None
+        self._thread = 0
         self._replaced = {name: self._counting(name, ARGUMENTS[name]) for name in self._names()}
 
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - as above
@@ -96,12 +99,12 @@ class CountingSystem(apsw.VFS):
         return replaced
 
     def count(self, name: str) -> None:
-        if self._counts is not None:
+        if self._counts is not None and self._thread == threading.get_ident():
             self._counts[name] += 1
 
     @contextlib.contextmanager
     def counting(self, store: SqliteStore) -> Iterator[Counts]:
-        """Counts what the block does to a store, on this thread."""
+        """Counts what the block does to a store, on this thread; garbage is not collected meanwhile."""
         found, log, connection = Counts(), Path(f"{store.database.path}-wal"), store.database.connection
         length, profile = log.stat().st_size, sys.getprofile()
 
@@ -112,12 +115,14 @@ class CountingSystem(apsw.VFS):
                     found.calls[name] += 1
 
         connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, lambda event: found.statements.append(str(event["sql"])))
-        self._counts = found.calls
+        self._counts, self._thread = found.calls, threading.get_ident()
+        gc.disable()
         sys.setprofile(profiled)
         try:
             yield found
         finally:
             sys.setprofile(profile)
+            gc.enable()
             self._counts = None
             connection.trace_v2(0, None)
         found.log_bytes = log.stat().st_size - length
