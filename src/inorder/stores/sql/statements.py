@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 
+from ...errors import StoreError
 from .codec import GOT_COLUMNS, NARROW_COLUMNS, stored_columns
 from .descriptors import column
 from .shapes import NULL, Table, Types
@@ -34,8 +35,13 @@ DELIVERIES = {"read claimed": "m.claimed", "read messages": "0", "read groups": 
 
 
 def read(*path: str) -> str:
-    """A file of the package of stores."""
-    return files(__package__.rpartition(".")[0]).joinpath(*path).read_text(encoding="utf-8")
+    """A file of the package of stores. Raises: StoreError, the process can open no more files."""
+    try:
+        return files(__package__.rpartition(".")[0]).joinpath(*path).read_text(encoding="utf-8")
+    except OSError as error:
+        if error.errno is None:  # a time-out of the caller's
+            raise
+        raise StoreError(f"{'/'.join(path)} of inorder cannot be read: {error.strerror}") from error
 
 
 def statements() -> dict[str, str]:

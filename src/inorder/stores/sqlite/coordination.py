@@ -74,6 +74,11 @@ LOOK_SECONDS: Final = 0.01  # how often it is asked whether it has died
 PAUSE_SECONDS: Final = (0.00005, 0.005)  # at least and at most, between two looks at how far it has come
 SLOW_SYNC_SECONDS: Final = 0.001  # from here on it pays to wait for another process's commit
 HOLD_SECONDS_MAX: Final = 0.005
+REMEDIES: Final = {
+    errno.EMFILE: ". This process may have no more files open: close some, or raise its limit (ulimit -n).",
+    errno.ENFILE: ". The system may have no more files open.",
+    errno.EACCES: ". Give this user the rights to it.",
+}
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -83,6 +88,8 @@ class Coordination:
     def __init__(self, path: Path, mode: int) -> None:
         self.path, self._name = path, str(path)
         self.users: set[object] = set()
+        self._map: mmap.mmap | None = None
+        self.words = memoryview(b"").cast("Q")
         # Anyone who can make files in the folder could place a link there, and have us write over another file.
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
         try:
@@ -95,7 +102,7 @@ class Coordination:
             self._enter()
             self._seat = self._sit_down()
         except BaseException:
-            os.close(self._descriptor)
+            self.close()  # the mapping too: were its descriptor closed later, the locks of the next one would go
             raise
         status = os.fstat(self._descriptor)
         self.identity = (status.st_dev, status.st_ino)
@@ -132,7 +139,8 @@ class Coordination:
     def close(self) -> None:
         """Drop the mapping, the descriptor, and with them all locks of this process on the sidecar. May be repeated."""
         self.words.release()
-        self._map.close()
+        if self._map is not None:
+            self._map.close()
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -188,7 +196,7 @@ class Coordination:
         except OSError as error:
             if error.errno in {errno.EACCES, errno.EAGAIN}:
                 return False
-            raise
+            raise opening_error(self.path, error, "locked") from error
         return True
 
     def _wait(self, at: int) -> None:
@@ -199,7 +207,7 @@ class Coordination:
                 # The kernel looks for circles of processes. One thread that leads and another that waits for the turn
                 # look like one, but are not: a leader waits only for the leader before it.
                 if error.errno != errno.EDEADLK:
-                    raise
+                    raise opening_error(self.path, error, "locked") from error
                 time.sleep(DEADLOCK_PAUSE_S)
             else:
                 return
@@ -211,7 +219,7 @@ class Coordination:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX, 1, at)
         except OSError as error:
             if error.errno != errno.EDEADLK:
-                raise
+                raise opening_error(self.path, error, "locked") from error
             self._wait(at)
         if at == TURN:
             self._has_turn = True
@@ -467,9 +475,9 @@ class Coordination:
         self._owners.add(number)
 
     def release_owner(self, number: int) -> None:
-        """Let that owner die."""
-        self._owners.remove(number)
+        """Let that owner die. Harmless when repeated."""
         fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, OWNERS_AT + number)
+        self._owners.discard(number)
 
     def is_alive(self, number: int) -> bool:
         """Whether that owner lives, in this process or another."""
@@ -535,8 +543,6 @@ def attach(path: Path, mode: int, user: object) -> Coordination:
             found = _attached[path] = Coordination(path, mode)
         found.refuse_replaced()
     except OSError as error:
-        if error.errno is None:  # a time-out of the caller's
-            raise
         if error.errno == errno.EACCES:
             text = f"{path} cannot be opened: this user cannot read and write it. It belongs to the store"
             raise StoreError(f"{text}: give this user those rights to both.", path=str(path)) from error
@@ -576,8 +582,11 @@ def identity_of(path: str | Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def opening_error(path: Path, error: OSError) -> StoreError:
-    """What to raise for a file of the store that the system would not open or write."""
+def opening_error(path: Path, error: OSError, act: str = "opened") -> StoreError:
+    """What to raise for a file of the store that the system would not open, lock or write."""
+    if error.errno is None:  # a time-out of the caller's
+        raise error
     if error.errno in FULL:
         return StoreFull(f"{path} cannot be written: the disk is full", path=str(path))
-    return StoreError(f"{path} cannot be opened: {error.strerror}", path=str(path))
+    remedy = REMEDIES.get(error.errno, "")
+    return StoreError(f"{path} cannot be {act}: {error.strerror}{remedy}", path=str(path))

@@ -39,7 +39,7 @@ from .. import points
 from ..migrations import Ladder
 from .bell import SharedBell
 from .coordination import STOPPED, TURN, UNANNOUNCED, Coordination, attach, detach, identity_of
-from .faults import PASSING, is_full, store_error, told_as_ours
+from .faults import PASSING, is_full, patiently, store_error, told_as_ours
 from .forks import databases, inherited, opening
 from .log import Log
 from .opening import APPLICATION_ID, OBJECTS, made, refuse_other_schema, refuse_other_version, refuse_unfit, resolved
@@ -86,8 +86,7 @@ class Database:
         self._schema, self._ladder = schema, Ladder(version) if isinstance(version, int) else version
         self._owners: set[int] = set()
         self._refusal: type[InorderError] | None = None
-        self._in_use = Lock()
-        self._sidecar, self._user = Path(f"{self.path}-lock"), object()
+        self._sidecar, self._user, self._in_use = Path(f"{self.path}-lock"), object(), Lock()
         self._has_let_go = self._forks = False
         self._writes = self._commits = self._keeps_turn = False
         self._looked_at = -LOOK_SECONDS
@@ -104,8 +103,9 @@ class Database:
                 self._coordination = attach(self._sidecar, made(self.path), self._user)
                 self._turn = self._coordination.lock_of(TURN)
                 self.log = Log(self.path, self._coordination, self._connect_for_checkpoints)
+                with told_as_ours(self.path):
+                    self._identity = identity_of(self.path)
                 self._open_first()
-                self._identity = identity_of(self.path)
                 databases.add(self)
             except BaseException:
                 try:
@@ -134,6 +134,9 @@ class Database:
                     self._disconnect()
                     self.log.lend()  # until the first transaction that writes ends
                     self._connect_first()
+        except BaseException:
+            self.log.close_files()
+            raise
         finally:
             try:
                 self._coordination.give(TURN)
@@ -145,8 +148,9 @@ class Database:
         if self._pragma("application_id") != APPLICATION_ID:
             self._create(connection)
         refuse_other_version(self.path, self._pragma("user_version"), self._ladder)
-        refuse_other_schema(self.path, _patiently(connection, OBJECTS), self._schema)
+        refuse_other_schema(self.path, patiently(connection, OBJECTS), self._schema)
         self._use_log()
+        self.log.find_file()
 
     def _connect(self, cache_kib: int) -> apsw.Connection:
         connection = apsw.Connection(self._name, flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=STATEMENTS_KEPT)
@@ -159,7 +163,7 @@ class Database:
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.wal_autocheckpoint(0)
         for statement in SETTINGS.format(cache_kib=cache_kib).strip().splitlines():
-            _patiently(connection, statement)
+            patiently(connection, statement)
         return connection
 
     def _connect_for_use(self) -> apsw.Connection:
@@ -171,7 +175,7 @@ class Database:
         connection = self._connect_for_use()
         execute, number = connection.cursor().execute, self.log.next_number()
         # Together, or an exception from outside comes between: see `locks`.
-        self._connection, self.execute, self.log.connected = connection, execute, number
+        self._connection, self.execute, self.log.connected, self.log.is_sought = connection, execute, number, True
         return connection
 
     def _connect_for_checkpoints(self) -> apsw.Connection:
@@ -179,19 +183,19 @@ class Database:
 
     def _create(self, connection: apsw.Connection) -> None:
         # In a rollback journal still, and synced: see opening.py.
-        _patiently(connection, "PRAGMA synchronous = FULL")
-        _patiently(connection, "BEGIN EXCLUSIVE")
+        patiently(connection, "PRAGMA synchronous = FULL")
+        patiently(connection, "BEGIN EXCLUSIVE")
         try:
             if connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
                 raise StoreForeign(f"{self.path} is an SQLite file of another program", path=str(self.path))
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {self._ladder.newest}")
             connection.execute(self._schema).fetchall()  # to the end, also past a statement that gives rows
-            _patiently(connection, "COMMIT")
+            patiently(connection, "COMMIT")
         except BaseException:
             self._end_transaction(connection)
             raise
-        _patiently(connection, "PRAGMA synchronous = NORMAL")
+        patiently(connection, "PRAGMA synchronous = NORMAL")
 
     def _use_log(self) -> None:
         mode = self._pragma("journal_mode = WAL")
@@ -203,7 +207,7 @@ class Database:
 
     def _pragma(self, text: str) -> apsw.SQLiteValue:
         assert self._connection is not None
-        value: apsw.SQLiteValue = _patiently(self._connection, f"PRAGMA {text}").get
+        value: apsw.SQLiteValue = patiently(self._connection, f"PRAGMA {text}").get
         return value
 
     # ---- transactions
@@ -257,13 +261,15 @@ class Database:
             try:
                 self.execute("BEGIN IMMEDIATE")
             except PASSING:
-                _patiently(connection, "BEGIN IMMEDIATE")
+                patiently(connection, "BEGIN IMMEDIATE")
+            if self.log.is_sought:
+                self.log.find_file()
             if points.reached:
                 points.reached("begun")
         else:
             self.execute("BEGIN")
             # BEGIN alone fixes no state yet: the first statement does, so that one has to wait.
-            _patiently(connection, "SELECT 1 FROM sqlite_schema LIMIT 1")
+            patiently(connection, "SELECT 1 FROM sqlite_schema LIMIT 1")
         return connection
 
     def commit(self, changed: Collection[int] = (), *, reserves: bool = False) -> int:
@@ -285,7 +291,7 @@ class Database:
             try:
                 self.execute("COMMIT")
             except PASSING:
-                _patiently(connection, "COMMIT")
+                patiently(connection, "COMMIT")
             ticket = shared.after_commit(changed, reserves=reserves)
             if points.reached:
                 points.reached("committed")
@@ -353,7 +359,7 @@ class Database:
         with told_as_ours(self.path):
             self._connection.execute("ROLLBACK")  # in it SQLite could not restart the log
             self.log.make_room(self._connection, feeds=feeds)
-            _patiently(self._connection, "BEGIN IMMEDIATE")
+            patiently(self._connection, "BEGIN IMMEDIATE")
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -393,7 +399,9 @@ class Database:
 
     def _refuse_replaced(self) -> None:
         now = monotonic()
-        if identity_of(self._name) != self._identity:
+        with told_as_ours(self.path):
+            found = identity_of(self._name)
+        if found != self._identity:
             raise StoreError(
                 f"{self.path} was deleted or replaced while it was open. What is at this path now was not touched; "
                 "close the store and open it again.",
@@ -499,9 +507,8 @@ class Database:
 
     def release_owner(self, number: int) -> None:
         """Be dead as that owner."""
-        shared = self.shared
-        self._owners.remove(number)
-        shared.release_owner(number)
+        self.shared.release_owner(number)
+        self._owners.discard(number)
 
     def is_alive(self, number: int) -> bool:
         """Whether that owner lives, here or in another process; asked of the operating system, no clock in it."""
@@ -548,8 +555,7 @@ class Database:
             return
         self.log.close()
         self._disconnect()
-        while self._owners:
-            number = next(iter(self._owners))
+        for number in tuple(self._owners):
             self._coordination.release_owner(number)
             self._owners.discard(number)
         detach(self._sidecar, self._user)
@@ -560,8 +566,10 @@ class Database:
         if self._connection is not None:
             connection, self._connection = self._connection, None
             self.log.connected = 0
-            with told_as_ours(self.path):
+            try:  # not `told_as_ours`, into which an exception from outside could come: the files would stay open
                 connection.close()
+            except apsw.Error as error:
+                raise store_error(self.path, error) or error from error
 
     def before_fork(self) -> None:
         """Wait for the transactions of other threads, and close the connections."""
@@ -588,13 +596,5 @@ class Database:
             # To close it, also at the end of the process, would touch the parent's files: it is kept for ever.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
         self._refusal = ForkedConnection
+        self.log.close_files()
         self.after_fork()
-
-
-def _patiently(connection: apsw.Connection, statement: str) -> apsw.Cursor:
-    """Execute a statement as soon as nothing is in its way any more."""
-    while True:
-        try:
-            return connection.execute(statement)
-        except PASSING:
-            continue

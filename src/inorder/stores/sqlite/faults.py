@@ -10,7 +10,7 @@ import apsw
 
 from ...errors import StoreDamaged, StoreError, StoreFull
 from ..damage import damaged
-from .coordination import FULL
+from .coordination import FULL, opening_error
 
 # Someone else has a lock, or is recovering the log: it passes, however long it takes.
 PASSING = (apsw.BusyError, apsw.LockedError, apsw.ProtocolError)
@@ -30,11 +30,22 @@ def is_full(error: apsw.Error, connection: apsw.Connection | None) -> bool:
     return isinstance(error, apsw.FullError)
 
 
+def patiently(connection: apsw.Connection, statement: str) -> apsw.Cursor:
+    """Execute a statement as soon as nothing is in its way any more."""
+    while True:
+        try:
+            return connection.execute(statement)
+        except PASSING:
+            continue
+
+
 @contextmanager
 def told_as_ours(path: Path) -> Iterator[None]:
-    """Raise the error that `store_error` makes of one; others go through as they are."""
+    """Raise the error that `store_error` makes of one, and ours of an OSError; others go through as they are."""
     try:
         yield
+    except OSError as error:
+        raise opening_error(path, error) from error
     except Exception as error:
         ours = store_error(path, error)
         if ours is None:
@@ -65,7 +76,7 @@ def store_error(path: Path, error: BaseException, connection: apsw.Connection | 
             return StoreError(f"{path} cannot be written any more: {error}", path=str(path))
         case apsw.CantOpenError() | apsw.PermissionsError():
             return StoreError(f"{path} or a file beside it cannot be opened: {error}", path=str(path))
-        case apsw.IOError():
+        case apsw.IOError() | apsw.NoMemError():
             return StoreError(f"reading or writing {path} failed: {error}", path=str(path))
         case _:
             return None

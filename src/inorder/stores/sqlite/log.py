@@ -16,6 +16,9 @@ Why that covers every commit up to the number, wherever it is by then:
   store as the last, copied the log in the same way and removed it. While a connection is open here SQLite removes no
   log; then somebody else did, and what was in it is lost.
 
+What a sync needs is opened with the store, so that a process which can open nothing more can still sync. What could not
+be opened is no sync that failed: nothing was lost, and the next one tries again.
+
 A sync that failed is never repeated: the kernel reports the loss of pages once and then counts them as clean, so that a
 second sync would succeed without having written them. The store then promises nothing any more until all its
 processes have closed it and it is opened again, when SQLite reads from the files what is really there.
@@ -36,6 +39,7 @@ that room.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import sys
@@ -47,7 +51,7 @@ import apsw
 from ...errors import StoreError
 from ...locks import Lock
 from .. import points
-from .coordination import SYNC_FAILED, TIDYING, TURN, Coordination
+from .coordination import SYNC_FAILED, TIDYING, TURN, Coordination, opening_error
 from .faults import PASSING, is_full, told_as_ours
 
 if sys.platform == "darwin":
@@ -73,6 +77,7 @@ class Log:
     Attributes:
         connected: 0 while this process has no connection to the database, and else a number that its log is found by:
             SQLite removes no log meanwhile. With a new one the next sync looks whether the log is still there.
+        is_sought: `find_file` is to be called before anything is written.
         is_long: `tidy` has something to do.
     """
 
@@ -81,6 +86,8 @@ class Log:
         self._path = Path(f"{path}-wal")
         self._coordination = coordination
         self._descriptor: int | None = None
+        self._folder: int | None = None
+        self._has_name = self.is_sought = False  # it has a name on the disk, too
         self.next_number = itertools.count(1).__next__
         self.connected = self._found_in = 0
         self._file_in_use = Lock()
@@ -90,14 +97,14 @@ class Log:
         self._pages = 0
         self._tidy_at = LONG_PAGES
         self._step_at = 0
-        self.is_long = self.is_lent = self.has_grown = False
+        self.is_long = self.is_lent = self.has_grown = self._is_closed = False
 
     # ---- sync
 
     def sync_file(self) -> None:
         """Bring to disk what is in the log; for `Coordination.sync`.
 
-        Raises: StoreError, if a sync failed, now or earlier.
+        Raises: StoreError, if a sync failed, now or earlier, or the log could not be opened.
         """
         words = self._coordination.words
         if words[SYNC_FAILED]:
@@ -105,7 +112,7 @@ class Log:
         try:
             with self._file_in_use:
                 if not self.connected or self._found_in != self.connected:
-                    self._find_file()
+                    self._have_file()
                 if self._descriptor is not None:
                     sync_data(self._descriptor)
         except OSError as error:
@@ -126,35 +133,65 @@ class Log:
             path=str(self._database),
         )
 
-    def _find_file(self) -> None:
-        """Have a descriptor of the log as it is now; it may have been replaced while this process had no connection.
+    def _have_file(self) -> None:
+        """Have a descriptor of the log as it is now, and its name on disk.
 
         None, the log was copied, synced and removed while this process had no connection.
+
+        Raises: OSError, its name could not be synced, or somebody else has removed it; StoreError, it cannot be opened.
         """
         connected = self.connected
+        self._find_file()
+        if self._descriptor is None and self.connected:
+            self._find_file()  # another thread has connected just now, which makes the log
+        if None not in (self._folder, self._descriptor):
+            if not self._has_name:
+                assert self._folder is not None
+                os.fsync(self._folder)
+                self._has_name = True
+            self._found_in = connected
+        elif self.connected:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+    def find_file(self) -> None:
+        """Open what a sync needs, while nothing has been written yet that must be synced.
+
+        Raises: StoreError, it cannot be opened.
+        """
+        with self._file_in_use:
+            self._find_file()
+        self.is_sought = False
+
+    def _find_file(self) -> None:
+        """It may have been replaced while this process had no connection."""
+        if self._folder is None:
+            self._folder = self._open(self._path.parent, os.O_RDONLY)
         if self._descriptor is None or not os.fstat(self._descriptor).st_nlink:
             self._close_file()
-            try:
-                descriptor = self._open()
-            except FileNotFoundError:
-                if not self.connected:
-                    return
-                descriptor = self._open()  # another thread has connected just now, which makes the log
-            try:
-                sync_folder(self._path.parent)
-            except BaseException:
-                os.close(descriptor)
-                raise
-            self._descriptor = descriptor
-        self._found_in = connected
+            self._descriptor = self._open(self._path, os.O_RDWR)
 
-    def _open(self) -> int:
-        return os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+    @staticmethod
+    def _open(path: Path, flags: int) -> int | None:
+        try:
+            return os.open(path, flags | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno is None:  # a time-out of the caller's
+                raise
+            raise opening_error(path, error) from error
 
     def _close_file(self) -> None:
         if self._descriptor is not None:
-            descriptor, self._descriptor, self._found_in = self._descriptor, None, 0
+            descriptor, self._descriptor, self._found_in, self._has_name = self._descriptor, None, 0, False
             os.close(descriptor)
+
+    def close_files(self) -> None:
+        """Close what a sync needs. May be repeated."""
+        self._close_file()
+        if self._folder is not None:
+            folder, self._folder = self._folder, None
+            os.close(folder)
 
     # ---- tidy
 
@@ -293,11 +330,17 @@ class Log:
     # ---- closing, and forks
 
     def close(self) -> None:
-        """Close what this process has open of the log, after its users have finished; the last one cuts the reserve."""
+        """Close what this process has open of the log, after its users have finished; the last one cuts the reserve.
+
+        Harmless when repeated, also when the sidecar has been closed since.
+        """
+        if self._is_closed:
+            return
         self._cut()
         with self._file_in_use:
-            self._close_file()
+            self.close_files()
         self._close_connection()
+        self._is_closed = True
 
     def _cut(self) -> None:
         """Does so if the turn is free; a process that has the turn sees to the reserve."""
@@ -329,8 +372,8 @@ class Log:
     def _close_connection(self) -> None:
         with self._checkpointing:
             if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+                connection, self._connection = self._connection, None
+                connection.close()
 
 
 def free_bytes(folder: Path) -> int:

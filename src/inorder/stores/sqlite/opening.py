@@ -85,10 +85,10 @@ def refuse_unfit(path: Path) -> int | None:
             f"{path} cannot be opened: it is the name of a file beside another store. Name another file.",
             path=str(path),
         )
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         raise StoreError(
-            f"{path} cannot be opened: the folder {folder} cannot be written, and a store needs files beside it. "
-            "Give this user the right to write there.",
+            f"{path} cannot be opened: the folder {folder} cannot be read, or cannot be written, and a store needs files "
+            "beside it, whose names it syncs. Give this user the rights to read and write there.",
             path=str(path),
         )
     _refuse_strange_beside(path)
@@ -304,7 +304,8 @@ def _read_only(path: Path) -> apsw.Connection:
 
 
 def _refuse_network(path: Path) -> None:
-    mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape") if MOUNTS.exists() else ""
+    with told_as_ours(path):
+        mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape") if MOUNTS.exists() else ""
     kind = file_system(path, mounts)
     if kind in NETWORK_FILE_SYSTEMS:
         raise StoreError(

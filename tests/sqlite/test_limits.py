@@ -1,0 +1,126 @@
+"""Limits of the system that come and go: of files that a process may have open, and of rights on the folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.interrupting import IS_KNOWN, OUTSIDE, Interruption
+from tests.sqlite.inside import opened
+from tests.sqlite.programs import Program
+from tests.support import bodies
+from tests.tiers import gate
+
+import inorder
+from inorder import QueueManager
+from inorder.errors import StoreError
+from inorder.stores.sqlite import coordination
+
+DESCRIPTORS = Path("/proc/self/fd")
+
+# How many more files the process may open; a limit that is low ends nothing that is open.
+BOUNDS = """
+import contextlib, resource
+@contextlib.contextmanager
+def spare(number):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(os.open('/dev/null', os.O_RDONLY))
+        for _ in range(number):
+            os.close(held.pop())
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for one in held:
+            os.close(one)
+def open_files():
+    own = [f'/proc/self/fd/{one}' for one in os.listdir('/proc/self/fd')]
+    return sorted(os.readlink(one) for one in own if os.path.islink(one))
+"""
+EVERY_CALL = """
+def every_call():
+    with inorder.connect(path) as one:
+        one.put('Q', b'x')
+        one.get('Q')
+        one.put('Q', b'x' * 100_000)
+        one.browse_and_lock('Q')
+        one.connections(); one.status('Q'); one.check()
+        one.backup(path + '.copy', replace=True)
+every_call()  # which loads modules
+"""
+BOUNDED = """
+answer = []
+for number in range(16):
+    with spare(number):
+        answer.append(error_of(every_call))
+"""
+
+
+@gate
+def test_a_process_without_free_descriptors_syncs_and_stops_nobody(child: Program, qm: QueueManager) -> None:
+    """It has had the store open, and has synced nothing yet."""
+    child.run(BOUNDS)
+    child.run("with spare(0): qm.put('Q', b'1')")
+    qm.put("Q", b"2")
+    child.run("forked(lambda: None)\nwith spare(0): answer = error_of(lambda: qm.put('Q', b'lost'))")
+    qm.put("Q", b"3")
+    child.run("qm.put('Q', b'4')")
+    assert bodies(qm) == [b"1", b"2", b"3", b"4"]
+
+
+@gate
+def test_what_cannot_be_opened_is_an_error_of_ours_and_leaves_nothing(child: Program, qm: QueueManager) -> None:
+    """Whatever number of descriptors is left."""
+    child.run(BOUNDS)
+    before = child.run(f"{EVERY_CALL}\nanswer = open_files()")
+    errors = child.run(BOUNDED)
+    assert errors[0] == "StoreError"
+    assert errors[-1] is None
+    assert set(errors) == {"StoreError", None}
+    assert child.ask("open_files()") == before
+    child.run("qm.put('Q', b'1')")
+    qm.put("Q", b"2")
+
+
+def test_a_folder_that_cannot_be_read_is_refused_before_anything_is_written(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The names in it could not be synced."""
+    folder = path.parent
+    monkeypatch.setattr(os, "access", lambda asked, mode: asked != folder or not mode & os.R_OK)  # root reads all
+    with pytest.raises(StoreError, match="cannot be read"):
+        inorder.connect(path)
+    assert not list(folder.iterdir())
+
+
+@pytest.fixture
+def file(path: Path) -> Iterator[Path]:
+    """A store that another one of this process does not keep open."""
+    opened(path).close()
+    yield path
+    assert Path(f"{path}-lock") not in coordination.attached()
+
+
+@pytest.mark.skipif(not IS_KNOWN, reason="it is not known where exceptions may come")
+def test_an_exception_into_a_close_comes_out_as_it_is_and_the_next_close_leaves_nothing(file: Path) -> None:
+    before, at = len(list(DESCRIPTORS.iterdir())), 0
+    while True:
+        one = opened(file)
+        one.hold_owner(7)
+        interruption = Interruption(at)
+        try:
+            interruption.during(one.close)
+        except OUTSIDE:
+            one.close()
+        else:
+            break
+        assert Path(f"{file}-lock") not in coordination.attached(), interruption.where
+        assert len(list(DESCRIPTORS.iterdir())) == before, interruption.where
+        at += 1
+    assert at > 20
