@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -195,3 +197,37 @@ def test_what_libraries_log_is_json_and_has_no_bytes_of_bodies() -> None:
     done = subprocess.run([sys.executable, "-c", LOGS], capture_output=True, text=True, check=True)
     found = [json.loads(line)["event"] for line in done.stderr.splitlines()]
     assert found == ["asyncio", "inorder.telemetry", "of.another.library"]
+
+
+@gate
+@pytest.mark.parametrize("arguments", [(), ("--self-signed",), ("--workers", "2")])
+def test_idle_connections_take_no_descriptors_that_the_store_needs(
+    start: Start, served: Served, arguments: tuple[str, ...]
+) -> None:
+    """Nobody has said who they are; what the server cannot take it closes."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+        running = start(*arguments)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    with contextlib.ExitStack() as held, inorder.connect(served.store) as qm:
+        honest = held.enter_context(running.client())
+        assert honest.get("/health").status_code == 200
+        idle = [held.enter_context(socket.create_connection(address_of(running.record["url"]))) for _ in range(600)]
+        for number in range(5):
+            answer = honest.post(f"{V1}/message", content=str(number), headers=TEXT)
+            assert answer.status_code == 201, answer.text
+            qm.put("Q1", b"x")
+        open_ones = len(list(Path(f"/proc/{running.process.pid}/fd").iterdir()))
+        assert open_ones < 256 - 32, "a reserve is left"
+        for one in idle:
+            one.close()
+
+        def is_taken() -> bool:
+            with running.client() as another, contextlib.suppress(httpx.TransportError):
+                return another.get("/health").status_code == 200
+            return False
+
+        until(is_taken, "another client is taken")
+    assert "Traceback" not in running.log.read_text()

@@ -30,7 +30,7 @@ from .wanted import IN_ONE_WRITE, IS_GONE
 
 PROBE_AFTER_SECONDS, PROBE_EVERY_SECONDS, PROBES = 30, 10, 3
 UNACKNOWLEDGED_MS: Final = 60_000
-LATE_SECONDS: Final = 1.0  # for the request of a connection that was accepted when the server began to stop
+LATE_SECONDS: Final = 1.0  # for the request of a connection that is refused: the server stops, or has too many
 TOO_LARGE: Final = 431
 TLS: Final = b"\x16\x03"  # how the hello of a client begins
 JOINED_MAX: Final = 65_536  # bytes of a write that is joined with others: to copy more costs more than a write
@@ -56,11 +56,11 @@ class Protocol(H11Protocol):
         _watch_peer(connected)
         if hasattr(select, "POLLRDHUP"):  # Linux has it
             self.app_state = {**self.app_state, IS_GONE: partial(_is_gone, transport, connected.fileno())}
-        is_late = self.app_state["stopping"].is_set()
-        if is_late:
+        is_late = is_stopping = self.app_state["stopping"].is_set()
+        if is_stopping:
             self._refuse(problem("INWB0009E", Connection="close", Retry_After="1"))
         elif len(self.connections) > self.limits.connections:
-            most = f"{self.limits.connections:,}"
+            is_late, most = True, f"{self.limits.connections:,}"
             self._refuse(problem("INWB0008E", "connections", most, Connection="close", Retry_After="1"))
         else:
             self._show_certificate(transport)

@@ -18,6 +18,7 @@ from uvicorn.supervisors import Multiprocess
 
 from ..errors import ArgumentError
 from .app import Factory
+from .listener import SURPLUS, Listener, within_descriptors
 from .logs import CONFIGURATION
 from .protocol import Protocol
 from .renewing import Files, Renewing
@@ -60,12 +61,13 @@ def serve(
     """Serves until a signal says stop; then requests that are under way have some seconds to end.
 
     Args:
-        listener: of `listening`; all workers share it.
+        listener: of `listening`; all workers share it, and it is closed at the end.
         files: for TLS; None: there is none.
     """
     several = settings.workers > 1
-    shared = replace(settings, parent=os.getpid() if several else 0)
-    limits = shared.limits
+    limits = within_descriptors(settings.limits)
+    shared = replace(settings, parent=os.getpid() if several else 0, limits=limits)
+    listener = Listener(listener.detach(), limits.connections + SURPLUS)
     config = Config(
         Factory(shared),
         factory=True,
@@ -85,7 +87,7 @@ def serve(
         timeout_worker_healthcheck=STARTED_SECONDS,
         **({} if files is None else _tls(files)),
     )
-    with _quietly():
+    with listener, _quietly():
         if several:
             Supervisor(config, sockets=[listener]).run()
         else:

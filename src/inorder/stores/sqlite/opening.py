@@ -87,8 +87,8 @@ def refuse_unfit(path: Path) -> int | None:
         )
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         raise StoreError(
-            f"{path} cannot be opened: the folder {folder} cannot be read, or cannot be written, and a store needs files "
-            "beside it, whose names it syncs. Give this user the rights to read and write there.",
+            f"{path} cannot be opened: the folder {folder} cannot be read, or cannot be written, and a store "
+            "needs files beside it, whose names it syncs. Give this user the rights to read and write there.",
             path=str(path),
         )
     _refuse_strange_beside(path)
