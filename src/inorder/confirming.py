@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from .errors import OptionsError, Reason, bad_argument
 from .message import UniqueId
 from .options import EVERYTHING, Match, OpenOptions, check_id, check_uid, check_whole, is_seconds
+from .rules.leases import LOCK_SECONDS_MAX
 from .rules.lifecycle import Event
 from .rules.selectors import selector_of
 from .session import Session
@@ -90,7 +91,7 @@ class ConfirmedCalls(ABC):
             match: which messages.
             confirm_id: for `undo`; 0: none.
             most: so many messages at most, from 1, the first in queue order; None: all.
-            lease: seconds, above 0, from now; None: no end.
+            lease: seconds from now, above 0, at most 31,536,000 (a year); None: no end.
 
         Returns: the messages in queue order, and the lock id.
 
@@ -181,5 +182,5 @@ class ConfirmedCalls(ABC):
 
 
 def _check_lease(value: object) -> None:
-    if value is not None and (not is_seconds(value) or not value):
-        raise bad_argument("lease", value, "seconds above 0, or None for no end")
+    if value is not None and not (is_seconds(value) and 0 < value <= LOCK_SECONDS_MAX):  # type: ignore[operator]
+        raise bad_argument("lease", value, f"seconds above 0, at most {LOCK_SECONDS_MAX:,.0f}, or None for no end")

@@ -92,11 +92,13 @@ TEXT_CHARACTERS_MAX: Final = 4_000
 
 
 def bounded(text: str) -> str:
-    """The text of an error: of more than 4,000 characters the middle is left out, for the remedy often ends it."""
-    if len(text) <= TEXT_CHARACTERS_MAX:
-        return text
+    """The text of an error: of more than 4,000 characters the middle is left out, for the remedy often ends it.
+
+    What a terminal or a log would obey, such as control characters in a caller's text, is written as Python writes it.
+    """
     kept = TEXT_CHARACTERS_MAX // 2 - 10
-    return f"{text[:kept]} [...] {text[-kept:]}"
+    short = text if len(text) <= TEXT_CHARACTERS_MAX else f"{text[:kept]} [...] {text[-kept:]}"
+    return short if short.isprintable() else bounded("".join(c if c.isprintable() else repr(c)[1:-1] for c in short))
 
 
 class InorderError(Exception):
@@ -536,11 +538,7 @@ def is_url(store: object) -> bool:
 
 
 def forked(path: str) -> ForkedConnection:
-    """The error for a call in a forked child on what its parent has opened.
-
-    Args:
-        path: of the store.
-    """
+    """The error for a call in a forked child on what its parent has opened: the store at this path."""
     remedy = (
         "a queue manager in memory belongs to the process that made it: keep the store in a file to share it"
         if path == IN_MEMORY

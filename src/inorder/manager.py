@@ -522,7 +522,7 @@ class QueueManager(
     def prepare(self, name: str) -> None:
         """Prepares the connection's unit of work under a name; anyone may settle it, also after a restart.
 
-        Raises: UnitExists; UnitNotFound, there is none.
+        Raises: ArgumentError, the name has not 1 to 256 characters; UnitExists; UnitNotFound, there is none.
 
         Rules: R5.10.
         """

@@ -36,7 +36,7 @@ from .rules.puts import Program
 from .rules.retries import Later
 from .services import Services
 from .stores.protocol import Store
-from .stores.records import Outcome
+from .stores.records import UNIT_NAME_LENGTH_MAX, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -353,8 +353,9 @@ class Session(Lock):
             self._settled(tried)
 
     def prepare(self, name: str) -> None:
-        if not isinstance(name, str) or not name or not is_storable(name):
-            raise bad_argument("name", name, "a text, not empty: a prepared unit is settled by its name")
+        if not isinstance(name, str) or not 0 < len(name) <= UNIT_NAME_LENGTH_MAX or not is_storable(name):
+            allowed = f"a text of 1 to {UNIT_NAME_LENGTH_MAX} characters: a prepared unit is settled by its name"
+            raise bad_argument("name", name, allowed)
         with self:
             self._refuse_given_up()
             try:

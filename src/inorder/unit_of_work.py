@@ -96,7 +96,10 @@ class UnitOfWork:
     def prepare(self, name: str) -> None:
         """Gives the unit a name; it waits, also over a restart, until someone settles it.
 
-        Raises: UnitExists, the name is taken; UnitNotFound, the unit holds nothing.
+        Args:
+            name: 1 to 256 characters.
+
+        Raises: ArgumentError; UnitExists, the name is taken; UnitNotFound, the unit holds nothing.
 
         Rules: R5.10.
         """

@@ -17,6 +17,7 @@ from tests.tiers import gate
 
 from inorder.errors import ConnectionClosed, StoreDamaged, StoreError, StoreFull
 from inorder.stores.sqlite import database as database_module
+from inorder.stores.sqlite import faults
 from inorder.stores.sqlite import log as log_module
 from inorder.stores.sqlite.database import Database
 
@@ -79,7 +80,7 @@ def test_a_file_that_somebody_has_to_himself_is_opened_as_soon_as_he_lets_go(
 def met_busy(database: Database, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set once SQLite gave up waiting and was asked again."""
     met = threading.Event()
-    passing = database_module.patiently
+    passing = faults.patiently
 
     def patiently(connection: apsw.Connection, statement: str) -> apsw.Cursor:
         try:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 from tests.interrupting import IS_KNOWN, OUTSIDE, Interruption
 from tests.sqlite.inside import opened
@@ -17,6 +18,7 @@ import inorder
 from inorder import QueueManager
 from inorder.errors import StoreError
 from inorder.stores.sqlite import coordination
+from inorder.stores.sqlite.faults import store_error
 
 DESCRIPTORS = Path("/proc/self/fd")
 
@@ -124,3 +126,51 @@ def test_an_exception_into_a_close_comes_out_as_it_is_and_the_next_close_leaves_
         assert len(list(DESCRIPTORS.iterdir())) == before, interruption.where
         at += 1
     assert at > 20
+
+
+COMING_AND_GOING = """
+import random
+chance, answer = random.Random(7), []
+soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+longest = max(os.path.getsize(path + one) for one in ('', '-wal', '-lock'))
+for number in range(120):
+    kind = chance.choice(('descriptors', 'size', 'fork', 'none'))
+    def act():
+        qm.put('Q', b'%d ' % number + bytes(20_000))
+        answer.append(number)
+    if kind == 'descriptors':
+        with spare(chance.randrange(4)):
+            error_of(act)
+    elif kind == 'size':
+        resource.setrlimit(resource.RLIMIT_FSIZE, (longest + chance.randrange(400_000), hard))
+        try:
+            error_of(act)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    else:
+        if kind == 'fork':
+            forked(lambda: None)
+        act()
+"""
+
+
+@gate
+def test_limits_that_come_and_go_lose_nothing_that_was_acknowledged(child: Program, qm: QueueManager) -> None:
+    """Of files that may be open, and of their length; what was refused may be there only if it was not acknowledged."""
+    child.run(BOUNDS)
+    child.begin(COMING_AND_GOING)
+    for _ in range(60):
+        qm.put("Q", b"ours")
+    acknowledged = child.answer()
+    assert 60 < len(acknowledged) < 120, "no limit was met, or each call failed"
+    found = [int(body.split()[0]) for body in bodies(qm) if body != b"ours"]
+    assert found == sorted(set(found))
+    assert set(acknowledged) <= set(found)
+    assert bodies(qm).count(b"ours") == 60
+    assert qm.check() == []
+    child.run("qm.put('Q', b'ours')")
+
+
+def test_too_little_memory_is_an_error_of_ours(path: Path) -> None:
+    """SQLite's own, which no caller can catch by a name of ours."""
+    assert isinstance(store_error(path, apsw.NoMemError("out of memory")), StoreError)

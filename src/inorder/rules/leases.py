@@ -17,6 +17,7 @@ left than it was given: a call that finds more brings the deadline forward.
 from __future__ import annotations
 
 SECONDS_MAX = 86_400.0
+LOCK_SECONDS_MAX = 31_536_000.0  # of `browse_and_lock`: a year
 SLACK_SECONDS = 1.0  # clocks of two processors may differ a little
 
 

@@ -331,6 +331,7 @@ class Survey(NamedTuple):
 
 # --- stagings
 
+UNIT_NAME_LENGTH_MAX = 256  # characters of the name of a unit, and of each part of a key in the ledger
 LEDGER_BATCHES_MAX = 1000  # of one streaming query on one queue; older ones are forgotten
 
 

@@ -31,7 +31,7 @@ from .catalog import Catalog
 from .damage import damaged, only
 from .process import OpenHandle
 from .queue import LocalQueue
-from .records import LEDGER_BATCHES_MAX, LedgerKey, Noted, Settled, Staged, StageRequest
+from .records import LEDGER_BATCHES_MAX, UNIT_NAME_LENGTH_MAX, LedgerKey, Noted, Settled, Staged, StageRequest
 from .reports import report_placed
 from .settling import discard
 from .tables import LedgerRow, StagingRow, UnitRow, UpTo
@@ -45,8 +45,8 @@ LASTS_SECONDS_MAX = 1e9
 
 def check_name(argument: str, name: object) -> None:
     """Raises: ArgumentError, it is not a text that can name a staging."""
-    if not isinstance(name, str) or not name or not is_storable(name):
-        raise bad_argument(argument, name, "a text that is not empty")
+    if not isinstance(name, str) or not 0 < len(name) <= UNIT_NAME_LENGTH_MAX or not is_storable(name):
+        raise bad_argument(argument, name, f"a text of 1 to {UNIT_NAME_LENGTH_MAX} characters")
 
 
 def check_request(request: StageRequest) -> Columns:
@@ -88,8 +88,8 @@ def check_settle(key: LedgerKey, stagings: Sequence[Staged], after: str | None) 
 def check_key(key: LedgerKey) -> None:
     """Raises: ArgumentError, a part of it is not a text."""
     for part, value in zip(LedgerKey._fields, key, strict=True):
-        if not isinstance(value, str) or not is_storable(value):
-            raise bad_argument(part, value, "a text")
+        if not isinstance(value, str) or len(value) > UNIT_NAME_LENGTH_MAX or not is_storable(value):
+            raise bad_argument(part, value, f"a text of at most {UNIT_NAME_LENGTH_MAX} characters")
 
 
 # --- staging

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 from ...errors import Reason
 from ...formats.json_lines import record_of, whole
 from ...message import UniqueId
+from ...rules.leases import LOCK_SECONDS_MAX
 from ..calls import Call
 from ..problems import problem
 from .describing import JSON, Answer, Body, Given, Operation, Schema, ref
@@ -19,7 +20,6 @@ from .schemas import ID_MAX, listed
 from .taking import MATCH, match_of, rendered
 
 LOCKED_MAX: Final = 2_000
-LOCK_SECONDS_MAX: Final = 31_536_000.0
 
 
 async def confirm_put(call: Call, given: Given) -> Response:
