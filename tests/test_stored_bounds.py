@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -50,11 +51,8 @@ def staged(qm: Any, name: str, lasts: float) -> None:
 def tried(qm: QueueManager, call: Call, value: object) -> None:
     qm.put("Q", b"x")
     qm.create_user("user")
-    try:
+    with contextlib.suppress(ArgumentError):
         call(qm, value)
-    except InorderError as error:
-        assert isinstance(error, ArgumentError), error
-        assert len(str(error)) < 400
     assert qm.check() == []
 
 
