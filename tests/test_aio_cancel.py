@@ -1,23 +1,30 @@
 """A cancel, at whatever step of a call of `inorder.aio` it comes: the call has happened and says so, or has not.
 
 Each piece of work is cancelled at its first step, its second, and so on until it ends before the step comes; in three
-moments of each (`tests.cutting`). Then the queue says what has happened, and everything else goes on.
+moments of each (`tests.cutting`). Then the queue says what has happened, and everything else goes on. It is done with
+free connections, and with one connection that another task uses: tasks that were cancelled while they waited for it
+used to leave it taken for ever. A second table does the same with every call there is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import io
 import sys
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
-from tests.cutting import MOMENTS, Cut, Moment, cut, ended
+from tests.cutting import LIMIT_SECONDS, MOMENTS, Cut, Moment, cut, ended
 from tests.support import Stores, bodies, room_of
 
-from inorder import NotFound, QueueManager, aio, connect
+from inorder import InorderError, Message, NotFound, QueueManager, aio, connect
+from inorder.aio.jobs import finished
+from inorder.aio.lanes import Lane
 from inorder.stores.protocol import LocalStore
 
 STEPS_MAX = 60
@@ -114,10 +121,11 @@ PIECES = {
 }
 
 
+@pytest.mark.parametrize("connections", ["free", "busy"])
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("what", PIECES)
 def test_a_call_that_is_cancelled_has_happened_and_says_so_or_has_not(
-    stores: Stores, what: str, moment: Moment, monkeypatch: pytest.MonkeyPatch
+    stores: Stores, what: str, moment: Moment, connections: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = stores.make()
     with connect(store) as onlooker:
@@ -129,14 +137,40 @@ def test_a_call_that_is_cancelled_has_happened_and_says_so_or_has_not(
             for body in PIECES[what].before:
                 onlooker.put("Q", body)
             with cut(monkeypatch, step, moment) as one:
-                has_ended = ended(_cancelled(store, onlooker, PIECES[what], one))
+                has_ended = ended(_cancelled(store, onlooker, PIECES[what], one, is_busy=connections == "busy"))
             if has_ended:
                 assert step > 1, "it was never cancelled"
                 return
     raise AssertionError(f"{what} has {STEPS_MAX} steps, or does not come to its end")
 
 
-async def _cancelled(store: LocalStore, onlooker: QueueManager, piece: Piece, one: Cut) -> bool:
+@contextlib.asynccontextmanager
+async def used(lane: Lane) -> AsyncIterator[None]:
+    """Another task makes a call on a lane, until those that the block starts wait for it, as far as they need it."""
+    go_on = threading.Event()
+
+    async def use() -> None:
+        async with lane:
+            await finished(lane.submit(lambda _: go_on.wait(LIMIT_SECONDS), is_revocable=False))
+
+    other = asyncio.create_task(use())
+    try:
+        await asyncio.sleep(0)
+        yield
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+    finally:
+        go_on.set()
+        await other
+
+
+@contextlib.asynccontextmanager
+async def only_lane_used(qm: aio.QueueManager) -> AsyncIterator[None]:
+    async with used(await qm._shared.lanes.borrow()):
+        yield
+
+
+async def _cancelled(store: LocalStore, onlooker: QueueManager, piece: Piece, one: Cut, *, is_busy: bool) -> bool:
     """Whether the work ended before it could be cancelled."""
     has_said = False
 
@@ -146,8 +180,9 @@ async def _cancelled(store: LocalStore, onlooker: QueueManager, piece: Piece, on
         has_said = True
         await asyncio.sleep(60)  # here the cancel comes that was too late for the call
 
-    async with aio.connect(store, connections=2) as qm:
-        task = asyncio.create_task(one.cutting(work()))
+    async with aio.connect(store, connections=1 if is_busy else 2) as qm:
+        async with only_lane_used(qm) if is_busy else contextlib.nullcontext():
+            task = asyncio.create_task(one.cutting(work()))
         if piece.comes:
             while not (task.done() or qm._shared._watches or _waits(qm, onlooker)):
                 await asyncio.sleep(0.001)
@@ -173,6 +208,122 @@ def _waits(qm: aio.QueueManager, onlooker: QueueManager) -> bool:
     """Whether a call waits in its thread."""
     owners = {lane.connection.owner for lane in qm._shared.lanes.all if lane.connection is not None}
     return any(room_of(onlooker).is_asleep(owner) for owner in owners)
+
+
+UID = bytes(24)
+GIVEN = {
+    **{"queue": "Q", "name": "Q", "body": b"1", "value": 1, "messages": [b"1"], "message": Message(b"1"), "count": 1},
+    **{"uid": UID, "confirm_id": 1, "lock_id": 1, "group_id": UID, "application": "A", "upto": 1, "query": "q"},
+    **{"user": "u", "label": "l", "token": "t", "names": ["n"], "outcome": "commit", "feedback": 0, "timeout": 1},
+    **{"request": Message(b"1", reply_to_queue="Q"), "work": len, "key": ("a", 1), "stagings": []},
+}
+DOORS = {"awaited", "look", "begin", "close_unused_queues"}
+ENDS = {"stop", "close", "abandon"}  # nothing goes on after them
+NOT_TRIED = DOORS | ENDS
+
+
+def calls_of(kind: type) -> dict[str, Callable[..., Coroutine[Any, Any, object]]]:
+    """Every call that a task awaits."""
+    calls = inspect.getmembers(kind, inspect.iscoroutinefunction)
+    return {name: call for name, call in calls if not name.startswith("_") and name not in NOT_TRIED}
+
+
+def arguments(call: Callable[..., object], folder: Path) -> inspect.BoundArguments:
+    """What a call needs. Whether it then succeeds does not matter here."""
+    given = {**GIVEN, "path": folder / "copy.db", "stream": io.BytesIO(b"1")}
+    signature = inspect.signature(call)
+    bound = signature.bind_partial()
+    for one in list(signature.parameters.values())[1:]:
+        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
+            bound.arguments[one.name] = given[one.name]
+    return bound
+
+
+CALLS = [(kind, name) for kind in (aio.QueueManager, aio.Queue) for name in calls_of(kind)]
+
+
+@pytest.mark.parametrize(("kind", "name"), CALLS, ids=lambda one: getattr(one, "__name__", one))
+def test_every_call_that_is_cancelled_while_connections_are_busy_leaves_them_to_others(
+    kind: type, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def steps() -> int:
+        async with aio.connect(connections=1) as qm:
+            await qm.create_queue("Q")
+            for step in range(1, STEPS_MAX):
+                came = False
+                for moment in MOMENTS:
+                    with cut(monkeypatch, step, moment) as one:
+                        await make(qm, one)
+                    came = came or one.came
+                    await qm.create_queue("Q", exist_ok=True)
+                    while qm.connections_in_use:
+                        await asyncio.sleep(0)
+                    async with qm.unit_of_work():  # it has the connection; only one that was left taken would not come
+                        await qm.put("Q", b"1")
+                if not came:
+                    return step
+        raise AssertionError(f"{name} has {STEPS_MAX} steps")
+
+    async def make(qm: aio.QueueManager, one: Cut) -> None:
+        call = calls_of(kind)[name]
+        async with contextlib.AsyncExitStack() as held:
+            on = await held.enter_async_context(qm.open("Q", browse=True)) if kind is aio.Queue else qm
+            async with used(on._lane) if isinstance(on, aio.Queue) else only_lane_used(qm):
+                bound = arguments(call, tmp_path)
+                bound.arguments["self"] = on
+                work: Coroutine[Any, Any, object] = call(*bound.args, **bound.kwargs)
+                task = asyncio.create_task(one.cutting(work))
+            await asyncio.wait([task])
+            if not task.cancelled():
+                assert isinstance(task.exception(), InorderError | TypeError | None)
+
+    assert ended(steps()) > 1
+
+
+TURNS = 5
+
+
+async def by_cancel(work: Coroutine[Any, Any, object]) -> None:
+    task = asyncio.create_task(work)
+    await asyncio.sleep(SHORT_SECONDS)
+    task.cancel()
+    await task
+
+
+async def by_wait_for(work: Coroutine[Any, Any, object]) -> None:
+    await asyncio.wait_for(work, SHORT_SECONDS)
+
+
+async def by_timeout(work: Coroutine[Any, Any, object]) -> None:
+    async with asyncio.timeout(SHORT_SECONDS):  # type: ignore[attr-defined]
+        await work
+
+
+async def by_group(work: Coroutine[Any, Any, object]) -> None:
+    async with asyncio.TaskGroup() as group:  # type: ignore[attr-defined]
+        group.create_task(work)
+        await asyncio.sleep(SHORT_SECONDS)
+        raise TimeoutError
+
+
+SHORT_SECONDS = 0.001  # the call waits for a connection meanwhile, however long this takes
+WAYS = [by_cancel, by_wait_for, *([by_timeout, by_group] if sys.version_info >= (3, 11) else [])]
+
+
+@pytest.mark.parametrize("cut_off", WAYS)
+def test_a_call_that_waits_for_a_connection_may_be_cut_off_in_any_way(
+    cut_off: Callable[[Coroutine[Any, Any, object]], Awaitable[None]],
+) -> None:
+    async def work() -> None:
+        async with aio.connect(connections=1) as qm:
+            await qm.create_queue("Q")
+            async with only_lane_used(qm):
+                for call in (qm.depth("Q"), qm.put("Q", b"1"), qm.get("Q", wait=60), qm.unit_of_work().__aenter__()):
+                    with pytest.raises((Exception, asyncio.CancelledError)):
+                        await cut_off(call)
+            assert await qm.depth("Q") == 0
+
+    ended(work())
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="asyncio.timeout is of Python 3.11")

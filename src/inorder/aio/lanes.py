@@ -90,7 +90,9 @@ class Lane:
         is_out: it is not free.
         has_unit: its connection has a unit of work that has put or got something.
         handles: queues that are open on it, as the program has them.
-        alone: held during a call, and from a get to its commit: another task may use a queue that is open here.
+
+    `async with lane:` keeps other tasks away during a call, and from a get to its commit: they may use a queue that is
+    open here. The lane is not free before that block has ended, and is free afterwards if nothing is open on it.
     """
 
     def __init__(self, connect: Callable[[], Connection], freed: Callable[[Lane], object]) -> None:
@@ -100,14 +102,26 @@ class Lane:
         self.connection: Connection | None = None
         self.seat: Seat | None = None
         self.is_out = self.has_unit = False
-        self.alone = asyncio.Lock()
+        self._alone = asyncio.Lock()
         self.handles: weakref.WeakSet[object] = weakref.WeakSet()
         self._is_idle = True
         self._is_over = False  # nothing more is submitted
-        self._under_way = 0  # calls
+        self._under_way = 0  # calls, and blocks that hold the lane or wait for it
         threading.Thread(target=_serve, args=(self._jobs,), name="inorder aio", daemon=True).start()
         self._no_more = weakref.finalize(self, self._jobs.put, None)  # the thread does not keep it
         self._no_more.atexit = False
+
+    async def __aenter__(self) -> None:
+        self._under_way += 1
+        try:
+            await self._alone.acquire()
+        except BaseException:
+            self._ended()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._alone.release()
+        self._ended()
 
     @property
     def has_queues(self) -> bool:

@@ -131,12 +131,12 @@ class Sharing:
         block = seat.block
         begins = block is not None and not block.is_begun
         lane = await self._lane_for(seat)
-        async with lane.alone:
-            job = lane.submit(block.begin_with(lane, call) if begins and block is not None else call)
-            try:
+        try:
+            async with lane:
+                job = lane.submit(block.begin_with(lane, call) if begins and block is not None else call)
                 return await finished(job, hurry)
-            finally:
-                self.keep(seat)
+        finally:
+            self.keep(seat)
 
     async def brief(self, call: Callable[[Connection], T]) -> T:
         """A brief call, together with those of other tasks; on the task's own connection, if it has one."""
@@ -153,7 +153,7 @@ class Sharing:
     async def on(self, lane: Lane, joins: str, call: Callable[[Connection], T]) -> T:
         """A call on the connection of something that is open: a queue, a group, a loop."""
         self.seat_of(lane, joins)
-        async with lane.alone:
+        async with lane:
             return await finished(lane.submit(call))
 
     def seat_of(self, lane: Lane, joins: str) -> Seat:
@@ -297,27 +297,28 @@ class Sharing:
         """What a get takes in a unit of work of its own, which is committed when the task has it in hand."""
         lane = await self._lane_for(seat)
         attempt = Attempt(call)
-        async with lane.alone:
-            job = lane.submit(attempt.take)
-            cancel = await job.ended(hurry)
-            if cancel is not None:
-                if not job.has_failed:
+        try:
+            async with lane:
+                job = lane.submit(attempt.take)
+                cancel = await job.ended(hurry)
+                if cancel is not None:
+                    if not job.has_failed:
+                        await finished(lane.submit(attempt.back_out, is_revocable=False))
+                    raise cancel
+                found = job.answer()
+                taken()
+                adopting = seat.block or keeps
+                try:
+                    if adopting is not None:
+                        adopting.adopt(lane, attempt.unit, lane.connection)
+                    else:
+                        await finished(lane.submit(attempt.commit))
+                except asyncio.CancelledError:  # it had not begun
                     await finished(lane.submit(attempt.back_out, is_revocable=False))
-                raise cancel
-            found = job.answer()
-            taken()
-            adopting = seat.block or keeps
-            try:
-                if adopting is not None:
-                    adopting.adopt(lane, attempt.unit, lane.connection)
-                else:
-                    await finished(lane.submit(attempt.commit))
-            except asyncio.CancelledError:  # it had not begun
-                await finished(lane.submit(attempt.back_out, is_revocable=False))
-                raise
-            finally:
-                self.keep(seat)
-            return found
+                    raise
+                return found
+        finally:
+            self.keep(seat)
 
     async def end(self, ends_well: Callable[[Lane], bool]) -> None:
         """Ends all connections; those that end well commit. Harmless when repeated."""
