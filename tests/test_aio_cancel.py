@@ -318,7 +318,7 @@ def test_a_call_that_waits_for_a_connection_may_be_cut_off_in_any_way(
         async with aio.connect(connections=1) as qm:
             await qm.create_queue("Q")
             async with only_lane_used(qm):
-                for call in (qm.depth("Q"), qm.put("Q", b"1"), qm.get("Q", wait=60), qm.unit_of_work().__aenter__()):
+                for call in (qm.depth("Q"), qm.put("Q", b"1"), qm.get("Q", wait=60), unit(qm)):
                     with pytest.raises((Exception, asyncio.CancelledError)):
                         await cut_off(call)
             assert await qm.depth("Q") == 0
