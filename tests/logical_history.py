@@ -32,6 +32,7 @@ MANY = 3  # writers, and readers
 SIZES = (3, 2, 3, 1)
 LEVELS = (0, 5, 0)
 EXPIRY_SECONDS = 2
+LEASE_SECONDS = 3_600  # no history lasts so long
 WORDS: dict[type[Exception], str] = {
     NoMessageAvailable: NONE,
     OrderPending: PENDING,
@@ -52,7 +53,7 @@ def word_of(found: object) -> str:
 
 
 class History:
-    """A queue, three writers, three readers, a third party, and the oracle.
+    """A queue, three writers, three who put in one lease, three readers, a third party, and the oracle.
 
     Args:
         mixed: whether a reader may get outside of its unit of work while that holds something.
@@ -69,6 +70,8 @@ class History:
         self.handles = [Handle() for _ in self.readers]
         self.writer_units = [Unit() for _ in self.writers]
         self.third_unit = Unit()
+        self.sharers = [qm.connect(program=f"S{n}") for n in range(MANY)]
+        self.lease, self.lease_unit = qm.lease(seconds=LEASE_SECONDS), Unit()
         self.prepared_puts: list[tuple[str, Unit]] = []
         self.prepared_gets: list[tuple[str, Unit]] = []
         self.numbers = count()
@@ -103,7 +106,7 @@ class History:
     # --- writers
 
     def _put(self, words: list[str], who: int, which: int) -> None:
-        unit = self.writer_units[who] if "unit" in words else None
+        unit = self.writer_units[who] if "unit" in words else self.lease_unit if "lease" in words else None
         if words[0] == "single":
             self._put_one(Piece(f"m{next(self.numbers):03}", LEVELS[which % 3], None, 1, is_last=True), who, unit)
             return
@@ -135,8 +138,13 @@ class History:
         if expires:
             piece.expires = self.oracle.now + EXPIRY_SECONDS
             fields["expiry"] = EXPIRY_SECONDS
-        self.results[piece] = self.writers[who].put("Q", piece.name.encode(), **fields)
-        self.said.append(f"W{who} put {piece.name} {fields}")
+        if unit is self.lease_unit:
+            sharer = self.sharers[who]
+            with sharer.resume_lease(self.lease.token):
+                self.results[piece] = sharer.put("Q", piece.name.encode(), **fields)
+        else:
+            self.results[piece] = self.writers[who].put("Q", piece.name.encode(), **fields)
+        self.said.append(f"{'S' if unit is self.lease_unit else 'W'}{who} put {piece.name} {fields}")
         self.oracle.put(piece, unit)
 
     def _where(self, piece: Piece) -> dict[str, Any]:
@@ -159,6 +167,17 @@ class History:
         else:
             self._same(f"W{who} backout", writer.back_out, OK)
             self._back_out(unit)
+
+    def _lease(self, words: list[str], who: int, which: int) -> None:
+        """Somebody settles the lease, and another one begins."""
+        lease = self.sharers[who].resume_lease(self.lease.token)
+        if which % 3:
+            self._same(f"S{who} commit", lease.commit, OK)
+            self.oracle.commit(self.lease_unit)
+        else:
+            self._same(f"S{who} backout", lease.back_out, OK)
+            self._back_out(self.lease_unit)
+        self.lease = self.qm.lease(seconds=LEASE_SECONDS)
 
     def _back_out(self, unit: Unit, handle: Handle | None = None) -> None:
         """What was put is to be put again, later."""
@@ -313,6 +332,7 @@ class History:
             self.do(("writer commits", n, 0))
             self.do(("reader commits", n, 0))
         self.do(("third commits", 0, 0))
+        self.do(("lease", 0, 1))
         for _ in list(self.prepared_puts):
             self.do(("settle put commit", 0, 0))
         for _ in list(self.prepared_gets):

@@ -16,8 +16,9 @@ from hypothesis import settings
 from inorder import Listener, QueueManager, Reason, connect
 from inorder.clock import Clock, SystemClock
 from inorder.errors import ArgumentError, InorderError, NoMessageAvailable
+from inorder.stores.process import NO_NUMBERS
 from inorder.stores.protocol import LocalStore
-from inorder.stores.records import GetOutcome, GetRequest
+from inorder.stores.records import GetOutcome, GetRequest, PutOutcome, PutRequest
 from inorder.stores.waiting import WaitingRoom
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore, make_store
@@ -59,6 +60,31 @@ class Stores:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         while self._made:
             close_store(self._made.pop())
+
+
+def drawing_apart(store: RestartableStore, *, all_puts: bool = True) -> RestartableStore:
+    """The store; each of its connections draws the numbers of its puts in blocks of its own, as a process does.
+
+    Args:
+        all_puts: False: only of those in leases and under confirm ids. All others have numbers that rise.
+    """
+    blocks: dict[int, Iterator[int]] = {}
+    opened: Any = store
+    put: Callable[[PutRequest], PutOutcome] = opened.put
+
+    def apart(request: PutRequest) -> PutOutcome:
+        connection = opened.handles[request.handle].connection if request.handle in opened.handles else None
+        if connection is None or not (all_puts or connection.is_leased or request.options.confirm_id):
+            return put(request)
+        owner = connection.id
+        opened.numbers = blocks.pop(owner, NO_NUMBERS)
+        try:
+            return put(request)
+        finally:
+            blocks[owner], opened.numbers = opened.numbers, NO_NUMBERS
+
+    opened.put = apart
+    return store
 
 
 @contextlib.contextmanager

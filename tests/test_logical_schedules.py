@@ -1,6 +1,7 @@
 """What strict logical readers are given, in random histories, held against an oracle of its own (lifecycle B, C-12).
 
-Writers put groups, segmented messages and single messages, of mixed priorities and in units. Three readers get in
+Writers put groups, segmented messages and single messages, of mixed priorities and in units, alone or together in a
+lease; each draws its numbers as a process of its own does. Three readers get in
 logical order, in units, under confirm ids and outside of both; they prepare, back out, undo, close and die. A third
 party removes pieces, and some expire. The outcome of every call is what `tests/logical_oracle.py` says, which is
 written from the rules and knows nothing of the code.
@@ -19,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests import logical_oracle
 from tests.logical_history import History, Step
-from tests.support import Stores, examples
+from tests.support import Stores, drawing_apart, examples
 from tests.tiers import EVERY
 
 from inorder import connect
@@ -36,7 +37,8 @@ def steps_of(verbs: str) -> list[Step]:
 
 
 PUTS = steps_of("put chain, put chain in unit, put piece, put piece in unit, put single, put single in unit")
-WRITERS = steps_of("writer commits, writer commits, writer backs out, writer prepares, settle put")
+PUTS += steps_of("put single in lease, put piece in lease")
+WRITERS = steps_of("writer commits, writer commits, writer backs out, writer prepares, settle put, lease")
 GETS = steps_of("get on, get on, get on, get on, get on, get in unit, get, get confirmed, get confirmed")
 ENDS = steps_of("reader commits, reader backs out, reader backs out, reader prepares, reader prepares, confirm")
 RETURNS = steps_of("settle get, undo")
@@ -58,7 +60,7 @@ CALM = histories([*PUTS, *WRITERS, *GETS, *GETS, *ENDS, *steps_of("settle get co
 @contextmanager
 def history(store: str, order: str, *, mixed: bool = True) -> Iterator[History]:
     clock = ManualClock()
-    with Stores(store) as stores, connect(stores.make(clock), program="test") as qm:
+    with Stores(store) as stores, connect(drawing_apart(stores.make(clock)), program="test") as qm:
         yield History(qm, clock, order, mixed=mixed)
 
 

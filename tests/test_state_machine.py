@@ -20,6 +20,7 @@ from tests.machine.faults import FAULTS, Fault, OtherNumbers
 from tests.machine.history import History
 from tests.machine.pairs import Differs
 from tests.machine.side import MakeStore
+from tests.support import drawing_apart
 from tests.tiers import gate, nightly
 
 from inorder.testing.stores import STORES
@@ -39,9 +40,12 @@ SEEDS = [
 
 
 def machine(right: str | MakeStore, kind: type[History]) -> type[History]:
-    """Histories of a kind, that compare the store in memory with this one."""
+    """Histories of a kind, that compare the store in memory with this one, as if each connection were a process."""
     make = RIGHT[right] if isinstance(right, str) else right
-    given = {"make": (STORES["memory"], make), "skips_numbers": right == "postgresql"}
+    given = {
+        "make": (STORES["memory"], lambda clock: drawing_apart(make(clock), all_puts=False)),
+        "skips_numbers": right == "postgresql",
+    }
     return type("Compared", (kind,), given)
 
 

@@ -20,6 +20,7 @@ class Everything(Definitions, Puts, Gets, Confirms, Units, Leases, Operator, Liv
     browse_2 = browse_3 = Gets.browse
     settle_2 = settle_3 = Units.settle
     prepare_2 = Units.prepare
+    put_in_turns_2 = Leases.put_in_turns
     enter_lease_2 = enter_lease_3 = Leases.enter_lease
     lock_2 = Confirms.browse_and_lock
     look_2 = look_3 = Operator.look

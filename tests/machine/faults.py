@@ -178,6 +178,9 @@ FAULTS: Mapping[str, Fault] = {
         backend, "is_marked", lambda _: lambda row, reader: reader.co_op and row.co_op_marked_at > 0
     ),
     "a closed handle stays inside its group": Fault(entering, "leave_all", lambda _: lambda *_: None),
+    "what several connections put in a unit stands by the ids that each draws for itself": Fault(
+        Verb, "pass_others", lambda _: lambda _verb: None
+    ),
     "a lease has no end": Fault(settling, "end_leases", lambda _: lambda *_: 0),
     "gets stay in the depth": Fault(reading, "happen", _stays_in_the_depth),
     "who takes the last of a group leaves others inside": Fault(MemoryBackend, "_remove", _of_groups_too),

@@ -275,6 +275,21 @@ class Confirms(History):
 
         self.on_handle(choice, step)
 
+    @rule(turns=st.lists(choices.connections, min_size=2, max_size=4), name=st.sampled_from(["A", "B"]))
+    def put_and_confirm_in_turns(self, turns: list[int], name: str) -> None:
+        """Several connections put under one confirm id; what stands under it is confirmed as it is listed."""
+        for number in map(self.free, turns):
+            body = self.body(4)
+            self.both(
+                lambda side, number=number, body=body: side.connections[number].put(name, body, confirm_id=3)  # type: ignore[misc]
+            )
+
+        def confirm(side: Side) -> Any:
+            uids = side.operator.unique_ids(name, confirm_id=3)
+            return uids, [side.operator.confirm_put(name, uid) for uid in uids]
+
+        self.both(confirm)
+
     @rule(
         choice=choices.handles,
         options=st.fixed_dictionaries({}, optional={"confirm_id": choices.confirm_ids, "syncpoint": st.just(True)}),
@@ -384,6 +399,28 @@ class Leases(History):
             side.blocks[number] = Lease.__enter__(side.connections[number].resume_lease(token))
 
         self.both(step)
+
+    @rule(
+        begins=choices.connections,
+        turns=st.lists(choices.connections, min_size=2, max_size=4),
+        name=st.sampled_from(["A", "B"]),
+        many=st.booleans(),
+        outcome=outcomes,
+    )
+    def put_in_turns(self, begins: int, turns: list[int], name: str, many: bool, outcome: str) -> None:
+        """Several connections resume one lease in turn, and put; the last of them settles it, or nobody yet."""
+        self.begin_lease(begins, 100.0)
+        token = self.lease_token(0)
+        for number in map(self.free, turns):
+            sent = [self.body(4) for _ in range(1 + many)]
+
+            def step(side: Side, number: int = number, sent: list[bytes] = sent) -> Any:
+                qm = side.connections[number]
+                with qm.resume_lease(token):
+                    return qm.put_many(name, sent)
+
+            self.both(step)
+        self.settle_lease(turns[-1], 0, outcome)
 
     @rule(number=choices.connections, back=st.integers(0, 2), outcome=outcomes)
     def settle_lease(self, number: int, back: int, outcome: str) -> None:

@@ -49,6 +49,21 @@ def begun(running: Running, seconds: int) -> dict[str, str]:
 
 @nightly
 @on_both
+def test_puts_of_a_lease_stand_in_order_whichever_worker_takes_each(start: Start, served: Served) -> None:
+    running, sent = start("--workers", "2"), [str(number).encode() for number in range(40)]
+    await_workers(running, 2)
+    with inorder.connect(served.store) as qm:
+        qm.create_queue("C", order="commit")
+        lease = begun(running, 600)
+        for body in sent:
+            put = asked(running, f"{BASE}/queues/C/put", {"body": body.decode()}, headers=lease)
+            assert put.status_code == 201, put.text
+        assert asked(running, f"{BASE}/lease/commit", headers=lease).status_code == 204
+        assert bodies(qm, "C") == sent
+
+
+@nightly
+@on_both
 def test_any_worker_serves_any_request_of_a_lease(start: Start, served: Served) -> None:
     running = start("--workers", "2")
     await_workers(running, 2)

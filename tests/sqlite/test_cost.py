@@ -444,7 +444,7 @@ COSTS: dict[str, tuple[Callable[[QueueManager], Counted], Cost]] = {
     "back out of a get": (back_out_of_a_get, Cost(6, 18, 5, 0)),
     "browse first": (browse_first, Cost(6, 4, 0, 0)),
     "browse next": (browse_next, Cost(6, 2, 0, 0)),
-    "put under a confirm id": (lambda qm: lambda: qm.put("Q", b"x", confirm_id=CONFIRM_ID), Cost(7, 19, 5, 1)),
+    "put under a confirm id": (lambda qm: lambda: qm.put("Q", b"x", confirm_id=CONFIRM_ID), Cost(8, 19, 5, 1)),
     "confirm of a put": (confirm_put, Cost(10, 21, 6, 1)),
     "get under a confirm id": (get_under_a_confirm_id, Cost(8, 17, 4, 1)),
     "confirm of a get": (confirm_get, Cost(12, 23, 7, 1)),

@@ -71,6 +71,8 @@ def deliver(
     fault = fault_of(verb, queue, message)
     if fault is None:
         going = message.with_values(transmission=target.transmission)
+        if unit is not None:  # it may be another connection's
+            verb.pass_others()
         arrive(verb, queue, [as_put(verb, None if is_new else queue, going, verb.number())], unit)
     return fault
 

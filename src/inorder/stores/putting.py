@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from ..rules.puts import Planned, PutCircumstances, PutPlan, PutResult
 from . import putkeys
 from .arriving import arrive
 from .catalog import Catalog
-from .process import OpenHandle
+from .process import OpenConnection, OpenHandle
 from .queue import LocalQueue
 from .queued import QueuedMessage
 from .records import PutOutcome, PutRequest
@@ -28,10 +29,10 @@ def put(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: PutRequest) 
     """A put request: all of its messages, or with an error none."""
     messages, options, in_unit = request.messages, request.options, request.in_unit
     connection, state, new_number = handle.connection, request.state, verb.number
-    if len(messages) != 1:
+    if len(messages) != 1 or options.confirm_id or connection.is_leased:
         if not messages:
             return PutOutcome([], state)
-        new_number = chain(verb.numbers(len(messages)), iter(new_number, 0)).__next__
+        new_number = _numbers(verb, connection, request)
     plan = _plan(verb, handle, queue, options)
     at = _tuple(PutCircumstances, (in_unit, connection.unit is not None, verb.now, new_number))
     planned = plan.puts(messages, state, at)
@@ -61,6 +62,13 @@ def put(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: PutRequest) 
     if options.deduplicate is not None:
         putkeys.take(verb, connection, queue, request, planned, unit)
     return _tuple(PutOutcome, (planned.results, planned.state))
+
+
+def _numbers(verb: Verb, connection: OpenConnection, request: PutRequest) -> Callable[[], int]:
+    """Gives the numbers that name several messages, or one in a unit that several connections may work for."""
+    if request.options.confirm_id or (request.in_unit and connection.is_leased):
+        verb.pass_others()
+    return chain(verb.numbers(len(request.messages)), iter(verb.number, 0)).__next__
 
 
 def _plan(verb: Verb, handle: OpenHandle, queue: LocalQueue, options: PutOptions) -> PutPlan:

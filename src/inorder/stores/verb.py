@@ -220,6 +220,14 @@ class Verb:
         self._names = True
         return next(self.store.numbers, 0) or self._draw(1)
 
+    def pass_others(self) -> None:
+        """The numbers that this verb draws from now on are larger than all that any connection has drawn before it.
+
+        For what is put in a unit that several connections may work for: it stands in the order of its numbers (B-5).
+        """
+        if not self._draws:
+            self.store.numbers = NO_NUMBERS
+
     def number_behind(self, other: int) -> int:
         """One that is larger than `other`, which another process may have drawn."""
         found = self.number()
