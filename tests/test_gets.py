@@ -234,3 +234,13 @@ def test_a_match_on_a_text_with_a_nul_finds_what_has_it(qm: QueueManager, field:
     with pytest.raises(NoMessageAvailable):
         qm.get("NUL", match=Match(**fields))
     assert qm.get("NUL").body == b"without"
+
+
+def test_many_in_logical_order_with_a_selector_go_on_inside_a_group(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        for body in (b"1", b"2", b"3"):
+            group.put(body)
+    queue = qm.open("Q", input="shared")
+    assert queue.get(logical=True).body == b"1"
+    found = queue.get_many(3, logical=True, match=Match(selector="Root.MQMD.Expiry > 0"))
+    assert [one.body for one in found] == [b"2", b"3"]

@@ -135,6 +135,8 @@ class Reading:
         reader = self.reader._replace(asks=math.inf, asked_at=asked_at)
         most = 1 if self.request.one_group else self.request.most
         looked_for, logical = wanted(state, options), options.logical
+        if looked_for.selector is None:  # inside a group its numbers lead on
+            return before._replace(is_over=True)
         return look_ahead(self.queue, looked_for, reader, above, most, before, logical=logical, strict=self.strict)
 
     def run(self) -> GetOutcome:
