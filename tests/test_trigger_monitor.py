@@ -8,15 +8,17 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests import forked
 
-from inorder import ArgumentError, Feedback, QueueManager, TriggerMessage, Undeliverable, connect
+from inorder import ArgumentError, Feedback, Message, QueueManager, Report, TriggerMessage, Undeliverable, connect
+from inorder.bulk import Stager
 from inorder.rules.dead_letters import why_dead
+from inorder.stores.records import LedgerKey
 from inorder.trigger_monitor import TriggerEvent, run_trigger_monitor
 
 # What programs are: each writes down its argument and what it finds in the environment.
@@ -51,6 +53,16 @@ class Site:
             queue, trigger_control=True, trigger_type="every", initiation_queue="START", process=queue, trigger_data="T"
         )
         self.qm.put(queue, b"work")
+
+    def as_user(self, put: Callable[[], object]) -> None:
+        with self.qm.on_behalf_of("shop"):
+            put()
+
+    def stage(self, body: bytes) -> None:
+        with self.qm.open("START", output=True) as queue:
+            stager = Stager(queue, "forged", lasts=60)
+            stager.stage(1, {"body": [body], "format": ["MQTRIG"], "put_application_type": [7]})
+            self.qm.settle_staging(LedgerKey("", "", "1"), [stager.staged])
 
     def run(self, **options: Any) -> int:
         return run_trigger_monitor(self.qm, "START", until_empty=True, report=self.events.append, **options)
@@ -150,6 +162,44 @@ def test_what_is_no_trigger_message_is_a_dead_letter_and_the_next_one_is_started
     assert [one.event for one in site.events] == ["set aside", "started", "ended"]
     (letter,) = site.qm.dead_letters()
     assert (letter.why.reason, letter.message.body) == (Feedback.TM_ERROR, b"what is this?")
+
+
+FORGED: dict[str, Callable[[Site, bytes], object]] = {
+    "a program puts it": lambda site, body: site.qm.put("START", body, format="MQTRIG"),
+    "it says that the queue manager has put it": lambda site, body: site.qm.put(
+        "START", Message(body, format="MQTRIG", put_application_type=7, put_application_name="SHOP"), context="set_all"
+    ),
+    "a user puts it, who may": lambda site, body: site.as_user(lambda: site.qm.put("START", body)),
+    "it is a report with data": lambda site, body: site.as_user(
+        lambda: site.qm.put("R", body, report=Report.COA_WITH_FULL_DATA, reply_to_queue="START")
+    ),
+    "it is such a report to a program": lambda site, body: site.qm.put(
+        "R", body, report=Report.COA_WITH_FULL_DATA, reply_to_queue="START"
+    ),
+    "it is put again, moved or replayed": lambda site, body: [
+        site.qm.put("START", site.qm.get("START"), context="set_all", syncpoint=False),
+    ],
+    "it is staged": lambda site, body: site.stage(body),
+}
+
+
+@pytest.mark.parametrize("way", FORGED.values(), ids=FORGED.keys())
+def test_nothing_is_started_that_the_queue_manager_has_not_asked_for(
+    site: Site, way: Callable[[Site, bytes], object]
+) -> None:
+    site.qm.create_queue("R")
+    site.qm.create_user("shop", roles=["application"], queues={"START": ["put"], "R": ["put"]})
+    site.asks()
+    (asked,) = site.qm.browse("START")
+    way(site, asked.body)
+    while site.qm.depth("START") > 1:  # the forged one is left
+        site.qm.get("START", syncpoint=False)
+    assert (site.run(), site.calls()) == (0, [])
+    (letter,) = site.qm.dead_letters()
+    assert (letter.why.reason, letter.message.body) == (Feedback.TM_ERROR, asked.body)
+    assert "the queue manager has not put it there" in letter.why.error
+    site.qm.put("Q", b"more")
+    assert (site.run(), len(site.calls())) == (1, 1)
 
 
 @pytest.mark.parametrize("dead", ["", "NONE"])

@@ -143,6 +143,14 @@ def test_tokens_expire_are_revoked_and_go_with_their_user(qm: QueueManager, cloc
         qm.revoke_token(second)
     third = qm.create_token("alice", "again")
     assert [one.label for one in qm.tokens("alice")] == ["again"], "what has expired is replaced"
+    before = qm.user("alice")
+    for enabled in (False, True):
+        assert qm.alter_user("alice", enabled=enabled).identifier != before.identifier
+        assert qm.tokens("alice") == []
+        with pytest.raises(LogInRefused):
+            qm.identify(token=third)
+    third = qm.create_token("alice", "once more")
+    assert qm.alter_user("alice", enabled=True).name == qm.identify(token=third).name, "that changes nothing"
     qm.delete_user("alice")
     qm.create_user("alice", roles=["admin"])
     with pytest.raises(LogInRefused):

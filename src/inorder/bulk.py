@@ -324,7 +324,7 @@ class BulkCalls:
         if not isinstance(stagings, Sequence) or not all(isinstance(one, Staged) for one in stagings):
             raise bad_argument("stagings", stagings, "a list of Staged, as their stagers returned them")
         with self._session:
-            return self._store.settle_staging(key, stagings, after)
+            return self._store.settle_staging(key, stagings, after, self._session.owner)
 
     def undo_staging(self, names: Sequence[str]) -> int:
         """Drops what was staged under these names; of how many rows. Unknown names are passed over."""

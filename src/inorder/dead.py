@@ -32,7 +32,9 @@ from .message import Got, Message
 from .options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, PutOptions, check_instance, check_whole
 from .rules.dead_letters import WhyDead, buried, revived, why_dead
 from .rules.puts import PutResult
+from .session import Session
 from .stores.dead_letters import Buried
+from .stores.protocol import Store
 from .unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
@@ -70,6 +72,9 @@ class Replayed(NamedTuple):
 
 class DeadLetters(ABC):
     """What `QueueManager` has of it."""
+
+    _session: Session
+    _store: Store
 
     def dead_letters(
         self,
@@ -213,7 +218,8 @@ class DeadLetters(ABC):
                 queue=queue,
             )
         if message.report & Report.EXCEPTION and message.reply_to_queue:
-            self.report(message, reason)
+            with self._session:
+                self._store.report_exception(self._session.owner, message, reason)
         if message.report & Report.DISCARD_MESSAGE:
             return "discarded"
         why = WhyDead(reason, queue, "", self.clock.now(), program or self.program, attempts, error)
@@ -279,11 +285,6 @@ class DeadLetters(ABC):
     def clock(self) -> Clock: ...
     @abstractmethod
     def attributes(self, name: str) -> QueueAttributes: ...
-    @abstractmethod
-    def report(
-        self, message: Message, feedback: int, /, body: Data = b"", options: PutOptions | None = None,
-        **keywords: Unpack[PutCall],
-    ) -> PutResult | None: ...  # fmt: skip
     @abstractmethod
     def manager_attributes(self) -> ManagerAttributes: ...
     @abstractmethod

@@ -160,14 +160,17 @@ class Lending(ABC):
 
     @contextlib.contextmanager
     def on_behalf_of(self, user: str) -> Iterator[None]:
-        """A block for doors: confirm ids and lock ids that begin in it are listed under this user, as leases are.
+        """A block for servers, whose calls are those of one of the store's users.
 
-        Such an id belongs to nobody: who knows it ends it. If several use one, the user who began it stands there.
+        A message that is put in it and asks for reports is put with the user's authority: the user needs `put` where
+        the reports go, now and when they are made. Confirm ids and lock ids that begin in it are listed under the
+        user, as leases are; they belong to nobody, and whoever knows one ends it. What else the user may do the
+        server asks before.
 
         Args:
-            user: 1 to 256 characters.
+            user: 1 to 256 characters; "launch-token": whoever may do what the server may.
 
-        Raises: ArgumentError.
+        Raises: ArgumentError. In the block: NotAuthorized 2035, by a put.
         """
         if not isinstance(user, str) or not is_storable(user) or not 1 <= len(user) <= USER_LENGTH_MAX:
             raise bad_argument("user", user, f"a text of 1 to {USER_LENGTH_MAX} characters")

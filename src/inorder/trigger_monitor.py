@@ -222,6 +222,10 @@ class _Monitor:
     # --- what is to be started
 
     def _said(self, message: Got) -> TriggerMessage:
+        with self._own._session:
+            is_own = self._own._store.is_own(message.token)
+        if not is_own:
+            raise _Unstartable(Feedback.TM_ERROR, "the queue manager has not put it there for a trigger")
         try:
             return TriggerMessage.from_bytes(message.body)
         except ArgumentError:

@@ -33,8 +33,6 @@ from .stores.protocol import Store
 
 USER, TOKEN = "user", "token"  # kinds of objects
 NAME_LENGTH_MAX: Final = 64
-LAUNCH_TOKEN: Final = "launch-token"
-"""What logs and acts call the holder of a server's launch token; no user has this name."""
 SUBJECT_LENGTH_MAX: Final = 1024
 DESCRIPTION_LENGTH_MAX: Final = 256
 SUBJECTS_MAX, GRANTS_MAX, TOKENS_MAX = 16, 1000, 100
@@ -56,7 +54,7 @@ class User:
         subjects: of client certificates that are this user's.
         enabled: whether it may come in.
         has_password: whether it may come in by a password.
-        identifier: another user of this name has another.
+        identifier: another one after the user was disabled, and of another user of this name.
     """
 
     name: str
@@ -162,7 +160,8 @@ class UserCalls(ABC):
         Args:
             queues: instead of those that were granted.
             password_hash: "" takes the password away.
-            enabled: a user that is not enabled cannot come in and may do nothing; its tokens stay.
+            enabled: a user that is not enabled cannot come in and may do nothing. Sessions and tokens of before are
+                over for good, and reports that were asked for are not made, as if the user had been deleted.
 
         Raises: UnknownObject 2085; ArgumentError; QueueCondition 2041, somebody has altered the user meanwhile.
         """
@@ -172,17 +171,20 @@ class UserCalls(ABC):
         }  # fmt: skip
         before = self._user_text(name)
         user = _checked(_user(before), **{key: value for key, value in changes.items() if value is not None})
+        if enabled is False:
+            user = replace(user, identifier=_identifier())
         self._check_subjects(user)
         with self._session:
             self._store.alter_object(USER, name, before, _as_text(user))
+        if enabled is False:
+            self._forget_tokens(name)
         return user
 
     def delete_user(self, name: str) -> None:
         """Deletes a user and all its tokens; a later user of the name is another one. Raises: UnknownObject 2085."""
         with self._session:
             self._store.delete_object(USER, name)
-        for token in self.tokens(name):
-            self._forget_token(token.name)
+        self._forget_tokens(name)
 
     def user(self, name: str) -> User:
         """A user as it is now. Raises: UnknownObject 2085."""
@@ -253,6 +255,10 @@ class UserCalls(ABC):
             raise bad_argument("token", "...", "a token or its id, a text")
         with self._session:
             self._store.delete_object(TOKEN, token.partition(".")[0])
+
+    def _forget_tokens(self, user: str) -> None:
+        for token in self.tokens(user):
+            self._forget_token(token.name)
 
     def _forget_token(self, number: str) -> None:
         try:
@@ -365,18 +371,22 @@ def _refused() -> LogInRefused:
 
 def _blank(name: object) -> User:
     """A user of this name, who may do nothing yet. Raises: ArgumentError."""
-    from . import secret  # noqa: PLC0415 - few programs need it
-
     _check_text("name", name, NAME_LENGTH_MAX, least=1)
     assert isinstance(name, str)
     if any(one.isspace() or one == ":" for one in name) or not name.isprintable():
         raise bad_argument("name", name, "without blanks, colons and control characters")
-    if name == LAUNCH_TOKEN:
+    if name == authorities.LAUNCH_TOKEN:
         raise bad_argument("name", name, "another one: it stands for the launch token of a server")
     return User(
         name=name, roles=(), queues=MappingProxyType({}), subjects=(), description="", enabled=True,
-        identifier=secret.new_name(ID_BYTES), password_hash=None,
+        identifier=_identifier(), password_hash=None,
     )  # fmt: skip
+
+
+def _identifier() -> str:
+    from . import secret  # noqa: PLC0415 - few programs need it
+
+    return secret.new_name(ID_BYTES)
 
 
 def _checked(user: User, **given: Any) -> User:

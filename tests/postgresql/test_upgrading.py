@@ -23,7 +23,7 @@ from inorder.stores import points
 from inorder.stores.migrations import Ladder, Step, Upgraded
 from inorder.stores.postgresql import drop, parse, upgrade_schema
 from inorder.stores.postgresql.opening import open_link
-from inorder.stores.postgresql.statements import VERSION
+from inorder.stores.postgresql.statements import LADDER, VERSION
 from inorder.stores.store import new_manager
 
 NEXT = invented.POSTGRESQL.newest
@@ -96,10 +96,10 @@ def test_a_backup_is_pg_dumps_business_and_that_is_said(store: str) -> None:
 
 
 def test_an_older_store_is_refused_with_the_remedy(store: str, admin: Connection) -> None:
-    admin.execute(f"UPDATE {parse(store).schema}.store SET version = {VERSION - 1}")
+    admin.execute(f"UPDATE {parse(store).schema}.store SET version = {LADDER.oldest - 1}")
     with pytest.raises(StoreOlder, match=f"too old to be upgraded.*is {VERSION}") as caught:
         inorder.connect(store)
-    assert (caught.value.version, caught.value.upgradable) == (VERSION - 1, False)
+    assert (caught.value.version, caught.value.upgradable) == (LADDER.oldest - 1, False)
     with pytest.raises(StoreOlder, match="too old"):
         upgraded(store)
 

@@ -140,12 +140,18 @@ def replaced(qm: inorder.QueueManager) -> None:
     qm.create_user("anna", roles=["admin"], password_hash=hash_of(PASSWORD))
 
 
+def disabled_and_enabled(qm: inorder.QueueManager) -> None:
+    qm.alter_user("anna", enabled=False)
+    qm.alter_user("anna", enabled=True)
+
+
 CHANGES: list[tuple[str, Callable[[inorder.QueueManager], object], str | int]] = [
     ("deleted", lambda qm: qm.delete_user("anna"), 401),
     ("disabled", lambda qm: qm.alter_user("anna", enabled=False), 401),
     ("another password", lambda qm: qm.alter_user("anna", password_hash=hash_of(OTHER)), 401),
     ("no password", lambda qm: qm.alter_user("anna", password_hash=""), 401),
     ("another of the name", replaced, 401),
+    ("disabled and enabled", disabled_and_enabled, 401),
     ("another role", lambda qm: qm.alter_user("anna", roles=["reader"]), "anna"),
 ]  # fmt: skip
 
@@ -163,7 +169,7 @@ async def test_a_changed_user_is_out_at_once(
     client.auth = AS_NOBODY if by == "a session" else as_("anna")
     if by == "a session":
         assert (await client.post(LOGIN, json={"username": "anna", "password": PASSWORD})).status_code == 204
-    elif how is replaced:
+    elif how in (replaced, disabled_and_enabled):
         expected = "anna"  # with the same password
     assert [await name_of(client) for _ in range(2)] == ["anna"] * 2
     assert (await client.post(MQSC, json=command("DEFINE QLOCAL(A)"))).status_code == 200

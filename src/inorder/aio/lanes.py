@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from queue import SimpleQueue
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -26,6 +27,15 @@ JOINING = frozenset(
     "put put_json put_many put_stream get get_many get_stream get_group group reply leave_group end_group".split()
 )
 LOST = (ConnectionBroken, ConnectionClosed, OutcomeUnknown)
+_user: ContextVar[str | None] = ContextVar("inorder.user", default=None)
+
+
+def act_for(user: str) -> None:
+    """Has this task, and tasks that it starts from now on, make all calls on behalf of a user.
+
+    For servers. What that means: `inorder.QueueManager.on_behalf_of`.
+    """
+    _user.set(user)
 
 
 class Work(Protocol):
@@ -156,9 +166,12 @@ class Lane:
         return self.connection
 
     def _make(self, call: Callable[[Connection], T]) -> T:
-        connection = self.connection or self.connected()
+        connection, user = self.connection or self.connected(), _user.get()
         try:
-            return call(connection)
+            if user is None:
+                return call(connection)
+            with connection.on_behalf_of(user):
+                return call(connection)
         except LOST:
             self.drop()
             raise

@@ -20,6 +20,8 @@ AUTHORITIES: Final[tuple[str, ...]] = get_args(Authority)
 ROLES: Final[tuple[str, ...]] = get_args(Role)
 MANAGER: Final = ""
 """Instead of a queue's name: the queue manager."""
+LAUNCH_TOKEN: Final = "launch-token"
+"""What logs and acts call the holder of a server's launch token; no user has this name."""
 
 _ALL, _RUNNING, _ADMIN = (frozenset(one.split()) for one in ("admin operator reader", "admin operator", "admin"))
 

@@ -162,13 +162,8 @@ class Call:
             raise problem("MQWB0009E", self.names["qmgr"], reason=Reason.Q_MGR_NAME_ERROR.value)
 
     async def run(self, work: Callable[[QueueManager], T]) -> T:
-        """What `work` returns, on a connection; what it begins to hold is listed under the name of the user."""
-
-        def as_user(qm: QueueManager) -> T:
-            with qm.on_behalf_of(self.identity.name):
-                return work(qm)
-
-        return await self.context.qm.run(as_user)
+        """What `work` returns, on a connection."""
+        return await self.context.qm.run(work)
 
     # --- the query
 

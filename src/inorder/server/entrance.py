@@ -12,6 +12,7 @@ from collections.abc import Awaitable
 
 from starlette.requests import Request
 
+from ..aio.lanes import act_for
 from ..errors import TooManyLogIns
 from .calls import Context
 from .identity import Identity
@@ -54,6 +55,7 @@ async def _known(request: Request, asked: Awaitable[Identity | None]) -> Identit
         raise of_log_ins(error) from None
     if found is not None:
         request.scope["inorder.identity"] = found
+        act_for(found.name)  # all calls of this request
     return found
 
 

@@ -13,8 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from ..rules import authorities
-from ..rules.authorities import MANAGER, Authority, Grants
-from ..users import LAUNCH_TOKEN
+from ..rules.authorities import LAUNCH_TOKEN, MANAGER, Authority, Grants
 
 __all__ = ["IBM_ROLES", "Authenticator", "Authority", "Identity", "LaunchToken"]
 

@@ -19,6 +19,7 @@ from ..errors import (
     CallerError,
     Completion,
     InorderError,
+    NotAuthorized,
     QueueManagerStopping,
     Reason,
     StoreError,
@@ -339,9 +340,16 @@ def of_log_ins(error: TooManyLogIns) -> Problem:
     return problem("INWB0030E", seconds, reason=error.reason.value, Retry_After=seconds)
 
 
+def of_reports(error: NotAuthorized) -> Problem:
+    """Where the reports would go that a message asks for, its user may not put."""
+    return problem("MQWB0103E", "have reports put to", error.data.get("queue", ""), reason=NOT_AUTHORIZED)
+
+
 def of_error(error: InorderError, queue: str, manager: str) -> Problem:
     """What an error of the queue manager is to a client of the messaging interface."""
     reason = error.reason.value
+    if isinstance(error, NotAuthorized):
+        return of_reports(error)
     if isinstance(error, StoreError | QueueManagerStopping):
         return problem("INWB0012E", error, reason=reason)
     if isinstance(error, UnknownObject):
@@ -353,6 +361,8 @@ def of_error(error: InorderError, queue: str, manager: str) -> Problem:
 def of_admin_error(error: InorderError, queue: str) -> Problem:
     """The same to a client of the administration interface."""
     reason = error.reason.value
+    if isinstance(error, NotAuthorized):
+        return of_reports(error)
     if isinstance(error, StoreError | QueueManagerStopping):
         return problem("INWB0012E", error, reason=reason)
     if isinstance(error, UnknownQueue):
@@ -365,6 +375,8 @@ def of_admin_error(error: InorderError, queue: str) -> Problem:
 def of_our_error(error: InorderError) -> Problem:
     """The same to a client of our own interface: every error of the queue manager has its reason there."""
     reason = error.reason.value
+    if isinstance(error, NotAuthorized):
+        return of_reports(error)
     if isinstance(error, StoreError | QueueManagerStopping):
         return problem("INWB0012E", error, reason=reason)
     status = 404 if isinstance(error, UnknownObject) else 400 if isinstance(error, CallerError) else 409

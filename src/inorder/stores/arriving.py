@@ -11,18 +11,25 @@ from .queue import LocalQueue
 from .tables import UnitRow
 from .verb import Verb
 
-PERSISTENT = Message.FIELDS["persistent"].index
+PERSISTENT, TOKEN = Message.FIELDS["persistent"].index, Message.FIELDS["token"].index
 AFTER_PUT, AFTER_HELD_PUT = step(State.ABSENT, Event.PUT).to, step(State.ABSENT, Event.PUT_HELD).to
 
 
-def arrive(verb: Verb, queue: LocalQueue, rows: Sequence[Row], unit: UnitRow | None) -> bool:
-    """Puts them on the queue, held by the unit if there is one; returns whether some of them ask for reports."""
+def arrive(verb: Verb, queue: LocalQueue, rows: Sequence[Row], unit: UnitRow | None, put_by: str | None = None) -> bool:
+    """Puts them on the queue, held by the unit if there is one; returns whether some of them ask for reports.
+
+    Args:
+        put_by: their mark (`authority`).
+    """
     state = AFTER_PUT if unit is None else AFTER_HELD_PUT
     assert state is not None
     first, total = None, len(rows)
     if draws_number(queue.attributes.order, Moment.COMMIT if unit is None else Moment.PUT):
         first = queue.draw_number(total)
     asks = verb.backend.arrive(queue, rows, state, first, None if unit is None else unit.id, verb.now)
+    if put_by is not None:
+        for row in rows:
+            verb.backend.sign(number_of(row[TOKEN]), put_by)
     queue.added += total
     queue.arrived += total
     queue.changed = True
@@ -43,3 +50,8 @@ def arrive(verb: Verb, queue: LocalQueue, rows: Sequence[Row], unit: UnitRow | N
             if triggers:
                 verb.note_arrivals(queue, messages)
     return asks
+
+
+def number_of(token: bytes) -> int:
+    """The number of a message on its queue."""
+    return int.from_bytes(token, "big")

@@ -343,6 +343,12 @@ class Backend(Protocol):
         Returns: whether some of them ask the queue manager for reports (`message.REPORT_GENERATED`).
         """
 
+    def sign(self, number: int, put_by: str) -> None:
+        """Stores whose authority counts for a message that has just arrived (`authority`)."""
+
+    def signed(self, number: int) -> Sequence[str | None]:
+        """What `sign` stored with a message; None: nothing. Empty: there is no such message."""
+
     def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
         """Whatever has changed of one row, which is in the state that it had before; of its message the flags alone."""
 
@@ -405,9 +411,20 @@ class Backend(Protocol):
         """Rows are written beside the queues, from this turn on in their staging."""
 
     def put_staged(
-        self, queue: SearchedQueue, stagings: Sequence[StagingRow], first: int, now: float, *, own: bool, tells: bool
+        self,
+        queue: SearchedQueue,
+        stagings: Sequence[StagingRow],
+        first: int,
+        now: float,
+        put_by: str | None,
+        *,
+        own: bool,
+        tells: bool,
     ) -> Sequence[Message]:
         """Staged rows become messages, from this number on: each with its `own`, or with one for all, and ordinals.
+
+        Args:
+            put_by: as `sign` has it; None: a program.
 
         Returns: those messages, if `tells`.
 

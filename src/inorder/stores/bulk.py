@@ -250,13 +250,17 @@ class BulkVerbs(OpenStore):
         measured=lambda settled, *_: [settled.messages],
         about=lambda settled, key, *_: ["staging", key.application, settled is not None and settled.already],
     )
-    def settle_staging(self, key: LedgerKey, stagings: Sequence[Staged], after: str | None = None) -> Settled:
+    def settle_staging(
+        self, key: LedgerKey, stagings: Sequence[Staged], after: str | None = None, owner: int | None = None
+    ) -> Settled:
         staging.check_settle(key, stagings, after)
-        return self._settle_staging(key, stagings, after)
+        return self._settle_staging(key, stagings, after, None if owner is None else self.connection(owner).user)
 
     @in_verb(feeds=True, unless_dead=(QueueFull,), alone=False)
-    def _settle_staging(self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged], after: str | None) -> Settled:
-        return staging.Settling(verb, key, stagings, after).run()
+    def _settle_staging(
+        self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged], after: str | None, user: str | None
+    ) -> Settled:
+        return staging.Settling(verb, key, stagings, after, user).run()
 
     @event("undo_staging", "stagings", "unit", measured=count, about=lambda *_: ["staging"])
     def undo_staging(self, names: Sequence[str]) -> int:

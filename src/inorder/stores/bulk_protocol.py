@@ -192,7 +192,9 @@ class BulkStore(Protocol):
         2051, the alias through which it was opened.
         """
 
-    def settle_staging(self, key: LedgerKey, stagings: Sequence[Staged], after: str | None = None) -> Settled:
+    def settle_staging(
+        self, key: LedgerKey, stagings: Sequence[Staged], after: str | None = None, owner: int | None = None
+    ) -> Settled:
         """Puts all that is staged under these names, all or nothing, perhaps on several queues; notes it in the ledger.
 
         Stagings for queues where the ledger has the key already are dropped. Numbers are drawn in the order (order_key,
@@ -203,6 +205,7 @@ class BulkStore(Protocol):
         Args:
             after: the batch that was settled last under the key's application and query, "" if none was, as
                 `last_settled` gave it: of several writers that go on from one place one alone does. None: any.
+            owner: the connection whose user has the authority for reports (`authority`); None: nothing is asked.
 
         A database moves narrow rows in one statement. Raises, and nothing has changed: Fenced, another batch than
         `after` was settled last, and the key is not in the ledger; StagingGone, one is missing, its time is over, or it

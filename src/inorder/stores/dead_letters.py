@@ -59,7 +59,7 @@ def bury(
             raise Undeliverable(
                 f"{target} does not take the message ({_text(reason)}), and {lack}", reason=reason, queue=target
             )
-    report_exception(verb, message, reason, cause)
+    report_exception(verb, message, reason, None, cause)
     return "discarded" if message.report & Report.DISCARD_MESSAGE else "buried"
 
 

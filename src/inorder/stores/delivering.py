@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from ..errors import InorderError, Reason
 from ..message import Message, Row, UniqueId
+from ..properties import NO_PROPERTIES
 from ..rules.dead_letters import WhyDead, buried
 from ..rules.naming import Route
+from . import authority
 from .arriving import arrive
 from .backend import Alone
 from .catalog import Catalog
@@ -58,9 +60,20 @@ def fault_of(verb: Verb, queue: LocalQueue, message: Message) -> Reason | None:
 
 
 def deliver(
-    verb: Verb, message: Message, name: str, manager: str = "", *, is_new: bool = True, unit: UnitRow | None = None
+    verb: Verb,
+    message: Message,
+    name: str,
+    manager: str = "",
+    *,
+    is_new: bool = True,
+    unit: UnitRow | None = None,
+    put_by: str | None = None,
 ) -> Reason | None:
-    """Puts a complete message on a queue, at once or in a unit; None, or why that cannot be."""
+    """Puts a complete message on a queue, at once or in a unit; None, or why that cannot be.
+
+    Args:
+        put_by: its mark (`authority`).
+    """
     target = target_of(verb, name, manager)
     if isinstance(target, Reason):
         return target
@@ -73,7 +86,7 @@ def deliver(
         going = message.with_values(transmission=target.transmission)
         if unit is not None:  # it may be another connection's
             verb.pass_others()
-        arrive(verb, queue, [as_put(verb, None if is_new else queue, going, verb.number())], unit)
+        arrive(verb, queue, [as_put(verb, None if is_new else queue, going, verb.number())], unit, put_by)
     return fault
 
 
@@ -86,16 +99,32 @@ def set_aside(verb: Verb, message: Message, why: WhyDead, unit: UnitRow | None =
     return dead if isinstance(dead, Reason) else deliver(verb, dead, name, is_new=False, unit=unit)
 
 
-def send(verb: Verb, message: Message, name: str, manager: str, cause: int = 0, *, unit: UnitRow | None = None) -> None:
+def send(
+    verb: Verb,
+    message: Message,
+    name: str,
+    manager: str,
+    cause: int = 0,
+    *,
+    unit: UnitRow | None = None,
+    of: str | None = authority.OWN,
+) -> None:
     """Puts what the queue manager has made: where it should go, or on the dead-letter queue; else it is counted.
 
     Args:
         cause: the queue whose message made it necessary: for it what is dropped is counted; 0: it is of no queue here.
         unit: in which it is put; None: at once.
+        of: the mark of whoever it is made for, who must be allowed to put there. Without that it is a dead letter; it
+            is one without body and properties if they may not put on the dead-letter queue, either (P-3).
     """
-    reason = deliver(verb, message, name, manager, unit=unit)
+    reason: Reason | None = Reason.NOT_AUTHORIZED
+    if authority.may_put(verb, of, name, manager):
+        put_by = authority.OWN if of == authority.OWN else None
+        reason = deliver(verb, message, name, manager, unit=unit, put_by=put_by)
     if reason is None:
         return
+    if not authority.may_put(verb, of, verb.manager.dead_letter_queue):
+        message = message.with_values(body=b"", length=0, format="", properties=NO_PROPERTIES)
     why = WhyDead(int(reason), name, manager, verb.now, verb.manager.name)
     if set_aside(verb, message, why, unit) is not None:
         count_dropped(verb, cause, reason)

@@ -56,8 +56,20 @@ class Ladder:
 
 
 # 0.1.0 is the first release: its tables are where the steps begin.
-SQLITE: Final[Sequence[Step]] = ()
-POSTGRESQL: Final[Sequence[Step]] = ()
+SQLITE: Final[Sequence[Step]] = (
+    Step(
+        version=11,
+        why="messages say whose authority counts for their reports",
+        statements="ALTER TABLE message ADD COLUMN put_by TEXT;",
+    ),
+)
+POSTGRESQL: Final[Sequence[Step]] = (
+    Step(
+        version=4,
+        why="messages say whose authority counts for their reports",
+        statements='ALTER TABLE message ADD COLUMN put_by text COLLATE "C";',
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,9 @@
-"""The verbs about users who come through a server: log-ins that fail, and acts that cannot be taken back.
+"""The verbs about users who come through a server: log-ins that fail, acts that cannot be taken back, and marks.
 
 Users and tokens are objects (`objects.py`). Log-ins that fail are counted in buckets (`rules.log_ins`), which all
 servers share. An act is noted before it is done, and its outcome afterwards: if the process was killed in between, the
-note says "begun". The log keeps the newest acts, as many as the queue manager's attribute `acts_kept` says.
+note says "begun". The log keeps the newest acts, as many as the queue manager's attribute `acts_kept` says. `authority`
+says what marks are.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from ..message import Message
 from ..rules.log_ins import BUCKETS_MAX, Bucket, counted, empty_at, forgiven, limit_of, shared_key, wait
+from . import authority
+from .arriving import number_of
 from .catalog import Catalog
 from .connections import in_verb
 from .process import OpenStore
 from .records import Act
+from .reports import report_exception
 from .tables import ActRow, AttemptRow, UpTo
 from .telemetry import event
 from .verb import Verb
@@ -71,6 +76,24 @@ class PeopleVerbs(OpenStore):
     def acts(self, verb: Verb, before: Act | None, most: int) -> list[Act]:
         behind = None if before is None else (before.at, before.id)
         return [Act(*row) for row in verb.backend.newest_acts(behind, most)]
+
+    # --- marks
+
+    @event("is_own", keys="own", about=lambda own, _: [own])
+    @in_verb(writes=False)
+    def is_own(self, verb: Verb, token: bytes) -> bool:
+        return verb.backend.signed(number_of(token)) == [authority.OWN]
+
+    @event("report_exception", keys="reason", about=lambda _, __, ___, reason: [reason])
+    @in_verb(feeds=True)
+    def report_exception(self, verb: Verb, owner: int, message: Message, reason: int) -> None:
+        connection, unit = self.connection(owner), None
+        known = verb.backend.signed(number_of(message.token))
+        if connection.unit is not None:
+            unit = verb.enlist(connection, 1, verb.manager.max_uncommitted)
+        put_by = known[0] if known else authority.of_gone(verb)
+        report_exception(verb, message, reason, put_by, unit=unit)
+        verb.durable = True
 
 
 def _kept(verb: Verb, key: str) -> str:

@@ -36,7 +36,7 @@ class OpenConnection:
         waits: a record says that a call of it waits.
         handles: how many it has open.
         is_leased: its unit of work is a lease, which ends without it.
-        user: on whose behalf confirm ids and lock ids begin; None: on that of the program's own.
+        user: on whose behalf messages are put, and confirm ids and lock ids begin; None: on that of the program's own.
     """
 
     id: int

@@ -20,7 +20,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from ..attributes import ManagerAttributes, QueueAttributes, QueueStatus
 from ..clock import Clock
 from ..errors import Reason
-from ..message import Got, UniqueId
+from ..message import Got, Message, UniqueId
 from ..options import OpenOptions
 from ..rules.gaps import Gaps
 from ..rules.grouping import GroupState
@@ -328,6 +328,26 @@ class Store(BulkStore, Protocol):
     def acts(self, before: Act | None, most: int) -> list[Act]:
         """So many of the log, the newest first, older than that one."""
 
+    # --- marks (`authority`)
+
+    def is_own(self, token: bytes) -> bool:
+        """Whether the message with this token, on a queue or held by a unit, is a trigger message of the queue manager.
+
+        It is not if somebody else has put it, whatever it says, or has put it again.
+        """
+
+    def report_exception(self, owner: int, message: Message, reason: int) -> None:
+        """Makes the exception report that a message asks for, with the authority of whoever put it.
+
+        It is put in the connection's unit of work if that has begun. Where it cannot be put it is a dead letter, or
+        dropped and counted.
+
+        Args:
+            message: as it was got.
+
+        Raises: ConnectionBroken 2009; UnitTooLarge 2024.
+        """
+
     # --- time, and the end
 
     def discard_expired(self, limit: int) -> int:
@@ -451,7 +471,9 @@ class LocalStore(Store, Protocol):
         """
 
     def set_user(self, owner: int, user: str | None) -> str | None:
-        """Confirm ids and lock ids that a connection begins from now on are listed under this user.
+        """What a connection puts from now on, it puts with the authority of this user as far as reports are asked for.
+
+        Confirm ids and lock ids that it begins are listed under the user.
 
         Args:
             user: None: that of the program.

@@ -11,7 +11,7 @@ from ..message import Message
 from ..options import PutOptions
 from ..rules.lifecycle import Answer, Event, step
 from ..rules.puts import Planned, PutCircumstances, PutPlan, PutResult
-from . import putkeys
+from . import authority, putkeys
 from .arriving import arrive
 from .catalog import Catalog
 from .process import OpenConnection, OpenHandle
@@ -50,6 +50,7 @@ def put(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: PutRequest) 
     depth = queue.state.depth + queue.added - (earlier is not None)
     if depth + len(planned.arriving) > queue.attributes.max_depth:
         _check_room(queue, depth, planned)
+    put_by = None if connection.user is None else authority.mark_asked(verb, connection.user, planned.arriving)
     unit = None
     if in_unit:
         unit = verb.enlist(connection, len(messages), verb.manager.max_uncommitted)
@@ -57,8 +58,8 @@ def put(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: PutRequest) 
         unit = verb.confirm_unit(connection.holder, queue, options.confirm_id)
     if earlier is not None:
         happen(verb, queue, earlier, Event.BACK_OUT)
-    if arrive(verb, queue, planned.arriving, unit) and unit is None:
-        report_arrivals(verb, queue, planned.arriving)
+    if arrive(verb, queue, planned.arriving, unit, put_by) and unit is None:
+        report_arrivals(verb, queue, planned.arriving, put_by)
     if options.deduplicate is not None:
         putkeys.take(verb, connection, queue, request, planned, unit)
     return _tuple(PutOutcome, (planned.results, planned.state))

@@ -159,7 +159,7 @@ class _Delivery:
                 self._refuse(message, going, error)
         for queue, rows in arriving:
             if rows and arrive(self._verb, queue, rows, None):
-                report_arrivals(self._verb, queue, rows)
+                report_arrivals(self._verb, queue, rows, None)
         put = len(self._batch.messages) - self._buried - self._discarded
         return Receipt(False, put, self._buried, self._discarded)
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..errors import Reason
 from ..kinds import Feedback
 from ..message import Message, Row
 from ..rules import reports as rules
 from ..rules.lifecycle import Event, State, becomes_visible
 from ..rules.reports import COA, COD, EXCEPTION, EXPIRATION, Kind
+from .damage import only
 from .delivering import send
 from .queue import LocalQueue
 from .queued import QueuedMessage
@@ -32,12 +32,16 @@ PUT = State.PUT_UNCONFIRMED
 DELIVERIES = frozenset({Event.GET, Event.CONFIRM_GET, Event.CONFIRM, Event.DELETE})
 
 
-def report_arrivals(verb: Verb, queue: LocalQueue, arrived: Sequence[Row]) -> None:
-    """Messages have come to a queue, and all can see them: COA."""
+def report_arrivals(verb: Verb, queue: LocalQueue, arrived: Sequence[Row], put_by: str | None) -> None:
+    """Messages have come to a queue, and all can see them: COA.
+
+    Args:
+        put_by: their mark (`authority`).
+    """
     if _is_final(queue):
         for message in map(Message.from_row, arrived):
             if rules.asks(message, COA):
-                _send(verb, message, COA, Feedback.COA, _left(message), queue.id)
+                _send(verb, message, COA, Feedback.COA, _left(message), queue.id, put_by)
 
 
 def report_placed(verb: Verb, queue: LocalQueue, first: int) -> None:
@@ -77,15 +81,19 @@ def report_expired(verb: Verb, queue: LocalQueue, rows: Sequence[QueuedMessage])
             _about(verb, queue, row, EXPIRATION, Feedback.EXPIRATION, unit)
 
 
-def report_exception(verb: Verb, message: Message, reason: Reason, cause: int = 0) -> None:
+def report_exception(
+    verb: Verb, message: Message, reason: int, put_by: str | None, cause: int = 0, unit: UnitRow | None = None
+) -> None:
     """A message cannot be delivered (R6.7).
 
     Args:
         message: all of it, with what is left of its life as its expiry.
+        put_by: its mark (`authority`).
         cause: the queue here that it comes from; see `delivering.send`.
+        unit: in which the report is put; None: at once.
     """
     if rules.asks(message, EXCEPTION):
-        _send(verb, message, EXCEPTION, int(reason), _left(message), cause)
+        _send(verb, message, EXCEPTION, int(reason), _left(message), cause, put_by, unit=unit)
 
 
 def _left(message: Message) -> float:
@@ -107,13 +115,22 @@ def _about(
     most = rules.bytes_of(row.message, kind)
     if most != 0:
         (row,) = verb.backend.read([row], most)
-    _send(verb, row.message, kind, feedback, row.expires_at - verb.now, queue.id, unit)
+    put_by = only(verb.backend.signed(row.number), f"message {row.number}")
+    _send(verb, row.message, kind, feedback, row.expires_at - verb.now, queue.id, put_by, unit=unit)
 
 
 def _send(
-    verb: Verb, message: Message, kind: Kind, feedback: int, left: float, cause: int, unit: UnitRow | None = None
+    verb: Verb,
+    message: Message,
+    kind: Kind,
+    feedback: int,
+    left: float,
+    cause: int,
+    put_by: str | None,
+    *,
+    unit: UnitRow | None = None,
 ) -> None:
     number, name = verb.number(), verb.manager.name
     left = left if left == math.inf else max(0.1, left)
     made = rules.report(message, kind, feedback, manager=name, number=number, now=verb.now, left=left)
-    send(verb, made, message.reply_to_queue, message.reply_to_queue_manager, cause, unit=unit)
+    send(verb, made, message.reply_to_queue, message.reply_to_queue_manager, cause, unit=unit, of=put_by)

@@ -26,7 +26,7 @@ from ..field_checks import is_storable
 from ..rules.ordering import Moment, draws_number
 from ..rules.staged_columns import Columns, addressed, check_columns, complete
 from ..rules.staging import check_room
-from . import points
+from . import authority, points
 from .catalog import Catalog
 from .damage import damaged, only
 from .process import OpenHandle
@@ -148,6 +148,10 @@ def stage(
     program = handle.connection.program
     columns = addressed(columns, request.count, resolved, handle.transmission, verb.store.definitions.names.reply_to)
     batch = complete(columns, request.count, resolved, verb.manager, program, verb.now, verb.numbers)
+    user = handle.connection.user
+    if user is not None:
+        asked = (batch.columns[name] for name in ("report", "reply_to_queue", "reply_to_queue_manager"))
+        authority.check(verb, user, zip(*asked, strict=True))
     if known is None:
         unit = verb.begin_unit(handle.connection.holder, "staging", request.name, queue.id)
         before = StagingRow(unit.id, verb.now, 0, 0, 0, 0, 0, 0, 0)
@@ -200,8 +204,11 @@ def last_noted(verb: Verb, queue: LocalQueue, application: str, query: str) -> s
 class Settling:
     """One settle in one verb: look, check everything, then write."""
 
-    def __init__(self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged], after: str | None = None) -> None:
+    def __init__(
+        self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged], after: str | None = None, user: str | None = None
+    ) -> None:
         self._verb, self._key, self._stagings, self._after = verb, key, stagings, after
+        self._put_by = authority.mark_of(verb, user)
         self._found = found_all(verb, [one.name for one in stagings])
 
     def run(self) -> Settled:
@@ -283,7 +290,7 @@ class Settling:
         own = draws_number(queue.attributes.order, Moment.PUT)
         first = queue.draw_number(total if own else 1)
         tells = verb.store.changes.is_watched or queue.attributes.trigger_control
-        put = verb.backend.put_staged(queue, stagings, first, verb.now, own=own, tells=tells)
+        put = verb.backend.put_staged(queue, stagings, first, verb.now, self._put_by, own=own, tells=tells)
         queue.count(total)
         queue.arrived += total
         change = verb.touch(queue)

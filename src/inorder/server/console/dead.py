@@ -14,7 +14,8 @@ from ...errors import InorderError, UnknownQueue, bad_argument
 from ...manager import QueueManager
 from ...message import UniqueId
 from ...options import EVERYTHING, Match
-from ...rules.dead_letters import reason_name
+from ...rules.authorities import MANAGER
+from ...rules.dead_letters import WhyDead, reason_name
 from ..problems import Problem, problem
 from . import acting, notices
 from .acting import Acted, Missing
@@ -150,8 +151,13 @@ async def _reviewed(
 
 def _demand_targets(visit: Visit, letters: Sequence[DeadLetter], target: str) -> None:
     """Raises: Problem 403, the visitor may not put where the letters go."""
-    for queue in {target} if target else {one.why.queue for one in letters if one.why.queue}:
+    for queue in {target} if target else {_asked_of(visit, one.why) for one in letters if one.why.queue}:
         visit.demand("put", queue)
+
+
+def _asked_of(visit: Visit, why: WhyDead) -> str:
+    """The queue where a letter goes; of the queue manager, if it goes by a transmission queue, whichever that is."""
+    return why.queue if why.manager in ("", visit.context.name) else MANAGER
 
 
 def letters_of(qm: QueueManager, there: str, uids: Sequence[UniqueId]) -> tuple[list[DeadLetter], list[Missing]]:

@@ -107,6 +107,7 @@ class MemoryBackend(MemoryBulk):
         self.is_inside = self.has_happened = False
         self._records: dict[type[Any], dict[tuple[Any, ...], Any]] = {kind: {} for kind in KEY_LENGTHS}
         self._messages: dict[int, QueuedMessage] = {}
+        self._put_by: dict[int, str] = {}  # by the numbers of messages
         self._counters: dict[int, _Counters] = {}
         self._drawn = 0  # not taken back: these numbers are never used again
         self._steps: list[tuple[dict[Any, Any], Any, Any]] = []  # dictionary, key, and what was there before
@@ -426,6 +427,12 @@ class MemoryBackend(MemoryBulk):
         )
         self._put(self._messages, number, row)
 
+    def sign(self, number: int, put_by: str) -> None:
+        self._put(self._put_by, number, put_by)
+
+    def signed(self, number: int) -> Sequence[str | None]:
+        return [self._put_by.get(number)] if number in self._messages else []
+
     def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
         now = self._messages[before.number]
         assert now.state is before.state, (now, before)
@@ -443,6 +450,8 @@ class MemoryBackend(MemoryBulk):
 
     def _remove(self, row: QueuedMessage, *, expires: bool = False) -> None:
         self._put(self._messages, row.number, _NOTHING)
+        if row.number in self._put_by:
+            self._put(self._put_by, row.number, _NOTHING)
         if is_end(row.message) and (expires or row.state is not State.PUT_UNCONFIRMED):  # else it is still to come
             for one in self.select(EnteredRow, queue=row.queue, group_id=row.message.group_id):
                 self.save(one._replace(reader=None))

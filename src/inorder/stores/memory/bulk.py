@@ -47,6 +47,8 @@ class MemoryBulk(ABC):
         self, queue: int, message: Message, level: int, state: State, place: Place, unit: int | None, now: float
     ) -> None: ...
     @abstractmethod
+    def sign(self, number: int, put_by: str) -> None: ...
+    @abstractmethod
     def of_queue(self, queue: int) -> list[QueuedMessage]: ...
     @abstractmethod
     def rows(self, most: int | None = None, /, **where: Any) -> Sequence[QueuedMessage]: ...
@@ -157,7 +159,15 @@ class MemoryBulk(ABC):
         return [row._replace(staging=nth) for nth, rows in found for row in rows]
 
     def put_staged(
-        self, queue: SearchedQueue, stagings: Sequence[StagingRow], first: int, now: float, *, own: bool, tells: bool
+        self,
+        queue: SearchedQueue,
+        stagings: Sequence[StagingRow],
+        first: int,
+        now: float,
+        put_by: str | None,
+        *,
+        own: bool,
+        tells: bool,
     ) -> Sequence[Message]:
         def id_of(message: Message) -> bytes:
             return make_id(self._name, int.from_bytes(message.token, "big"))
@@ -170,6 +180,8 @@ class MemoryBulk(ABC):
             level = rank(queue.attributes, message)
             place = Place(level, first + nth, 0) if own else Place(level, first, nth)
             self._arrive(queue.id, message, level, State.UNLOCKED, place, None, now)
+            if put_by is not None:
+                self.sign(int.from_bytes(message.token, "big"), put_by)
         return messages if tells else ()
 
     def end_staging(self, staging: StagingRow, *, drops: bool) -> None:

@@ -245,7 +245,7 @@ FROM unnest(CAST(:groups AS bytea[])) AS wanted(value) LEFT JOIN LATERAL (
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
     persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
-    reports
+    reports, put_by
 )
 SELECT
     id, :queue, :state,
@@ -257,7 +257,7 @@ SELECT
     CASE WHEN sequence_number <> 1 OR "offset" <> 0 THEN 0 WHEN flags & 24 <> 0 THEN 1 ELSE 2 END,
     group_id, sequence_number, "offset", length, flags, original_length,
     persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now,
-    reports
+    reports, :put_by
 FROM staged WHERE unit = :unit ORDER BY "row";
 
 -- name: put staged in order
@@ -265,7 +265,7 @@ FROM staged WHERE unit = :unit ORDER BY "row";
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
     persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
-    reports
+    reports, put_by
 )
 SELECT
     id, :queue, :state,
@@ -277,7 +277,7 @@ SELECT
     CASE WHEN sequence_number <> 1 OR "offset" <> 0 THEN 0 WHEN flags & 24 <> 0 THEN 1 ELSE 2 END,
     group_id, sequence_number, "offset", length, flags, original_length,
     persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now,
-    reports
+    reports, :put_by
 FROM (
     SELECT staged.*, row_number() OVER (ORDER BY order_key NULLS FIRST, chosen.key, "row") - 1 AS turn
     FROM numbers_in(:units) AS chosen JOIN staged ON staged.unit = chosen.value
@@ -289,7 +289,7 @@ FROM (
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
     persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
-    reports
+    reports, put_by
 )
 SELECT
     id, :queue, :state,
@@ -301,7 +301,7 @@ SELECT
     CASE WHEN member <> 1 OR "offset" <> 0 THEN 0 WHEN closed & 24 <> 0 THEN 1 ELSE 2 END,
     made_group, member, "offset", length, closed, original_length,
     persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now,
-    reports
+    reports, :put_by
 FROM (
     SELECT *,
         CASE WHEN group_key IS NULL THEN group_id ELSE :prefix || int8send(first) END AS made_group,

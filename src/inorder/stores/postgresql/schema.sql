@@ -1,4 +1,4 @@
--- The tables of a store, version 3. They are those of sqlite/schema.sql, by name and column, and say there what they are
+-- The tables of a store, version 4. They are those of sqlite/schema.sql, by name and column, and say there what they are
 -- for; here stands what is PostgreSQL's. Everything is in one schema, which the session's search_path names, and no text
 -- does: so there may be several stores in one database.
 --
@@ -151,7 +151,8 @@ CREATE TABLE message (
     message_id bytea,
     correlation_id bytea,
     uid_origin text COLLATE "C",
-    lock_confirm text COLLATE "C"
+    lock_confirm text COLLATE "C",
+    put_by text COLLATE "C"
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 
 -- `message.holder` is this function of the row, where others have a column.

@@ -18,7 +18,7 @@ BOOLEAN: Types = frozenset({bool})
 LIST: Types = frozenset({list})
 FILES: Final = ("schema.sql", "schema_objects.sql", "functions.sql", "groups.sql", "fronts.sql")
 SCHEMA = "\n".join(read("postgresql", file) for file in FILES)
-VERSION = 3
+VERSION = 4
 LADDER = Ladder(VERSION, POSTGRESQL)
 TABLES = tables(
     SCHEMA,

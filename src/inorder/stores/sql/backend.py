@@ -221,6 +221,12 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         """A message with its content, in one of the `arrivals`."""
         self.engine.run(self.arrivals[name], values)
 
+    def sign(self, number: int, put_by: str) -> None:
+        self.engine.run(self.sql["sign"], (number, put_by))
+
+    def signed(self, number: int) -> Sequence[str | None]:
+        return [put_by for (put_by,) in self.engine.execute(self.sql["signed"], (number,))]
+
     def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
         assert after.queue in self.noted, after
         columns: dict[str, Any] = {}

@@ -86,6 +86,13 @@ INSERT INTO message (
 -- The wide part of the same messages, on pages of their own, so that a search reads narrow rows.
 INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?);
 
+-- name: sign
+-- Whose authority counts for a message.
+UPDATE message SET put_by = ?2 WHERE id = ?1;
+
+-- name: signed
+SELECT put_by FROM message WHERE id = ?;
+
 -- ===== the search: rows in order of place, by index
 
 -- name: available

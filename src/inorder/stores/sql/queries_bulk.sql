@@ -11,7 +11,7 @@ INSERT INTO staged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
     persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
-    reports
+    reports, put_by
 )
 SELECT
     id, :queue, :state,
@@ -19,7 +19,8 @@ SELECT
     :number + row * :own, :ordinal + row * (1 - :own),
     iif(sequence_number = 1 AND "offset" = 0, iif(flags & 24, 1, 2), 0),
     group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now, reports
+    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now, reports,
+    :put_by
 FROM staged WHERE unit = :unit ORDER BY row;
 
 -- name: put staged in order
@@ -27,7 +28,7 @@ FROM staged WHERE unit = :unit ORDER BY row;
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
     persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
-    reports
+    reports, put_by
 )
 SELECT
     id, :queue, :state,
@@ -35,7 +36,8 @@ SELECT
     :number + turn * :own, :ordinal + turn * (1 - :own),
     iif(sequence_number = 1 AND "offset" = 0, iif(flags & 24, 1, 2), 0),
     group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now, reports
+    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now, reports,
+    :put_by
 FROM (
     SELECT staged.*, row_number() OVER (ORDER BY order_key, chosen.key, row) - 1 AS turn
     FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
@@ -47,7 +49,7 @@ FROM (
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
     persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
-    reports
+    reports, put_by
 )
 SELECT
     id, :queue, :state,
@@ -55,7 +57,8 @@ SELECT
     :number + turn * :own, :ordinal + turn * (1 - :own),
     iif(member = 1 AND "offset" = 0, iif(closed & 24, 1, 2), 0),
     made_group, member, "offset", length, closed, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now, reports
+    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now, reports,
+    :put_by
 FROM (
     SELECT *,
         iif(group_key IS NULL, group_id, CAST(:prefix || unhex(printf('%016X', first)) AS BLOB)) AS made_group,

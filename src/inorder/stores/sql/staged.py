@@ -48,12 +48,21 @@ class SqlStagings:
             self.insert("stage", list(itertools.chain.from_iterable(rows)))
 
     def put_staged(
-        self, queue: SearchedQueue, stagings: Sequence[StagingRow], first: int, now: float, *, own: bool, tells: bool
+        self,
+        queue: SearchedQueue,
+        stagings: Sequence[StagingRow],
+        first: int,
+        now: float,
+        put_by: str | None,
+        *,
+        own: bool,
+        tells: bool,
     ) -> Sequence[Message]:
         values = rank_range(queue.attributes)._asdict() | {
             "queue": queue.id,
             "state": step(State.ABSENT, Event.PUT).to,
             "now": now,
+            "put_by": put_by,
             "own": int(own),
             "number": first,
             "ordinal": 0,

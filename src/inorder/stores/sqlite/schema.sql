@@ -1,4 +1,4 @@
--- The tables of a store, version 10. Each invariant that the rules promise is a CHECK or a unique index here too.
+-- The tables of a store, version 11. Each invariant that the rules promise is a CHECK or a unique index here too.
 --
 -- Numbers that name things (messages, units, connections, handles, lock ids) come from one counter, `tally` row 0,
 -- and never return. Times are seconds since 1970. References are not enforced at each statement; `inorder` checks
@@ -141,6 +141,7 @@ CREATE TABLE message (
     is_end INTEGER AS (
         CASE WHEN flags & 24 THEN flags & 16 AND (flags & 4 OR NOT flags & 6) ELSE flags & 4 <> 0 END
     ) VIRTUAL,
+    put_by TEXT,                          -- whose authority counts for its reports: stores/authority.py; NULL: a program's
     CHECK ((state = 3 OR state = 5) = (lock IS NOT NULL OR locked_handle IS NOT NULL)),
     CHECK (lock IS NULL OR locked_handle IS NULL)
 ) STRICT;

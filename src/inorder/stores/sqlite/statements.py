@@ -7,7 +7,7 @@ from ..sql.shapes import BLOB, INTEGER, REAL, TEXT
 from ..sql.statements import fragments, made, named, read, statements, tables
 
 SCHEMA = read("sqlite", "schema.sql")
-VERSION = 10
+VERSION = 11
 LADDER = Ladder(VERSION, SQLITE)
 TABLES = tables(
     SCHEMA,

@@ -1,0 +1,216 @@
+"""Each way by which a user has something put, as each role: nothing lands where the same user is answered 403."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+from tests.server.arrows import batch_of, keyed, stream_of
+from tests.server.conftest import AS_NOBODY, PASSWORD, Served, add
+from tests.server.test_console_acting import send
+
+import inorder
+from inorder import Report
+from inorder.rules.dead_letters import WhyDead, buried
+from inorder.server.console.listing import uid_text
+
+OURS = "/inorder/v1/queues"
+SECRET = "what was got from Q1 by a user who may"
+ASKS = {"report": int(Report.COA_WITH_FULL_DATA | Report.EXCEPTION)}
+ELSEWHERE = ("DEAD", "START", "PARIS")
+GRANTED = {"Q1": ["put", "get", "browse"], "NAME": ["put"], "FAR": ["put"], "REPLIES": ["put"]}
+ROLES: dict[str, tuple[dict[str, Any], bool, bool]] = {  # how it is defined; whether it puts on Q1, and everywhere
+    "admin": ({"roles": ["admin"]}, True, True),
+    "operator": ({"roles": ["operator"]}, True, True),
+    "reader": ({"roles": ["reader"]}, False, False),
+    "application": ({"roles": ["application"], "queues": GRANTED}, True, False),
+    "application for nothing": ({"roles": ["application"]}, False, False),
+}
+DONE = (200, 201, 303)
+Way = Callable[[httpx.AsyncClient, dict[str, Any]], Awaitable[httpx.Response]]
+
+
+def record(asked: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"body": SECRET, **ASKS, **asked, **more}
+
+
+async def put(client: httpx.AsyncClient, asked: dict[str, Any], queue: str = "Q1", **given: Any) -> httpx.Response:
+    return await client.post(f"{OURS}/{queue}/put", json=record(asked), **given)
+
+
+async def put_many(client: httpx.AsyncClient, asked: dict[str, Any]) -> httpx.Response:
+    return await client.post(f"{OURS}/Q1/put_many", json={"messages": [{"body": "1"}, record(asked)]})
+
+
+async def put_group(client: httpx.AsyncClient, asked: dict[str, Any]) -> httpx.Response:
+    return await client.post(f"{OURS}/Q1/put_many?group=true", json={"messages": [record(asked), record(asked)]})
+
+
+async def put_in_a_lease(client: httpx.AsyncClient, asked: dict[str, Any]) -> httpx.Response:
+    lease = {"Inorder-Lease": (await client.post("/inorder/v1/leases")).json()["token"]}
+    answer = await put(client, asked, headers=lease)
+    await client.post("/inorder/v1/lease/commit", headers=lease)
+    return answer
+
+
+async def put_and_confirm(client: httpx.AsyncClient, asked: dict[str, Any]) -> httpx.Response:
+    answer = await put(client, asked, params={"confirm_id": 7})
+    if answer.status_code == 201:
+        confirmed = await client.post(f"{OURS}/Q1/confirm_put", json={"uid": answer.json()["uid"]})
+        assert confirmed.status_code == 200, confirmed.text
+    return answer
+
+
+async def put_arrow(client: httpx.AsyncClient, asked: dict[str, Any]) -> httpx.Response:
+    pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
+    columns = {name: [value] for name, value in {"report": int(Report.EXCEPTION_WITH_FULL_DATA), **asked}.items()}
+    stream = stream_of(batch_of([SECRET.encode()], **columns))
+    return await client.post(f"{OURS}/Q1/arrow", content=stream, headers=keyed(uuid.uuid4().hex))
+
+
+async def import_file(client: httpx.AsyncClient, asked: dict[str, Any], **fields: str) -> httpx.Response:
+    page = (await client.get("/console/queue/Q1/put")).text
+    csrf = page.partition('name="csrf" value="')[2][:64]
+    files = {"file": ("a.jsonl", json.dumps(record(asked)).encode())}
+    return await client.post("/console/queue/Q1/import", data={"csrf": csrf, **fields}, files=files)
+
+
+WAYS: dict[str, Way] = {
+    "put": put,
+    "put under a key": lambda client, asked: put(client, asked, headers={"Idempotency-Key": uuid.uuid4().hex}),
+    "put by an alias": lambda client, asked: put(client, asked, "NAME"),
+    "put by a remote name": lambda client, asked: put(client, asked, "FAR"),
+    "put_many": put_many,
+    "put_many as a group": put_group,
+    "put in a lease": put_in_a_lease,
+    "put and confirm": put_and_confirm,
+    "put_arrow": put_arrow,
+    "import": import_file,
+}
+
+
+@pytest.fixture
+def site(served: Served) -> Served:
+    with inorder.connect(served.store) as qm:
+        for name in ("DEAD", "START", "REPLIES"):
+            qm.create_queue(name)
+        qm.create_queue("PARIS", usage="transmission")
+        qm.create_alias("NAME", base_queue="Q1")
+        qm.create_remote_queue("FAR", remote_queue="Q9", remote_manager="PARIS")
+        qm.alter_manager(dead_letter_queue="DEAD")
+    return served
+
+
+def landed(served: Served, *queues: str) -> list[str]:
+    """The queues on which the body lies, but for what is on its way to Q9."""
+    with inorder.connect(served.store) as qm:
+        there = [(name, one) for name in queues for one in qm.browse(name)]
+    return sorted(
+        {name for name, one in there if one.body == SECRET.encode() and getattr(one.transmission, "queue", "") != "Q9"}
+    )
+
+
+TARGETS: list[dict[str, Any]] = [
+    {"reply_to_queue": "DEAD"},
+    {"reply_to_queue": "START"},
+    {"reply_to_queue": "PARIS"},
+    {"reply_to_queue": "REPLIES", "reply_to_queue_manager": "PARIS"},
+    {"reply_to_queue": "FAR"},
+    {"reply_to_queue": "NONE"},
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("role", ROLES)
+async def test_a_body_lands_only_where_its_user_may_put(
+    client: httpx.AsyncClient, site: Served, role: str, way: str
+) -> None:
+    given, may_put, may_all = ROLES[role]
+    add(site, "anna", **given)
+    client.auth = httpx.BasicAuth("anna", PASSWORD)
+    for target in TARGETS:
+        answer = await WAYS[way](client, target)
+        assert answer.status_code in (DONE if may_all else (403,)), answer.text
+    if may_all:
+        arrives = way not in ("put by a remote name", "put_arrow")  # the one goes on; the other takes no other reports
+        assert landed(site, "DEAD", "START") == (["DEAD", "START"] if arrives else [])
+        return
+    assert landed(site, *ELSEWHERE, "Q1", "REPLIES") == []
+    status = (await WAYS[way](client, {"reply_to_queue": "REPLIES"})).status_code
+    assert status in (DONE if may_put else (403,))
+    assert landed(site, *ELSEWHERE) == []
+
+
+# --- what is put again
+
+
+def lay(served: Served, queue: str, **given: Any) -> str:
+    """A message of a program's, which asks for reports on START."""
+    with inorder.connect(served.store) as qm:
+        message = inorder.Message(SECRET.encode(), report=Report.COD_WITH_FULL_DATA, reply_to_queue="START")
+        if given:
+            letter = buried(message, WhyDead(2053, given["target"], given.get("manager", ""), 1.0, "test"))
+            assert isinstance(letter, inorder.Message)
+            message = letter
+        return uid_text(qm.put(queue, message, context="set_all").uid)
+
+
+AGAIN: dict[str, tuple[str, dict[str, str], str, dict[str, Any]]] = {
+    "move": ("Q1", {}, "queue/Q1/act", {"action": "move", "target": "REPLIES", "typed": "Q1"}),
+    "copy": ("Q1", {}, "queue/Q1/act", {"action": "copy", "target": "REPLIES"}),
+    "move to the dead": ("Q1", {}, "queue/Q1/act", {"action": "move", "target": "DEAD", "typed": "Q1"}),
+    "replay": ("DEAD", {"target": "REPLIES"}, "dead", {"action": "replay"}),
+    "replay to a queue": ("DEAD", {"target": "START"}, "dead", {"action": "replay", "target": "REPLIES"}),
+    "replay to another site": ("DEAD", {"target": "REPLIES", "manager": "PARIS"}, "dead", {"action": "replay"}),
+}
+
+
+@pytest.mark.parametrize("act", AGAIN)
+@pytest.mark.parametrize("role", ROLES)
+async def test_what_is_put_again_counts_as_whoever_puts_it(
+    client: httpx.AsyncClient, site: Served, role: str, act: str
+) -> None:
+    """The message asks for a report on START: whoever may not put there cannot have it put again."""
+    given, _, may_all = ROLES[role]
+    if role == "application":
+        given = {**given, "queues": {**GRANTED, "DEAD": ["get", "browse"]}}
+    add(site, "anna", **given)
+    client.auth = httpx.BasicAuth("anna", PASSWORD)
+    queue, why, path, fields = AGAIN[act]
+    uid = lay(site, queue, **why)
+    await send(client, path, uid=uid, step="do", **fields)
+    assert landed(site, queue) == ([] if may_all and act != "copy" else [queue])
+    others = [one for one in (*ELSEWHERE, "REPLIES") if one not in (queue, *(["START"] if may_all else []))]
+    where = "PARIS" if act == "replay to another site" else fields.get("target", "REPLIES")
+    assert landed(site, *others) == ([where] if may_all else [])
+
+
+async def test_the_launch_token_is_as_good_as_opening_the_store(client: httpx.AsyncClient, site: Served) -> None:
+    for target in TARGETS:
+        assert (await put(client, target)).status_code == 201
+    client.auth = AS_NOBODY
+    assert (await put(client, TARGETS[0])).status_code == 401
+
+
+async def test_a_user_s_reports_end_with_the_user_and_the_answer_says_why_they_are_refused(
+    client: httpx.AsyncClient, site: Served
+) -> None:
+    add(site, "anna", roles=["application"], queues=GRANTED)
+    client.auth = httpx.BasicAuth("anna", PASSWORD)
+    refused = await put(client, {"reply_to_queue": "START"})
+    (error,) = refused.json()["error"]
+    assert (error["msgId"], error["reasonCode"]) == ("MQWB0103E", 2035)
+    assert "'START'" in error["message"]
+    await client.post(
+        f"{OURS}/Q1/put",
+        json={"body": SECRET, "report": int(Report.COD_WITH_FULL_DATA), "reply_to_queue": "REPLIES"},
+    )
+    with inorder.connect(site.store) as qm:
+        qm.alter_user("anna", queues={"Q1": ["put"]})
+        qm.get("Q1")
+        (letter,) = qm.dead_letters()
+        assert (letter.why.reason, letter.message.body, qm.depth("REPLIES")) == (2035, b"", 0)
