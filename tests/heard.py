@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support import waiting
 
-from inorder import Match, Message, NoMessageAvailable, QueueManager, StoreEvent, channels
+from inorder import Match, Message, NoMessageAvailable, QueueManager, Report, StoreEvent, channels
 from inorder.bulk import BulkBrowser, ClaimReader, Stager
 from inorder.channels.sides import Receiver, Sending
 from inorder.errors import CallerError
@@ -101,6 +101,10 @@ def through_a_door(qm: QueueManager) -> None:
     qm.delete_user("alice")
     with qm.acting("clear", "Q", user="alice"):
         list(qm.acts())
+    qm.alter_manager(dead_letter_queue="Q")
+    asks: Any = Message(b"", report=Report.EXCEPTION, reply_to_queue="Q")
+    qm.bury(asks, queue="Q")
+    qm._store.is_own(asks.token)
 
 
 def large_group(qm: QueueManager, size: int = 600) -> list[bytes]:

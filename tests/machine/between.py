@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -25,11 +25,19 @@ asked = st.sampled_from(
         Report.COA_WITH_FULL_DATA | Report.PASS_MESSAGE_ID | Report.PASS_CORRELATION_ID,
         Report.EXPIRATION_WITH_FULL_DATA | Report.PASS_DISCARD_AND_EXPIRY,
         Report.EXPIRATION | Report.COD | Report.DISCARD_MESSAGE,
+        Report.EXCEPTION_WITH_FULL_DATA | Report.COD_WITH_FULL_DATA,
     ]
 )
 reply_queues = st.sampled_from(
     [(REPORTS, ""), (REPORTS, ""), ("FAR", ""), ("NONE", ""), ("R", WAY), ("R", "QM9"), ("BACK", "")]
 )
+users = st.sampled_from(["few", "few", "root"])
+GRANTED: Sequence[Mapping[str, Sequence[str]]] = [
+    {"A": ["put"], REPORTS: ["put"]},
+    {"A": ["put"], REPORTS: ["put"], "FAR": ["put"]},
+    {"*": ["put"]},
+    {},
+]
 ways = st.sampled_from(
     [("FAR", ""), ("FAR", ""), ("THERE", WAY), ("THERE", "ELSE"), ("THERE", "QM9"), ("A", "ELSE"), ("A", "")]
 )
@@ -88,6 +96,68 @@ class Ways(Definitions):
         given = {**fields, **options, "report": report, "reply_to_queue": REPORTS}
         self.both(lambda side: side.connections[number].put(name, body, manager=manager, **side.options(given)))
 
+    @initialize()
+    def define_users(self) -> None:
+        for name, role, queues in (("root", "admin", {}), ("few", "application", GRANTED[0])):
+            self.both(
+                lambda side, name=name, role=role, queues=queues: (
+                    side.operator.create_user(  # type: ignore[misc]
+                        name, roles=[role], queues=queues
+                    ).name
+                )
+            )
+
+    @rule(
+        number=choices.connections, user=users, name=st.sampled_from("AB"), length=choices.lengths, report=asked,
+        replies=reply_queues, options=choices.put_options,
+    )  # fmt: skip
+    def put_asking_as_user(
+        self,
+        number: int,
+        user: str,
+        name: str,
+        length: int,
+        report: Report,
+        replies: tuple[str, str],
+        options: Mapping[str, Any],
+    ) -> None:
+        number, body, (queue, manager) = self.free(number), self.body(length), replies
+        given = {**options, "report": report, "reply_to_queue": queue, "reply_to_queue_manager": manager}
+
+        def step(side: Any) -> Any:
+            qm = side.connections[number]
+            with qm.on_behalf_of(user):
+                return qm.put(name, body, **side.options(given))
+
+        self.both(step)
+
+    @rule(user=users, granted=st.sampled_from(GRANTED), enabled=st.sampled_from([True, True, False]))
+    def alter_user(self, user: str, granted: Mapping[str, Sequence[str]], enabled: bool) -> None:
+        """What was asked for before may be allowed no more, or again; after a time of disabled it never is."""
+        more: Any = {"queues": granted} if user == "few" else {}
+        self.both(lambda side: side.operator.alter_user(user, enabled=enabled, **more).enabled)
+
+    @rule(user=users)
+    def replace_user(self, user: str) -> None:
+        """Another user has the name, and is asked for nothing that the one before wanted."""
+
+        def step(side: Any) -> None:
+            side.operator.delete_user(user)
+            side.operator.create_user(user, roles=["admin"] if user == "root" else ["application"])
+
+        self.both(step)
+
+    @rule(number=choices.connections, queue=st.sampled_from("AB"))
+    def set_aside(self, number: int, queue: str) -> None:
+        """What is got becomes a dead letter, and reports that if it was asked to."""
+        number = self.free(number)
+
+        def step(side: Any) -> Any:
+            qm = side.connections[number]
+            return qm.bury(qm.get(queue, read_order="relaxed"), queue=queue)
+
+        self.both(step)
+
     @rule(number=choices.connections, name=st.sampled_from([REPORTS, WAY, DEAD]), syncpoint=st.booleans())
     def get_what_was_made(self, number: int, name: str, syncpoint: bool) -> None:
         number = self.free(number)
@@ -133,6 +203,8 @@ class Between(Ways, Once, Puts, Gets, Confirms, Units, Lives, Bulk):
 
     put_asking_2 = put_asking_3 = put_asking_4 = Ways.put_asking
     put_away_2 = put_away_3 = Ways.put_away
+    as_user_2 = as_user_3 = Ways.put_asking_as_user
+    set_aside_2 = Ways.set_aside
     made_2 = made_3 = Ways.get_what_was_made
     under_key_2 = under_key_3 = Once.put_under_key
     twice_2 = twice_3 = Once.put_twice

@@ -18,7 +18,19 @@ from inorder.properties import Properties
 from inorder.rules import grouping, ordering
 from inorder.rules.lifecycle import Answer, Event, State, Step
 from inorder.rules.ordering import Decision, Kind, Moment
-from inorder.stores import claiming, confirming, entering, putkeys, putting, queue, reading, settling, staging, waits
+from inorder.stores import (
+    authority,
+    claiming,
+    confirming,
+    entering,
+    putkeys,
+    putting,
+    queue,
+    reading,
+    settling,
+    staging,
+    waits,
+)
 from inorder.stores.backend import Expired
 from inorder.stores.catalog import Catalog
 from inorder.stores.memory import MemoryStore, backend, bulk
@@ -30,6 +42,11 @@ from inorder.stores.tables import UnitRow
 from inorder.stores.verb import WRITING, Verb, run
 
 NUMBERS_BURNT = 1000
+
+
+def _all(user: authority.User | None) -> authority.User | None:
+    """A user who may do everything, but is not another one."""
+    return user and user._replace(enabled=True, roles=["admin"])
 
 
 def _plain(message: Message) -> Message:
@@ -198,6 +215,12 @@ FAULTS: Mapping[str, Fault] = {
     "a survey shows more than it was asked for": Fault(bulk, "within", lambda _: lambda shown, *_: list(shown), "bulk"),
     "what a unit put under a key stays a duplicate when it is backed out": Fault(
         putkeys, "settle", lambda right: lambda verb, unit, _: right(verb, unit, "commit"), "keys"
+    ),
+    "what a user asks for is asked for by a program": Fault(
+        authority, "mark_of", lambda _: lambda _verb, _user: None, "keys"
+    ),
+    "a report is made for whoever may not have it any more": Fault(
+        authority, "_found", lambda right: lambda verb, name: _all(right(verb, name)), "keys"
     ),
     "what goes to two queues elsewhere has one key": Fault(putkeys, "_target", lambda _: lambda _planned: "", "keys"),
 }

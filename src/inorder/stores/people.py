@@ -24,6 +24,7 @@ from .tables import ActRow, AttemptRow, UpTo
 from .telemetry import event
 from .verb import Verb
 
+NOT_GOT = {"priority": 0, "persistent": True}  # what a message has not that no get has returned
 ActOutcome = Literal["done", "failed"]
 ACTS_REMOVED_MAX = 1000  # at once, where fewer are to be kept than before
 
@@ -79,12 +80,12 @@ class PeopleVerbs(OpenStore):
 
     # --- marks
 
-    @event("is_own", keys="own", about=lambda own, _: [own])
+    @event("is_own")
     @in_verb(writes=False)
     def is_own(self, verb: Verb, token: bytes) -> bool:
         return verb.backend.signed(number_of(token)) == [authority.OWN]
 
-    @event("report_exception", keys="reason", about=lambda _, __, ___, reason: [reason])
+    @event("report_exception")
     @in_verb(feeds=True)
     def report_exception(self, verb: Verb, owner: int, message: Message, reason: int) -> None:
         connection, unit = self.connection(owner), None
@@ -92,6 +93,8 @@ class PeopleVerbs(OpenStore):
         if connection.unit is not None:
             unit = verb.enlist(connection, 1, verb.manager.max_uncommitted)
         put_by = known[0] if known else authority.of_gone(verb)
+        missing = {name: one for name, one in NOT_GOT.items() if getattr(message, name) is None}
+        message = message.with_values(**missing)
         report_exception(verb, message, reason, put_by, unit=unit)
         verb.durable = True
 

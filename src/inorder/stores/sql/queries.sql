@@ -87,10 +87,11 @@ INSERT INTO message (
 INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: sign
--- Whose authority counts for a message.
+-- Whose authority counts for a message that has just arrived: few have a mark, so it is no column of `arrive`.
 UPDATE message SET put_by = ?2 WHERE id = ?1;
 
 -- name: signed
+-- The same, read where a report is made, and for a message that may be a trigger message.
 SELECT put_by FROM message WHERE id = ?;
 
 -- ===== the search: rows in order of place, by index
