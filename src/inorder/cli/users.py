@@ -122,7 +122,12 @@ def list_users(run: Run) -> None:
 @user.command("alter", example="inorder user alter shop --may put=ORDERS.* --may get=REPLIES --store orders.db")
 @NAME
 @takes_profile
-@click.option("--enable/--disable", "enabled", default=None, help="Whether the user may come in.")
+@click.option(
+    "--enable/--disable",
+    "enabled",
+    default=None,
+    help="Whether the user may come in; --disable ends sessions and tokens.",
+)
 @takes_store
 def alter(run: Run, name: str, given: dict[str, Any], enabled: bool | None) -> None:
     """Change what is given; roles, grants and certificates replace those that were there."""
