@@ -53,6 +53,24 @@ def test_what_is_to_be_discarded_becomes_none_and_a_report_says_so(qm: QueueMana
     assert (qm.depth("Q"), qm.depth("DEAD")) == (0, 0)
 
 
+def test_the_report_has_the_data_that_is_asked_for_and_goes_with_the_unit(qm: QueueManager) -> None:
+    """Where it cannot be put it is a dead letter itself, and the message becomes one all the same."""
+    dead_letter_queue(qm)
+    qm.create_queue("REPORTS")
+    asks: Any = {"report": Report.EXCEPTION_WITH_FULL_DATA, "reply_to_queue": "REPORTS"}
+    for commits in (False, True):
+        with qm.unit_of_work() as unit:
+            qm.bury(qm.get("Q") if commits else got(qm, **asks), queue="Q")
+            assert not list(qm.browse("REPORTS"))
+            if not commits:
+                unit.back_out()
+    (report,) = qm.browse("REPORTS")
+    assert (report.body, report.put_application_type) == (b"1", 7)
+    with qm.unit_of_work():
+        qm.bury(got(qm, **asks | {"reply_to_queue": "NONE"}), queue="Q")
+    assert [one.why.queue for one in qm.dead_letters()] == ["Q", "NONE", "Q"]
+
+
 def test_where_the_order_is_required_nothing_is_diverted(qm: QueueManager) -> None:
     dead_letter_queue(qm)
     qm.create_queue("S", read_order="required")

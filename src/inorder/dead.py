@@ -218,8 +218,12 @@ class DeadLetters(ABC):
                 queue=queue,
             )
         if message.report & Report.EXCEPTION and message.reply_to_queue:
-            with self._session:
-                self._store.report_exception(self._session.owner, message, reason)
+            session = self._session
+            with session:
+                in_unit = session.block is not None
+                if in_unit:
+                    session.join_unit()
+                self._store.report_exception(session.owner, message, reason, in_unit=in_unit)
         if message.report & Report.DISCARD_MESSAGE:
             return "discarded"
         why = WhyDead(reason, queue, "", self.clock.now(), program or self.program, attempts, error)

@@ -87,10 +87,10 @@ class PeopleVerbs(OpenStore):
 
     @event("report_exception")
     @in_verb(feeds=True)
-    def report_exception(self, verb: Verb, owner: int, message: Message, reason: int) -> None:
+    def report_exception(self, verb: Verb, owner: int, message: Message, reason: int, *, in_unit: bool) -> None:
         connection, unit = self.connection(owner), None
         known = verb.backend.signed(number_of(message.token))
-        if connection.unit is not None:
+        if in_unit:
             unit = verb.enlist(connection, 1, verb.manager.max_uncommitted)
         put_by = known[0] if known else authority.of_gone(verb)
         missing = {name: one for name, one in NOT_GOT.items() if getattr(message, name) is None}

@@ -336,14 +336,14 @@ class Store(BulkStore, Protocol):
         It is not if somebody else has put it, whatever it says, or has put it again.
         """
 
-    def report_exception(self, owner: int, message: Message, reason: int) -> None:
+    def report_exception(self, owner: int, message: Message, reason: int, *, in_unit: bool) -> None:
         """Makes the exception report that a message asks for, with the authority of whoever put it.
 
-        It is put in the connection's unit of work if that has begun. Where it cannot be put it is a dead letter, or
-        dropped and counted.
+        Where it cannot be put it is a dead letter, or dropped and counted.
 
         Args:
             message: as it was got.
+            in_unit: it is put in the connection's unit of work.
 
         Raises: ConnectionBroken 2009; UnitTooLarge 2024.
         """
