@@ -16,6 +16,7 @@ SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.extraJavaOptions": SHORT_LIFE,
     "spark.executor.extraJavaOptions": SHORT_LIFE,
+    "spark.python.authenticate.socketTimeout": "300s",  # 15 s is too little where much else runs
 }
 
 
