@@ -78,9 +78,10 @@ class Cut:
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             steps += 1
-            if steps == self.step and self.moment == "at once":
+            is_now, is_answered = steps == self.step, self.moment == "answered"
+            if is_now and (self.moment == "at once" or (is_answered and waits_for is None)):
                 self.task.get_loop().call_soon(self.cancel)
-            if steps == self.step and self.moment == "answered" and waits_for is not None:
+            elif is_now and is_answered:
                 waits_for.add_done_callback(lambda _: self.cancel())  # before the task's own, which lets it go on
             try:
                 value, act = (yield waits_for), work.send

@@ -176,15 +176,17 @@ class Sharing:
             return False
         watch = self._watches.get(queue)
         if watch is not None and not watch.is_used:
-            await watch.end()
-        for lane in [one for one in self.lanes.all if not one.is_out]:
-            await finished(lane.submit(lambda one: one.close_queue(queue)))
+            await asyncio.wait([watch.end()])  # so that a cancel of this call is not one of the watch
+        for lane in list(self.lanes.all):
+            if not lane.is_out:  # now: a task may have borrowed it while the others were asked
+                await finished(lane.submit(lambda one: one.close_queue(queue)))
         return True
 
     async def close_unused(self) -> None:
         """Closes what calls by name hold open on free connections, and have not used since this was called last."""
-        for lane in [one for one in self.lanes.all if not one.is_out and one.has_queues]:
-            await finished(lane.submit(lambda one: one.close_unused_queues()))
+        for lane in list(self.lanes.all):
+            if not lane.is_out and lane.has_queues:
+                await finished(lane.submit(lambda one: one.close_unused_queues()))
 
     def asking(self) -> Lane:
         """Where requests are put and replies come, beside all others; it waits for nobody."""
