@@ -3,26 +3,24 @@
 Each piece of work is cancelled at its first step, its second, and so on until it ends before the step comes; in three
 moments of each (`tests.cutting`). Then the queue says what has happened, and everything else goes on. It is done with
 free connections, and with one connection that another task uses: tasks that were cancelled while they waited for it
-used to leave it taken for ever. A second table does the same with every call there is.
+used to leave it taken for ever. Every call there is goes the same way in `test_aio_cancel_calls.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import io
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from tests.cutting import LIMIT_SECONDS, MOMENTS, Cut, Moment, cut, ended
 from tests.support import Stores, bodies, room_of
 
-from inorder import InorderError, Message, NotFound, QueueManager, aio, connect
+from inorder import NotFound, QueueManager, aio, connect
 from inorder.aio.jobs import finished
 from inorder.aio.lanes import Lane
 from inorder.stores.protocol import LocalStore
@@ -208,76 +206,6 @@ def _waits(qm: aio.QueueManager, onlooker: QueueManager) -> bool:
     """Whether a call waits in its thread."""
     owners = {lane.connection.owner for lane in qm._shared.lanes.all if lane.connection is not None}
     return any(room_of(onlooker).is_asleep(owner) for owner in owners)
-
-
-UID = bytes(24)
-GIVEN = {
-    **{"queue": "Q", "name": "Q", "body": b"1", "value": 1, "messages": [b"1"], "message": Message(b"1"), "count": 1},
-    **{"uid": UID, "confirm_id": 1, "lock_id": 1, "group_id": UID, "application": "A", "upto": 1, "query": "q"},
-    **{"user": "u", "label": "l", "token": "t", "names": ["n"], "outcome": "commit", "feedback": 0, "timeout": 1},
-    **{"request": Message(b"1", reply_to_queue="Q"), "work": len, "key": ("a", 1), "stagings": []},
-}
-DOORS = {"awaited", "look", "begin", "close_unused_queues"}
-ENDS = {"stop", "close", "abandon"}  # nothing goes on after them
-NOT_TRIED = DOORS | ENDS
-
-
-def calls_of(kind: type) -> dict[str, Callable[..., Coroutine[Any, Any, object]]]:
-    """Every call that a task awaits."""
-    calls = inspect.getmembers(kind, inspect.iscoroutinefunction)
-    return {name: call for name, call in calls if not name.startswith("_") and name not in NOT_TRIED}
-
-
-def arguments(call: Callable[..., object], folder: Path) -> inspect.BoundArguments:
-    """What a call needs. Whether it then succeeds does not matter here."""
-    given = {**GIVEN, "path": folder / "copy.db", "stream": io.BytesIO(b"1")}
-    signature = inspect.signature(call)
-    bound = signature.bind_partial()
-    for one in list(signature.parameters.values())[1:]:
-        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
-            bound.arguments[one.name] = given[one.name]
-    return bound
-
-
-CALLS = [(kind, name) for kind in (aio.QueueManager, aio.Queue) for name in calls_of(kind)]
-
-
-@pytest.mark.parametrize(("kind", "name"), CALLS, ids=lambda one: getattr(one, "__name__", one))
-def test_every_call_that_is_cancelled_while_connections_are_busy_leaves_them_to_others(
-    kind: type, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def steps() -> int:
-        async with aio.connect(connections=1) as qm:
-            await qm.create_queue("Q")
-            for step in range(1, STEPS_MAX):
-                came = False
-                for moment in MOMENTS:
-                    with cut(monkeypatch, step, moment) as one:
-                        await make(qm, one)
-                    came = came or one.came
-                    await qm.create_queue("Q", exist_ok=True)
-                    while qm.connections_in_use:
-                        await asyncio.sleep(0)
-                    async with qm.unit_of_work():  # it has the connection; only one that was left taken would not come
-                        await qm.put("Q", b"1")
-                if not came:
-                    return step
-        raise AssertionError(f"{name} has {STEPS_MAX} steps")
-
-    async def make(qm: aio.QueueManager, one: Cut) -> None:
-        call = calls_of(kind)[name]
-        async with contextlib.AsyncExitStack() as held:
-            on = await held.enter_async_context(qm.open("Q", browse=True)) if kind is aio.Queue else qm
-            async with used(on._lane) if isinstance(on, aio.Queue) else only_lane_used(qm):
-                bound = arguments(call, tmp_path)
-                bound.arguments["self"] = on
-                work: Coroutine[Any, Any, object] = call(*bound.args, **bound.kwargs)
-                task = asyncio.create_task(one.cutting(work))
-            await asyncio.wait([task])
-            if not task.cancelled():
-                assert isinstance(task.exception(), InorderError | TypeError | None)
-
-    assert ended(steps()) > 1
 
 
 TURNS = 5
