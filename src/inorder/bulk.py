@@ -130,6 +130,16 @@ class ClaimReader:
             store, handle = self._queue.opened_for("input")
             return store.plan_claims(self._claimer(handle), after, upto, slices)
 
+    def skip(self, upto: int) -> None:
+        """Counts claim `upto` as over though it was never taken: the checkpoint knows it, and it has no messages.
+
+        Harmless when repeated. Raises: Fenced; CheckpointLost: a claim is open, or `upto` is not the next one.
+        """
+        check_whole("upto", upto, 1)
+        with self._queue.session:
+            store, handle = self._queue.opened_for("input")
+            store.plan_claims(self._claimer(handle), upto, upto, 0)
+
     def read(self, part: Slice) -> Iterator[BulkPage]:
         """The rows of a slice, in pages. Nothing changes. Raises: Fenced; CheckpointTooOld, the claim is over."""
         check_instance("part", part, Slice, "a Slice, as plan gave it")

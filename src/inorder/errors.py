@@ -440,7 +440,8 @@ class CheckpointTooOld(QueueCondition):
 
 
 class CheckpointLost(QueueCondition):
-    """A reader's checkpoint does not know the claim that is open, or knows one that never was."""
+    """A reader's checkpoint does not know the claim that is open, or knows one that never was; or it is new to a queue
+    on which claims of the application are over (data: settled)."""
 
     reason = Reason.CHECKPOINT_LOST
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inorder import CheckpointLost, CheckpointTooOld, Fenced
-from inorder.rules.claims import Next, Record, check_epoch, next_claim, plan, settle, slices, takes_ahead
+from inorder.rules.claims import Next, Record, check_epoch, next_claim, plan, settle, skip, slices, takes_ahead
 
 NEW = Record()
 DONE_3 = Record(epoch=1, settled=3)
@@ -57,6 +57,15 @@ PLAN = [
 ]
 
 
+# The reader's checkpoint has a claim without messages.
+SKIP = [
+    (NEW, {1: True, 2: LOST}),
+    (DONE_3, {3: False, 4: True, 5: LOST}),
+    (OPEN_4, {3: False, 4: LOST, 5: LOST}),
+    (AHEAD_5, {3: False, 4: LOST, 6: LOST}),
+]
+
+
 SETTLE = [
     (NEW, {0: False, 1: LOST}),
     (DONE_3, {1: False, 3: False, 4: LOST}),
@@ -66,7 +75,7 @@ SETTLE = [
 ]
 
 
-ALL: list[tuple[Any, list[Any]]] = [(next_claim, NEXT), (takes_ahead, AHEAD), (plan, PLAN), (settle, SETTLE)]
+ALL: list[tuple[Any, list[Any]]] = [(next_claim, NEXT), (takes_ahead, AHEAD), (plan, PLAN), (skip, SKIP), (settle, SETTLE)]
 CELLS = [pytest.param(call, *row, id=f"{call.__name__} {row[0]}") for call, table in ALL for row in table]
 
 

@@ -139,9 +139,65 @@ def test_a_lost_checkpoint_is_refused_until_somebody_releases(url: str, drain: M
     with pytest.raises(CheckpointLost, match="release"):
         fresh.latestOffset(fresh.initialOffset(), ALL)
     assert release(url, "Q", "archive") == 1
-    again = drain()
+    again = drain(allowNewCheckpoint="true")
     start = again.initialOffset()
     assert read(again, start, again.latestOffset(start, ALL)) == [[b"1", b"2"]]
+
+
+@pytest.mark.parametrize("messages", [(), (b"1",)], ids=["first batch empty", "first batch full"])
+def test_a_new_checkpoint_is_refused_once_an_earlier_one_has_a_batch(
+    url: str, drain: Make, messages: tuple[bytes, ...]
+) -> None:
+    """Spark runs its first batch even if there are no messages: the sink knows its number then."""
+    put(url, *messages)
+    earlier = drain()
+    start, end = taken(earlier)
+    assert read(earlier, start, end) == [[body] for body in messages]
+    assert earlier.latestOffset(as_logged(end), ALL) == end
+    put(url, b"2")
+    fresh = drain()
+    with pytest.raises(CheckpointLost, match=r"write to a new output, and set option allowNewCheckpoint=true"):
+        fresh.latestOffset(as_logged(fresh.initialOffset()), ALL)
+    with inorder.connect(url) as qm:
+        assert [one.epoch for one in qm.claims()] == [1], "the earlier query goes on"
+    assert read(earlier, end, earlier.latestOffset(as_logged(end), ALL)) == [[b"2"]]
+
+
+def test_an_option_allows_a_new_checkpoint(url: str, drain: Make) -> None:
+    put(url, b"1")
+    earlier = drain()
+    earlier.commit(taken(earlier)[1])
+    put(url, b"2")
+    start, end = taken(drain(allowNewCheckpoint="true"))
+    assert read(drain(), start, end) == [[b"2"]], "a batch that Spark has logged needs the option no more"
+    assert drain().latestOffset(as_logged(end), ALL) == end
+
+
+@pytest.mark.parametrize("is_read", [True, False], ids=["the sink reads it", "the sink passes over it"])
+def test_an_empty_first_batch_stays_empty_over_restarts(url: str, drain: Make, is_read: bool) -> None:
+    start, end = taken(drain())
+    put(url, b"1")
+    after_death = drain()
+    if is_read:
+        assert read(after_death, after_death.initialOffset(), end) == []
+        assert read(after_death, after_death.initialOffset(), end) == [], "planned once more"
+    after_death.commit(as_logged(end))
+    assert read(after_death, end, after_death.latestOffset(as_logged(end), ALL)) == [[b"1"]]
+
+
+def test_an_empty_first_batch_that_spark_never_logged_is_forgotten(url: str, drain: Make) -> None:
+    taken(drain())
+    put(url, b"1")
+    after_death = drain()
+    start, end = taken(after_death)
+    assert read(after_death, start, end) == [[b"1"]]
+
+
+def test_finish_takes_a_checkpoint_that_has_no_more_than_an_empty_batch(url: str, drain: Make, folder: Path) -> None:
+    start, end = taken(drain())
+    put(url, b"1")
+    assert finish(url, "Q", "archive", checkpoint_at(folder / "checkpoint", {0: end}, [0])) == 0
+    assert depth(url) == 1
 
 
 def test_a_checkpoint_of_another_query_is_refused(url: str, made: Make, drain: Make) -> None:

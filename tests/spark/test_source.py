@@ -192,6 +192,24 @@ def test_what_was_taken_ahead_returns_when_the_query_is_stopped(queues: SparkSes
     until(lambda: held() == [1], "the claim taken ahead to return after the stop")
 
 
+@pytest.mark.parametrize("first", [0, 10], ids=["an empty batch", "ten messages"])
+def test_a_new_checkpoint_loses_nothing_in_a_folder_that_was_written(
+    queues: SparkSession, url: str, folder: Path, first: int
+) -> None:
+    """Spark's file sink passes over a batch whose number the folder has, without an error."""
+    drained = {"mode": "drain", "application": "a"}
+    put(url, *[b"%d" % n for n in range(first)])
+    assert len(stream(queues, url, folder, **drained)) == first
+    put(url, *[b"later"] * 10)
+    (folder / "checkpoint").rename(folder / "lost")
+    with pytest.raises(PySparkException, match="allowNewCheckpoint=true"):
+        stream(queues, url, folder, **drained)
+    with inorder.connect(url) as qm:
+        assert qm.depth("Q") == 10
+    (folder / "out").rename(folder / "earlier")
+    assert stream(queues, url, folder, **drained, allowNewCheckpoint="true") == [b"later"] * 10
+
+
 @gate
 @pytest.mark.parametrize(
     ("start", "told"),

@@ -131,6 +131,19 @@ def plan(record: Record, after: int, upto: int, application: str) -> bool:
     return True
 
 
+def skip(record: Record, upto: int, application: str) -> bool:
+    """Whether claim `upto`, which holds no messages, is the next one and becomes over; if it is over there is nothing
+    to do.
+
+    Raises: CheckpointLost, another claim is open, or that one is not the next.
+    """
+    if upto <= record.settled:
+        return False
+    if not record.open and upto == record.settled + 1:
+        return True
+    raise _unknown(application, upto, record)
+
+
 def settle(record: Record, upto: int, application: str) -> bool:
     """Whether confirming all claims up to `upto` confirms the open one; if it is over already there is nothing to do.
 

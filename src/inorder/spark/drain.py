@@ -12,6 +12,11 @@ While Spark's tasks read a claim, a thread beside the planner takes the next one
 behind. Spark then gets it at once when it asks: that the one before is done is only noted, and its messages go when
 the tasks read again.
 
+Spark asks for the initial offset only if the checkpoint has no batch yet, and numbers its batches from 0 then. A sink that
+knows its batches by their numbers passes over them if an earlier checkpoint has written there. So where claims are over,
+a new checkpoint is refused unless an option allows it. Spark runs its first batch even if there are no messages: that
+batch has the number of a claim too, of none, so that another new checkpoint finds a claim that is over.
+
 A reader that starts takes a higher epoch, which every slice carries: a second query on the same queue and application
 ends the first, and what is left of a killed driver can do no harm. The rules are in `rules.claims`.
 """
@@ -79,6 +84,18 @@ def claim_of(offset: Mapping[str, Any], options: SourceOptions, made: int) -> in
     return number
 
 
+def _new_checkpoint(options: SourceOptions, settled: int) -> CheckpointLost:
+    return CheckpointLost(
+        f"application {options.application!r} has drained queue {options.queue!r} before (claims up to {settled} are "
+        "over), and this query's checkpoint is new. Spark numbers the batches of a new checkpoint from 0 again, and a "
+        "sink that an earlier checkpoint has written to passes over them without an error: their messages would be "
+        "lost. Go on with the earlier checkpoint. If it is gone, write to a new output, and set option "
+        "allowNewCheckpoint=true",
+        application=options.application,
+        settled=settled,
+    )
+
+
 class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream that drains.
 
@@ -98,32 +115,40 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._ahead_within: Limits | None = None  # the limits of what was taken ahead, if there is something
         self._going: int | None = None  # the claim that is done and may hold its messages still
         self._beside: Future[None] | None = None
+        self._has_ended_empty = False
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
-        """The last claim that is over. Nothing is changed, no epoch taken: Spark asks more than once."""
+        """The last claim that is over. Nothing is changed, no epoch taken: Spark asks more than once, never to log it."""
         options, qm = self._options, self._planner.manager()
         local = check_queue(qm, options.queue).name
         known = (one for one in qm.claims() if (one.queue, one.application) == (local, options.application))
-        return self._offset(next((one.settled for one in known), 0), 0)
+        return self._offset(next((one.settled for one in known), 0), 0) | {"initial": True}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """What the options say."""
         return Limits.default(self._options)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """Confirms up to `start`, claims what comes next within the limit; `start` if there is nothing."""
+        """Confirms up to `start`, claims what comes next within the limit; `start` if there is nothing.
+
+        Raises: CheckpointLost, claims are over and the checkpoint is new.
+        """
         if points.reached:
             points.reached("next")
-        done, asked, reader = self._claim_of(start), limits(limit, self._options), self._reader()
+        done, is_new = self._claim_of(start), "initial" in start
+        if is_new and done and not self._options.allow_new_checkpoint:
+            raise _new_checkpoint(self._options, done)
+        asked, reader = limits(limit, self._options), self._reader()
         self._wait_for_thread()
         if self._ahead_within not in (None, asked):
             reader.return_ahead()
             self._ahead_within = None
+        self._end_empty(start)
         claim = self._claim(reader, done, asked)
         self._going = done if self._ahead_within else None
         self._given, self._within, self._ahead_within = claim, asked, None
         if claim is None:
-            return start
+            return self._offset(done + 1, 0) | {"empty": True} if is_new else start
         if points.reached:
             points.reached("claimed")
         return self._offset(claim.number, claim.size)
@@ -150,7 +175,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The slices of the claim that ends there; it is planned from now on."""
         reader = self._reader()
         after, upto = self._claim_of(start), self._claim_of(end)
-        if after == upto:
+        if self._end_empty(end) or after == upto:
             return []
         assert reader.epoch is not None
         if points.reached:
@@ -177,6 +202,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: Offset) -> None:
         """Confirms claims up to this offset; again it does nothing."""
         self._wait_for_thread()  # what it takes ahead stands behind a claim that is open
+        self._end_empty(end)
         if (upto := self._claim_of(end)) != self._going:  # that one goes beside the next one's tasks
             self._reader().settle(upto)
 
@@ -240,6 +266,16 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return reader.claim(
             start, self._options.wanted, most=most, most_bytes=most_bytes, horizon=self._horizon, ahead=ahead
         )
+
+    def _end_empty(self, logged: Offset) -> bool:
+        """Whether an offset of Spark's log is that of a first batch without messages; then its claim is over.
+
+        Not every sink reads a batch, so this is seen to wherever Spark shows that it has logged the offset.
+        """
+        if "empty" in logged and not self._has_ended_empty:
+            self._reader().skip(self._claim_of(logged))
+            self._has_ended_empty = True
+        return "empty" in logged
 
     def _reader(self) -> ClaimReader:
         """The claims of this start: the planner's first call takes the epoch."""

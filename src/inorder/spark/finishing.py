@@ -120,7 +120,7 @@ def committed_claim(checkpoint: Checkpoint, options: SourceOptions, made: int) -
             f"the query of {checkpoint} did not drain queue {options.queue!r} as {options.application!r}; its offsets "
             f"are {offsets}"
         )
-    return claim_of(ours[0], options, made)
+    return claim_of(ours[0], options, made) - ("empty" in ours[0])  # nothing is to be confirmed of such a claim
 
 
 def _offsets(logged: str) -> Iterator[dict[str, Any]]:

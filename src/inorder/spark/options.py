@@ -205,6 +205,14 @@ OPTIONS = (
         ("stream read",),
         STREAMS_ONLY,
     ),
+    Option(
+        "allowNewCheckpoint",
+        "allow_new_checkpoint",
+        switch,
+        "Drain: a new checkpoint may go on where an earlier one of the application ended. Its output must be new; false.",
+        ("stream read",),
+        STREAMS_ONLY,
+    ),
     Option("readOrder", "read_order", one_of("strict", "relaxed"), "Default: as the queue says.", READS),
     Option("partitions", "partitions", whole_number(1, PARTITIONS_MAX), "Tasks that read side by side; 1.", READS),
     Option("body", "body", one_of("binary", "string"), "The type of the column body; string decodes UTF-8.", READS),
@@ -258,6 +266,7 @@ class SourceOptions:
     most: int | None = None
     most_bytes: int | None = None
     prefetch: bool = True
+    allow_new_checkpoint: bool = False
     read_order: AskedOrder | None = None
     partitions: int = 1
     body: Body = "binary"
@@ -309,8 +318,9 @@ def source_options(given: Mapping[str, str], use: Use) -> SourceOptions:
             raise OptionsError(
                 f"option {name} needs order=logical: in physical order other messages lie between the parts"
             )
-    if options.mode == "browse" and "prefetch" in {key.lower() for key in given}:
-        raise OptionsError("option prefetch has no meaning for mode=browse, which claims nothing")
+    for name in ("prefetch", "allowNewCheckpoint"):
+        if options.mode == "browse" and name.lower() in {key.lower() for key in given}:
+            raise OptionsError(f"option {name} has no meaning for mode=browse, which claims nothing")
     if use == "stream read" and options.mode == "browse" and options.read_order == "relaxed":
         raise OptionsError(
             "a stream that browses is always strict, so that it neither misses nor repeats a message: leave out "
@@ -321,7 +331,7 @@ def source_options(given: Mapping[str, str], use: Use) -> SourceOptions:
 
 def check_source(given: Mapping[str, str]) -> SourceOptions:
     """Checks what a reader was given as far as that does not hang on whether it will be a batch or a stream."""
-    streams = {name.lower() for name in ("maxMessagesPerTrigger", "maxBytesPerTrigger", "prefetch")}
+    streams = {name.lower() for name in ("maxMessagesPerTrigger", "maxBytesPerTrigger", "prefetch", "allowNewCheckpoint")}
     is_stream = any(key.lower() in streams for key in given)
     return source_options(given, "stream read" if is_stream else "batch read")
 

@@ -56,7 +56,8 @@ class BulkStore(Protocol):
     def plan_claims(self, claimer: Claimer, after: int, upto: int, slices: int) -> Sequence[Slice]:
         """The reader begins to work on the claims behind `after` up to `upto`: into which slices they fall.
 
-        They are cut nowhere inside a group, and the same each time for one number of slices.
+        They are cut nowhere inside a group, and the same each time for one number of slices. With 0 slices claim `upto`
+        has no messages: it counts as over, though it was never taken.
         Raises: Fenced, CheckpointTooOld, CheckpointLost.
         """
 

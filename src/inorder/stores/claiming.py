@@ -366,6 +366,11 @@ def confirm(verb: Verb, queue: LocalQueue, account: Account) -> int:
 def plan_claims(verb: Verb, queue: LocalQueue, claimer: Claimer, after: int, upto: int, most: int) -> Sequence[Slice]:
     """The slices of the open claim: `Store.plan_claims`."""
     account = live_account(verb, queue, claimer)
+    if not most:
+        if rules.skip(account.record, upto, account.application):
+            account.settled = upto
+            keep(verb, queue, account)
+        return []
     if not rules.plan(account.record, after, upto, account.application):
         return []
     assert account.open is not None

@@ -14,7 +14,11 @@ FEW = 100
 
 def test_of_two_queries_under_one_name_the_older_one_stops(world: World, successor: Driver) -> None:
     second = world.folder / "second"
-    younger = world.to_files(checkpoint=str(world.folder / "checkpoint 2"), sink_options={"path": str(second)})
+    younger = world.to_files(
+        source=world.source(allowNewCheckpoint=True),
+        checkpoint=str(world.folder / "checkpoint 2"),
+        sink_options={"path": str(second)},
+    )
     successor.ask("start", name="older", follow=True, **world.to_files())
     successor.ask("catch_up", name="older")
     successor.ask("start", name="younger", follow=True, **younger)

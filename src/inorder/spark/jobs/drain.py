@@ -110,6 +110,7 @@ def drain(
                 joinSegments=join_segments,
                 maxMessagesPerTrigger=messages_per_batch,
                 partitions=partitions,
+                allowNewCheckpoint=True,  # check_pair has seen that the archive fits the checkpoint
                 **(options or {}),
             )
             .load()
