@@ -95,7 +95,7 @@ from .upgrading import upgrade
 
 show_keywords(Match, Message, Queue, QueueManager)
 
-__version__ = "0.1.0"
+__version__ = "0.1.1"
 
 __all__ = [
     "FOREVER",

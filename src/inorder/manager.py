@@ -94,7 +94,7 @@ def connect(
             one store object, and to one file, share its waiting room and its listeners.
         program: the name recorded with each message put; default: the name of the running script.
         name: of a queue manager that is made: 1 to 48 characters, part of the ids that it makes. Default: "INORDER"
-            in memory, else made from the file's name.
+            in memory, the schema's name in PostgreSQL, else made from the file's name.
 
     Returns: a connection. Use it as a context manager: the normal end of the block commits and closes, an
     exception backs out and closes. For another thread or asyncio task take another connection with `connect` of
@@ -124,17 +124,23 @@ def _connect_to_file(path: str | os.PathLike[str], who: Program, name: str | Non
     if not is_path(path):
         raise bad_argument("store", path, f"the path of a file, in UTF-8, {IN_MEMORY!r} or a store")
     file = resolved(path)
-    chosen = name or re.sub(r"[^A-Za-z0-9./_%]", "_", file.stem)[:48] or "INORDER"
+    chosen = name or _manager_name(file.stem)
     return connect_at(file, lambda: SqliteStore(file, chosen), lambda services: QueueManager(services, who))
 
 
 def _connect_to_server(url: str, who: Program, name: str | None) -> QueueManager:
     check_client()
-    from .stores.postgresql import PostgresStore  # noqa: PLC0415 - who uses files does not load a client
+    from .stores.postgresql import PostgresStore, parse  # noqa: PLC0415 - who uses files does not load a client
 
+    chosen = name or _manager_name(parse(url).schema)
     return connect_alone(
-        lambda: PostgresStore(url, name or "INORDER", program=who.name), lambda services: QueueManager(services, who)
+        lambda: PostgresStore(url, chosen, program=who.name), lambda services: QueueManager(services, who)
     )
+
+
+def _manager_name(text: str) -> str:
+    """The name of a queue manager that is made from a file's or schema's name."""
+    return re.sub(r"[^A-Za-z0-9./_%]", "_", text)[:48] or "INORDER"
 
 
 def check_client() -> None:

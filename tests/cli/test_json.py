@@ -58,6 +58,7 @@ PAGES = [
     ("A lock", "lock list", ()),
     ("A claim", "claim list", ()),
 
+    ("A store that was made", "create made.db --name PARIS", ()),
     ("A check", "check", ()),
     ("A backup", "backup copy.db", ()),
     ("An upgrade", "upgrade", ()),

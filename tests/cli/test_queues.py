@@ -14,7 +14,7 @@ from inorder.attributes import QUEUE_ATTRIBUTES
 def test_the_first_queue_makes_the_store(run: Command, store: Path) -> None:
     ended = run("queue", "create", "ORDERS", "--order", "commit", "--read-order", "strict", "--max-depth", "10")
     assert (ended.status, ended.out) == (0, "created local queue ORDERS\n")
-    assert "made the store" in ended.err
+    assert ended.err == f"made the store {store}: queue manager orders\n"
     with inorder.connect(store) as qm:
         made = qm.attributes("ORDERS")
     assert (made.order, made.read_order, made.max_depth) == ("commit", "strict", 10)

@@ -36,7 +36,7 @@ def test_a_script_is_echoed_with_its_lines_and_answered(run: Command, store: Pat
         "No commands have a syntax error.\n"
         "All valid MQSC commands were processed.\n"
     )
-    assert (ended.status, ended.err) == (0, f"made the store {store}\n")
+    assert (ended.status, ended.err) == (0, f"made the store {store}: queue manager orders\n")
 
 
 @pytest.mark.parametrize("argument", [(), ("-",)])

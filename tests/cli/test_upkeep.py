@@ -36,6 +36,20 @@ def test_what_is_wrong_is_said_in_words(run: Command, queue: str, store: Path, d
     assert (told["sound"], [said in one for one in told["problems"]].count(True)) == (False, 1)
 
 
+def test_a_store_is_made_with_a_name(run: Command, tmp_path: Path) -> None:
+    path = tmp_path / "paris.db"
+    ended = run("create", str(path), "--name", "PARIS")
+    assert (ended.status, ended.out) == (0, "queue manager PARIS is ready\n")
+    with inorder.connect(path) as qm:
+        assert qm.manager_attributes().name == "PARIS"
+    again = run("create", str(path), "--name", "OTHER")
+    assert again.status == 3
+    assert f"there is a store or another file at {path} already" in again.err
+    wrong = run("create", str(tmp_path / "x.db"), "--name", "Zürich")
+    assert (wrong.status, (tmp_path / "x.db").exists()) == (2, False)
+    assert "--name must be" in wrong.err
+
+
 def test_a_file_that_cannot_be_read_is_trouble_with_the_store(run: Command, queue: str, store: Path) -> None:
     content = bytearray(store.read_bytes())
     content[4096:] = b"\xff" * (len(content) - 4096)

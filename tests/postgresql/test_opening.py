@@ -155,6 +155,12 @@ def test_a_newer_store_is_left(url: str, admin: psycopg.Connection[tuple[object,
     admin.execute(f"UPDATE {schema_of(url)}.store SET version = 1")  # so that it can be dropped
 
 
+@pytest.mark.parametrize("name", [None, "PARIS"])
+def test_a_new_store_is_named_after_its_schema_or_as_asked(url: str, name: str | None) -> None:
+    with inorder.connect(url, name=name) as qm:
+        assert qm.manager_attributes().name == (name or schema_of(url))
+
+
 def test_an_empty_schema_that_was_made_for_us_is_taken(
     url: str, role: str, admin: psycopg.Connection[tuple[object, ...]]
 ) -> None:

@@ -114,6 +114,12 @@ def test_a_name_that_leads_nowhere(name: str, manager: str, default: str, reason
     assert (name in str(raised.value)) or (manager in str(raised.value)) or (default in str(raised.value))
 
 
+def test_an_error_on_the_way_to_another_queue_manager_names_this_one() -> None:
+    """Names differ by case too: what was sent to PARIS does not belong to paris."""
+    with pytest.raises(InorderError, match="this queue manager is called 'paris'"):
+        Names(define_manager(name="paris"), {}).route("Q", "PARIS")
+
+
 def test_what_all_definitions_on_the_way_say_together() -> None:
     defined = [
         define_queue("AL", "alias", base_queue="R", default_priority=7, default_persistence=False),

@@ -21,7 +21,7 @@ from .serve import serve
 from .showing import demo, scenarios
 from .triggering import trigger_monitor
 from .units import connection, lock, unit
-from .upkeep import backup, check, upgrade
+from .upkeep import backup, check, create, upgrade
 from .users import acts, token, user
 from .watching import watch
 from .work import work
@@ -42,6 +42,7 @@ def app(store: str | None) -> None:
 
 
 for command in (
+    create,
     queue,
     put,
     get,

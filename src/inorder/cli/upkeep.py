@@ -1,4 +1,4 @@
-"""`inorder check`, `inorder backup` and `inorder upgrade`."""
+"""`inorder create`, `inorder check`, `inorder backup` and `inorder upgrade`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,29 @@ from pathlib import Path
 
 import click
 
-from ..errors import StoreDamaged
+from ..errors import StoreDamaged, StoreError
 from ..upgrading import upgrade as upgrade_store
 from .output import size
-from .running import NO, Command, Run, takes_store
+from .places import Place, PlaceType
+from .running import NO, PROGRAM, Command, Run, takes_store, tells_json
+
+
+@click.command("create", cls=Command, example="inorder create orders.db --name PARIS")
+@click.argument("store", type=PlaceType(), metavar="STORE")
+@click.option("--name", help="Default: made from the file's name, or the name of the PostgreSQL schema.")
+@tells_json
+def create(store: Place, name: str | None, as_json: bool) -> None:
+    """Make a store, and give its queue manager a name.
+
+    STORE is a path or URL as --store takes it. The name is 1 to 48 characters out of A-Z a-z 0-9 . / _ % and other queue
+    managers send messages to it, so case counts.
+    """
+    run = Run(store, as_json=as_json)
+    if store.has_store(PROGRAM):
+        raise StoreError(f"there is a store or another file at {store} already", path=str(store))
+    with run.opened(make=True, name=name) as qm:
+        called = qm.manager_attributes().name
+    run.output.tell({"store": str(store), "name": called}, f"queue manager {called} is ready")
 
 
 @click.command("check", cls=Command, example="inorder check --store orders.db")

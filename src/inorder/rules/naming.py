@@ -170,7 +170,8 @@ class Names(NamedTuple):
         name = self.manager.default_transmission_queue
         if not name:
             text = (
-                f"nothing leads to queue manager {manager!r}: no transmission queue has its name, and none is default"
+                f"nothing leads to queue manager {manager!r}: no transmission queue has its name, and none is default; "
+                f"this queue manager is called {self.manager.name!r}"
             )
             raise WrongQueueType(text, reason=Reason.UNKNOWN_REMOTE_Q_MGR, queue=manager)
         found = self.find(name)
