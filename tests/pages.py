@@ -4,7 +4,8 @@ A block is run in the order of the page, in a folder of the page's own:
 
 * `python`: one that begins with `# NAME.py` is written into that file, for a command to run; any other is run.
 * `console`: each line that begins with `$ ` is given to a shell, with `inorder` and `python` at hand and the variables
-  that `export` has set. What stands behind it must come out; `...` stands for anything, an age such as `0.4 s` for any.
+  that `export` has set. What stands behind it must come out; `...` stands for anything, an age such as `0.4 s` for any. A command may
+  fail only if its error, `inorder: ...`, is shown.
 """
 
 from __future__ import annotations
@@ -125,13 +126,14 @@ def run_console(console: str, folder: Path, exported: dict[str, str]) -> None:
         if found := EXPORT.fullmatch(one.command):
             exported[found[1]] = found[2]
             continue
-        came = _run(one.command, folder, exported)
+        came, status = _run(one.command, folder, exported)
         pattern = ".*".join(map(re.escape, AGE.sub("0.0 s", _tidy(one.shown)).split("...")))
         came = AGE.sub("0.0 s", came)
         assert re.fullmatch(pattern, came, re.DOTALL), f"$ {one.command}\n{came}\n-- but the page shows\n{one.shown}"
+        assert status == 0 or "inorder: " in one.shown, f"$ {one.command}\n{came}\n-- exit status {status}"
 
 
-def _run(command: str, folder: Path, exported: Mapping[str, str]) -> str:
+def _run(command: str, folder: Path, exported: Mapping[str, str]) -> tuple[str, int]:
     tools = folder / ".bin"
     tools.mkdir(exist_ok=True)
     for name, call in (("inorder", "-m inorder"), ("python", "")):
@@ -152,7 +154,7 @@ def _run(command: str, folder: Path, exported: Mapping[str, str]) -> str:
         timeout=SECONDS_MAX,
         check=False,
     )
-    return _tidy(ran.stdout)
+    return _tidy(ran.stdout), ran.returncode
 
 
 def _tidy(text: str) -> str:

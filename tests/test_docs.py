@@ -10,6 +10,7 @@ import pytest
 from tests.pages import (
     PAGES,
     ROOT,
+    blocks,
     check_mention,
     commands,
     mentioned,
@@ -26,7 +27,9 @@ from inorder import InorderError, errors
 
 FIRST = ROOT / "README.md"
 OF_A_SERVER = ROOT / "docs/tutorial/another-machine.md"  # tests/server/test_tutorial.py
-ELSEWHERE = {page for page in PAGES if page != FIRST and needs_spark(page)} | {ROOT / "examples/README.md", OF_A_SERVER}
+OF_POSTGRESQL = ROOT / "docs/how-to/postgresql.md"  # tests/postgresql/test_page.py
+WITH_SERVERS = {OF_A_SERVER, OF_POSTGRESQL}
+ELSEWHERE = {page for page in PAGES if page != FIRST and needs_spark(page)} | {ROOT / "examples/README.md", *WITH_SERVERS}
 WITH_EXAMPLES = [page for page in PAGES if runs(page) and page not in ELSEWHERE]
 OF_QUICK_GATE = {FIRST, *(ROOT / "docs/tutorial").iterdir()}
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -44,6 +47,32 @@ def test_the_examples_run_one_after_the_other(page: Path, tmp_path: Path, monkey
     """In a folder of their own: a later one finds the files that an earlier one made. Others have their tests."""
     monkeypatch.chdir(tmp_path)
     run_page(page, tmp_path, spark=False)
+
+
+# Steps at a prompt that no test runs, and why.
+NOT_RUN = {
+    "CONTRIBUTING.md": "make, in a clone",
+    "docs/how-to/console.md": "a browser",
+    "docs/how-to/exactly-once-spark.md": "Spark's jobs: the reference runs them in Python",
+    "docs/how-to/files.md": "Spark's jobs, as above",
+    "docs/how-to/from-ibm-mq.md": "IBM MQ",
+    "docs/how-to/http.md": "certificates, services, containers; the tutorial runs a server and curl",
+    "docs/reference/json.md": "jq, and a store with all kinds of things",
+    "docs/reference/spark.md": "Spark's jobs: their page runs them in Python",
+    "docs/reference/spark/jobs.md": "the same jobs in Python are run",
+}
+
+
+def test_steps_at_a_prompt_are_run() -> None:
+    """A page with two commands or more in a row has them in `console` blocks, whose lines run from the first to the last."""
+    pages = [page for page in PAGES if not page.is_relative_to(ROOT / "docs/reference/command")]
+    with_steps = {
+        name_of(page)
+        for page in pages
+        for language, text in blocks(page)
+        if language == "sh" and len(re.findall(r"^(?:[\w ]*\| )?inorder (?!serve)", text, re.MULTILINE)) > 1
+    }
+    assert with_steps <= set(NOT_RUN), "console blocks run, sh blocks do not"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -39,7 +39,7 @@ def test_what_is_wrong_is_said_in_words(run: Command, queue: str, store: Path, d
 def test_a_store_is_made_with_a_name(run: Command, tmp_path: Path) -> None:
     path = tmp_path / "paris.db"
     ended = run("create", str(path), "--name", "PARIS")
-    assert (ended.status, ended.out) == (0, "queue manager PARIS is ready\n")
+    assert (ended.status, ended.out) == (0, f"made the store {path}: queue manager PARIS\n")
     with inorder.connect(path) as qm:
         assert qm.manager_attributes().name == "PARIS"
     again = run("create", str(path), "--name", "OTHER")

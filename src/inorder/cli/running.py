@@ -83,13 +83,12 @@ class Run:
             raise click.UsageError(f"{what} {path} is there, and not a file: write to a pipe or a device with >.")
 
     @contextmanager
-    def opened(self, *, make: bool = False, program: str = PROGRAM, name: str | None = None) -> Iterator[QueueManager]:
+    def opened(self, *, make: bool = False, program: str = PROGRAM) -> Iterator[QueueManager]:
         """A connection to the store; an exception through it backs out.
 
         Args:
             make: the store is made if it is missing.
             program: what others see that has the store open.
-            name: of the queue manager, if the store is made; None: the one that the store's place gives.
 
         Raises: StoreError, there is none; click.UsageError.
         """
@@ -98,7 +97,7 @@ class Run:
         if not make and not is_there:
             raise StoreError(f"there is no store at {self.store}: {self.store.remedy()}", path=str(self.store))
         with _patience(self.store, self.output, PATIENCE_SECONDS):
-            qm = connect(self.store.given, program=program, name=name)
+            qm = connect(self.store.given, program=program)
         with qm:
             if not is_there:
                 self.output.note(f"made the store {self.store}: queue manager {qm.manager_attributes().name}")

@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from ..errors import StoreDamaged, StoreError
+from ..manager import connect
 from ..upgrading import upgrade as upgrade_store
-from .output import size
+from .output import Output, size
 from .places import Place, PlaceType
 from .running import NO, PROGRAM, Command, Run, takes_store, tells_json
 
@@ -23,12 +24,12 @@ def create(store: Place, name: str | None, as_json: bool) -> None:
     STORE is a path or URL as --store takes it. The name is 1 to 48 characters out of A-Z a-z 0-9 . / _ % and other queue
     managers send messages to it, so case counts.
     """
-    run = Run(store, as_json=as_json)
     if store.has_store(PROGRAM):
         raise StoreError(f"there is a store or another file at {store} already", path=str(store))
-    with run.opened(make=True, name=name) as qm:
+    with connect(store.given, program=PROGRAM, name=name) as qm:
         called = qm.manager_attributes().name
-    run.output.tell({"store": str(store), "name": called}, f"queue manager {called} is ready")
+    made = f"made the store {store}: queue manager {called}"
+    Output(as_json=as_json).tell({"store": str(store), "name": called}, made)
 
 
 @click.command("check", cls=Command, example="inorder check --store orders.db")
