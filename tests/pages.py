@@ -4,8 +4,8 @@ A block is run in the order of the page, in a folder of the page's own:
 
 * `python`: one that begins with `# NAME.py` is written into that file, for a command to run; any other is run.
 * `console`: each line that begins with `$ ` is given to a shell, with `inorder` and `python` at hand and the variables
-  that `export` has set. What stands behind it must come out; `...` stands for anything, an age such as `0.4 s` for any. A command may
-  fail only if its error, `inorder: ...`, is shown.
+  that `export` has set. What stands behind it must come out; `...` stands for anything, an age such as `0.4 s` for any.
+  A command may fail only if its error, `inorder: ...`, is shown.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import itertools
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -166,7 +168,19 @@ FIXED_PORT = re.compile(r"(start_http_server\()\d+")
 
 
 def run_page(page: Path, folder: Path, *, spark: bool) -> None:
-    """Runs the page's python and console blocks in their order, in this process and folder; Spark's only if asked."""
+    """Runs the page's python and console blocks in their order, in this process and folder; Spark's only if asked.
+
+    What a page starts in the background and notes in a file `NAME.pid` is over at the end.
+    """
+    try:
+        _run_blocks(page, folder, spark=spark)
+    finally:
+        for noted in folder.glob("*.pid"):
+            with suppress(ProcessLookupError):
+                os.kill(int(noted.read_text()), signal.SIGTERM)
+
+
+def _run_blocks(page: Path, folder: Path, *, spark: bool) -> None:
     exported: dict[str, str] = {}
     for n, (language, text) in enumerate(blocks(page), 1):
         if SPARK.search(text) and not spark:

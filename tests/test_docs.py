@@ -29,7 +29,10 @@ FIRST = ROOT / "README.md"
 OF_A_SERVER = ROOT / "docs/tutorial/another-machine.md"  # tests/server/test_tutorial.py
 OF_POSTGRESQL = ROOT / "docs/how-to/postgresql.md"  # tests/postgresql/test_page.py
 WITH_SERVERS = {OF_A_SERVER, OF_POSTGRESQL}
-ELSEWHERE = {page for page in PAGES if page != FIRST and needs_spark(page)} | {ROOT / "examples/README.md", *WITH_SERVERS}
+ELSEWHERE = {page for page in PAGES if page != FIRST and needs_spark(page)} | {
+    ROOT / "examples/README.md",
+    *WITH_SERVERS,
+}
 WITH_EXAMPLES = [page for page in PAGES if runs(page) and page not in ELSEWHERE]
 OF_QUICK_GATE = {FIRST, *(ROOT / "docs/tutorial").iterdir()}
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -64,7 +67,7 @@ NOT_RUN = {
 
 
 def test_steps_at_a_prompt_are_run() -> None:
-    """A page with two commands or more in a row has them in `console` blocks, whose lines run from the first to the last."""
+    """A page with two commands or more in a row has them in `console` blocks, whose lines are run in order."""
     pages = [page for page in PAGES if not page.is_relative_to(ROOT / "docs/reference/command")]
     with_steps = {
         name_of(page)

@@ -75,7 +75,13 @@ SETTLE = [
 ]
 
 
-ALL: list[tuple[Any, list[Any]]] = [(next_claim, NEXT), (takes_ahead, AHEAD), (plan, PLAN), (skip, SKIP), (settle, SETTLE)]
+ALL: list[tuple[Any, list[Any]]] = [
+    (next_claim, NEXT),
+    (takes_ahead, AHEAD),
+    (plan, PLAN),
+    (skip, SKIP),
+    (settle, SETTLE),
+]
 CELLS = [pytest.param(call, *row, id=f"{call.__name__} {row[0]}") for call, table in ALL for row in table]
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import socket
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -28,9 +25,4 @@ def test_every_line_runs(tmp_path: Path) -> None:
     page.write_text(PAGE.read_text(encoding="utf-8").replace("9443", str(free_port())), encoding="utf-8")
     folder = tmp_path / "folder"
     folder.mkdir()
-    try:
-        run_page(page, folder, spark=False)
-    finally:
-        if (pid := folder / "server.pid").exists():
-            with suppress(ProcessLookupError):
-                os.kill(int(pid.read_text()), signal.SIGKILL)
+    run_page(page, folder, spark=False)

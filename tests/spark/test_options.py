@@ -43,7 +43,10 @@ def test_a_path_stands_for_the_url_and_becomes_absolute() -> None:
     ("given", "told"),
     [
         ({"maxMessagePerTrigger": "5"}, "did you mean maxMessagesPerTrigger"),
-        ({"nonsense": "5"}, "there is no option 'nonsense' for a stream read; there are allowNewCheckpoint, application, body"),
+        (
+            {"nonsense": "5"},
+            "there is no option 'nonsense' for a stream read; there are allowNewCheckpoint, application, body",
+        ),
         ({"transaction": "t"}, "option transaction has no meaning for a stream read: a stream's batches have numbers"),
         ({"orderBy": "t"}, "option orderBy has no meaning for a stream read; it is for a batch write and a stream"),
         ({"pushdown": "true"}, "option pushdown has no meaning for a stream read: Spark pushes no filters"),

@@ -175,7 +175,7 @@ def test_an_option_allows_a_new_checkpoint(url: str, drain: Make) -> None:
 
 @pytest.mark.parametrize("is_read", [True, False], ids=["the sink reads it", "the sink passes over it"])
 def test_an_empty_first_batch_stays_empty_over_restarts(url: str, drain: Make, is_read: bool) -> None:
-    start, end = taken(drain())
+    _, end = taken(drain())
     put(url, b"1")
     after_death = drain()
     if is_read:
@@ -194,7 +194,7 @@ def test_an_empty_first_batch_that_spark_never_logged_is_forgotten(url: str, dra
 
 
 def test_finish_takes_a_checkpoint_that_has_no_more_than_an_empty_batch(url: str, drain: Make, folder: Path) -> None:
-    start, end = taken(drain())
+    _, end = taken(drain())
     put(url, b"1")
     assert finish(url, "Q", "archive", checkpoint_at(folder / "checkpoint", {0: end}, [0])) == 0
     assert depth(url) == 1

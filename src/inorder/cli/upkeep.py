@@ -21,8 +21,8 @@ from .running import NO, PROGRAM, Command, Run, takes_store, tells_json
 def create(store: Place, name: str | None, as_json: bool) -> None:
     """Make a store, and give its queue manager a name.
 
-    STORE is a path or URL as --store takes it. The name is 1 to 48 characters out of A-Z a-z 0-9 . / _ % and other queue
-    managers send messages to it, so case counts.
+    STORE is a path or URL as --store takes it. The name is 1 to 48 characters out of A-Z a-z 0-9 . / _ %. Other queue
+    managers send messages to that name, and case counts.
     """
     if store.has_store(PROGRAM):
         raise StoreError(f"there is a store or another file at {store} already", path=str(store))

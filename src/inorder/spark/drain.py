@@ -12,10 +12,10 @@ While Spark's tasks read a claim, a thread beside the planner takes the next one
 behind. Spark then gets it at once when it asks: that the one before is done is only noted, and its messages go when
 the tasks read again.
 
-Spark asks for the initial offset only if the checkpoint has no batch yet, and numbers its batches from 0 then. A sink that
-knows its batches by their numbers passes over them if an earlier checkpoint has written there. So where claims are over,
-a new checkpoint is refused unless an option allows it. Spark runs its first batch even if there are no messages: that
-batch has the number of a claim too, of none, so that another new checkpoint finds a claim that is over.
+Spark asks for the initial offset only if the checkpoint has no batch yet, and then numbers its batches from 0. A sink
+that knows batches by their numbers passes over them if an earlier checkpoint has written there. So where claims are
+over, a new checkpoint is refused unless an option allows it. Spark runs its first batch even if there are no messages:
+that batch has the number of a claim too, of none, so that another new checkpoint finds a claim that is over.
 
 A reader that starts takes a higher epoch, which every slice carries: a second query on the same queue and application
 ends the first, and what is left of a killed driver can do no harm. The rules are in `rules.claims`.
@@ -118,7 +118,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._has_ended_empty = False
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
-        """The last claim that is over. Nothing is changed, no epoch taken: Spark asks more than once, never to log it."""
+        """The last claim that is over. Nothing is changed, no epoch taken: Spark asks more than once."""
         options, qm = self._options, self._planner.manager()
         local = check_queue(qm, options.queue).name
         known = (one for one in qm.claims() if (one.queue, one.application) == (local, options.application))

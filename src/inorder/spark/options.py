@@ -209,7 +209,7 @@ OPTIONS = (
         "allowNewCheckpoint",
         "allow_new_checkpoint",
         switch,
-        "Drain: a new checkpoint may go on where an earlier one of the application ended. Its output must be new; false.",
+        "Drain: a new checkpoint may go on where an earlier one ended. Its output must be new, too; false.",
         ("stream read",),
         STREAMS_ONLY,
     ),
@@ -331,7 +331,9 @@ def source_options(given: Mapping[str, str], use: Use) -> SourceOptions:
 
 def check_source(given: Mapping[str, str]) -> SourceOptions:
     """Checks what a reader was given as far as that does not hang on whether it will be a batch or a stream."""
-    streams = {name.lower() for name in ("maxMessagesPerTrigger", "maxBytesPerTrigger", "prefetch", "allowNewCheckpoint")}
+    streams = {
+        name.lower() for name in ("maxMessagesPerTrigger", "maxBytesPerTrigger", "prefetch", "allowNewCheckpoint")
+    }
     is_stream = any(key.lower() in streams for key in given)
     return source_options(given, "stream read" if is_stream else "batch read")
 
