@@ -124,6 +124,11 @@ class Attribute:
                 return value is None or (_is_number(value) and self.minimum < value <= self.maximum)
 
 
+def name_made_of(text: str) -> str:
+    """A queue manager's name, made from the name of a file or schema."""
+    return re.sub(r"[^A-Za-z0-9./_%]", "_", text)[:NAME_LENGTH_MAX] or "INORDER"
+
+
 def check_queue_name(name: object, *, argument: str = "name", reason: Reason = Reason.ARGUMENT_ERROR) -> str:
     """The name, if a queue or a queue manager can have it.
 

@@ -440,8 +440,7 @@ class CheckpointTooOld(QueueCondition):
 
 
 class CheckpointLost(QueueCondition):
-    """A reader's checkpoint does not know the claim that is open, or knows one that never was; or it is new to a queue
-    on which claims of the application are over (data: settled)."""
+    """A reader's checkpoint does not know the claim that is open or claims that are over, or knows one that never was."""
 
     reason = Reason.CHECKPOINT_LOST
 

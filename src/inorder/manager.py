@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator, Set
 from importlib import import_module
@@ -13,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, T
 
 from . import groups, housekeeping
 from .acts import ActCalls
-from .attribute import check_queue_name
+from .attribute import check_queue_name, name_made_of
 from .browsing import Browsing
 from .bulk import BulkCalls
 from .dead import DeadLetters
@@ -124,7 +123,7 @@ def _connect_to_file(path: str | os.PathLike[str], who: Program, name: str | Non
     if not is_path(path):
         raise bad_argument("store", path, f"the path of a file, in UTF-8, {IN_MEMORY!r} or a store")
     file = resolved(path)
-    chosen = name or _manager_name(file.stem)
+    chosen = name or name_made_of(file.stem)
     return connect_at(file, lambda: SqliteStore(file, chosen), lambda services: QueueManager(services, who))
 
 
@@ -132,15 +131,10 @@ def _connect_to_server(url: str, who: Program, name: str | None) -> QueueManager
     check_client()
     from .stores.postgresql import PostgresStore, parse  # noqa: PLC0415 - who uses files does not load a client
 
-    chosen = name or _manager_name(parse(url).schema)
+    chosen = name or name_made_of(parse(url).schema)
     return connect_alone(
         lambda: PostgresStore(url, chosen, program=who.name), lambda services: QueueManager(services, who)
     )
-
-
-def _manager_name(text: str) -> str:
-    """The name of a queue manager that is made from a file's or schema's name."""
-    return re.sub(r"[^A-Za-z0-9./_%]", "_", text)[:48] or "INORDER"
 
 
 def check_client() -> None:

@@ -137,11 +137,9 @@ def skip(record: Record, upto: int, application: str) -> bool:
 
     Raises: CheckpointLost, another claim is open, or that one is not the next.
     """
-    if upto <= record.settled:
-        return False
-    if not record.open and upto == record.settled + 1:
-        return True
-    raise _unknown(application, upto, record)
+    if upto > record.settled + (not record.open):
+        raise _unknown(application, upto, record)
+    return upto > record.settled
 
 
 def settle(record: Record, upto: int, application: str) -> bool:
