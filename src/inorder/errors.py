@@ -440,7 +440,7 @@ class CheckpointTooOld(QueueCondition):
 
 
 class CheckpointLost(QueueCondition):
-    """A reader's checkpoint does not know the claim that is open or claims that are over, or knows one that never was."""
+    """A reader's checkpoint does not know the open claim or those that are over, or knows one that never was."""
 
     reason = Reason.CHECKPOINT_LOST
 
