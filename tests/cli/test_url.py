@@ -130,7 +130,15 @@ STEPS: list[tuple[str, list[str], bytes, int]] = [
 
 def test_every_command_that_takes_a_store_is_tried() -> None:
     every = {one.command_path.partition(" ")[2] for one in CONTEXTS if not isinstance(one.command, click.Group)}
-    assert {name for name, *_ in STEPS} - {"held"} == every - WITH_SPARK - WITHOUT_STORE - SERVES
+    assert {name for name, *_ in STEPS} - {"held"} == every - WITH_SPARK - WITHOUT_STORE - SERVES - {"create"}
+
+
+def test_create_takes_a_url_and_shows_no_password(run: Command, url: str) -> None:
+    for status in (0, 3):
+        ended = run("create", with_password(url), "--name", "PARIS")
+        assert (ended.status, PASSWORD in ended.out + ended.err) == (status, False)
+    with inorder.connect(url) as qm:
+        assert qm.manager_attributes().name == "PARIS"
 
 
 @pytest.mark.parametrize("as_json", [pytest.param(False, id="words"), pytest.param(True, id="json", marks=nightly)])
