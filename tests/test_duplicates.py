@@ -39,6 +39,20 @@ def test_what_is_put_once_more_under_a_key_is_not_put_and_says_so(qm: QueueManag
     assert bodies(qm) == [b"one"]
 
 
+def test_a_key_of_a_put_under_a_clock_that_was_ahead_is_kept_for_its_time_from_the_next_put(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    begin = clock.now()
+    clock.advance(365 * 86_400.0)
+    qm.put("Q", b"1", deduplicate="a", deduplicate_for=60.0)
+    clock._time = begin
+    assert qm.put("Q", b"2", deduplicate="a", deduplicate_for=60.0).duplicate_of is not None
+    clock.advance(59.0)
+    assert qm.put("Q", b"2", deduplicate="a", deduplicate_for=60.0).duplicate_of is not None
+    clock.advance(1.0)
+    assert qm.put("Q", b"2", deduplicate="a", deduplicate_for=60.0).duplicate_of is None
+
+
 @pytest.mark.every_store
 def test_other_keys_and_no_key_are_not_concerned(qm: QueueManager) -> None:
     for key in ("a", "b", None, None, "A", "a ", "ä"):

@@ -146,6 +146,19 @@ def test_after_the_interval_a_newcomer_triggers_again(qm: QueueManager, trigger:
     assert triggered(qm) == 1
 
 
+def test_a_trigger_under_a_clock_that_was_ahead_keeps_no_newcomer_from_triggering(
+    qm: QueueManager, trigger: Trigger, clock: ManualClock
+) -> None:
+    begin = clock.now()
+    clock.advance(365 * 86_400.0)
+    trigger("first")
+    qm.put("Q", b"1")
+    clock._time = begin
+    qm.alter_manager(trigger_interval=60.0)
+    qm.put("Q", b"2")
+    assert triggered(qm) == 2
+
+
 @pytest.mark.every_store
 def test_depth_triggers_once_and_is_off_then(qm: QueueManager, trigger: Trigger) -> None:
     trigger("depth", trigger_depth=3)

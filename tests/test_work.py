@@ -11,6 +11,7 @@ import pytest
 
 from inorder import ConnectionClosed, Got, Match, QueueManager, Reason
 from inorder.errors import ArgumentError, CallerError
+from inorder.rules.retries import Failure
 from inorder.testing import ManualClock
 from inorder.work import Backoff, Dead, Discard, Outcome, Retry, Tasks, failure_of
 
@@ -505,3 +506,13 @@ def test_only_what_fits_a_match_is_touched(qm: QueueManager, tasks: Tasks) -> No
     with at_work(qm, tasks) as (_, heard):
         heard.attempts(1)
     assert bodies(qm, "Q") == [b"blue"]
+
+
+def test_an_attempt_under_a_clock_that_was_ahead_was_before_the_worker_began(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    tasks = Tasks()
+    tasks.task("Q", name="work")(lambda message: None)
+    task, now = next(iter(tasks)), clock.now()
+    assert not qm.worker(tasks).may_try_again(task, Failure("no", now, 1))
+    assert qm.worker(tasks).may_try_again(task, Failure("no", now + 365 * 86_400.0, 1))

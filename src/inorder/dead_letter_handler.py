@@ -146,6 +146,7 @@ class _Handler:
 
     def _pass(self) -> bool:
         """Handles all that is there and due; whether there was anything."""
+        self._own.check_store()
         now = self._now()
         due = [uid for uid, one in self._known.items() if one.due_at <= now]
         before = self._moment()

@@ -114,6 +114,16 @@ class Lending(ABC):
         """Whether anybody hears what `tell` says."""
         return self._session.services.telemetry.is_heard
 
+    def check_store(self) -> None:
+        """Looks whether the store can be used on; for a program that runs for long, between its calls.
+
+        Raises: ConnectionClosed 2018; StoreError with `must_reopen`: the store was deleted or replaced, or a sync to
+            its disk has failed. This process can use it again after it has closed it; after a failed sync, all
+            processes must have closed it.
+        """
+        self._session.check()
+        self._session.services.store.refuse_lost()
+
     @property
     def program(self) -> str:
         """The name that is recorded with each message that this connection puts."""

@@ -186,6 +186,7 @@ class _Monitor:
 
     def _start_next(self) -> bool:
         """Starts what the next trigger message asks for, if there is one; waits for one as long as a look takes."""
+        self._own.check_store()
         try:
             with self._own.unit_of_work():
                 message = self._own.get(self._queue, wait=0 if self._until_empty else LOOK_SECONDS)

@@ -107,6 +107,14 @@ def test_a_session_ends() -> None:
     assert sessions.read(cookie) is None
 
 
+def test_a_session_that_was_begun_while_the_clock_was_ahead_ends_with_that() -> None:
+    now = [1e9]
+    sessions = Sessions(KEY, 60.0, lambda: now[0])
+    cookie = sessions.begin("me", "this one")
+    now[0] = 1000.0
+    assert sessions.read(cookie) is None
+
+
 def test_a_cookie_that_was_changed_is_not_valid() -> None:
     sessions = Sessions(KEY, 60.0, lambda: 0.0)
     cookie = sessions.begin("me", "this one")

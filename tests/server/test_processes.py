@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from multiprocessing import Pipe
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,12 +22,14 @@ import httpx
 import pytest
 from tests.server.conftest import TEXT, Served, Start
 from tests.server.test_messaging import V1, V3, number_of
-from tests.support import until
+from tests.support import LIMIT_SECONDS, until
 from tests.tiers import gate, nightly
 from uvicorn import Config
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import Process
 
 import inorder
+from inorder.server import running
 from inorder.server.running import Supervisor
 
 
@@ -111,10 +114,96 @@ def has_ended(process: int) -> bool:
         return True
 
 
-def test_the_supervisor_does_not_wait_for_the_answer_of_a_worker_that_is_dead() -> None:
-    """Which it would do for a minute, deaf to signals, if the worker was killed after it was seen to live."""
+def supervising() -> Supervisor:
     supervisor = Supervisor.__new__(Supervisor)  # it would take the signals of this process
     supervisor.config, supervisor.should_exit = Config(str, log_config=None), threading.Event()
+    supervisor.sockets, supervisor.status, supervisor._was_ready, supervisor._places = [], 0, False, []
+    return supervisor
+
+
+class Worker:
+    """A worker as the supervisor sees it; `ready`: it has started."""
+
+    def __init__(self, *, ready: bool = False) -> None:
+        self.child_conn, self.pid, self.exitcode = Pipe()[1], 1, STARTUP_FAILURE
+        self.is_ready = self.is_alive = lambda timeout: ready
+        self.kill = self.join = lambda: None
+
+
+def test_workers_that_cannot_start_are_tried_again_later_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a database cannot be reached, say; the other workers serve again when it can."""
+    supervisor, now, begun = supervising(), 1000.0, list[float]()
+    monkeypatch.setattr("inorder.server.running.time.monotonic", lambda: now)
+
+    def begin(config: Config, sockets: list[socket.socket]) -> Any:
+        begun.append(now)
+        return SimpleNamespace(**vars(Worker()), start=lambda: None)
+
+    monkeypatch.setattr(running, "Process", begin)
+    supervisor.processes = [cast("Any", Worker(ready=True))]
+    supervisor.keep_subprocess_alive()
+    supervisor.processes = [cast("Any", Worker())]
+    for _ in range(1_000):
+        supervisor.keep_subprocess_alive()
+        now += 0.5
+    waits = [round(after - before, 1) for before, after in pairwise([1000.0, *begun])]
+    assert waits == sorted(waits)
+    assert (waits[0], waits[-1]) == (0.0, 30.5), "a death is seen half a second later"
+    assert (supervisor.status, supervisor.should_exit.is_set()) == (0, False)
+
+
+def test_a_server_of_which_no_worker_was_ever_ready_ends_and_says_so() -> None:
+    supervisor = supervising()
+    supervisor.processes = [cast("Any", Worker())]
+    supervisor.keep_subprocess_alive()
+    assert (supervisor.status, supervisor.should_exit.is_set()) == (3, True)
+
+
+@gate
+def test_a_server_that_was_killed_starts_again_at_once_on_its_port(start: Start) -> None:
+    first = start("--workers", "2")
+    port = address_of(first.record["url"])[1]
+    with first.client() as client:
+        while len(first.workers()) < 2:
+            client.get("/health", headers={"Connection": "close"})
+    os.kill(first.process.pid, signal.SIGKILL)
+    second = start("--workers", "2", "--port", str(port))
+    with second.client() as client:
+        until(lambda: client.get("/ready").status_code == 200, "the server answers")
+    assert address_of(second.record["url"])[1] == port
+
+
+@gate
+def test_a_worker_whose_store_was_replaced_ends_and_a_server_of_one_with_status_3(start: Start, served: Served) -> None:
+    several, one = start("--workers", "2"), start()
+    with several.client() as client:
+        while len(several.workers()) < 2:
+            client.get("/health", headers={"Connection": "close"})
+        before = set(several.workers())
+        backup = served.folder / "backup.db"
+        with inorder.connect(served.store) as qm:
+            qm.backup(backup)
+        Path(served.store).rename(served.folder / "before.db")
+        for beside in ("-wal", "-shm"):
+            Path(f"{served.store}{beside}").unlink(missing_ok=True)
+        backup.rename(served.store)
+        assert one.process.wait(LIMIT_SECONDS) == 3
+        for each in before:
+            until(lambda each=each: has_ended(each), "a worker ends")  # type: ignore[misc]
+        until(lambda: asked(client) == 200, "others have taken their places")
+    assert several.stop() == 0
+
+
+def asked(client: httpx.Client) -> int:
+    try:
+        return client.get("/ready", headers={"Connection": "close"}).status_code
+    except httpx.TransportError:
+        return 0
+
+
+def test_the_supervisor_does_not_wait_for_the_answer_of_a_worker_that_is_dead() -> None:
+    """Which it would do for a minute, deaf to signals, if the worker was killed after it was seen to live."""
+    supervisor = supervising()
     worker = Process.__new__(Process)
     asking, worker.child_conn = Pipe()
     worker.parent_conn = cast(

@@ -13,7 +13,8 @@ from tests.tiers import gate
 import inorder
 from inorder import QueueManager
 from inorder.errors import StoreError
-from inorder.stores.sqlite import database, watch
+from inorder.stores.sqlite import SqliteStore, database, watch
+from inorder.testing import ManualClock
 
 pytestmark = gate
 
@@ -50,6 +51,44 @@ def test_a_file_that_is_deleted_while_it_is_open(
     with inorder.connect(path) as fresh:
         assert fresh.queues() == []
         assert child.ask("inorder.connect(path).queues()") == []
+
+
+def test_a_store_that_is_restored_under_a_program_works_for_all_that_come_after(
+    path: Path, qm: QueueManager, child: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that lives has numbers that the backup has yet to give; its syncs must not count for the others."""
+    backup = path.with_name("backup.db")
+    qm.backup(backup)
+    child.run("qm.close(); qm = inorder.connect(path)")  # with numbers that are not in the backup
+    qm.close()
+    path.rename(path.with_name("before.db"))
+    for beside in ("-wal", "-shm"):
+        Path(f"{path}{beside}").unlink(missing_ok=True)
+    backup.rename(path)
+    for number in range(5):
+        with inorder.connect(path) as fresh:
+            fresh.put("Q", b"%d" % number)
+    assert child.ask("error_of(lambda: qm.put('Q', b'1'))") == "StoreError"
+    assert child.ask("error_of(qm.check_store)") == "StoreError"
+    with inorder.connect(path) as fresh:
+        assert bodies(fresh) == [b"0", b"1", b"2", b"3", b"4"]
+        assert fresh.connections(), "the others are not taken for owners of the store that is here now"
+
+
+def test_a_number_that_still_lives_is_passed_over(path: Path, qm: QueueManager, clock: ManualClock) -> None:
+    """A store that was copied over itself gives numbers once more; a program that has one may not have noticed yet."""
+    first, second = SqliteStore(path, clock=clock), None
+    database = first.database
+    try:
+        taken = range(first.process + 1, first.process + 1_000)
+        assert all(database.hold_owner(number) for number in taken)
+        assert not database.hold_owner(taken[0])
+        second = SqliteStore(path, clock=clock)
+        assert second.process > taken[-1]
+    finally:
+        for store in (first, second):
+            if store is not None:
+                store.close_store()
 
 
 def test_a_wait_ends_when_the_file_is_deleted(path: Path, qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:

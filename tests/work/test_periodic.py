@@ -27,6 +27,7 @@ from inorder.work.periodic import (
     Run,
     Schedule,
     checked,
+    restart,
     standings,
 )
 
@@ -73,6 +74,48 @@ def test_a_run_is_put_when_it_is_due_and_once(qm: QueueManager, clock: ManualClo
     quarterly = Schedule(name="hourly", cron="*/15 * * * *", queue="Q", body=HOURLY.body, missed="all")
     Periodic(qm, [quarterly]).put_due()
     assert bodies(qm) == [b"01 01:00", b"01 01:15", b"01 01:30"], "one that is altered goes on after its last run"
+
+
+def standing(qm: QueueManager, schedule: Schedule) -> tuple[float | None, float | None, bool]:
+    (one,) = standings(qm, [schedule])
+    return one.last, one.next, one.overdue
+
+
+@pytest.mark.parametrize("missed", ["one", "all"])
+def test_a_schedule_whose_clock_was_ahead_is_overdue_and_says_so_until_it_is_restarted(
+    qm: QueueManager, clock: ManualClock, missed: Missed
+) -> None:
+    hourly = Schedule(name="hourly", cron="0 * * * *", queue="Q", body=HOURLY.body, missed=missed)
+    failures = list[str]()
+    periodic = Periodic(qm, [hourly], on_failure=lambda _, error: failures.append(str(error)))
+    periodic.put_due()
+    clock.advance(5 * HOUR)
+    periodic.look()
+    put = len(bodies(qm))
+    clock._time = BEGIN
+    assert periodic.look() == RETRY_SECONDS
+    assert standing(qm, hourly) == (BEGIN + 4.5 * HOUR, BEGIN + HOUR / 2, True)
+    assert "--restart hourly" in failures[0]
+    restart(qm, hourly)
+    assert standing(qm, hourly) == (BEGIN + 0.001, BEGIN + HOUR / 2, False), "its first instant has a line already"
+    assert periodic.look() == LOOK_SECONDS_MAX
+    clock.advance(8 * HOUR)
+    periodic.look()
+    assert periodic.look() == LOOK_SECONDS_MAX
+    assert len(failures) == 1
+    # What was put before, for an instant that was still to come, is not put again.
+    assert bodies(qm)[put:] == ([b"01 08:00"] if missed == "one" else [b"01 06:00", b"01 07:00", b"01 08:00"])
+
+
+def test_a_clock_that_is_set_back_a_little_is_no_trouble(qm: QueueManager, clock: ManualClock) -> None:
+    periodic = Periodic(qm, [HOURLY], on_failure=lambda _, error: pytest.fail(str(error)))
+    periodic.put_due()
+    clock.advance(HOUR / 2)
+    periodic.look()
+    clock._time = clock.now() - 59.0
+    Periodic(qm, [HOURLY]).put_due()
+    periodic.look()
+    assert not standing(qm, HOURLY)[2]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +192,7 @@ def test_a_clock_that_is_set_back_puts_nothing_twice(store: RestartableStore, qm
     Periodic(qm, [HOURLY]).put_due()
     clock._time -= 2 * HOUR  # as an operator sets it
     for _ in range(5):
-        Periodic(qm, [HOURLY]).put_due()
+        Periodic(qm, [HOURLY], on_failure=lambda *_: None).look()
         clock.advance(HOUR / 2)
     assert bodies(qm) == [b"01 02:00"]
 

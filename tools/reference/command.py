@@ -30,7 +30,7 @@ STATUS = """\
 | 0 | done |
 | 1 | the answer is no, or not now: no message, a full queue, an order that is pending; a check found something |
 | 2 | a wrong call: an unknown option or queue, a value out of range |
-| 3 | trouble with the store: missing, foreign, newer, locked for long, full, damaged; or with a file or Spark |
+| 3 | trouble with a file, Spark or the store: missing, foreign, newer, locked, full, damaged, replaced, not synced |
 | 130 | Ctrl-C, also while the command starts; nothing is held, and what was not committed is backed out |"""
 
 COMPLETION = """\

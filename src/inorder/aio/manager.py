@@ -121,6 +121,10 @@ class QueueManager(ManagerCalls):
         """
         await self._shared.close_unused()
 
+    async def check_store(self) -> None:
+        """As `QueueManager.check_store`."""
+        await self._shared.run(self._shared.seat(), lambda one: one.check_store())
+
     async def _get(self, method: Callable[..., T], options: GetOptions, queue: str, *given: Any) -> T:
         at_once = replace(options, wait=0)
         seat = self._shared.seat("" if options.syncpoint is False or options.confirm_id else "get")

@@ -11,7 +11,8 @@
 Wherever a run dies, the next one finds the open claim and what the receiver knows, and sends the batch again: if the
 receiver already has it, it says so. After trouble with a store the run tries again, first at short intervals and then
 at long ones; what an operator must see to (a sequence error, a message that cannot be put, an exit that raises, a store
-that is damaged, replaced while it is open, or not ours) stops the channel.
+that is damaged, or not ours) stops the channel. If a store was replaced, or a sync to its disk has failed, only another
+process can go on: the run ends, and the channel is inactive.
 """
 
 from __future__ import annotations
@@ -99,7 +100,8 @@ def run_channel(
 
     Raises: ChannelStopped, an operator has stopped it: start it; ObjectInUse 2042, another program carries it; Fenced,
     another one does now; UnknownObject 2085. SequenceError 9030, Undeliverable, what exits raise, StoreDamaged,
-    StoreForeign, StoreNewer, and StoreError of a store that was replaced, have stopped it.
+    StoreForeign and StoreNewer have stopped it. StoreError with `must_reopen`, a store was replaced or could not be
+    synced: this process must end, or close it; another one can go on.
     """
     definition = channel(qm, name)
     if definition.type != "sender":
@@ -145,7 +147,7 @@ class _Run:
         except (ChannelStopped, ObjectInUse):
             raise
         except InorderError as error:
-            self._ends("stopped", error)
+            self._ends("inactive" if error.data.get("must_reopen") else "stopped", error)
             raise
 
     def _stop(self) -> str:
@@ -248,6 +250,7 @@ class _Run:
             self._sending.queue.browse_first(wait=LOOK_SECONDS, read_order=definition.read_order)
         except (NoMessageAvailable, OrderPending):
             self._idle += LOOK_SECONDS
+            self._sending.manager.check_store()
             if self._idle % definition.heartbeat_interval < LOOK_SECONDS:
                 assert receiver.manager, "it answers"
             is_there = False
@@ -281,8 +284,8 @@ class _Run:
 
 
 def _lasts(error: InorderError) -> bool:
-    """Whether trouble will not pass by itself: a store that is damaged, not ours, of a newer release, or replaced."""
-    return isinstance(error, LASTING) or bool(error.data.get("is_replaced"))
+    """Whether trouble will not pass by itself: a store that is damaged, not ours, newer, or must be reopened."""
+    return isinstance(error, LASTING) or bool(error.data.get("must_reopen"))
 
 
 def _at(point: str) -> None:

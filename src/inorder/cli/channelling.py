@@ -225,6 +225,8 @@ class _Carrier(threading.Thread):
                 text = str(error)
                 if self._until_empty or not self._may_be_started(error):
                     self.error = error
+                if error.data.get("must_reopen"):
+                    self._ends.set()  # this process can mend it only by its end
             self._tell(text)
             if self.error is not None or self._until_empty:
                 return
@@ -255,6 +257,8 @@ class _Carrier(threading.Thread):
         """Whether the channel has stopped for an operator to see to it; else this side is in trouble."""
         if isinstance(error, QueueCondition):
             return True
+        if error.data.get("must_reopen"):
+            return False
         with contextlib.suppress(StoreError):
             return any(one.name == self._channel and one.stop for one in channels.status(self._qm))
         return False

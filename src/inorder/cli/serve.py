@@ -21,7 +21,7 @@ import click
 
 from .output import Output
 from .places import Place, PlaceType
-from .running import DONE, Command, Run, takes_store
+from .running import Command, Run, takes_store
 
 if TYPE_CHECKING:
     from .. import QueueManager
@@ -134,8 +134,7 @@ def serve(
     ):
         settings = _settings(run, address, listener, token, workers, is_secure=keys.files is not None)
         _announce(run.output, name, settings, address, token_file, keys)
-        _serve(settings, listener, keys)
-    return DONE
+        return _serve(settings, listener, keys)
 
 
 def _run(run: Run, place: Place | None) -> Run:
@@ -298,7 +297,7 @@ def _announce(
         output.note(f"the certificate's SHA-256 is {keys.fingerprint}")
 
 
-def _serve(settings: Settings, listener: socket.socket, keys: Keys) -> None:
+def _serve(settings: Settings, listener: socket.socket, keys: Keys) -> int:
     from ..server.running import serve as serve_on  # noqa: PLC0415 - it loads uvicorn
 
-    serve_on(settings, listener, files=keys.files)
+    return serve_on(settings, listener, files=keys.files)

@@ -76,6 +76,7 @@ def watch(run: Run, queues: Sequence[str], interval: float, most: int | None) ->
         while most is None or number < most:
             if number:
                 pause(interval)
+                qm.check_store()
             now = _look(qm, names)
             show(before, now)
             before = now

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from ..errors import ArgumentError
 from ..formats.json_lines import when
 from ..programs import WORKER
 from ..work.loading import load
-from ..work.periodic import Standing, standings
-from ..work.processes import PROCESSES_MAX, Happened, Supervisor, leave, serve
+from ..work.periodic import Standing, restart, standings
+from ..work.processes import PROCESSES_MAX, STORE_LOST, Happened, Supervisor, leave, serve
 from ..work.reporting import WorkerEvent, as_record, in_words
 from ..work.tasks import ATTEMPTS, THREADS_MAX, Task, Tasks
 from ..work.worker import Worker
@@ -59,12 +59,16 @@ SCHEDULE_COLUMNS = {
 @click.option("--metrics", metavar="[HOST:]PORT", help="Serve metrics of all processes to Prometheus at this "
               "address; without HOST to this machine alone.")  # fmt: skip
 @click.option("--list", "lists", is_flag=True, help="Show what is registered, and work on nothing.")
+@click.option("--restart", "restarts", metavar="SCHEDULE", help="Have this schedule go on from now, and work on "
+              "nothing: for one whose last run is in the future because a clock was wrong.")  # fmt: skip
 @click.option("--process", type=int, hidden=True, help="This is one of the processes.")
 @click.option("--measured", is_flag=True, hidden=True, help="It counts, for the process that started it.")
 @click.option("--replaces", is_flag=True, hidden=True, help="One that died was there before.")
 @takes_store
 @click.pass_context
-def work(context: click.Context, /, run: Run, tasks: str, processes: int, lists: bool, **how: Any) -> None:
+def work(
+    context: click.Context, /, run: Run, tasks: str, processes: int, lists: bool, restarts: str | None, **how: Any
+) -> None:
     """Call functions with the messages of queues.
 
     MODULE is a Python module, also from the current directory; OBJECT is the name of its inorder.work.Tasks, by default
@@ -76,9 +80,14 @@ def work(context: click.Context, /, run: Run, tasks: str, processes: int, lists:
     Schedules that are registered too (tasks.periodic) run in each process; each run is put once.
 
     SIGTERM or Ctrl-C ends it, a second one at once: messages that it was at work on go back to their queues. Exit
-    status 1: a process has ended because all of its tasks had stopped by themselves.
+    status 1: a process has ended because all of its tasks had stopped by themselves. Processes whose
+    store was replaced, or of which a sync to the disk has failed, end with status 3, and others take their places; with
+    --metrics the command ends, too, with the same status.
     """
     registered = _loaded(run, tasks)
+    if restarts is not None:
+        _restart(run, registered, restarts)
+        return
     threads, grace = how["threads"], how["grace"]
     if how["process"] is not None:
         _process(run, f"{WORKER} {tasks}", registered, threads, grace, how)
@@ -97,14 +106,14 @@ def work(context: click.Context, /, run: Run, tasks: str, processes: int, lists:
         given += ["--process", str(number), *["--replaces"] * replaces, *["--json"] * run.output.as_json]
         return [*given, "--measured"] if how["metrics"] else given
 
-    with _metrics(run, how["metrics"]) as environment:
+    with _metrics(run, how["metrics"]) as (environment, check_store):
         supervisor = Supervisor(
             command,
             # a URL may have a password, which no list of processes shows
             environment={STORE_VARIABLE: str(run.store.given), **environment},
             count=processes,
             grace=grace,
-            log=lambda happened: _say(run, happened),
+            log=lambda happened: _say(run, happened, check_store),
         )
         names = sorted([task.name for task in registered] + [one.name for one in registered.schedules])
         run.output.note(f"{', '.join(names)}: {processes} process{'es' * (processes > 1)}; Ctrl-C ends")
@@ -113,10 +122,14 @@ def work(context: click.Context, /, run: Run, tasks: str, processes: int, lists:
 
 
 @contextmanager
-def _metrics(run: Run, address: str | None) -> Iterator[Mapping[str, str]]:
-    """Answers scrapes inside the block; what processes need in their environment for it. Raises: click.UsageError."""
+def _metrics(run: Run, address: str | None) -> Iterator[tuple[Mapping[str, str], Callable[[], None]]]:
+    """Answers scrapes inside the block. Raises: click.UsageError.
+
+    Yields: what processes need in their environment for it; what raises StoreError if this process, too, must open the
+    store anew.
+    """
     if address is None:
-        yield {}
+        yield {}, lambda: None
         return
     try:
         from ..integrations import prometheus_server  # noqa: PLC0415 - it loads the library
@@ -129,7 +142,7 @@ def _metrics(run: Run, address: str | None) -> Iterator[Mapping[str, str]]:
             environment = stack.enter_context(serving)
         except ArgumentError as error:
             raise click.UsageError(f"--metrics: {error.args[0]}") from error
-        yield environment
+        yield environment, qm.check_store
 
 
 def _loaded(run: Run, named: str) -> Tasks:
@@ -168,11 +181,13 @@ def _process(run: Run, program: str, tasks: Tasks, threads: int, grace: float, h
             prometheus_server.count(qm)
         worker = Worker(qm, tasks, threads=threads, log=log, replaces_threads=False, tries_again=not replaces)
         status = serve(worker, grace)
+        if status == STORE_LOST:
+            leave(status)  # the store cannot be closed either: others end what this process held
     leave(status)
 
 
-def _say(run: Run, happened: Happened) -> None:
-    """What became of a process."""
+def _say(run: Run, happened: Happened, check_store: Callable[[], None]) -> None:
+    """Says what became of a process. Raises: StoreError, the store that this process has open cannot be used on."""
     if run.output.as_json:
         run.output.line({"time": when(time.time()), **happened._asdict()})
     elif happened.event == "died":
@@ -185,6 +200,8 @@ def _say(run: Run, happened: Happened) -> None:
         )
     elif happened.event == "killed":
         run.output.note(f"[{happened.process}] is killed: what it held goes back")
+    if happened.event == "died" and happened.status == STORE_LOST:
+        check_store()
 
 
 # --- what is registered
@@ -207,6 +224,18 @@ def _record(qm: QueueManager, task: Task, threads: int) -> dict[str, Any]:
         "threads": task.threads or threads,
         "dead_letters": _dead_letters(qm, found),
     }
+
+
+def _restart(run: Run, tasks: Tasks, name: str) -> None:
+    """Raises: click.UsageError, no schedule has this name."""
+    named = [one for one in tasks.schedules if one.name == name]
+    if not named:
+        raise click.UsageError(f"--restart {name}: it must be one of {', '.join(one.name for one in tasks.schedules)}.")
+    with run.opened() as qm:
+        for one in named:
+            restart(qm, one)
+        for standing in standings(qm, named):
+            run.output.tell(_standing(standing), f"{name} on {standing.schedule.queue} goes on: {when(standing.next)}")
 
 
 def _standing(standing: Standing) -> dict[str, Any]:

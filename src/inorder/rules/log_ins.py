@@ -35,7 +35,13 @@ class Bucket(NamedTuple):
 
 
 def level(bucket: Bucket, limit: Limit, now: float) -> float:
-    """How many failures count now; a clock that was set back takes nothing off."""
+    """How many failures count now; a clock that was set back a little takes nothing off.
+
+    A full bucket drains in `failures * seconds`. One that lies in the future by more was filled when a clock was ahead:
+    nothing in it counts, or a user would be shut out until that time.
+    """
+    if bucket.at - now > limit.failures * limit.seconds:
+        return 0.0
     return max(0.0, bucket.level - max(0.0, now - bucket.at) / limit.seconds)
 
 

@@ -8,8 +8,9 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from multiprocessing import parent_process
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -21,7 +22,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .. import aio
-from ..errors import InorderError
+from ..errors import InorderError, StoreError
 from .calls import Context
 from .console import Console
 from .console.console import moved
@@ -44,16 +45,19 @@ log = logging.getLogger(LOGGER)
 NOTHING_HELD: Final = contextlib.nullcontext()
 CLIENT_LEFT = 499  # not a status of HTTP: for the log
 UNUSED_SECONDS: Final = 1.0  # in which no request has used a queue
-PARENT_SECONDS = 1.0  # between two looks whether the parent lives
 
 
-def application(settings: Settings, authenticator: Authenticator | None = None) -> ASGIApp:
+def application(
+    settings: Settings, authenticator: Authenticator | None = None, troubles: list[InorderError] | None = None
+) -> ASGIApp:
     """The ASGI application that serves a store.
 
     Args:
+        troubles: is given the error for which this process ends by itself: it can use the store no more.
         authenticator: says who somebody is; None: the users of the store, and the launch token if there is one.
     """
     held: dict[str, Any] = {}
+    ends = [] if troubles is None else troubles
 
     def context() -> Context:
         found: Context = held["context"]
@@ -62,28 +66,30 @@ def application(settings: Settings, authenticator: Authenticator | None = None) 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         del app
-        async with aio.connect(settings.store, program=PROGRAM, connections=settings.connections) as qm:
-            name = (await qm.manager_attributes()).name
-            metrics = await asyncio.to_thread(lambda: Metrics(settings.store, workers=settings.workers))
-            held["context"] = Context(
-                settings=settings,
-                qm=qm,
-                name=name,
-                authenticator=authenticator or _users(settings, qm),
-                sessions=Sessions(settings.key, settings.limits.session_seconds, time.time),
-                stopping=asyncio.Event(),
-            )
-            held["metrics"] = metrics
-            guardian = asyncio.create_task(_end_with_parent(settings.parent))
-            closer = asyncio.create_task(_close_unused_queues(qm))
-            try:
-                with set_by_signals(held["context"].stopping):
-                    yield {"stopping": held["context"].stopping}
-            finally:
-                guardian.cancel()
-                await ended(closer)
-                await console.close()
-                await asyncio.to_thread(metrics.close)
+        try:
+            async with aio.connect(settings.store, program=PROGRAM, connections=settings.connections) as qm:
+                name = (await qm.manager_attributes()).name
+                metrics = await asyncio.to_thread(lambda: Metrics(settings.store, workers=settings.workers))
+                held["context"] = Context(
+                    settings=settings,
+                    qm=qm,
+                    name=name,
+                    authenticator=authenticator or _users(settings, qm),
+                    sessions=Sessions(settings.key, settings.limits.session_seconds, time.time),
+                    stopping=asyncio.Event(),
+                )
+                held["metrics"] = metrics
+                closer = asyncio.create_task(_look_after(qm, ends))
+                try:
+                    with set_by_signals(held["context"].stopping), _ending_with_parent():
+                        yield {"stopping": held["context"].stopping}
+                finally:
+                    await ended(closer)
+                    await console.close()
+                    await asyncio.to_thread(metrics.close)
+        except StoreError:  # of a store that is lost, it cannot be closed either
+            if not ends:
+                raise
 
     async def measured(request: Request) -> Response:
         metrics: Metrics = held["metrics"]
@@ -211,21 +217,46 @@ HANDLERS: Final[dict[Any, Any]] = {
 }
 
 
-async def _end_with_parent(parent: int) -> None:
-    """Stops this worker when the process that started it is gone, and could not say so."""
-    while parent and os.getppid() == parent:
-        await asyncio.sleep(PARENT_SECONDS)
-    if parent:
-        os.kill(os.getpid(), signal.SIGTERM)
+def _stop() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
-async def _close_unused_queues(qm: aio.QueueManager) -> None:
-    """Has queues open only while requests use them: one that is open cannot be cleared or deleted, by anybody."""
+@contextlib.contextmanager
+def _ending_with_parent() -> Iterator[None]:
+    """Stops this worker as soon as the process that started it is gone: it holds the port, which the next one needs."""
+    parent = parent_process()
+    if parent is None:
+        yield
+        return
+
+    def stop() -> None:
+        loop.remove_reader(parent.sentinel)
+        _stop()
+
+    loop = asyncio.get_running_loop()
+    loop.add_reader(parent.sentinel, stop)  # a pipe, which the system closes with the parent
+    try:
+        yield
+    finally:
+        loop.remove_reader(parent.sentinel)
+
+
+async def _look_after(qm: aio.QueueManager, troubles: list[InorderError]) -> None:
+    """Has queues open only while requests use them: one that is open cannot be cleared or deleted, by anybody.
+
+    If the store was replaced, or a sync has failed, it stops this process: another one can open the store anew.
+    """
     while True:
         await asyncio.sleep(UNUSED_SECONDS)
         try:
+            await qm.check_store()
             await qm.close_unused_queues()
         except InorderError as error:  # the store is gone for a while, say: the next call of a request says so
+            if error.data.get("must_reopen"):
+                log.error("this process ends: %s", error)
+                troubles.append(error)
+                _stop()
+                return
             log.info("queues that nobody uses could not be closed: %s", error)
 
 
@@ -234,6 +265,7 @@ class Factory:
     """Makes the application in each worker: what uvicorn hands to the processes that it begins."""
 
     settings: Settings
+    troubles: list[InorderError] = field(default_factory=list)
 
     def __call__(self) -> ASGIApp:
-        return application(self.settings)
+        return application(self.settings, troubles=self.troubles)

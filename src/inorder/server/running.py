@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import ipaddress
+import logging
 import os
 import signal
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from types import FrameType
 from typing import Any, Final
 
 from uvicorn import Config, Server
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Process
 
 from ..errors import ArgumentError
+from ..work.processes import RESTARTS, STEADY_SECONDS
 from .app import Factory
 from .listener import SURPLUS, Listener, within_descriptors
-from .logs import CONFIGURATION
+from .logs import CONFIGURATION, LOGGER
 from .protocol import Protocol
 from .renewing import Files, Renewing
 from .settings import Settings
 
+log = logging.getLogger(LOGGER)
+
 BACKLOG: Final = 1_024
 KEEP_ALIVE_SECONDS: Final = 30
 STARTED_SECONDS: Final = 60  # for a worker to answer its supervisor: a busy machine may take long
+PORT_SECONDS: Final = 5.0  # for the workers of a server that was killed to give up its port
+AGAIN_SECONDS: Final = 0.05  # between two tries to have it
+DONE, TROUBLE = 0, 3  # exit statuses
 
 
 def is_loopback(host: str) -> bool:
@@ -40,16 +51,32 @@ def is_loopback(host: str) -> bool:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens. Raises: ArgumentError, it cannot."""
+    """A socket that listens. Raises: ArgumentError, it cannot.
+
+    A port that is taken is tried again for some seconds: workers of a server that was killed give it up when they
+    notice.
+    """
+    until = time.monotonic() + PORT_SECONDS
+    while True:
+        try:
+            return _listening(host, port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() >= until:
+                raise _refused(host, port, error) from None
+        time.sleep(AGAIN_SECONDS)
+
+
+def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
-    except OSError as error:
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        text = f"nothing can listen at {place}: {why}"
-        allowed = "an address of this machine, and a port that is free"
-        raise ArgumentError(text, argument="host, port", value=place, allowed=allowed) from None
+    return socket.create_server((host, port), family=family, backlog=BACKLOG)
+
+
+def _refused(host: str, port: int, error: OSError) -> ArgumentError:
+    why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    text = f"nothing can listen at {place}: {why}"
+    allowed = "an address of this machine, and a port that is free"
+    return ArgumentError(text, argument="host, port", value=place, allowed=allowed)
 
 
 def serve(
@@ -57,19 +84,20 @@ def serve(
     listener: socket.socket,
     *,
     files: Files | None = None,
-) -> None:
+) -> int:
     """Serves until a signal says stop; then requests that are under way have some seconds to end.
 
     Args:
         listener: of `listening`; all workers share it, and it is closed at the end.
         files: for TLS; None: there is none.
+
+    Returns: the exit status: 3, this process can use the store no more, or no worker was ever ready.
     """
-    several = settings.workers > 1
     limits = within_descriptors(settings.limits)
-    shared = replace(settings, parent=os.getpid() if several else 0, limits=limits)
+    factory = Factory(replace(settings, limits=limits))
     listener = Listener(listener.detach(), limits.connections + SURPLUS)
     config = Config(
-        Factory(shared),
+        factory,
         factory=True,
         loop="asyncio",
         http=Protocol,
@@ -88,10 +116,12 @@ def serve(
         **({} if files is None else _tls(files)),
     )
     with listener, _quietly():
-        if several:
-            Supervisor(config, sockets=[listener]).run()
-        else:
+        if settings.workers == 1:
             Server(config).run(sockets=[listener])
+            return TROUBLE if factory.troubles else DONE
+        supervisor = Supervisor(config, sockets=[listener])
+        supervisor.run()
+        return supervisor.status
 
 
 def _tls(files: Files) -> dict[str, Any]:
@@ -110,12 +140,74 @@ class Supervisor(Multiprocess):
     It asks each worker through a pipe whether it lives. Of that pipe it must not keep the worker's end: else it would
     not notice that a worker was killed before it answered, and would wait for it, deaf to signals, for the whole
     `STARTED_SECONDS`.
+
+    A worker that cannot start, because a database cannot be reached, say, is tried again, later each time. Only if none
+    was ever ready the server cannot run, and ends.
+
+    Attributes:
+        status: the exit status of the server.
     """
 
+    def __init__(self, config: Config, sockets: list[socket.socket]) -> None:
+        super().__init__(config, sockets)
+        self.status, self._was_ready = DONE, False
+        self._places = [_Place() for _ in range(config.workers)]
+
     def keep_subprocess_alive(self) -> None:
-        for one in self.processes:
-            one.child_conn.close()  # the worker has its own by now; to close it once more does nothing
-        super().keep_subprocess_alive()
+        for number, one in enumerate(self.processes):
+            if self.should_exit.is_set():
+                return
+            self._keep(number, one)
+
+    def _keep(self, number: int, one: Process) -> None:
+        while len(self._places) <= number:  # a signal has asked for one more
+            self._places.append(_Place())
+        place = self._places[number]
+        one.child_conn.close()  # the worker has its own by now; to close it once more does nothing
+        if place.starts_at is None:
+            if one.is_alive(timeout=STARTED_SECONDS):
+                self._was_ready = self._was_ready or one.is_ready(timeout=STARTED_SECONDS)
+                return
+            one.kill()  # it may hang
+            one.join()
+            if one.exitcode == STARTUP_FAILURE and not self._was_ready:
+                log.error("no worker can start: the server ends")
+                self.status = TROUBLE
+                self.should_exit.set()
+                return
+            delay = place.ends()
+            log.info("worker %s has ended with status %s; another begins in %.1f s", one.pid, one.exitcode, delay)
+        if place.is_due:
+            place.begins()
+            self.processes[number] = Process(self.config, self.sockets)
+            self.processes[number].start()
+
+
+class _Place:
+    """Where a worker is, and another one after it.
+
+    Attributes:
+        starts_at: when the next one is started, by the monotonic clock; None: one is there.
+    """
+
+    def __init__(self) -> None:
+        self.starts_at: float | None = None
+        self._began, self._deaths = time.monotonic(), 0
+
+    @property
+    def is_due(self) -> bool:
+        return self.starts_at is not None and time.monotonic() >= self.starts_at
+
+    def begins(self) -> None:
+        self.starts_at, self._began = None, time.monotonic()
+
+    def ends(self) -> float:
+        """Notes a death; in how many seconds the next one starts: at once, unless it died soon after its start."""
+        now = time.monotonic()
+        self._deaths = 1 if now - self._began >= STEADY_SECONDS else self._deaths + 1
+        delay = 0.0 if self._deaths == 1 else RESTARTS.after(self._deaths - 1, 0.5)
+        self.starts_at = now + delay
+        return delay
 
 
 @contextlib.contextmanager

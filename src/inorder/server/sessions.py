@@ -43,7 +43,8 @@ class Sessions:
         if signed is None:
             return None
         name, bound_to, end = signed
-        return (name, bound_to) if self._now() < end else None
+        now = self._now()  # a session that has more left than it was given was begun when the clock was ahead
+        return (name, bound_to) if now < end <= now + self._seconds else None
 
     def ends_at(self, cookie: str) -> float:
         """When its session ends, seconds since 1970; 0: it was not signed with this key."""

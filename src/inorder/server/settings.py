@@ -65,7 +65,6 @@ class Settings:
         port: the one it listens at.
         is_secure: it speaks TLS.
         workers: how many processes serve.
-        parent: the process that a worker ends with; 0: none.
         connections: to the store, of each worker.
     """
 
@@ -76,7 +75,6 @@ class Settings:
     port: int = 0
     is_secure: bool = False
     workers: int = 1
-    parent: int = 0
     connections: int = 8
     limits: Limits = Limits()
 

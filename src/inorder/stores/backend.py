@@ -470,8 +470,11 @@ class Host(Protocol):
     def is_closed(self) -> bool:
         """Whether `close` was called, or this process was forked from the one that opened it."""
 
-    def own(self, process: int) -> None:
-        """From now on this process lives as that owner: until `disown`, `close`, or death."""
+    def own(self, process: int) -> bool:
+        """From now on this process lives as that owner: until `disown`, `close`, or death.
+
+        Returns: False if the owner lives already, in a program that has not noticed that the store was restored.
+        """
 
     def disown(self, process: int) -> None:
         """It does not live as that owner any more."""
@@ -484,6 +487,9 @@ class Host(Protocol):
 
     def peer(self, process: int) -> Peer:
         """Inside a verb: more about the process that lives as that owner, as far as it is known here."""
+
+    def refuse_lost(self) -> None:
+        """Raises: StoreError with `must_reopen`, only a process that opens the store anew can use it again."""
 
     def run(self) -> tuple[bool, str, bool]:
         """Whether nobody else has the store open; which run of the machine this is, "" if it does not say; and whether

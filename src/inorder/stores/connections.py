@@ -117,8 +117,9 @@ def _begin(store: OpenStore, verb: Verb) -> bool:
     if is_start:
         _note_run(verb, boot, may_have_lost=may_have_lost)
     store.process = verb.number()
+    while not store.host.own(store.process):  # a program still lives that drew it from the store that was here before
+        store.process = verb.number()
     verb.backend.save(ProcessRow(store.process))
-    store.host.own(store.process)
     verb.restore.append(lambda: store.host.disown(store.process))
     if is_start:
         start(verb)

@@ -482,6 +482,9 @@ class LocalStore(Store, Protocol):
         Raises: ConnectionBroken 2009.
         """
 
+    def refuse_lost(self) -> None:
+        """See `Host.refuse_lost`."""
+
     def promises(self) -> Promises:
         """To have what several calls of one thread promise brought to disk at once; see `Promises`."""
 

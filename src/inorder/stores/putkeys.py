@@ -6,6 +6,7 @@ from ..errors import DuplicatePending, Reason
 from ..message import Message, UniqueId
 from ..rules.duplicates import Kept, Verdict, check_whole, judge, settled
 from ..rules.puts import Planned, PutResult
+from .clocks import is_ahead
 from .process import OpenConnection
 from .queue import LocalQueue
 from .records import Outcome, PutRequest
@@ -33,6 +34,9 @@ def duplicates(
     if verdict is Verdict.REFUSED:
         raise _pending(verb, queue, row)
     verb.durable = True  # what was put before may be on its way to the disk still
+    if row.unit is None and is_ahead(row.put_at, verb.now):  # it would be kept until that time
+        put_at, expires_at = settled(row.put_at, row.expires_at, verb.now)
+        verb.backend.save(row._replace(put_at=put_at, expires_at=expires_at))
     uid = UniqueId(row.uid_origin, row.uid_number)
     return [
         result._replace(message_id=row.message_id, uid=uid, warning=Reason.DUPLICATE_PUT, duplicate_of=uid)

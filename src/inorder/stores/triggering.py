@@ -19,6 +19,7 @@ from ..rules.grouping import ANYTHING, Wanted
 from ..rules.triggers import Seen, TriggerMessage, due, needed, trigger_message
 from .backend import Alone
 from .catalog import Catalog
+from .clocks import is_ahead
 from .definitions import process_of
 from .delivering import send
 from .queue import LocalQueue
@@ -85,9 +86,9 @@ def _groups(verb: Verb, queue: LocalQueue, heard: Sequence[Message]) -> int:
 
 
 def _quiet(verb: Verb, queue: LocalQueue) -> float:
-    """Seconds since the last trigger message of the queue."""
+    """Seconds since the last trigger message of the queue; endless if a clock was ahead then."""
     known = verb.backend.select(TriggeredRow, queue=queue.id)
-    return verb.now - known[0].at if known else math.inf
+    return verb.now - known[0].at if known and not is_ahead(known[0].at, verb.now) else math.inf
 
 
 def _process(verb: Verb, name: str) -> ProcessAttributes | None:

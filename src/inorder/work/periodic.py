@@ -18,6 +18,10 @@ seen first; what was due before is not made up for. `missed` says what becomes o
     "all"   each is put, the first one first
     "none"  a run that is late by more than `ON_TIME_SECONDS` is left out
 
+A last run that lies in the future was put when a clock was ahead. Nothing tells such a clock from one that is behind
+now, and to go on from now would put runs twice in the second case. So the schedule fails, with the remedy (`restart`),
+and counts as overdue.
+
 When the clocks of its zone change: `due.py`.
 """
 
@@ -25,6 +29,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -40,13 +45,16 @@ from ..errors import (
     Fenced,
     ForkedConnection,
     InorderError,
+    QueueCondition,
     QueueManagerStopping,
+    Reason,
     StoreError,
     bad_argument,
 )
 from ..message import NO_ID, Message
 from ..options import check_instance
 from ..rules.staged_columns import KEYS, STAGED_COLUMNS
+from ..stores.clocks import is_ahead
 from ..stores.damage import damaged
 from ..stores.records import Settled, Staged
 from .due import MISSED, Cron, Missed, check_cron, to_put, zone_of
@@ -147,7 +155,8 @@ class Standing(NamedTuple):
     Args:
         last: the instant of the last run that was put or left out, or when it was seen first; None: nobody has run it.
         next: the next instant; None: there is none in 50 years.
-        overdue: the next instant is over, and nobody has put the message so far.
+        overdue: the next instant is over, and nobody has put the message so far; or the last run lies in the future,
+            and nothing is put until that time, or until `restart`.
     """
 
     schedule: Schedule
@@ -172,9 +181,20 @@ def standings(qm: Connection, schedules: Iterable[Schedule]) -> list[Standing]:
     found = []
     for one in checked(schedules):
         last = _instant(qm.last_settled(one.queue, APPLICATION, one.name))
-        due = one.times.next(now if last is None else last)
-        found.append(Standing(one, last, due, due is not None and last is not None and due <= now))
+        due = one.times.next(now if last is None else min(last, now))
+        is_late = last is not None and (is_ahead(last, now) or (due is not None and due <= now))
+        found.append(Standing(one, last, due, is_late))
     return found
+
+
+def restart(qm: Connection, schedule: Schedule) -> None:
+    """Has a schedule go on from now, as one that is seen first: for one whose last run lies in the future.
+
+    Raises: UnknownQueue 2085.
+    """
+    periodic, now = Periodic(qm, [schedule]), qm.clock.now()
+    while not periodic._note(schedule, qm.last_settled(schedule.queue, APPLICATION, schedule.name), now, []):
+        now += 0.001  # the ledger has a line of this instant, or another process was first
 
 
 class Periodic:
@@ -242,14 +262,18 @@ class Periodic:
 
     def _put_due_of(self, schedule: Schedule, runs: list[Run]) -> None:
         for _ in range(PUTS_MAX):
-            now = self._qm.clock.now()
-            if schedule in self._last and (schedule.times.next(self._last[schedule]) or now + 1) > now:
+            now, seen = self._qm.clock.now(), self._last.get(schedule, -math.inf)
+            if seen > -math.inf and not is_ahead(seen, now) and (schedule.times.next(seen) or now + 1) > now:
                 return
             noted = self._qm.last_settled(schedule.queue, APPLICATION, schedule.name)
             last = _instant(noted)
             if last is None:
                 self._note(schedule, noted, float(int(now)), [])
                 continue
+            if is_ahead(last, now):
+                raise _ahead(schedule, last)
+            if last < seen <= now:  # put before the schedule was restarted
+                last = seen
             self._last[schedule] = last
             due = next(to_put(schedule.times, schedule.missed, last, now, ON_TIME_SECONDS), None)
             if due is not None:
@@ -306,6 +330,17 @@ class Periodic:
             return RETRY_SECONDS
         due = self.next_due()
         return LOOK_SECONDS_MAX if due is None else min(max(0.0, due - self._qm.clock.now()), LOOK_SECONDS_MAX)
+
+
+def _ahead(schedule: Schedule, last: float) -> QueueCondition:
+    return QueueCondition(
+        f"the last run of schedule {schedule.name!r} on {schedule.queue} was due at {_text(last)}, which is in the "
+        "future: a clock was ahead then, or this machine's is behind. Nothing is put until that time. Set the clock "
+        f"right; then inorder work MODULE --restart {schedule.name} has it go on from now",
+        reason=Reason.ENVIRONMENT_ERROR,
+        schedule=schedule.name,
+        last=last,
+    )
 
 
 def _log_failure(schedule: Schedule, error: BaseException) -> None:

@@ -2,7 +2,8 @@
 
 A process has died if it ended though its supervisor did not ask it to, whatever its status: a SIGTERM that somebody
 sends to it alone ends it with status 0, and the number of processes stays the same. Only a process all of whose tasks
-have stopped is not replaced.
+have stopped is not replaced. One whose store was replaced or could not be synced ends with status 3: the process that
+takes its place opens the store anew.
 
 The work of a process that died is backed out by the next program that looks at the queue, with one more in its backout
 count. A process that dies soon after its start is replaced later each time, so that a program that cannot run does not
@@ -32,6 +33,7 @@ from ..rules.retries import Backoff
 from .worker import GRACE_SECONDS, SETTLE_SECONDS, Worker
 
 CANNOT_GO_ON: Final = 4  # the status of a process all of whose tasks have stopped: it is not replaced
+STORE_LOST: Final = 3  # of one that can use the store no more, as of each command that has trouble with it
 WORN_OUT: Final = 75  # of one that ended because a call in it would not: it is replaced at once
 STEADY_SECONDS: Final = 30.0  # a process that has lived so long did not die at its start
 RESTARTS: Final = Backoff(first=0.5, most=30.0)
@@ -233,6 +235,8 @@ def serve(worker: Worker, grace: float) -> int:
         worker.stop(grace)
         for number, handler in before.items():
             signal.signal(number, handler)
+    if worker.lost is not None:
+        return STORE_LOST
     if worker.is_worn and not asked.is_set():
         return WORN_OUT
     return CANNOT_GO_ON if worker.stopped and not asked.is_set() else 0

@@ -30,9 +30,11 @@ class Owner(Protocol):
     qm: Any
     ends: threading.Event
     is_worn: bool
+    lost: InorderError | None
     stopped: dict[str, str]
 
     def report(self, event: WorkerEvent, *, is_repeated: bool = False) -> None: ...
+    def lose_store(self, error: InorderError) -> None: ...
     def lane_ends(self) -> None: ...
 
 
@@ -58,7 +60,8 @@ class Timekeeper:
     @property
     def goes_on(self) -> bool:
         """Whether it looks once more."""
-        return not (self._is_lost or self._worker.ends.is_set() or self._worker.is_worn)
+        worker = self._worker
+        return not (self._is_lost or worker.ends.is_set() or worker.is_worn or worker.lost)
 
     # --- for the worker and its keeper
 
@@ -89,12 +92,17 @@ class Timekeeper:
                     self._failing = {one: text for one, text in self._failing.items() if one in periodic.failing}
                     troubles = 0
                 except (StoreError, ConnectionBroken, ConnectionClosed, OutcomeUnknown) as error:
+                    if error.data.get("must_reopen"):
+                        self._worker.lose_store(error)
+                        break
                     periodic, troubles = None, troubles + 1
                     self._close()
                     if not self._is_lost:
                         self._report_all(error)
                     seconds = TROUBLE.after(troubles, 0.5)
                 self._wakes.wait(seconds)
+            if self._worker.lost is not None and not self._is_lost:
+                self._stop(str(self._worker.lost))
         except Exception as error:
             if not isinstance(error, InorderError):
                 log.exception("the thread of the schedules has failed")

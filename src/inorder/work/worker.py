@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Protocol
 
 from ..clock import Clock
-from ..errors import CallerError, bad_argument
+from ..errors import CallerError, InorderError, StoreError, bad_argument
 from ..options import check_instance, check_whole
 from ..rules.retries import Failure
 from .lane import Lane
@@ -30,6 +31,7 @@ from .timekeeper import Timekeeper
 log = logging.getLogger("inorder.work")
 
 TICK_SECONDS: Final = 0.02  # between looks of the keeper, while it has something to look at
+STORE_SECONDS: Final = 1.0  # between looks whether the store can be used on
 GRACE_SECONDS: Final = 30.0
 SETTLE_SECONDS: Final = 5.0  # beyond it, for what is being given up, committed or reported
 
@@ -38,6 +40,7 @@ class Root(Protocol):
     """The connection that a worker is made with."""
 
     def connect(self, *, program: str | None = None) -> Any: ...
+    def check_store(self) -> None: ...
     def tell(self, event: str, measurements: Mapping[str, float], metadata: Mapping[str, object]) -> None: ...
     @property
     def is_observed(self) -> bool: ...
@@ -54,6 +57,8 @@ class Worker:
     Attributes:
         stopped: the tasks and schedules that could not go on, by their names, and why.
         is_worn: a call was past its time, and its thread may be running still.
+        lost: the error for which the whole worker has stopped: the store was deleted or replaced, or a sync to its disk
+            has failed. Only after the program has closed the store, or ended, it can be used again.
     """
 
     def __init__(
@@ -73,13 +78,15 @@ class Worker:
         if log is not None and not callable(log):
             raise bad_argument("log", log, "something that can be called with a WorkerEvent")
         self.qm, self.stopped, self.is_worn = qm, dict[str, str](), False
+        self.lost: InorderError | None = None
+        self._tasks = list(tasks)
         self._log, self._replaces_threads = log or to_log, replaces_threads
         self._again = {task.name for task in tasks} if tries_again else set[str]()
         self._began_at = qm.clock.now()
         self._reporting = threading.Lock()
         self.ends = threading.Event()
         self._changed = threading.Condition()
-        self._is_over = False
+        self._is_over, self._checks_at = False, 0.0
         self._keeper = threading.Thread(target=self._keep, name="inorder work", daemon=True)
         self._lanes = [Lane(self, task) for task in tasks for _ in range(task.threads or threads)]
         self._timekeeper = Timekeeper(self, tasks.schedules) if tasks.schedules else None
@@ -173,7 +180,7 @@ class Worker:
 
         It has one if the last attempt was before this worker began: a person who starts a worker wants it tried.
         """
-        if failure is not None and failure.time >= self._began_at:
+        if failure is not None and self._began_at <= failure.time <= self.qm.clock.now():  # later: a clock was ahead
             return False
         with self._reporting:
             is_first = task.name in self._again
@@ -186,6 +193,14 @@ class Worker:
             is_first = self.stopped.setdefault(task.name, why) is why
         if is_first:
             self.report(WorkerEvent("stopped", task.queue, task=task.name, text=why))
+        self._nudge()
+
+    def lose_store(self, error: InorderError) -> None:
+        """Only a program that opens the store anew can use it: every task stops, and the schedules."""
+        with self._reporting:
+            self.lost = self.lost or error
+        for task in self._tasks:
+            self.stop_task(task, str(error))
         self._nudge()
 
     def replace(self, lane: Lane) -> None:
@@ -209,13 +224,26 @@ class Worker:
             with self._changed:
                 if self._is_over:
                     return
-                self._changed.wait(TICK_SECONDS if self._has_to_look else None)
+                self._changed.wait(TICK_SECONDS if self._has_to_look else STORE_SECONDS)
             for lane in list(self._lanes):
                 try:
                     lane.end_overdue()
                 except Exception:
                     log.exception("a call of %s is past its time, and could not be ended", lane.task.name)
+            self._check_store()
             self._end_waits()
+
+    def _check_store(self) -> None:
+        """Threads that only wait would keep a store open in which a sync of another process has failed."""
+        if self.lost is not None or time.monotonic() < self._checks_at:
+            return
+        self._checks_at = time.monotonic() + STORE_SECONDS
+        try:
+            self.qm.check_store()
+        except StoreError as error:
+            self.lose_store(error)
+        except InorderError:  # the program has closed its connection
+            return
 
     @property
     def _has_to_look(self) -> bool:

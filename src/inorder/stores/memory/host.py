@@ -20,11 +20,14 @@ class MemoryHost:
         self.stopped = self.is_closed = False
         self._backend = backend
 
-    def own(self, process: int) -> None:
-        """It lives as long as the store."""
+    def own(self, process: int) -> bool:
+        return True  # it lives as long as the store
+
+    def refuse_lost(self) -> None:
+        """A store in memory is of use as long as its process lives."""
 
     def disown(self, process: int) -> None:
-        """As with `own`."""
+        """Nothing: see `own`."""
 
     def is_alive(self, process: int) -> bool:
         return True

@@ -59,11 +59,15 @@ class PostgresHost:
             self._backend.stop(False)
         return is_start or has_lost, "postgresql", has_lost
 
+    def refuse_lost(self) -> None:
+        """Nothing: the server sees to its files, and a link that is lost is made anew."""
+
     # --- owners
 
-    def own(self, process: int) -> None:
-        self._link.execute(self._backend.sql["own"], (process,))
+    def own(self, process: int) -> bool:
         self._backend.look_for_leftovers()
+        ((is_held,),) = self._link.execute(self._backend.sql["own"], (process,))
+        return bool(is_held)
 
     def disown(self, process: int) -> None:
         if not self._link.is_closed:

@@ -193,8 +193,8 @@ INSERT INTO run (stopped) VALUES (0);
 SELECT id FROM process ORDER BY id;
 
 -- name: own
--- From now on this session lives as that process.
-SELECT pg_advisory_lock(session_key(?1));
+-- From now on this session lives as that process, unless another session does.
+SELECT pg_try_advisory_lock(session_key(?1));
 
 -- name: disown
 -- It does not any more.

@@ -24,9 +24,9 @@ from typing import Final
 import apsw
 
 from ...errors import ArgumentError, StoreError, bad_argument
-from .coordination import opening_error
 from .database import Database
 from .faults import told_as_ours
+from .files import opening_error
 from .log import sync_data, sync_folder
 from .opening import is_beside_any_store, is_of_store, resolved
 

@@ -6,11 +6,13 @@ A small file beside the database, the *sidecar*, is mapped into the memory of ea
                 the last round of syncs, its leader, the number of the commit that it brings to disk, how long the
                 last sync took, whether somebody sleeps until it is over
                 whether a commit may be unannounced, whether the queue manager was stopped, whether a sync failed
+                the database that it is beside: device and inode
                 a counter for each slot of changes; what wakes those who wait for one (`bell.py`)
     reserve     room on the disk that is given away when nothing else is left (`log.py`)
     locks       presence   held shared by every process: a process that has it alone is the first, and clears the words
                 turn       held by the one that writes
                 tidying    held by the one that checkpoints
+                removal    held by the one that removes a sidecar that belongs to another database
                 rounds     one byte for each round of syncs, held by the process that waits to lead it
                 seats      one byte for each process, held as long as it has the store open: whether a leader lives
                 owners     one byte for each owner number, held as long as that owner lives
@@ -30,6 +32,7 @@ the words promise too little at most.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -43,20 +46,21 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
 
-from ...errors import StoreError, StoreFull
+from ...errors import StoreError
 from ...locks import Bell, Lock, Taken, TryLock
 from . import bell
 from .bell import SharedBell
+from .files import allocate, identity_of, opening_error
 
 COMMITTED, SYNCED, SYNCING, ROUND, UNANNOUNCED, STOPPED, SYNC_FAILED, LOST, RESERVED, SYNC_US, LEADER = range(11)
-RINGS, WAITED, WAITERS, SYNC_AWAITED = range(11, 15)
+RINGS, WAITED, WAITERS, SYNC_AWAITED, DEVICE, INODE = range(11, 17)
 SLOTS_AT: Final = 64
 SLOTS: Final = 1024
 WORDS: Final = SLOTS_AT + SLOTS
 LENGTH: Final = WORDS * 8
 
 # Far beyond the file's end, where a lock needs no bytes to stand on.
-PRESENCE, TURN, TIDYING = range(1 << 40, (1 << 40) + 3)
+PRESENCE, TURN, TIDYING, REMOVAL = range(1 << 40, (1 << 40) + 4)
 ROUNDS_AT: Final = (1 << 40) + (1 << 20)
 ROUNDS: Final = 1024  # far more than can be waited for at once
 SEATS_AT: Final = (1 << 40) + (1 << 21)
@@ -74,19 +78,21 @@ LOOK_SECONDS: Final = 0.01  # how often it is asked whether it has died
 PAUSE_SECONDS: Final = (0.00005, 0.005)  # at least and at most, between two looks at how far it has come
 SLOW_SYNC_SECONDS: Final = 0.001  # from here on it pays to wait for another process's commit
 HOLD_SECONDS_MAX: Final = 0.005
-REMEDIES: Final = {
-    errno.EMFILE: ". This process may have no more files open: close some, or raise its limit (ulimit -n).",
-    errno.ENFILE: ". The system may have no more files open.",
-    errno.EACCES: ". Give this user the rights to it.",
-}
-FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class _OfAnother(Exception):
+    """The sidecar belonged to a database that was at this path before; it has been removed from the path."""
 
 
 class Coordination:
-    """The sidecar of one store, as this process has it. Use `attach` and `detach`."""
+    """The sidecar of one store, as this process has it. Use `attach` and `detach`.
 
-    def __init__(self, path: Path, mode: int) -> None:
-        self.path, self._name = path, str(path)
+    Args:
+        database: device and inode of the store's file; None: not compared.
+    """
+
+    def __init__(self, path: Path, mode: int, database: tuple[int, int] | None) -> None:
+        self.path, self._name, self.database = path, str(path), database
         self.users: set[object] = set()
         self._map: mmap.mmap | None = None
         self.words = memoryview(b"").cast("Q")
@@ -99,7 +105,7 @@ class Coordination:
             begin = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
             self.bell = SharedBell(self.words, begin, RINGS, WAITED, WAITERS)
             self._synced_at = begin + 8 * SYNCED
-            self._enter()
+            self._enter(database)
             self._seat = self._sit_down()
         except BaseException:
             self.close()  # the mapping too: were its descriptor closed later, the locks of the next one would go
@@ -123,12 +129,27 @@ class Coordination:
         elif status.st_mode & 0o777 & ~mode and status.st_uid == os.geteuid():
             os.fchmod(self._descriptor, mode)  # the store was made more private since
 
-    def _enter(self) -> None:
+    def _enter(self, database: tuple[int, int] | None) -> None:
         # After a crash of the machine the words may be older than the log, or be nonsense. The first process clears
         # them; changing the lock from exclusive to shared leaves no moment without one.
+        words = self.words
         if self._try(PRESENCE):
-            self.words[:] = memoryview(bytes(LENGTH)).cast("Q")
+            words[:] = memoryview(bytes(LENGTH)).cast("Q")
+            words[DEVICE], words[INODE] = database or (0, 0)
         fcntl.lockf(self._descriptor, fcntl.LOCK_SH, 1, PRESENCE)
+        if database is not None and (words[DEVICE], words[INODE]) not in (database, (0, 0)):
+            self._remove()
+
+    def _remove(self) -> None:
+        """Leave this sidecar to processes that still have open the database that was here before.
+
+        Those are refused from now on; commits and syncs of theirs must not count for the database that is here now.
+        """
+        self._wait(REMOVAL)  # of two that come, one removes this sidecar, and neither removes the next one
+        status = os.fstat(self._descriptor)
+        if identity_of(self._name) == (status.st_dev, status.st_ino):
+            os.unlink(self._name)  # noqa: PTH108 - the name is a text here
+        raise _OfAnother
 
     def _sit_down(self) -> int:
         seat = os.getpid()
@@ -150,9 +171,9 @@ class Coordination:
         if not os.fstat(self._descriptor).st_nlink:
             raise self._replaced()
 
-    def refuse_replaced(self) -> None:
-        """Raise StoreError if this is not the file that others would find."""
-        if identity_of(self._name) != self.identity:
+    def refuse_replaced(self, database: tuple[int, int] | None) -> None:
+        """Raise StoreError if others would find another sidecar, or this one belongs to another database."""
+        if identity_of(self._name) != self.identity or self.database != database:
             raise self._replaced()
 
     def _replaced(self) -> StoreError:
@@ -160,7 +181,7 @@ class Coordination:
             f"{self.path} was deleted or replaced while the store was open, and other processes cannot see who is "
             "alive here. Close the store in all processes and open it again.",
             path=str(self.path),
-            is_replaced=True,
+            must_reopen=True,
         )
 
     # ---- the reserve, in the turn
@@ -170,7 +191,7 @@ class Coordination:
         had = os.fstat(self._descriptor).st_size
         try:
             if had < LENGTH + least:
-                _allocate(self._descriptor, had, LENGTH + least - had)
+                allocate(self._descriptor, had, LENGTH + least - had)
             elif had > LENGTH + most:
                 os.ftruncate(self._descriptor, LENGTH + most)
         except OSError as error:
@@ -466,13 +487,12 @@ class Coordination:
 
     # ---- owners
 
-    def hold_owner(self, number: int) -> None:
+    def hold_owner(self, number: int) -> bool:
         """Let this process live as that owner; see `Database.hold_owner`."""
-        assert 0 <= number <= OWNER_MAX, number
-        assert number not in self._owners, f"this process is owner {number} already"
-        held = self._try(OWNERS_AT + number)
-        assert held, f"owner {number} lives in another process"
+        if number in self._owners or not self._try(OWNERS_AT + number):
+            return False
         self._owners.add(number)
+        return True
 
     def release_owner(self, number: int) -> None:
         """Let that owner die. Harmless when repeated."""
@@ -505,20 +525,6 @@ class Coordination:
         return None if kind == fcntl.F_UNLCK else max(0, process)
 
 
-def _allocate(descriptor: int, start: int, length: int) -> None:
-    """Make a file longer, so that what is added has its place on the disk."""
-    if hasattr(os, "posix_fallocate"):
-        try:
-            os.posix_fallocate(descriptor, start, length)
-        except OSError as error:  # not every file system knows it; on a full disk the writes fail as well
-            if error.errno is None:  # a time-out of the caller's
-                raise
-        else:
-            return
-    if os.pwrite(descriptor, bytes(length), start) < length:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
 def _round(number: int) -> int:
     return ROUNDS_AT + number % ROUNDS
 
@@ -526,7 +532,7 @@ def _round(number: int) -> int:
 _attached: dict[Path, Coordination] = {}
 
 
-def attach(path: Path, mode: int, user: object) -> Coordination:
+def attach(path: Path, mode: int, user: object, database: tuple[int, int] | None = None) -> Coordination:
     """The sidecar at this path, the same object for all users in this process. Whatever it raises, `detach` follows.
 
     The caller makes sure that no two threads attach or detach at once.
@@ -535,13 +541,14 @@ def attach(path: Path, mode: int, user: object) -> Coordination:
         path: with all links resolved.
         mode: the permissions that a new sidecar is given.
         user: the object that calls `detach`.
+        database: device and inode of the store's file, to which the sidecar must belong; None: not compared.
     Raises: StoreError, if it cannot be opened or was replaced; StoreFull, if the disk is full.
     """
     found = _attached.get(path)
     try:
         if found is None:
-            found = _attached[path] = Coordination(path, mode)
-        found.refuse_replaced()
+            found = _attached[path] = _opened(path, mode, database)
+        found.refuse_replaced(database)
     except OSError as error:
         if error.errno == errno.EACCES:
             text = f"{path} cannot be opened: this user cannot read and write it. It belongs to the store"
@@ -549,6 +556,12 @@ def attach(path: Path, mode: int, user: object) -> Coordination:
         raise opening_error(path, error) from error
     found.users.add(user)
     return found
+
+
+def _opened(path: Path, mode: int, database: tuple[int, int] | None) -> Coordination:
+    while True:
+        with contextlib.suppress(_OfAnother):
+            return Coordination(path, mode, database)
 
 
 def detach(path: Path, user: object) -> None:
@@ -571,22 +584,3 @@ def forget_all() -> None:
     for inherited in _attached.values():
         inherited.close()
     _attached.clear()
-
-
-def identity_of(path: str | Path) -> tuple[int, int] | None:
-    """Device and inode of the file at a path; None if there is none."""
-    try:
-        status = os.stat(path)  # noqa: PTH116 - Path.stat costs three times as much, and each write asks
-    except FileNotFoundError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def opening_error(path: Path, error: OSError, act: str = "opened") -> StoreError:
-    """What to raise for a file of the store that the system would not open, lock or write."""
-    if error.errno is None:  # a time-out of the caller's
-        raise error
-    if error.errno in FULL:
-        return StoreFull(f"{path} cannot be written: the disk is full", path=str(path))
-    remedy = REMEDIES.get(error.errno, "")
-    return StoreError(f"{path} cannot be {act}: {error.strerror}{remedy}", path=str(path))

@@ -38,8 +38,9 @@ from ...locks import Lock
 from .. import points
 from ..migrations import Ladder
 from .bell import SharedBell
-from .coordination import STOPPED, TURN, UNANNOUNCED, Coordination, attach, detach, identity_of
+from .coordination import STOPPED, TURN, UNANNOUNCED, Coordination, attach, detach
 from .faults import PASSING, is_full, patiently, store_error, told_as_ours
+from .files import identity_of, replaced
 from .forks import databases, inherited, opening
 from .log import Log
 from .opening import APPLICATION_ID, OBJECTS, made, refuse_other_schema, refuse_other_version, refuse_unfit, resolved
@@ -100,11 +101,12 @@ class Database:
             if found is not None:
                 refuse_other_version(self.path, found, self._ladder)
             try:
-                self._coordination = attach(self._sidecar, made(self.path), self._user)
-                self._turn = self._coordination.lock_of(TURN)
-                self.log = Log(self.path, self._coordination, self._connect_for_checkpoints)
+                mode = made(self.path)
                 with told_as_ours(self.path):
                     self._identity = identity_of(self.path)
+                self._coordination = attach(self._sidecar, mode, self._user, self._identity)
+                self._turn = self._coordination.lock_of(TURN)
+                self.log = Log(self.path, self._coordination, self._connect_for_checkpoints)
                 self._open_first()
                 databases.add(self)
             except BaseException:
@@ -255,8 +257,9 @@ class Database:
             connection = self.connection
         if writes and not self._keeps_turn:
             self._coordination.take(TURN)
-        if monotonic() - self._looked_at >= LOOK_SECONDS:
+        if (now := monotonic()) - self._looked_at >= LOOK_SECONDS:
             self._refuse_replaced()
+            self.log.connected, self._looked_at = self.log.next_number(), now
         if writes:
             try:
                 self.execute("BEGIN IMMEDIATE")
@@ -397,20 +400,19 @@ class Database:
         if ours is not None:
             raise ours from error
 
+    def refuse_lost(self) -> None:
+        """Raise StoreError if only a process that opens the store anew can use it: it was replaced, a sync failed."""
+        with self._in_use:
+            if self._refusal is None:
+                self._refuse_replaced()
+                self.log.refuse_failed()
+
     def _refuse_replaced(self) -> None:
-        now = monotonic()
         with told_as_ours(self.path):
             found = identity_of(self._name)
         if found != self._identity:
-            raise StoreError(
-                f"{self.path} was deleted or replaced while it was open. What is at this path now was not touched; "
-                "close the store and open it again.",
-                path=str(self.path),
-                is_replaced=True,
-            )
+            raise replaced(self.path)
         self._coordination.refuse_removed()
-        self.log.connected = self.log.next_number()
-        self._looked_at = now
 
     def _refuse_unusable(self) -> None:
         assert self._refusal is not None, "who asks has looked"
@@ -496,14 +498,11 @@ class Database:
 
     # ---- owners
 
-    def hold_owner(self, number: int) -> None:
-        """Live as that owner until `release_owner`, `close` of the last use in this process, or death.
-
-        Args:
-            number: 0 to 2**61, never given to two owners.
-        """
-        self.shared.hold_owner(number)
-        self._owners.add(number)
+    def hold_owner(self, number: int) -> bool:
+        """Live as that owner (0 to 2**61) until `release_owner`, `close`, or death; False: that owner lives already."""
+        if held := self.shared.hold_owner(number):
+            self._owners.add(number)
+        return held
 
     def release_owner(self, number: int) -> None:
         """Be dead as that owner."""

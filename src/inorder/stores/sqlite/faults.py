@@ -10,7 +10,7 @@ import apsw
 
 from ...errors import StoreDamaged, StoreError, StoreFull
 from ..damage import damaged
-from .coordination import FULL, opening_error
+from .files import FULL, opening_error
 
 # Someone else has a lock, or is recovering the log: it passes, however long it takes.
 PASSING = (apsw.BusyError, apsw.LockedError, apsw.ProtocolError)

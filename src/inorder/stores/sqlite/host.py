@@ -47,9 +47,9 @@ class SqliteHost:
     def is_closed(self) -> bool:
         return self.database.is_closed
 
-    def own(self, process: int) -> None:
-        self.database.hold_owner(process)
+    def own(self, process: int) -> bool:
         self._backend.look_for_leftovers()  # processes that were here before may have left some
+        return self.database.hold_owner(process)
 
     def disown(self, process: int) -> None:
         self.database.release_owner(process)
@@ -63,6 +63,9 @@ class SqliteHost:
     def peer(self, process: int) -> Peer:
         number = self.process_of(process)
         return Peer(number, "", None if number is None else began_at(number))
+
+    def refuse_lost(self) -> None:
+        self.database.refuse_lost()
 
     def run(self) -> tuple[bool, str, bool]:
         return not self.database.any_owner_alive(), _boot(), self.database.may_have_lost

@@ -51,8 +51,9 @@ import apsw
 from ...errors import StoreError
 from ...locks import Lock
 from .. import points
-from .coordination import SYNC_FAILED, TIDYING, TURN, Coordination, opening_error
+from .coordination import SYNC_FAILED, TIDYING, TURN, Coordination
 from .faults import PASSING, is_full, told_as_ours
+from .files import opening_error
 
 if sys.platform == "darwin":
     import fcntl
@@ -120,10 +121,17 @@ class Log:
                 raise
             words[SYNC_FAILED] = 1  # before any call, in which an exception might come
             raise StoreError(
-                f"{self._path} could not be synced to disk: {error.strerror}", path=str(self._database)
+                f"{self._path} could not be synced to disk: {error.strerror}",
+                path=str(self._database),
+                must_reopen=True,
             ) from error
 
         if words[SYNC_FAILED]:  # of another, meanwhile: the kernel has reported it there
+            raise self._failed()
+
+    def refuse_failed(self) -> None:
+        """Raise StoreError if a sync has failed, of any process."""
+        if self._coordination.words[SYNC_FAILED]:
             raise self._failed()
 
     def _failed(self) -> StoreError:
@@ -131,6 +139,7 @@ class Log:
             f"{self._database}: an earlier sync to disk failed, and what the disk holds is unknown. Close the "
             "store in all processes, see to the disk, and open it again.",
             path=str(self._database),
+            must_reopen=True,
         )
 
     def _have_file(self) -> None:

@@ -20,8 +20,9 @@ import apsw
 
 from ...errors import StoreError, StoreForeign, StoreNewer, StoreOlder
 from ..migrations import Ladder
-from .coordination import attached, identity_of, opening_error
+from .coordination import attached
 from .faults import told_as_ours
+from .files import identity_of, opening_error
 
 APPLICATION_ID: Final = 0x696E6F72  # "inor", at byte 68 of the file
 SIDECAR: Final = "-lock"

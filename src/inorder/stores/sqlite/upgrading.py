@@ -26,6 +26,7 @@ from ..points import reach
 from .backup import copy_to, refuse_target
 from .coordination import TURN, Coordination, attach, attached, detach
 from .faults import PASSING, store_error
+from .files import identity_of
 from .forks import inherited, opening
 from .opening import (
     APPLICATION_ID,
@@ -153,7 +154,7 @@ def _alone(file: Path) -> Iterator[None]:
         if sidecar in attached():
             raise _in_use(file)
         try:
-            with _in_turn(file, attach(sidecar, made(file), user)):
+            with _in_turn(file, attach(sidecar, made(file), user, identity_of(file))):
                 yield
         finally:
             try:

@@ -1,0 +1,133 @@
+"""A store that only another process can use again: whatever runs for long with it ends, and says so by its status."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from tests.channelled import link, manager
+from tests.support import LIMIT_SECONDS
+from tests.working import Heard
+
+from inorder import QueueManager, channels, connect
+from inorder.dead_letter_handler import handle_dead_letters, read_rules
+from inorder.errors import StoreError
+from inorder.stores.sqlite import log
+from inorder.trigger_monitor import run_trigger_monitor
+from inorder.work import Tasks, Worker
+from inorder.work.processes import STORE_LOST, serve
+
+Lose = Callable[[], None]
+
+
+@pytest.fixture
+def qm(tmp_path: Path) -> Iterator[QueueManager]:
+    qm = connect(tmp_path / "shop.db", name="QM1")
+    qm.create_queue("Q")
+    yield qm
+    with suppress(StoreError):
+        qm.close()
+
+
+@pytest.fixture(params=["replaced", "not synced"])
+def lose(request: pytest.FixtureRequest, qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> Lose:
+    """Replaces the store, or has another connection's sync fail."""
+    path = Path(qm.path)
+
+    def replace() -> None:
+        path.rename(path.with_name("before.db"))
+        path.touch()
+
+    def fail() -> None:
+        def sync(descriptor: int) -> None:
+            raise OSError(5, "Input/output error")
+
+        with monkeypatch.context() as patched, qm.connect() as other:
+            patched.setattr(log, "sync_data", sync)
+            with pytest.raises(StoreError, match="could not be synced"):
+                other.put("OTHER", b"1")
+
+    qm.create_queue("OTHER")
+    return replace if request.param == "replaced" else fail
+
+
+def registered() -> Tasks:
+    tasks = Tasks()
+    tasks.task("Q", name="work")(lambda message: None)
+    tasks.periodic("0 0 1 1 *", queue="Q", name="yearly")(lambda due: b"1")
+    return tasks
+
+
+def test_a_worker_of_which_every_thread_waits_stops_and_ends_with_its_own_status(
+    qm: QueueManager, lose: Lose, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = Heard()
+    worker = Worker(qm, registered(), log=heard)
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as stdin, os.fdopen(writing, "w"):  # closed first: what reads the other end ends
+        monkeypatch.setattr(sys, "stdin", stdin)
+        lose_soon = threading.Timer(0, lose)
+        lose_soon.start()
+        assert serve(worker, LIMIT_SECONDS) == STORE_LOST
+        lose_soon.join()
+    assert worker.lost is not None
+    assert worker.lost.must_reopen
+    assert worker.stopped == {"work": str(worker.lost), "yearly": str(worker.lost)}
+    assert "trouble" not in heard.events
+
+
+def test_a_channel_that_ends_so_is_not_stopped(qm: QueueManager) -> None:
+    """The program that takes the place of this one carries it."""
+    failed = StoreError("a sync has failed", must_reopen=True)
+
+    def fail(seconds: float) -> bool:
+        raise failed
+
+    name = link(qm.path, "THERE", there(qm))
+    with pytest.raises(StoreError, match="a sync has failed"):
+        channels.run_channel(qm, name, wait=fail)
+    (now,) = channels.status(qm)
+    assert (now.status, now.stop, now.error) == ("inactive", "", "a sync has failed")
+
+
+def there(qm: QueueManager) -> str:
+    place = str(Path(qm.path).with_name("there.db"))
+    manager(place, "THERE")
+    return place
+
+
+def monitor(qm: QueueManager, goes_on: Callable[[], bool]) -> None:
+    run_trigger_monitor(qm, "Q", ends=goes_on)
+
+
+def handler(qm: QueueManager, goes_on: Callable[[], bool]) -> None:
+    rules = read_rules(["WAIT(YES)", "ACTION(IGNORE)"])
+    handle_dead_letters(qm, rules, queue="Q", wait=lambda _: goes_on())
+
+
+def channel(qm: QueueManager, goes_on: Callable[[], bool]) -> None:
+    name = link(qm.path, "THERE", there(qm))
+    channels.run_channel(qm, name, wait=lambda _: goes_on())
+
+
+@pytest.mark.parametrize("run", [monitor, handler, channel])
+def test_what_waits_in_a_loop_ends(
+    qm: QueueManager, lose: Lose, run: Callable[[QueueManager, Callable[[], bool]], None]
+) -> None:
+    looks = 0
+
+    def look() -> bool:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            lose()
+        return looks > 20
+
+    with pytest.raises(StoreError) as raised:
+        run(qm, look)
+    assert raised.value.must_reopen
