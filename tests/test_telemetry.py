@@ -49,6 +49,7 @@ SILENT = {
     "end_waits": "it looks at this process's memory only; the wait that it ends says that it ended",
     "watch": "it is not a call that waits, but serves those that do",
     "promises": "it makes nothing happen; the calls inside of it have events of their own",
+    "refuse_lost": "it asks whether the store is lost, and touches nothing of it",
     "close_store": "the last connection has ended, and with it all observations",
 }
 CALLS = {name: fields for name, fields in EVENTS.items() if fields.is_call}

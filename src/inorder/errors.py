@@ -94,11 +94,12 @@ TEXT_CHARACTERS_MAX: Final = 4_000
 def bounded(text: str) -> str:
     """The text of an error: of more than 4,000 characters the middle is left out, for the remedy often ends it.
 
-    What a terminal or a log would obey, such as control characters in a caller's text, is written as Python writes it.
+    Control characters but line feeds are written as Python writes them: a terminal or a log would obey them.
     """
     kept = TEXT_CHARACTERS_MAX // 2 - 10
     short = text if len(text) <= TEXT_CHARACTERS_MAX else f"{text[:kept]} [...] {text[-kept:]}"
-    return short if short.isprintable() else bounded("".join(c if c.isprintable() else repr(c)[1:-1] for c in short))
+    visible = "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in short)
+    return short if visible == short else bounded(visible)
 
 
 class InorderError(Exception):

@@ -8,7 +8,7 @@ several processes show the token. `rules.leases` says when it is over.
 
 from __future__ import annotations
 
-from ..errors import CallerError, LeaseOver, Reason, UnitNotAvailable
+from ..errors import CallerError, LeaseOver, Reason, UnitNotAvailable, written
 from ..rules.leases import is_over
 from .connections import in_verb
 from .damage import only
@@ -28,7 +28,7 @@ def find_lease(verb: Verb, name: str, user: str | None) -> tuple[UnitRow, LeaseR
         if user in (None, unit.user) and not is_over(row.ends_at, verb.backend.common_time(verb.now)):
             return unit, row
     raise LeaseOver(
-        f"there is no lease {name}: it was committed or backed out, or its time has passed, and it was backed out",
+        f"there is no lease {written(name)}: it was committed or backed out, or its time passed and it was backed out",
         lease=name,
     )
 

@@ -331,7 +331,8 @@ class Survey(NamedTuple):
 
 # --- stagings
 
-UNIT_NAME_LENGTH_MAX = 256  # characters of the name of a unit, and of each part of a key in the ledger
+UNIT_NAME_LENGTH_MAX = 256  # characters of the name of a unit, an application or a query
+BATCH_LENGTH_MAX = 2000  # characters of a batch's name, which may be the token of a browse
 LEDGER_BATCHES_MAX = 1000  # of one streaming query on one queue; older ones are forgotten
 
 

@@ -31,7 +31,16 @@ from .catalog import Catalog
 from .damage import damaged, only
 from .process import OpenHandle
 from .queue import LocalQueue
-from .records import LEDGER_BATCHES_MAX, UNIT_NAME_LENGTH_MAX, LedgerKey, Noted, Settled, Staged, StageRequest
+from .records import (
+    BATCH_LENGTH_MAX,
+    LEDGER_BATCHES_MAX,
+    UNIT_NAME_LENGTH_MAX,
+    LedgerKey,
+    Noted,
+    Settled,
+    Staged,
+    StageRequest,
+)
 from .reports import report_placed
 from .settling import discard
 from .tables import LedgerRow, StagingRow, UnitRow, UpTo
@@ -88,8 +97,9 @@ def check_settle(key: LedgerKey, stagings: Sequence[Staged], after: str | None) 
 def check_key(key: LedgerKey) -> None:
     """Raises: ArgumentError, a part of it is not a text."""
     for part, value in zip(LedgerKey._fields, key, strict=True):
-        if not isinstance(value, str) or len(value) > UNIT_NAME_LENGTH_MAX or not is_storable(value):
-            raise bad_argument(part, value, f"a text of at most {UNIT_NAME_LENGTH_MAX} characters")
+        most = BATCH_LENGTH_MAX if part == "batch" else UNIT_NAME_LENGTH_MAX
+        if not isinstance(value, str) or len(value) > most or not is_storable(value):
+            raise bad_argument(part, value, f"a text of at most {most:,} characters")
 
 
 # --- staging
