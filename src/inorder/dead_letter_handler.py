@@ -175,7 +175,7 @@ class _Handler:
 
     def _moment(self) -> object:
         """Another one when something has come or gone, or can be got again; None: the queue was never used."""
-        found = next((one for one in self._own.overview() if one.name == self._queue), None)
+        found = next(iter(self._own.overview(self._queue)), None)
         return (
             None if found is None else (found.arrived, found.depth, found.puts, found.gets, found.locked, found.delayed)
         )

@@ -133,10 +133,14 @@ class OperatorCalls:
         with self._session:
             return self._store.gaps(queue, group_id.ljust(ID_LENGTH, b"\0"))
 
-    def overview(self) -> list[QueueView]:
-        """All local queues by name, at one moment: depth, what is held, how old. Cheap at any depth; writes nothing."""
+    def overview(self, queue: str | None = None) -> list[QueueView]:
+        """All local queues by name, at one moment: depth, what is held, how old. Cheap at any depth; writes nothing.
+
+        Args:
+            queue: the name of a local queue: it alone, or nothing if there is none or nothing has used it yet.
+        """
         with self._session:
-            return self._store.overview()
+            return self._store.overview(queue)
 
     def dropped(self) -> list[Dropped]:
         """Reports and trigger messages that had to be dropped, and why, by the queue that they were about.

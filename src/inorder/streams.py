@@ -1,8 +1,12 @@
-"""Bytes written whole: a stream without a buffer may take a part, and says so only by what its `write` returns."""
+"""Bytes written whole, and lines read in bounds.
+
+A stream without a buffer may take a part, and says so only by what its `write` returns.
+"""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from typing import IO
 
 from .errors import bad_argument
@@ -27,6 +31,11 @@ def write_whole(stream: IO[bytes], data: bytes) -> None:
                 "stream", stream, "a binary stream that blocks: one whose writes return a number above 0"
             )
         data = data[taken:]
+
+
+def lines_up_to(stream: IO[bytes], most: int) -> Iterator[bytes]:
+    """The lines of a binary stream with their ends; one that is longer comes in parts of so many bytes."""
+    return iter(lambda: stream.readline(most), b"")
 
 
 def flush(stream: IO[bytes]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.conftest import Command
@@ -16,6 +18,7 @@ from tests.tiers import gate
 
 import inorder
 from inorder import Feedback, Flags, Report
+from inorder.cli import putting
 from inorder.formats.json_lines import FIELDS, FILLED_IN
 
 BINARY = b"\x1b[31m\xff\x00"
@@ -381,3 +384,52 @@ def test_a_user_whose_name_is_no_text_can_put(
     assert run("put", queue, "1").status == 0
     with inorder.connect(store) as qm:
         assert [one.user_identifier for one in qm.browse(queue)] == ["?me"]
+
+
+class Endless(io.RawIOBase):
+    """A stream of letters that counts what is read, and holds who reads on and on."""
+
+    def __init__(self, before: bytes = b"") -> None:
+        self.given, self._before = 0, before
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        assert self.given < 2**22, "it reads on, however long the message is"
+        part = self._before or b"x" * min(len(buffer), 4096)
+        self._before = b""
+        buffer[: len(part)] = part
+        self.given += len(part)
+        return len(part)
+
+
+@pytest.mark.parametrize(
+    ("option", "before", "named"),
+    [((), b"", "standard input"), (("--lines",), b"first\n", "standard input, line 2")],
+)
+def test_a_message_that_is_too_long_is_not_read_to_its_end(
+    option: tuple[str, ...], before: bytes, named: str, run: Command, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("queue", "alter", queue, "--max-length", "1000")
+    endless = Endless(before)
+    monkeypatch.setattr(putting, "standard_input", lambda: io.BufferedReader(endless))
+    ended = run("put", queue, *option)
+    assert (ended.status, ended.out) == (1, "")
+    assert f"{named} has more than 1,000 bytes, {queue} takes at most so many" in ended.err
+    assert endless.given < 2**16
+
+
+@pytest.mark.parametrize("option", ["--lines", "--group"])
+def test_a_message_may_be_as_long_as_the_queue_takes(option: str, run: Command, queue: str, store: Path) -> None:
+    run("queue", "alter", queue, "--max-length", "5")
+    run("queue", "create", "A", "--type", "alias", "--base-queue", queue)
+    assert run("put", "A", option, given=b"12345" + b"\n" * (option == "--lines")).status == 0
+    assert bodies(store, queue) == [b"12345"]
+
+
+def test_a_line_of_json_is_not_read_to_its_end(run: Command, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(putting, "LINE_BYTES_MAX", 1_000)
+    monkeypatch.setattr(putting, "standard_input", lambda: io.BufferedReader(Endless()))
+    ended = run("put", queue, "--from-json")
+    assert (ended.status, "line 1 is longer than 1,000 bytes" in ended.err) == (2, True)

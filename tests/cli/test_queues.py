@@ -9,6 +9,7 @@ from tests.cli.conftest import Command
 
 import inorder
 from inorder.attributes import QUEUE_ATTRIBUTES
+from inorder.cli import output
 
 
 def test_the_first_queue_makes_the_store(run: Command, store: Path) -> None:
@@ -97,3 +98,13 @@ def test_a_queue_of_another_queue_manager(run: Command, store: Path, group: list
     assert run("queue", "list", "--json").records[0]["depth"] is None
     assert run("put", "ORDERS", "three", "--manager", "ROME").status == 2
     assert run("get", "ORDERS.PARIS").status == 2
+
+
+def test_a_long_list_is_written_as_a_short_one(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("queue", "create", "ORDERS", "--description", "\u6f22 as wide as two")
+    run("queue", "create", "Q", "--type", "model")
+    run("put", "ORDERS", "x")
+    laid_out = run("queue", "list").out
+    monkeypatch.setattr(output, "LAID_OUT_MAX", 1)
+    assert run("queue", "list").out == laid_out
+    assert len(laid_out.splitlines()) == 4

@@ -381,9 +381,13 @@ class ManagerCalls(ABC):
         """What is missing of a group, or of a message in segments, whatever the state of what is there."""
         return await self._call(managing.QueueManager.gaps, queue, group_id)
 
-    async def overview(self) -> list[QueueView]:
-        """All local queues by name, at one moment: depth, what is held, how old. Cheap at any depth; writes nothing."""
-        return await self._call(managing.QueueManager.overview)
+    async def overview(self, queue: str | None = None) -> list[QueueView]:
+        """All local queues by name, at one moment: depth, what is held, how old. Cheap at any depth; writes nothing.
+
+        Args:
+            queue: the name of a local queue: it alone, or nothing if there is none or nothing has used it yet.
+        """
+        return await self._call(managing.QueueManager.overview, queue)
 
     async def dropped(self) -> list[Dropped]:
         """Reports and trigger messages that had to be dropped, and why, by the queue that they were about."""

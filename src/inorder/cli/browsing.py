@@ -104,10 +104,10 @@ class Listing:
 
     def view(self) -> QueueView:
         """The queue as it is now. Raises: UnknownQueue 2085, WrongQueueType 2045."""
-        self._qm.look(self._queue, most=1)  # which says why if there is none
-        local = local_name(self._qm, self._queue)
-        found = next((one for one in self._qm.overview() if one.name == local), None)
-        return self.view() if found is None else found  # gone just now: the next look says so
+        while not (found := self._qm.overview(local_name(self._qm, self._queue))):
+            list(self._qm.look(self._queue, most=1))  # which says why if there is none
+            pause(PAUSE_SECONDS)  # nothing has used it yet
+        return found[0]
 
     def look(self, order: ListingOrder, *, upto: int | None = None, after: int | None = None) -> Iterator[Sight]:
         """Messages in this order; with numbers up to one, or after one."""

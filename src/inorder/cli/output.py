@@ -34,6 +34,7 @@ NARROW = 100  # columns: a terminal that has fewer is shown less
 PIPED_WIDTH = 4000  # no line of a table is cut where a program reads it
 SHOWN_AFTER_SECONDS = 1.0
 BAR_WIDTH = 20
+LAID_OUT_MAX = 1_000  # rows of a table, each of which costs half a millisecond
 IMPORTING = importlib.__file__
 
 Record = Mapping[str, Any]
@@ -102,9 +103,27 @@ class Output:
         made = table([columns[key] for key in used], right=numbers)
         if self.console.width < NARROW:
             made.padding = (0, 1, 0, 0)
-        for row in rows:
-            made.add_row(*(shown(span(row[key]) if key in SPANS else row[key]) for key in used))
+        cells = ([shown(span(row[key]) if key in SPANS else row[key]) for key in used] for row in rows)
+        if len(rows) > LAID_OUT_MAX and not self.console.is_terminal:
+            self._long(made, list(cells))
+            return
+        for row in cells:
+            made.add_row(*row)
         self.console.print(made)
+
+    def _long(self, made: Table, rows: Sequence[Sequence[Text]]) -> None:
+        """A table that is too long to be laid out cell by cell: the same lines, where none is cut."""
+        for nth, column in enumerate(made.columns):
+            column.min_width = max(row[nth].cell_len for row in rows)
+        self.console.print(made)
+        widths = [max(column.min_width or 0, len(str(column.header))) for column in made.columns]
+        for row in rows:
+            padded = (
+                " " * (width - cell.cell_len) + cell.plain if column.justify == "right"
+                else cell.plain + " " * (width - cell.cell_len)
+                for cell, width, column in zip(row, widths, made.columns, strict=True)
+            )  # fmt: skip
+            click.echo("   ".join(padded))
 
     def note(self, text: str) -> None:
         """Something beside the answer, for people, not for machines."""

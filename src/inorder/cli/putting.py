@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, NamedTuple
 
 import click
 
 from .. import Message, PutResult, QueueManager
+from ..errors import MessageTooBig, Reason, UnknownQueue
 from ..formats import FormatError, dmpmqmsg
-from ..formats.json_lines import message_of, record_of_put, told_id
+from ..formats.json_lines import LINE_BYTES_MAX, message_of, record_of_put, told_id
+from ..streams import lines_up_to
 from .choosing import UNIT_SIZE, any_id, one_property, seconds_or_none, takes_format
 from .output import count, standard_input
 from .parts import parts
-from .running import Command, Run, leaving, queue_names, takes_store
+from .running import Command, Run, leaving, local_name, queue_names, takes_store
 
 Form = Literal["whole", "lines", "json", "dmpmqmsg"]
 Fields = dict[str, Any]
@@ -85,7 +87,8 @@ def put(
         return f"{count(put_so_far, 'message')} before that went on {queue} and stay there" if put_so_far else ""
 
     with run.opened() as qm, leaving(run, left), run.output.progress("putting", "messages") as advance:
-        for results in _put(qm, queue, _sources(body, files, form), fields, group=group, keep=keep, size=size):
+        limit = _limit(qm, queue, given["manager"])
+        for results in _put(qm, queue, _sources(body, files, form, limit), fields, group=group, keep=keep, size=size):
             put_so_far += sum(one.duplicate_of is None for one in results)
             _tell(run, queue, results)
             advance(put_so_far)
@@ -129,17 +132,52 @@ def _fields(context: click.Context, given: Fields) -> Fields:
     return named | ({"expiry": math.inf} if "expiry" in named and named["expiry"] is None else {})
 
 
-def _sources(body: str | None, files: Sequence[Path], form: Form) -> Iterator[bytes | Message]:
-    """The messages of a call, one after the other, as they are read."""
+class Limit(NamedTuple):
+    """How long a message may be: at most so many bytes, because of this queue or queue manager."""
+
+    length: int
+    whose: str
+    reason: Reason
+
+    def check(self, read: bytes, what: str) -> bytes:
+        """What was read, of which one byte more than the limit is enough to know. Raises: MessageTooBig."""
+        if len(read) > self.length:
+            raise MessageTooBig(
+                f"{what} has more than {self.length:,} bytes, {self.whose} takes at most so many",
+                remedy="raise max_length, or cut it into records: inorder load",
+                reason=self.reason,
+                limit=self.length,
+            )
+        return read
+
+
+def _limit(qm: QueueManager, queue: str, manager: str | None) -> Limit:
+    """How long the messages may be that are put. Raises: UnknownQueue 2085."""
+    found = qm.manager_attributes()
+    most = Limit(found.max_length, f"queue manager {found.name}", Reason.MSG_TOO_BIG_FOR_Q_MGR)
+    if manager:
+        return most
+    try:
+        attributes = qm.attributes(local_name(qm, queue))
+    except UnknownQueue:  # the put says what is wrong
+        return most
+    if attributes.type != "local" or attributes.max_length > most.length:
+        return most
+    return Limit(attributes.max_length, attributes.name, Reason.MSG_TOO_BIG_FOR_Q)
+
+
+def _sources(body: str | None, files: Sequence[Path], form: Form, limit: Limit) -> Iterator[bytes | Message]:
+    """The messages of a call, one after the other, as they are read; of one that is too long no more than shows it."""
     if body is not None:
         yield body.encode(errors="surrogateescape")
         return
     for name, stream in _streams(files):
         match form:
             case "whole":
-                yield stream.read()
+                yield limit.check(stream.read(limit.length + 1), name)
             case "lines":
-                yield from (line.rstrip(b"\n") for line in stream)
+                for number, line in enumerate(lines_up_to(stream, limit.length + 1), 1):
+                    yield limit.check(line.removesuffix(b"\n"), f"{name}, line {number:,}")
             case "json":
                 yield from _lines(name, stream)
             case "dmpmqmsg":
@@ -148,7 +186,9 @@ def _sources(body: str | None, files: Sequence[Path], form: Form) -> Iterator[by
 
 def _lines(name: str, stream: IO[bytes]) -> Iterator[Message]:
     """The messages of lines of JSON. Raises: click.ClickException, with the line, one is not a message."""
-    for number, line in enumerate(stream, 1):
+    for number, line in enumerate(lines_up_to(stream, LINE_BYTES_MAX + 1), 1):
+        if len(line) > LINE_BYTES_MAX:
+            raise click.ClickException(f"{name}, line {number:,} is longer than {LINE_BYTES_MAX:,} bytes")
         if line.strip():
             try:
                 yield message_of(line, f"{name}, line {number}")

@@ -15,6 +15,7 @@ from ..attribute import Attribute
 from ..attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus
 from ..errors import UnknownQueue, WrongQueueType
 from ..formats.json_lines import when
+from ..operating import QueueView
 from .choosing import seconds_or_none
 from .output import count, shown, table
 from .running import Group, Run, as_json_value, queue_names, says_yes, takes_store
@@ -162,7 +163,10 @@ def list_queues(run: Run, pattern: str) -> None:
     PATTERN chooses by name: * is any text, ? any character.
     """
     with run.opened() as qm:
-        records = [_summary(qm, one) for one in qm.queues() if fnmatchcase(one.name, pattern)]
+        while qm.discard_expired():
+            pass
+        views = {one.name: one for one in qm.overview()}
+        records = [_summary(qm, one, views) for one in qm.queues() if fnmatchcase(one.name, pattern)]
     where = f"no queue fits {pattern!r}" if pattern != "*" else "the store has no queues"
     run.output.listing(records, COLUMNS, nothing=where, wide=WIDE)
 
@@ -175,18 +179,24 @@ def _status(qm: QueueManager, one: QueueAttributes) -> QueueStatus | None:
         return None
 
 
-def _summary(qm: QueueManager, one: QueueAttributes) -> dict[str, Any]:
-    status = _status(qm, one)
+def _summary(qm: QueueManager, one: QueueAttributes, views: Mapping[str, QueueView]) -> dict[str, Any]:
+    """A queue, with what all local queues were at one moment; what is not among them is asked for."""
+    view = views.get(one.base_queue if one.type == "alias" else one.name)
+    status = None if view is not None else _status(qm, one)
+    depth, uncommitted = status and status.current_depth, status and status.uncommitted
+    if view is not None:
+        depth, uncommitted = view.depth, view.puts + view.gets
+    opens = view or status
     return {
         "queue": one.name,
         "type": one.type,
-        "depth": status and status.current_depth,
-        "uncommitted": status and status.uncommitted,
+        "depth": depth,
+        "uncommitted": uncommitted,
         "delivery": one.delivery,
         "order": one.order,
         "read_order": one.read_order,
-        "open_input_count": status and status.open_input_count,
-        "open_output_count": status and status.open_output_count,
+        "open_input_count": opens and opens.open_input_count,
+        "open_output_count": opens and opens.open_output_count,
         "description": one.description,
     }
 

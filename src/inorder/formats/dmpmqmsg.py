@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Final, Literal, NamedTuple, NoReturn
 
+from ..attributes import MESSAGE_LENGTH_MAX
 from ..errors import InorderError, bad_argument
 from ..field_checks import ID_LENGTH
 from ..message import Message
@@ -203,9 +204,12 @@ def parse(stream: Readable | IO[bytes]) -> Iterator[Message]:
     line = next(lines, None)
     while line is not None:
         begun, values, line = _descriptor(line, lines)
-        pieces = []
+        pieces, length = [], 0
         while line is not None and line.kind in DATA:
             pieces.append(DATA[line.kind](line))
+            length += len(pieces[-1])
+            if length > MESSAGE_LENGTH_MAX:
+                line.refuse(f"the message has more than {MESSAGE_LENGTH_MAX:,} bytes")
             line = next(lines, None)
         if not pieces:
             (line or begun).refuse("a message needs a line of data behind its attributes: X, S or T")

@@ -14,14 +14,16 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
+from ..attributes import MESSAGE_LENGTH_MAX
 from ..errors import ArgumentError, nearest_names, written
 from ..message import NO_ID, Descriptor, Message, Transmission
 from ..rules.puts import PutResult
 from ..stores.damage import utc
 from .errors import FormatError
 
+LINE_BYTES_MAX: Final = 6 * MESSAGE_LENGTH_MAX + 2**20  # a body all of control characters, and a descriptor
 TEXT_ID = "text:"  # before an id that is given as a text
 IDS = {"message_id": 24, "correlation_id": 24, "group_id": 24, "accounting_token": 32}
 FIELDS = tuple(Descriptor.__annotations__)

@@ -73,7 +73,7 @@ class QueueState(NamedTuple):
         next_expiry, next_due, next_lease_end: when the first message expires or is due, the first lease is over.
         has_edges: some wait knows who is in its way; has_marks: some message anywhere has a handle's mark;
         has_entered: readers are inside groups; has_reports: some messages ask the queue manager for reports.
-        revision: of the definitions.
+        revision: the queue manager's when that changed last by which calls on the queue go.
     """
 
     counter: int
@@ -239,6 +239,9 @@ class Backend(Protocol):
     def newest_acts(self, before: tuple[float, int] | None, most: int, skip: int = 0) -> Sequence[ActRow]:
         """So many of the log, the newest first, older than this time and number; `skip`: without so many of these."""
 
+    def revise(self, queues: Collection[int] | None) -> None:
+        """The revision of these queues, or of all, is from now on that of the queue manager."""
+
     def forget_edges(self, queue: int, but: int) -> None:
         """Those who wait on a queue know no more who is in their way; one connection does still."""
 
@@ -358,6 +361,9 @@ class Backend(Protocol):
     def clear(self, queue: int) -> None:
         """Everything on a queue goes, in whatever state."""
 
+    def clear_some(self, queue: int, upto: int, most: int) -> Expired:
+        """So many messages with numbers up to this one go that no unit but that of a lock id, and no handle, holds."""
+
     def expire(self, queue: int, now: float, most: int) -> Expired:
         """Discards so many of the messages whose time is over, as `rows` brings those that are `over` (R6.2).
 
@@ -439,8 +445,14 @@ class Backend(Protocol):
     def listing(self, queue: SearchedQueue, request: LookRequest, unit: int | None, now: float) -> Listed:
         """A page of a listing, with the beginnings of bodies; `unit`: of the one asked for, 0: it is over."""
 
-    def overview(self, now: float, queue: int | None = None) -> Sequence[Counts]:
-        """All queues at one moment; or of one queue its counters, and what is put and got."""
+    def overview(self, now: float, queue: int | None = None, *, briefly: bool = False) -> Sequence[Counts]:
+        """All queues at one moment, or one; `briefly`: its counters, and what is put and got."""
+
+    def volatile_queues(self) -> Sequence[int]:
+        """The queues with messages that are not persistent."""
+
+    def timed_queues(self) -> Sequence[int]:
+        """All queues on which time may end something: messages and leases that expire, delays; others may be there."""
 
     def order_view(self, queue: SearchedQueue, now: float) -> OrderView:
         """What is pending on a queue, but for what waits (B-33)."""

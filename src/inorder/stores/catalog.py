@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from ..attributes import SYSTEM_QUEUES, ManagerAttributes, QueueAttributes, QueueStatus
@@ -25,7 +26,7 @@ from ..options import OpenOptions
 from ..rules.naming import Route
 from ..rules.ordering import read_order
 from .damage import only
-from .definitions import as_text
+from .definitions import as_text, queue_of
 from .process import OpenHandle
 from .queue import LocalQueue
 from .tables import DefinitionRow, HandleRow, ManagerRow, UnitRow
@@ -73,9 +74,15 @@ class Catalog:
         """The number of a definition that is there."""
         return self._known.number(name)
 
+    def rows(self, name: str | None = None) -> Sequence[DefinitionRow]:
+        """The records of all definitions, by number; or of the one of this name."""
+        if name is None:
+            return self._known.rows()
+        return () if self.find(name) is None else (self._known.row(name),)
+
     def find(self, name: str) -> QueueAttributes | None:
         """A definition that the store keeps."""
-        return self._known.by_name.get(name)
+        return self._known.get(name)
 
     def found(self, name: str) -> QueueAttributes | None:
         """A definition: one that the store keeps, or one that every store has."""
@@ -101,29 +108,36 @@ class Catalog:
         number, now = self._verb.number(), self._verb.now
         text = as_text(attributes)
         self._backend.save(DefinitionRow(number, attributes.name, attributes.type, text, now, now))
-        self._changed()
+        self._changed(None if _leads_on(attributes) else ())
 
     def change(self, attributes: QueueAttributes) -> None:
         """Writes a definition that was altered."""
-        row = self._known.rows[attributes.name]
+        row, before = self._known.row(attributes.name), self._known[attributes.name]
         self._backend.save(row._replace(attributes=as_text(attributes), altered_at=self._verb.now))
-        self._changed()
+        is_own = before.type == "local" and not (_leads_on(before) or _leads_on(attributes))
+        self._changed([row.id] if is_own else None)
 
     def change_manager(self, attributes: ManagerAttributes) -> None:
         """Writes the queue manager's own attributes."""
         row = only(self._backend.select(ManagerRow), "the queue manager")
         self._backend.save(row._replace(attributes=as_text(attributes)))
-        self._changed()
+        self._changed(None)
 
     def remove(self, name: str) -> None:
         """Removes a definition."""
-        self._backend.remove_records(DefinitionRow, id=self.number(name))
-        self._changed()
+        row, attributes = self._known.row(name), self._known[name]
+        self._backend.remove_records(DefinitionRow, id=row.id)
+        self._changed(None if _leads_on(attributes) else ())
 
-    def _changed(self) -> None:
-        """The definitions that processes have cached are out of date from now on."""
+    def _changed(self, queues: Collection[int] | None) -> None:
+        """The definitions that processes have cached are out of date from now on.
+
+        Args:
+            queues: those on which calls through open handles go by something else now; None: any may.
+        """
         row = only(self._backend.select(ManagerRow), "the queue manager")
         self._backend.save(row._replace(revision=row.revision + 1))
+        self._backend.revise(queues)
         self._verb.durable = True
         self._known.current(self._backend)
 
@@ -140,7 +154,7 @@ class Catalog:
 
     def status(self, queue: LocalQueue) -> QueueStatus:
         """Depth and open counts of a queue (R4.6)."""
-        handles, row = self.opens(queue.attributes.name), self._known.rows[queue.attributes.name]
+        handles, row = self.opens(queue.attributes.name), self._known.row(queue.attributes.name)
         return QueueStatus(
             current_depth=queue.depth,
             open_input_count=sum(one.input for one in handles),
@@ -153,7 +167,7 @@ class Catalog:
     # --- definitions
 
     def definitions(self) -> list[QueueAttributes]:
-        return [attributes for _, attributes in sorted(self._known.by_name.items())]
+        return [queue_of(row.attributes) for row in sorted(self._known.rows(), key=attrgetter("name"))]
 
     def definition(self, name: str) -> QueueAttributes:
         """The definition of this name. Raises: UnknownQueue 2085."""
@@ -230,9 +244,13 @@ class Catalog:
 
     # --- names that stand for others
 
+    def route(self, name: str, manager: str = "") -> Route:
+        """Where a name leads. Raises: as `Names.route`."""
+        return self._known.names.route(name, manager)
+
     def resolve(self, name: str) -> QueueAttributes:
         """The local queue that a name stands for. Raises: as `Names.route`; 2043 a name of what is elsewhere."""
-        route = self._known.names.route(name)
+        route = self.route(name)
         if route.transmission is not None:
             raise WrongQueueType(f"{name} is a remote queue: its messages are not here", queue=name)
         return route.queue
@@ -243,7 +261,7 @@ class Catalog:
         Raises: QueueCondition 2041, its name leads elsewhere now.
         """
         try:
-            route = self._known.names.route(handle.name, handle.manager)
+            route = self.route(handle.name, handle.manager)
         except (UnknownQueue, WrongQueueType) as error:
             raise _changed(handle) from error
         if (route.queue.name, route.transmission) != (queue.name, handle.transmission):
@@ -274,7 +292,7 @@ class Catalog:
         route = names.route(name, manager)
         check_uses(name, route.transmission, options)
         read_order(route.queue.read_order, options.read_order)
-        if route.queue.name not in self._known.by_name:
+        if route.queue.name not in self._known:
             self.add(route.queue)
         return ToOpen(name, route, self.is_exclusive(route.queue, options, None), made_temporary=False)
 
@@ -313,6 +331,13 @@ class Catalog:
         return attributes
 
 
+def _leads_on(attributes: QueueAttributes) -> bool:
+    """Whether messages go on from a queue, or to it by another name that needs no open: of its coming and going calls
+    through handles of other queues hear.
+    """
+    return attributes.type == "remote" or attributes.usage == "transmission"
+
+
 def get_allowed(verb: Verb, handle: OpenHandle, queue: LocalQueue) -> QueueAttributes:
     """The attributes that a get through this handle goes by. Raises: GetInhibited 2016."""
     attributes = queue.attributes
@@ -325,7 +350,7 @@ def get_allowed(verb: Verb, handle: OpenHandle, queue: LocalQueue) -> QueueAttri
 
 def contents(verb: Verb, queue: LocalQueue) -> Contents:
     """What lies on a queue."""
-    counts = next(one for one in verb.backend.overview(verb.now, queue.id))
+    (counts,) = verb.backend.overview(verb.now, queue.id, briefly=True)
     return Contents(queue.depth + counts.gets > 0, counts.puts + counts.gets, counts.puts > 0)
 
 

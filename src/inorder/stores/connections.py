@@ -153,7 +153,8 @@ def start(verb: Verb) -> None:
     for process in verb.backend.select(ProcessRow):
         if process.id != store.process:
             verb.backend.remove_records(ProcessRow, id=process.id)
-    for queue in local_queues(verb):
+    for number in verb.backend.volatile_queues():
+        queue = verb.queue(number)
         verb.touch(queue)
         if queue.attributes.nonpersistent_class == "high":
             continue
@@ -163,12 +164,6 @@ def start(verb: Verb) -> None:
             else:
                 verb.backend.remove([row], row.state)
                 queue.count(-1)
-
-
-def local_queues(verb: Verb) -> list[LocalQueue]:
-    """All of them."""
-    known = verb.store.definitions.current(verb.backend)
-    return [verb.queue(row.id) for row in known.rows.values() if row.type == "local"]
 
 
 def bury_dead(store: OpenStore) -> bool:
@@ -368,7 +363,10 @@ def _end_holds(verb: Verb, handle: HandleRow, queue: LocalQueue) -> None:
 
 def vanish(verb: Verb, queue: LocalQueue) -> None:
     """A queue goes, with all that is on it."""
-    clear(verb, queue)
+    verb.touch(queue)
+    verb.backend.clear(queue.id)
+    verb.backend.remove_records(UnitRow, queue=queue.id, kind="lock")
+    queue.count(-queue.depth)
     for kind in (ClaimRow, AccountRow, SentRow, LedgerRow, PutKeyRow, EnteredRow, TriggeredRow):
         verb.backend.remove_records(kind, queue=queue.id)
     for unit in verb.backend.select(UnitRow, queue=queue.id):
@@ -378,13 +376,3 @@ def vanish(verb: Verb, queue: LocalQueue) -> None:
         verb.end_unit(unit.id)
     Catalog(verb).remove(queue.attributes.name)
     verb.forget_queue(queue)
-
-
-def clear(verb: Verb, queue: LocalQueue) -> int:
-    """All messages of a queue go, in whatever state, with the lock ids that hold them; how many were in its depth."""
-    verb.touch(queue)
-    verb.backend.clear(queue.id)
-    verb.backend.remove_records(UnitRow, queue=queue.id, kind="lock")
-    removed = queue.depth
-    queue.count(-removed)
-    return removed

@@ -1,11 +1,12 @@
-"""The definitions of queues and of the queue manager, as this process keeps them while they do not change."""
+"""The definitions of queues and of the queue manager: read by name or number, kept while they do not change."""
 
 from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..attribute import Table
 from ..attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, ManagerAttributes, QueueAttributes
@@ -26,66 +27,89 @@ def as_text(attributes: ManagerAttributes | QueueAttributes | ProcessAttributes 
     return json.dumps(asdict(attributes))
 
 
-class Definitions:
-    """The definitions as this process read them last; read again when their revision is another one.
+class Definitions(Mapping[str, QueueAttributes]):
+    """The definitions by name, each read when it is asked for, and kept while they are those of one revision.
+
+    Two numbers say whether they still are. The queue manager's revision grows with every change: `current` compares it.
+    A queue's revision, which every verb reads with its counters, becomes that one when something changes by which calls
+    on the queue go (`Catalog`); so the definition of another queue costs them nothing.
 
     Attributes:
-        manager: another object each time that they are read.
+        manager: another object each time that another revision is read.
         names: what names lead to.
+        by_number: the queues that were asked for by their numbers.
     """
 
     def __init__(self) -> None:
         self.revision = NO_REVISION
         self.manager = ManagerAttributes()
-        self.by_name: dict[str, QueueAttributes] = {}
-        self.names = Names(self.manager, self.by_name)
-        self.rows: dict[str, DefinitionRow] = {}
+        self.names = Names(self.manager, self)
         self.by_number: dict[int, QueueAttributes] = {}
-        self._known: dict[str, QueueAttributes] = {}  # by their texts: what did not change is not read again
-
-    def check(self, backend: Backend, revision: int) -> None:
-        """Reads what has changed since this process read it."""
-        if revision != self.revision:
-            self.load(backend)
+        self._rows: dict[str, DefinitionRow | None] = {}
+        self._backend: Backend | None = None
 
     def current(self, backend: Backend) -> Definitions:
         """The definitions as they are in this transaction."""
         manager = only(backend.select(ManagerRow), "the queue manager")
         if manager.revision != self.revision:
-            self._read(backend, manager)
+            self.forget()
+            self.manager = manager_of(manager.attributes)
+            self.names = Names(self.manager, self)
+            self._backend, self.revision = backend, manager.revision
         return self
 
     def forget(self) -> None:
         """Forgets what was read: it may be of a transaction that was taken back."""
         self.revision = NO_REVISION
+        self.by_number, self._rows = {}, {}
 
     def queue(self, number: int) -> QueueAttributes:
         """The attributes of a queue that something names. Raises: StoreDamaged, it is not defined."""
-        try:
-            return self.by_number[number]
-        except KeyError:
-            raise damaged(f"queue {number}", "it is named and not defined") from None
+        if number not in self.by_number:
+            rows = self._select(id=number)
+            if not rows:
+                raise damaged(f"queue {number}", "it is named and not defined")
+            self.by_number[number] = _attributes_of(rows[0])
+        return self.by_number[number]
 
     def number(self, name: str) -> int:
-        return self.rows[name].id
+        return self.row(name).id
 
-    def load(self, backend: Backend) -> None:
-        """Reads all of them."""
-        self._read(backend, only(backend.select(ManagerRow), "the queue manager"))
+    def row(self, name: str) -> DefinitionRow:
+        """The record of a definition. Raises: KeyError, there is none."""
+        if name not in self._rows:
+            self._rows[name] = next(iter(self._select(name=name)), None)
+        row = self._rows[name]
+        if row is None:
+            raise KeyError(name)
+        return row
 
-    def _read(self, backend: Backend, manager: ManagerRow) -> None:
-        self.revision = manager.revision
-        self.manager = manager_of(manager.attributes)
-        known, self._known = self._known, {}
-        self.by_name, self.rows, self.by_number = {}, {}, {}
-        for row in backend.select(DefinitionRow):
-            text = row.attributes
-            attributes = self._known[text] = known.get(text) or queue_of(text)
-            if (row.name, row.type) != (attributes.name, attributes.type):
-                raise damaged(f"definition {row.id}", f"{row.type} {row.name} is {attributes.type} {attributes.name}")
-            self.by_name[attributes.name] = self.by_number[row.id] = attributes
-            self.rows[attributes.name] = row
-        self.names = Names(self.manager, self.by_name)
+    def rows(self) -> Sequence[DefinitionRow]:
+        """The records of all of them, by number."""
+        return self._select()
+
+    def _select(self, **where: Any) -> Sequence[DefinitionRow]:
+        assert self._backend is not None, "no verb has read the queue manager"
+        return self._backend.select(DefinitionRow, **where)
+
+    # --- the mapping
+
+    def __getitem__(self, name: str) -> QueueAttributes:
+        return _attributes_of(self.row(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return (row.name for row in self.rows())
+
+    def __len__(self) -> int:
+        return len(self.rows())
+
+
+def _attributes_of(row: DefinitionRow) -> QueueAttributes:
+    """What a record defines. Raises: StoreDamaged."""
+    attributes = queue_of(row.attributes)
+    if (row.name, row.type) != (attributes.name, attributes.type):
+        raise damaged(f"definition {row.id}", f"{row.type} {row.name} is {attributes.type} {attributes.name}")
+    return attributes
 
 
 def manager_of(text: str) -> ManagerAttributes:

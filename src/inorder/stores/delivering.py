@@ -6,7 +6,7 @@ if that cannot take it, is dropped and counted (C-5).
 
 from __future__ import annotations
 
-from ..errors import InorderError, Reason
+from ..errors import InorderError, QueueDeleted, Reason
 from ..message import Message, Row, UniqueId
 from ..properties import NO_PROPERTIES
 from ..rules.dead_letters import WhyDead, buried
@@ -35,10 +35,10 @@ def as_put(verb: Verb, queue: LocalQueue | None, message: Message, number: int) 
     return row
 
 
-def target_of(verb: Verb, name: str, manager: str = "") -> Route | Reason:
+def target_of(catalog: Catalog, name: str, manager: str = "") -> Route | Reason:
     """Where a name leads (N-1), if puts are allowed there; or why it leads nowhere."""
     try:
-        route = verb.store.definitions.names.route(name, manager)
+        route = catalog.route(name, manager)
     except InorderError as error:
         return error.reason
     return route if route.attributes.put_allowed else Reason.PUT_INHIBITED
@@ -74,13 +74,16 @@ def deliver(
     Args:
         put_by: its mark (`authority`).
     """
-    target = target_of(verb, name, manager)
+    catalog = Catalog(verb)
+    target = target_of(catalog, name, manager)
     if isinstance(target, Reason):
         return target
-    catalog = Catalog(verb)
     if catalog.find(target.queue.name) is None and not verb.kind.alone:
         raise Alone  # the store has kept nothing of that queue so far
-    queue = verb.queue(catalog.number(catalog.made(target.queue.name).name))
+    try:
+        queue = verb.queue(catalog.number(catalog.made(target.queue.name).name))
+    except QueueDeleted:  # just now, by somebody whom this verb does not keep waiting
+        return Reason.UNKNOWN_OBJECT_NAME
     fault = fault_of(verb, queue, message)
     if fault is None:
         going = message.with_values(transmission=target.transmission)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import connections, putkeys, settling, staging
+from . import putkeys, settling, staging
 from .connections import end_lease, in_verb, leases_over
 from .process import OpenStore
 from .tables import UnitRow
@@ -30,7 +30,7 @@ class ExpiringVerbs(OpenStore):
     @in_verb(writes=False)
     def _what_is_over(self, verb: Verb) -> tuple[list[int], list[int], list[int], bool]:
         """By what time it is: queues with something to do, stagings, leases, whether there are keys of puts."""
-        queues = [queue.id for queue in connections.local_queues(verb) if queue.has_work(verb.now)]
+        queues = [number for number in verb.backend.timed_queues() if verb.queue(number).has_work(verb.now)]
         return queues, staging.that_are_over(verb), leases_over(verb), putkeys.are_over(verb)
 
     @in_verb()

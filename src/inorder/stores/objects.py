@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from ..errors import ObjectExists, QueueCondition, Reason, UnknownObject, nearest_names, written
 from ..field_checks import is_storable
-from . import connections
+from .catalog import Catalog
 from .connections import in_verb
+from .definitions import queue_of
 from .process import OpenStore
 from .tables import ObjectRow
 from .telemetry import event
@@ -49,8 +50,9 @@ class ObjectVerbs(OpenStore):
         verb.backend.save(row)
         verb.durable = True
         if row.type == "process":
-            for queue in connections.local_queues(verb):
-                if queue.attributes.trigger_control and queue.attributes.process == row.name:
+            for queue in Catalog(verb).rows():
+                attributes = queue_of(queue.attributes)
+                if attributes.type == "local" and attributes.trigger_control and attributes.process == row.name:
                     verb.released.add(queue.id)
 
     @event("delete_object", keys="kind object", about=lambda _, kind, name: [kind, name])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -91,20 +92,25 @@ class OperatorVerbs(OpenStore, ABC):
 
     @event("overview", "queues", measured=lambda found: [len(found)])
     @in_verb(writes=False, buries=True)
-    def overview(self, verb: Verb) -> list[QueueView]:
-        known = verb.store.definitions.current(verb.backend)
-        opens, waits = verb.backend.select(HandleRow), verb.backend.select(WaitRow)
-        dropped = {row.queue: row.messages for row in verb.backend.select(DroppedRow)}
-        counts = verb.backend.overview(verb.now)
-        carried = _carried(verb, {one.queue: one.oldest_put_at for one in counts})
+    def overview(self, verb: Verb, name: str | None = None) -> list[QueueView]:
+        defined = {row.id: row for row in Catalog(verb).rows(name) if row.type == "local"}
+        if not defined:
+            return []
+        of_queue = {} if name is None else {"queue": next(iter(defined))}
+        opens: dict[int, list[HandleRow]] = {}
+        for handle in verb.backend.select(HandleRow, **of_queue):
+            opens.setdefault(handle.queue, []).append(handle)
+        waits = Counter(wait.queue for wait in verb.backend.select(WaitRow, **of_queue))
+        dropped = {row.queue: row.messages for row in verb.backend.select(DroppedRow, **of_queue)}
+        counts = verb.backend.overview(verb.now, of_queue.get("queue"))
+        carried = _carried(verb, {one.queue: one.oldest_put_at for one in counts}, name)
         views = []
         for one in counts:
-            name = known.queue(one.queue).name
-            handles = [handle for handle in opens if handle.queue == one.queue]
+            row, handles = defined[one.queue], opens.get(one.queue, ())
             views.append(
                 QueueView(
-                    name=name,
-                    created_at=known.rows[name].created_at,
+                    name=row.name,
+                    created_at=row.created_at,
                     depth=one.depth,
                     arrived=one.arrived,
                     numbered=one.numbered,
@@ -115,9 +121,9 @@ class OperatorVerbs(OpenStore, ABC):
                     oldest_put_at=one.oldest_put_at,
                     open_input_count=sum(handle.input for handle in handles),
                     open_output_count=sum(handle.output for handle in handles),
-                    waiters=sum(wait.queue == one.queue for wait in waits),
+                    waiters=waits[one.queue],
                     dropped=dropped.get(one.queue, 0),
-                    channels=tuple(now for now in carried if now.queue == name),
+                    channels=tuple(carried.get(row.name, ())),
                 )
             )
         return sorted(views, key=lambda view: view.name)
@@ -125,9 +131,10 @@ class OperatorVerbs(OpenStore, ABC):
     @event("dropped", "messages", measured=lambda found: [sum(one.messages for one in found)])
     @in_verb(writes=False)
     def dropped(self, verb: Verb) -> list[Dropped]:
-        known, found = verb.store.definitions.current(verb.backend).by_number, dict[str, Dropped]()
-        for row in sorted(verb.backend.select(DroppedRow), key=lambda row: row.last_at):
-            name = known[row.queue].name if row.queue in known else ""
+        rows, found = verb.backend.select(DroppedRow), dict[str, Dropped]()
+        names = _names(verb) if rows else {}
+        for row in sorted(rows, key=lambda row: row.last_at):
+            name = names.get(row.queue, "")
             before = found[name].messages if name in found else 0
             found[name] = Dropped(name, before + row.messages, row.last_at, row.reason)
         return [found[name] for name in sorted(found)]
@@ -146,18 +153,19 @@ class OperatorVerbs(OpenStore, ABC):
     @event("waits", "waits", measured=lambda found: [len(found)])
     @in_verb(writes=False, buries=True)
     def waits(self, verb: Verb) -> list[Wait]:
-        owners, known = _Owners(verb), verb.store.definitions.current(verb.backend).by_number
+        owners, rows = _Owners(verb), verb.backend.select(WaitRow)
+        names = _names(verb) if rows else {}
         return [
             Wait(
-                queue=known[one.queue].name,
+                queue=names[one.queue],
                 connection=one.connection,
                 program=owners(one.connection)[0],
                 process=owners(one.connection)[1],
                 pending=None if one.pending is None else pending_from_text(one.pending),
                 withheld=bool(one.withheld),
             )
-            for one in verb.backend.select(WaitRow)
-            if one.queue in known
+            for one in rows
+            if one.queue in names
         ]
 
     @event("locks", "locks", measured=lambda found: [len(found)])
@@ -170,11 +178,10 @@ class OperatorVerbs(OpenStore, ABC):
     @event("list_connections", "connections", measured=lambda found: [len(found)])
     @in_verb(writes=False, buries=True)
     def list_connections(self, verb: Verb) -> list[ConnectionView]:
-        known, peers = verb.store.definitions.current(verb.backend).by_number, dict[int, Peer]()
+        names, peers = _names(verb), dict[int, Peer]()
         opened: dict[int, list[Opening]] = {}
         for handle in sorted(verb.backend.select(HandleRow), key=lambda row: row.id):
-            queue = known[handle.queue].name if handle.queue in known else ""
-            opened.setdefault(handle.connection, []).append(_opening(handle, queue))
+            opened.setdefault(handle.connection, []).append(_opening(handle, names.get(handle.queue, "")))
         found = sorted(verb.backend.select(ConnectionRow), key=lambda row: row.id)
         for one in found:
             if one.process not in peers:
@@ -223,11 +230,20 @@ def _opening(handle: HandleRow, queue: str) -> Opening:
     )
 
 
-def _carried(verb: Verb, oldest: Mapping[int, float | None]) -> list[ChannelNow]:
-    """What the channels do that send from here, by name."""
+def _names(verb: Verb) -> Mapping[int, str]:
+    """The names of all queues, by number."""
+    return {row.id: row.name for row in Catalog(verb).rows()}
+
+
+def _carried(verb: Verb, oldest: Mapping[int, float | None], only_from: str | None) -> Mapping[str, list[ChannelNow]]:
+    """What the channels do that send from each queue, or from one alone; by their names."""
     defined = [channel_of(one.attributes) for one in verb.backend.select(ObjectRow) if one.type == "channel"]
     senders = sorted((one.name, one.transmission_queue) for one in defined if one.type == "sender")
-    return [channel_now(verb, name, queue, oldest) for name, queue in senders]
+    found: dict[str, list[ChannelNow]] = {}
+    for name, queue in senders:
+        if only_from in (None, queue):
+            found.setdefault(queue, []).append(channel_now(verb, name, queue, oldest))
+    return found
 
 
 def _number_of(verb: Verb, queue: LocalQueue, unit: Unit) -> int:

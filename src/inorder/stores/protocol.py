@@ -385,8 +385,8 @@ class Store(BulkStore, Protocol):
     def list_connections(self) -> list[ConnectionView]:
         """The connections of living processes by number, with what they have open."""
 
-    def overview(self) -> list[QueueView]:
-        """All local queues by name, at one moment.
+    def overview(self, name: str | None = None) -> list[QueueView]:
+        """All local queues by name, at one moment; or the one that has this name, if the store keeps it.
 
         A database counts what is held or delayed by indexes, and what is available not at all: it costs the same at
         any depth. A transmission queue has the channels that send from it.

@@ -229,7 +229,8 @@ class SendingVerbs(BulkVerbs):
     @event("channels", "channels", measured=lambda found, _: [len(found)])
     @in_verb(writes=False, buries=True)
     def channels(self, verb: Verb, wanted: Sequence[tuple[str, str]]) -> list[ChannelNow]:
-        oldest = {one.queue: one.oldest_put_at for one in verb.backend.overview(verb.now)} if wanted else {}
+        numbers = {row.id for _, queue in wanted for row in Catalog(verb).rows(queue) if row.type == "local"}
+        oldest = {one: verb.backend.overview(verb.now, one)[0].oldest_put_at for one in sorted(numbers)}
         return [channel_now(verb, channel, queue, oldest) for channel, queue in wanted]
 
 

@@ -1,7 +1,8 @@
 """The verbs of a store, once for all backends: connections, queues, puts, gets, confirmed calls, units of work.
 
 `protocol.Store` says what each guarantees, and the files that it calls what each means. The verbs in bulk are in
-`bulk.py`, those of operators in `operator.py`, what time alone ends in `expiring.py`.
+`bulk.py`, those of operators in `operator.py`, what time alone ends in `expiring.py`, what empties
+queues in `clearing.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from ..errors import (
     OrderDeadlock,
     OutcomeUnknown,
     QueueFull,
-    QueueNotEmpty,
     Reason,
     StoreError,
     UnitNotFound,
@@ -44,6 +44,7 @@ from . import confirming, connections, entering, putkeys, putting, settling, tri
 from .backend import Backend, Host
 from .bulk import Shortcuts
 from .catalog import Catalog, get_allowed
+from .clearing import ClearingVerbs
 from .connections import bury_dead, in_verb
 from .definitions import as_text
 from .expiring import ExpiringVerbs
@@ -53,7 +54,6 @@ from .objects import ObjectVerbs
 from .operator import OperatorVerbs
 from .people import PeopleVerbs
 from .process import OpenStore
-from .queue import LocalQueue
 from .reading import read_rest, release
 from .receiving import ReceivingVerbs
 from .records import (
@@ -70,7 +70,7 @@ from .records import (
 )
 from .sending import SendingVerbs
 from .settling import tidied
-from .tables import UnitRow, WaitRow, handle_reader
+from .tables import HandleRow, UnitRow, WaitRow, handle_reader
 from .telemetry import Telemetry, count, event, first
 from .verb import Verb
 from .views import NOTHING_PENDING, OrderView
@@ -127,6 +127,7 @@ class QueueStore(
     ObjectVerbs,
     LeasingVerbs,
     PeopleVerbs,
+    ClearingVerbs,
     ExpiringVerbs,
     OpenStore,
 ):
@@ -209,21 +210,6 @@ class QueueStore(
     def extend(self, verb: Verb, handle: int, options: OpenOptions) -> Opened:
         return connections.extend_handle(verb, self.handle(handle), options)
 
-    @event("close", handle=first)
-    def close(self, handle: int, *, delete: bool = False, purge: bool = False) -> None:
-        if not self.host.is_closed:  # with it the handle was closed
-            self._close(handle, delete=delete or purge, purge=purge)
-
-    @in_verb(unless_dead=(ObjectInUse, QueueNotEmpty))
-    def _close(self, verb: Verb, handle: int, *, delete: bool = False, purge: bool = False) -> None:
-        one = self.handle(handle)
-        queue = tidied(verb, one) if delete else None
-        if queue is not None:
-            Catalog(verb).check_delete_at_close(one.name, queue.attributes, purge=purge)
-        connections.close_handle(verb, one)
-        if queue is not None and self.backend.state(queue.id) is not None:
-            connections.vanish(verb, verb.queue(queue.id))
-
     @event("check_handle", handle=first)
     @in_verb(writes=False)
     def check_handle(self, verb: Verb, handle: int) -> None:
@@ -261,26 +247,6 @@ class QueueStore(
                 verb.touch(queue)
                 if queue.attributes.trigger_control:
                     verb.released.add(queue.id)
-
-    @event("delete_queue", keys="queue", about=_name)
-    @in_verb(unless_dead=(ObjectInUse, QueueNotEmpty))
-    def delete_queue(self, verb: Verb, name: str, *, purge: bool) -> None:
-        catalog = Catalog(verb)
-        queue = _without_expired(verb, catalog, name)
-        catalog.check_delete(name, purge=purge)
-        if queue is not None:
-            connections.vanish(verb, queue)
-        else:
-            catalog.remove(name)
-
-    @event("clear_queue", "messages", "queue", measured=count, about=_name)
-    @in_verb(unless_dead=(ObjectInUse, QueueNotEmpty))
-    def clear_queue(self, verb: Verb, name: str) -> int:
-        catalog = Catalog(verb)
-        queue = _without_expired(verb, catalog, name)
-        catalog.check_clear(name)
-        assert queue is not None
-        return connections.clear(verb, queue)
 
     @event("queues")
     @in_verb(writes=False)
@@ -550,8 +516,9 @@ class QueueStore(
     @event("stop")
     @in_verb(though_stopped=True)
     def stop(self, verb: Verb) -> None:
-        for queue in connections.local_queues(verb):
-            verb.touch(queue)
+        for number in sorted({one.queue for one in self.backend.select(HandleRow)}):
+            if self.backend.state(number) is not None:
+                verb.touch(verb.queue(number))
         self.host.stopped = True
 
     @in_verb(though_stopped=True)
@@ -581,15 +548,6 @@ class QueueStore(
             self.host.close()
             raise
         self.host.close()
-
-
-def _without_expired(verb: Verb, catalog: Catalog, name: str) -> LocalQueue | None:
-    """A local queue, what has expired discarded; None: an alias or a model. Raises: UnknownQueue."""
-    if catalog.made(name).type != "local":
-        return None
-    queue = verb.queue(catalog.number(name), name)
-    settling.discard(verb, queue)
-    return queue
 
 
 def _end(made: list[int], end: Callable[[int], object]) -> None:

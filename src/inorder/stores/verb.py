@@ -200,8 +200,8 @@ class Verb:
             if state is None:
                 raise QueueDeleted(f"{name} has been deleted", queue=opened_as or name)
             definitions = self.store.definitions
-            if definitions.revision != state.revision:
-                definitions.load(self.backend)
+            if definitions.revision < state.revision:
+                definitions.current(self.backend)
             attributes = definitions.by_number.get(number) or definitions.queue(number)
             queue = self._queues[number] = LocalQueue(self.backend, self.holders, number, attributes, state)
         return queue
@@ -253,7 +253,7 @@ class Verb:
     def skip_reserved(self) -> None:
         """All counters go on behind what is reserved, or may have been."""
         self.backend.skip_reserved()
-        for row in self.store.definitions.current(self.backend).rows.values():
+        for row in self.store.definitions.current(self.backend).rows():
             if row.type == "local":
                 queue = self.queue(row.id)
                 queue.counter, queue.changed = queue.state.reserved + self.backend.reserved_unseen, True

@@ -136,7 +136,7 @@ def _look(qm: QueueManager, queue: str, wanted: Wanted, *, with_holders: bool) -
     list(qm.look(queue, most=1, preview=0))  # which says why if it has no messages of its own
     attributes = qm.attributes(queue)
     name = attributes.base_queue if attributes.type == "alias" else queue
-    view = next((one for one in qm.overview() if one.name == name), None)
+    view = next(iter(qm.overview(name)), None)
     if view is None:
         raise UnknownQueue(f"there is no queue {name!r}", queue=name)
     sides: dict[str, Listed] = dict.fromkeys(wanted.orders, Listed())

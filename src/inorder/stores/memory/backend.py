@@ -50,6 +50,7 @@ class _Counters(NamedTuple):
     reserved: int = 0
     depth: int = 0
     arrived: int = 0
+    revision: int = 0
 
 
 class _Index:
@@ -109,6 +110,7 @@ class MemoryBackend(MemoryBulk):
         self._messages: dict[int, QueuedMessage] = {}
         self._put_by: dict[int, str] = {}  # by the numbers of messages
         self._counters: dict[int, _Counters] = {}
+        self._numbers: dict[str, int] = {}  # of definitions, by their names
         self._drawn = 0  # not taken back: these numbers are never used again
         self._steps: list[tuple[dict[Any, Any], Any, Any]] = []  # dictionary, key, and what was there before
         self._kept = 0
@@ -162,7 +164,7 @@ class MemoryBackend(MemoryBulk):
     def _count(self, tallies: Sequence[Tally]) -> None:
         for queue, counter, reserved, added, arrived in tallies:
             if (known := self._counters.get(queue)) is not None:
-                counted = _Counters(counter, reserved, known.depth + added, known.arrived + arrived)
+                counted = _Counters(counter, reserved, known.depth + added, known.arrived + arrived, known.revision)
                 self._put(self._counters, queue, counted)
 
     def common_time(self, now: float) -> float:
@@ -173,6 +175,9 @@ class MemoryBackend(MemoryBulk):
     def select(self, kind: type[T], /, **where: Any) -> list[T]:
         table = self._records[kind]
         keys = kind._fields[: KEY_LENGTHS[kind]]  # type: ignore[attr-defined]
+        if kind is DefinitionRow and "name" in where:
+            number = self._numbers.get(where["name"])
+            return [] if number is None else [table[number,]]
         if where.keys() == set(keys) and not any(isinstance(value, UpTo) for value in where.values()):
             found = table.get(tuple(where[name] for name in keys))
             return [] if found is None else [found]
@@ -187,17 +192,27 @@ class MemoryBackend(MemoryBulk):
         kind = type(record)
         key = record[: KEY_LENGTHS[kind]]
         if kind is DefinitionRow and record.type == "local" and record.id not in self._counters:
-            self._put(self._counters, record.id, _Counters())
+            (manager,) = self._records[ManagerRow].values()
+            self._put(self._counters, record.id, _Counters(revision=manager.revision))
+        if kind is DefinitionRow:
+            self._put(self._numbers, record.name, record.id)
         self._put(self._records[kind], key, record)
 
     def remove_records(self, kind: type[Any], /, **where: Any) -> int:
         table = self._records[kind]
-        gone = [key for key, record in table.items() if _has(record, where)]
-        for key in gone:
+        gone = {key: record for key, record in table.items() if _has(record, where)}
+        for key, record in gone.items():
             self._put(table, key, _NOTHING)
-            if kind is DefinitionRow and key[0] in self._counters:
-                self._put(self._counters, key[0], _NOTHING)
+            if kind is DefinitionRow:
+                self._put(self._numbers, record.name, _NOTHING)
+                if key[0] in self._counters:
+                    self._put(self._counters, key[0], _NOTHING)
         return len(gone)
+
+    def revise(self, queues: Collection[int] | None) -> None:
+        (manager,) = self._records[ManagerRow].values()
+        for queue in list(self._counters) if queues is None else queues:
+            self._put(self._counters, queue, self._counters[queue]._replace(revision=manager.revision))
 
     def newest_acts(self, before: tuple[float, int] | None, most: int, skip: int = 0) -> Sequence[ActRow]:
         rows = sorted(self._records[ActRow].values(), key=lambda row: (row.at, row.id), reverse=True)
@@ -221,8 +236,7 @@ class MemoryBackend(MemoryBulk):
     def state(self, queue: int) -> QueueState | None:
         if queue not in self._counters:
             return None
-        counter, reserved, depth, _ = self._counters[queue]
-        (manager,) = self._records[ManagerRow].values()
+        counter, reserved, depth, _, revision = self._counters[queue]
         expiring = [self._messages[number] for number in self.index.numbers("expiring", queue)]
         units = self._records[UnitRow].values()
         leases = [one.lease_ends_at for one in units if one.queue == queue and one.lease_ends_at is not None]
@@ -237,7 +251,7 @@ class MemoryBackend(MemoryBulk):
             has_marks=bool(self._records[MarkRow]),
             has_entered=any(one.queue == queue for one in self._records[EnteredRow].values()),
             has_reports=bool(self.index.numbers("reporting", queue)),
-            revision=manager.revision,
+            revision=revision,
         )
 
     def check_certain(self, queue: int) -> None:
@@ -459,6 +473,16 @@ class MemoryBackend(MemoryBulk):
     def clear(self, queue: int) -> None:
         for row in self.of_queue(queue):
             self._remove(row)
+
+    def clear_some(self, queue: int, upto: int, most: int) -> Expired:
+        free = (
+            row for row in self.of_queue(queue)
+            if row.placed and row.place.number <= upto and row.unit is None and row.locked_handle is None
+        )  # fmt: skip
+        gone = list(itertools.islice(free, most))
+        for row in gone:
+            self._remove(row)
+        return Expired(len(gone), [row.lock for row in gone if row.lock is not None])
 
     def expire(self, queue: int, now: float, most: int) -> Expired:
         gone = self.rows(most, queue=queue, over=now)

@@ -203,12 +203,18 @@ class MemoryBulk(ABC):
             ]
         )
 
-    def overview(self, now: float, queue: int | None = None) -> Sequence[Counts]:
+    def volatile_queues(self) -> Sequence[int]:
+        return sorted({row.queue for row in self._messages.values() if not row.message.persistent})
+
+    def timed_queues(self) -> Sequence[int]:
+        return sorted(self._counters)
+
+    def overview(self, now: float, queue: int | None = None, *, briefly: bool = False) -> Sequence[Counts]:
         return [self._counts(one, now) for one in self._counters if (one == queue if queue else one)]
 
     def _counts(self, queue: int, now: float) -> Counts:
         rows = self.of_queue(queue)
-        counter, _, depth, arrived = self._counters[queue]
+        counter, _, depth, arrived, _ = self._counters[queue]
         return Counts(
             queue,
             depth,

@@ -32,7 +32,7 @@ from ..sql.backend import SqlBackend
 from ..sql.codec import GOT_COLUMNS
 from ..sql.selection import Heads, Selection, ordered
 from ..sql.shapes import COUNTED_MAX
-from ..tables import DefinitionRow, ManagerRow, WaitRow
+from ..tables import DefinitionRow, WaitRow
 from .fronts import BEHIND, ENTRIES_MAX, GETS_A_LOOK, TOGETHER_A_LOOK, Fronts
 from .known import Guess, Known
 from .making import APPENDED, ARRIVALS, PUTS, PUTS_TOGETHER, Block, alike_in, counted, in_arrays
@@ -492,15 +492,20 @@ class PostgresBackend(SqlBackend):
     def save(self, record: Any) -> None:
         if type(record) is WaitRow and record.levels is not None:
             self.engine.run(self.sql["lock waits"])
-        if type(record) is ManagerRow and self._locked and not self._has_all:  # all queues get the new revision
-            self.engine.run(self.sql["lock all at once"])
         super().save(record)
         if type(record) is DefinitionRow and record.type == "local":
             self._note_order(record.id, keeps_order=queue_of(record.attributes).read_order != "unordered")
 
+    def revise(self, queues: Collection[int] | None) -> None:
+        if queues is not None:
+            self._lock_queues(list(queues))
+        elif self._locked and not self._has_all:
+            self.engine.run(self.sql["lock all at once"])
+        super().revise(queues)
+
     def _note_order(self, queue: int, *, keeps_order: bool) -> None:
-        """Nobody is on the queue while this changes. All are locked, in their order: the new revision comes to all."""
+        """Nobody is on the queue while this changes."""
         kept_order = not self.engine.run(self.sql["keeps no order"], (self.engine.array([queue]),)).fetchall()
         if kept_order is not keeps_order:
-            self._lock_queues([one for (one,) in self.engine.run(self.sql["counted queues"])])
+            self._lock_queues([queue])
             self.change(self.sql["keep no order"], (queue, int(not keeps_order)))

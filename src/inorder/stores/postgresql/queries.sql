@@ -27,9 +27,9 @@ FROM counted WHERE queue = ?1 ORDER BY serial DESC LIMIT 1;
 -- Numbers that name things are not part of a transaction: functions.sql.
 SELECT draw(?1);
 
--- name: revised
+-- name: all revised
 -- In the order of queues, as everybody takes them.
-UPDATE tally SET revision = ?1
+UPDATE tally SET revision = (SELECT revision FROM manager)
 FROM (SELECT queue FROM tally ORDER BY queue FOR NO KEY UPDATE) AS locked WHERE tally.queue = locked.queue;
 
 -- name: queue comes
@@ -130,7 +130,8 @@ ORDER BY leftover.id LIMIT ?;
 
 -- name: tallies
 -- As `here`.
-SELECT queue, depth, arrived, counter FROM counted WHERE queue = coalesce(?1, queue) ORDER BY queue;
+SELECT queue, depth, arrived, counter FROM counted
+WHERE queue BETWEEN coalesce(?1, 1) AND coalesce(?1, 9223372036854775807) ORDER BY queue;
 
 -- ===== claims and surveys
 

@@ -10,8 +10,8 @@ the statements of `STATEMENTS_TOGETHER` and no others. None of these can do anyt
 * A unit of work is its connection's own, and is settled with the queue locked.
 * What is counted goes into a slot of its own session. So the depth that a put finds lacks what others put meanwhile.
 * What all verbs look for (sql/attention.py) changes only while the queue is locked.
-* Definitions may change meanwhile, with all rows of queues locked: what a verb reads is then newer than the revision
-  that it found with its queue, and its next one reads again.
+* Definitions of other queues may change meanwhile: what a verb reads is then newer than the revision that it found with
+  its queue, and its next one reads again.
 
 A verb that wants to do anything else, for what it was asked or for what it has found, fails with `Passing`, has changed
 nothing, and runs again with the queue locked. No verb waits for a lock while it holds one of these, so there is no
@@ -48,7 +48,8 @@ _SAME: Final = (
     saving(UnitRow),
     "DELETE FROM unit WHERE id = ?",  # a connection's unit of work gets another number now and then
     "id = ?".join(selecting(UnitRow)),
-    *("true".join(selecting(kind)) for kind in (ManagerRow, DefinitionRow)),  # which others may change meanwhile
+    "true".join(selecting(ManagerRow)),  # which others may change meanwhile, as the definitions
+    *(f"{key} = ?".join(selecting(DefinitionRow)) for key in ("id", "name")),
     counted(STATEMENTS["restart unit"], 3),
     *(counted(STATEMENTS[name], 5) for name in ("hold", "hold many")),
     ordered(STATEMENTS["available"], EVERYTHING, WHOLE),  # a get that finds nothing has its answer

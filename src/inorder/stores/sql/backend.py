@@ -12,7 +12,7 @@ from ...rules.lifecycle import State, becomes_visible
 from ..backend import Expired, Kind, QueueState, SearchedQueue, Share, Tally
 from ..damage import damaged
 from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
-from ..tables import DefinitionRow, EnteredRow, ManagerRow, MarkRow, ProcessRow, UnitRow, WaitRow
+from ..tables import DefinitionRow, EnteredRow, MarkRow, ProcessRow, UnitRow, WaitRow
 from .attention import (
     DUE,
     EDGES,
@@ -252,6 +252,13 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.engine.execute(self.sql["remove messages of queue"], (queue,))
         self.has_leftovers = True
 
+    def clear_some(self, queue: int, upto: int, most: int) -> Expired:
+        gone = self.engine.execute(self.sql["some that nobody holds"], (queue, upto, most)).fetchall()
+        numbers = [number for number, _, _ in gone]
+        self.execute_each("remove any", numbers)
+        self.remove_contents(numbers, sum(length for _, length, _ in gone))
+        return Expired(len(gone), [lock for *_, lock in gone if lock is not None])
+
     def expire(self, queue: int, now: float, most: int) -> Expired:
         execute = self.engine.execute
         gone = execute(self.sql["remove expired"], (queue, now, most)).fetchall()
@@ -332,8 +339,6 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
                 self.attend(queue, ENTERED)
             case DefinitionRow(id=queue, type=kind):
                 self.engine.execute(self.sql["queue comes"], (queue, kind))
-            case ManagerRow(revision=revision):
-                self.engine.execute(self.sql["revised"], (revision,))
 
     def remove_records(self, kind: type[Any], /, **where: Any) -> int:
         if kind is DefinitionRow:
@@ -341,6 +346,12 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
             self._in_vain.pop(where["id"], None)
         self.has_leftovers |= kind is ProcessRow  # who has gone may have left some
         return super().remove_records(kind, **where)
+
+    def revise(self, queues: Collection[int] | None) -> None:
+        if queues is None:
+            self.engine.execute(self.sql["all revised"])
+        for queue in queues or ():
+            self.engine.execute(self.sql["revised"], (queue,))
 
     def forget_edges(self, queue: int, but: int) -> None:
         self.engine.execute(self.sql["forget edges"], (queue, but))

@@ -18,6 +18,7 @@ from ..looking import NUMBERED, group_of, unplaced_position
 from ..queued import STEP, QueuedMessage, Seen, as_got, cost_of, onlooker, place_of
 from ..views import UNPLACED, WITH_HEAD, WITHOUT_HEAD, LookRequest, OrderView, Position
 from .asking import Asking
+from .attention import DUE, EXPIRES, LEASES
 from .search import PAGES, START, SqlSearch
 from .selection import ALL_HEADS, HEADS, Heads, Selection, filled
 
@@ -59,24 +60,31 @@ class SqlListings(SqlSearch):
 
     # --- all queues at one moment
 
-    def overview(self, now: float, queue: int | None = None) -> Sequence[Counts]:
+    def volatile_queues(self) -> Sequence[int]:
+        found, queue = [], 0
+        while (queue := self.value(self.sql["next volatile queue"], queue)) is not None:
+            found.append(queue)
+        return found
+
+    def timed_queues(self) -> Sequence[int]:
+        return [queue for (queue,) in self.engine.execute(self.sql["timed queues"], (EXPIRES | DUE | LEASES,))]
+
+    def overview(self, now: float, queue: int | None = None, *, briefly: bool = False) -> Sequence[Counts]:
         held: dict[int, _Held] = {}
         for number, state, count, oldest in self.engine.execute(self.sql["held by units"], (queue,)):
             held.setdefault(number, _Held()).add("puts" if state == State.PUT_UNCONFIRMED else "gets", count, oldest)
-        for name in () if queue else ("locked by handles", "locked by ids"):
+        for name in () if briefly else ("locked by handles", "locked by ids"):
             for number, count, oldest in self.engine.execute(self.sql[name]):
                 held.setdefault(number, _Held()).add("locked", count, oldest)
         found = self.engine.execute(self.sql["tallies"], (queue,)).fetchall()
-        if queue:
-            puts, gets, _ = held.get(queue, _Held()).counts()
-            return [
-                Counts(number, depth, arrived, counter, puts, gets, locked=0, delayed=0, oldest_put_at=None)
-                for number, depth, arrived, counter in found
-            ]
-        return [self._counts(columns, held.get(columns[0], _Held()), now) for columns in found]
+        return [self._counts(columns, held.get(columns[0]), now, briefly=briefly) for columns in found]
 
-    def _counts(self, columns: tuple[int, ...], held: _Held, now: float) -> Counts:
+    def _counts(self, columns: tuple[int, ...], held: _Held | None, now: float, *, briefly: bool) -> Counts:
         queue, depth, arrived, numbered = columns
+        if briefly or (not depth and held is None):
+            counts = _Held().counts() if held is None else held.counts()
+            return Counts(queue, depth, arrived, numbered, *counts, delayed=0, oldest_put_at=None)
+        held = held or _Held()
         delayed = self.value(self.sql["delayed"], queue, now)
         oldest = self._oldest_put_at(queue, held)
         return Counts(queue, depth, arrived, numbered, *held.counts(), delayed, oldest)

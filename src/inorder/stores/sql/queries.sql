@@ -54,8 +54,12 @@ INSERT INTO tally (queue, revision) SELECT ?1, revision FROM manager WHERE ?2 = 
 DELETE FROM tally WHERE queue = ?1;
 
 -- name: revised
--- Each verb sees with its queue whether a definition has changed.
-UPDATE tally SET revision = ?1;
+-- Each verb sees with its queue whether what calls on it go by has changed.
+UPDATE tally SET revision = (SELECT revision FROM manager) WHERE queue = ?1;
+
+-- name: all revised
+-- The same of all queues.
+UPDATE tally SET revision = (SELECT revision FROM manager);
 
 -- name: queue of number
 -- On which a message lies that is marked.
@@ -231,6 +235,15 @@ ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
 SELECT {narrow} FROM message m INDEXED BY message_nonpersistent
 WHERE m.queue = :queue AND m.persistent = 0
 ORDER BY m.rank, m.number NULLS FIRST, m.ordinal LIMIT :most;
+
+-- name: next volatile queue
+-- A step of the index for each queue that has such messages, however many there are.
+SELECT queue FROM message INDEXED BY message_nonpersistent
+WHERE persistent = 0 AND queue > ?1 ORDER BY queue LIMIT 1;
+
+-- name: timed queues
+-- Where every verb looks for what time ends.
+SELECT queue FROM tally WHERE attention & ?1 <> 0 AND queue > 0 ORDER BY queue;
 
 -- name: rows by queue, co_op_marked
 -- The marks of a cooperating set end with the last of it.
@@ -495,6 +508,19 @@ SELECT id FROM message INDEXED BY message_place WHERE queue = ?1 AND available
 UNION ALL SELECT id FROM message INDEXED BY message_held WHERE queue = ?1 AND holder IS NOT NULL
 UNION ALL SELECT id FROM message INDEXED BY message_unit WHERE unit IS NOT NULL AND queue = ?1 AND number IS NULL;
 
+-- name: some that nobody holds
+-- A step of a clear: first what is locked by ids, or not due yet.
+SELECT id, length, lock FROM (
+    SELECT id, length, lock FROM message INDEXED BY message_held
+    WHERE queue = ?1 AND holder IS NOT NULL AND number <= ?2 AND unit IS NULL AND locked_handle IS NULL
+    UNION ALL SELECT id, length, lock FROM message INDEXED BY message_place
+    WHERE queue = ?1 AND available AND number <= ?2
+) AS free LIMIT ?3;
+
+-- name: remove any
+-- Narrow rows of such a step.
+DELETE FROM message WHERE id {which};
+
 -- name: remove messages of queue
 -- The narrow rows go at once.
 DELETE FROM message WHERE id IN (
@@ -546,8 +572,9 @@ ORDER BY m.id LIMIT :limit;
 SELECT {preview} FROM json_each(?1) AS j CROSS JOIN message m ON m.id = j.value CROSS JOIN content c ON c.id = m.id;
 
 -- name: tallies
--- All queues, with what is counted of each.
-SELECT queue, depth, arrived, counter FROM tally WHERE queue > 0 AND queue = coalesce(?1, queue) ORDER BY queue;
+-- All queues, or one, with what is counted of each.
+SELECT queue, depth, arrived, counter FROM tally
+WHERE queue BETWEEN coalesce(?1, 1) AND coalesce(?1, 9223372036854775807) ORDER BY queue;
 
 -- name: held by units
 -- What units hold, counted over the index, with the oldest of each.

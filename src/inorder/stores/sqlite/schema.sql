@@ -30,7 +30,7 @@ CREATE TABLE tally (
     -- What may be on the queue that every verb has to look for, as bits: sql/attention.py. Written with the first row of
     -- the kind; no bit is missing while there is such a row.
     attention INTEGER NOT NULL DEFAULT 0,
-    revision INTEGER NOT NULL DEFAULT 1,  -- as the queue manager's
+    revision INTEGER NOT NULL DEFAULT 1,  -- the queue manager's when that changed last by which calls on the queue go
     counter INTEGER NOT NULL DEFAULT 0 CHECK (counter >= 0),
     reserved INTEGER NOT NULL DEFAULT 0,
     depth INTEGER NOT NULL DEFAULT 0 CHECK (depth >= 0),
