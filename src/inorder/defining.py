@@ -95,6 +95,9 @@ class Defining(ABC):
     def delete_queue(self, name: str, *, purge: bool = False) -> None:
         """Deletes a queue; `purge` also its messages.
 
+        Of many messages some thousands go at a time, each time in a transaction of its own, so that other calls come
+        between. If another program opens the queue meanwhile, the call fails, and the queue stays with the rest.
+
         Raises: ObjectInUse 2042, it is open, not counting idle handles of this connection's own calls by name;
         QueueNotEmpty 2055, it has messages, or some in units of work.
         """
@@ -103,6 +106,10 @@ class Defining(ABC):
 
     def clear_queue(self, name: str) -> int:
         """Removes all messages of a local queue, locked ones too, as MQSC's CLEAR QLOCAL; returns how many.
+
+        Of many messages some thousands go at a time, each time in a transaction of its own, so that other calls come
+        between. Others may then find what is not removed yet. What they have got or locked stays theirs, and what is put
+        after the beginning stays on the queue. If the call is interrupted, the rest stays.
 
         Raises: ObjectInUse 2042, it is open, not counting idle handles of this connection's own calls by name;
         QueueNotEmpty 2055, it has messages in units of work; WrongQueueType 2043.

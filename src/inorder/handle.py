@@ -549,7 +549,7 @@ class Queue(ConfirmedCalls, BrowsingAhead):
 
         Args:
             delete: also delete the queue, a dynamic one that is empty and open nowhere else.
-            purge: the same, with its messages.
+            purge: the same, with its messages; these go in steps, as by `QueueManager.delete_queue`.
 
         Returns: the warning 2242 or 2241, a logical message or a group is not finished; the handle is closed.
 

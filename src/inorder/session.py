@@ -143,7 +143,7 @@ class Session(Lock):
         self._dropped: deque[weakref.ref[object]] = deque()
         self._watched: dict[int, Watched] = {}
         self.opener: Caller | None = None  # who began the block, or made the first call that was part of the unit
-        self._retained: list[Retained] = []
+        self._retained: dict[int, Retained] = {}  # by their ids
         self.belongings: list[Belonging] = []  # end before the connection does
         self._ending = Lock()
         self._life = life.current
@@ -328,14 +328,14 @@ class Session(Lock):
 
     def retained(self, *kinds: Retained) -> None:
         """A handle was opened: these states follow the unit of work."""
-        self._retained.extend(kinds)
+        self._retained.update((id(one), one) for one in kinds)
 
     def forget(self, handle: Watched, kinds: Iterable[Retained]) -> None:
         """A handle was closed."""
         handle.handle = NOT_OPEN
         self._watched.pop(id(handle), None)
-        gone = {id(one) for one in kinds}
-        self._retained = [one for one in self._retained if id(one) not in gone]
+        for one in kinds:
+            self._retained.pop(id(one), None)
 
     def settle(self, outcome: Outcome, later: Later | None = None, *, moves: bool = False) -> None:
         with self:
@@ -368,7 +368,7 @@ class Session(Lock):
 
     def _settled(self, outcome: Outcome) -> None:
         self.block = self.opener = None
-        for one in self._retained:
+        for one in tuple(self._retained.values()):
             one.settled(outcome)
 
     # --- the end

@@ -289,6 +289,13 @@ def test_a_line_without_end_does_not_fill_the_memory(monkeypatch: pytest.MonkeyP
         messages(after_header("N\nX " + "41" * 2**20))
 
 
+def test_a_message_without_end_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inorder.formats.dmpmqmsg.MESSAGE_LENGTH_MAX", 3)
+    assert messages(after_header("N\nX 4141\nX 41\n"))[0].body == b"AAA"
+    with pytest.raises(FormatError, match="line 4: the message has more than 3 bytes"):
+        messages(after_header("N\nX 4141\nX 4141\n" + "X" * 9))
+
+
 @pytest.mark.parametrize(
     ("message", "field"),
     [

@@ -16,21 +16,28 @@ from inorder.testing import ManualClock
 
 FEW, MANY = 5, 200
 
-CALLS: dict[str, Callable[[QueueManager], object]] = {
+Call = Callable[[QueueManager], object]
+
+
+def after_another_was_altered(call: Call) -> Call:
+    def both(qm: QueueManager) -> None:
+        qm.alter_queue("Q1", max_depth=7)
+        call(qm)
+
+    return both
+
+
+CALLS: dict[str, Call] = {
     "create": lambda qm: qm.create_queue("NEW"),
     "alter": lambda qm: qm.alter_queue("Q1", description="another"),
     "delete": lambda qm: qm.delete_queue("Q1"),
-    "an open after another queue was altered": lambda qm: (
-        qm.alter_queue("Q1", max_depth=7),
-        qm.open("Q2", output=True),
-    ),
-    "a put after another queue was altered": lambda qm: (qm.alter_queue("Q1", max_depth=7), qm.put("Q", b"2")),
+    "an open after another queue was altered": after_another_was_altered(lambda qm: qm.open("Q2", output=True)),
     "one queue at one moment": lambda qm: qm.overview("Q1"),
     "stop": lambda qm: qm.stop(),
 }
 
 
-def steps(path: Path, queues: int, call: Callable[[QueueManager], object]) -> int:
+def steps(path: Path, queues: int, call: Call) -> int:
     store = SqliteStore(path, clock=ManualClock())
     with inorder.connect(store) as qm:
         qm.create_queue("Q")
@@ -58,7 +65,12 @@ def test_a_store_of_many_queues_is_opened_and_closed_with_as_many_statements(tmp
                 qm.create_queue(f"Q{number}")
             qm.put("Q0", b"lost with the last process", persistent=False)
         found: list[str] = []
-        apsw.connection_hooks.append(lambda made: made.set_exec_trace(lambda _, text, __: not found.append(text)))
+
+        def note(_: object, text: str, __: object) -> bool:
+            found.append(text)
+            return True
+
+        apsw.connection_hooks.append(lambda made: made.set_exec_trace(note))
         try:
             with inorder.connect(path) as qm:
                 assert qm.depth("Q0") == 0

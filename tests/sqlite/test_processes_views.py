@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.sqlite.programs import FOREVER, Program
 from tests.support import waiting
 
-from inorder import QueueManager, connect
+from inorder import QueueManager, Reason, connect
 from inorder.stores.sqlite import SqliteStore
 from inorder.testing import ManualClock
 
@@ -97,3 +97,33 @@ def test_looking_writes_nothing(path: Path, store: SqliteStore, clock: ManualClo
             qm.locks(), qm.waits(), qm.connections(), qm.gaps("Q", b"G"), qm.check()
             clock.advance(2.0)
         assert (log.stat().st_size, log.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+
+
+def test_what_another_process_defines_holds_from_the_next_call_on_an_open_queue(
+    qm: QueueManager, child: Program
+) -> None:
+    """Also where it is not the queue itself: calls go by aliases, by remote definitions, by the queue manager."""
+
+    def replies_to() -> str:
+        child.run("qm.put('A', inorder.Message(b'x', reply_to_queue='ANSWERS'))")
+        return qm.get("Q").reply_to_queue
+
+    child.run("qm.create_alias('A', base_queue='Q')")
+    assert replies_to() == "ANSWERS"
+    qm.create_remote_queue("ANSWERS", remote_queue="THERE", remote_manager="QM2")
+    assert replies_to() == "THERE"
+    qm.alter_queue("ANSWERS", remote_queue="ELSEWHERE")
+    assert replies_to() == "ELSEWHERE"
+    qm.delete_queue("ANSWERS")
+    assert replies_to() == "ANSWERS"
+    refused = (
+        "answer = None\ntry: qm.put('{}', b'x' * 40_000)\nexcept inorder.InorderError as e: answer = int(e.reason)"
+    )
+    qm.alter_queue("Q", max_length=10)
+    assert child.run(refused.format("Q")) == Reason.MSG_TOO_BIG_FOR_Q
+    qm.alter_queue("A", put_allowed=False)
+    assert child.run(refused.format("A")) == Reason.PUT_INHIBITED
+    qm.alter_queue("Q", put_allowed=True, max_length=50_000)
+    assert child.run(refused.format("Q")) is None
+    qm.alter_manager(max_length=32_768)
+    assert child.run(refused.format("Q")) == Reason.MSG_TOO_BIG_FOR_Q_MGR

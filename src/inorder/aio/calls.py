@@ -382,11 +382,7 @@ class ManagerCalls(ABC):
         return await self._call(managing.QueueManager.gaps, queue, group_id)
 
     async def overview(self, queue: str | None = None) -> list[QueueView]:
-        """All local queues by name, at one moment: depth, what is held, how old. Cheap at any depth; writes nothing.
-
-        Args:
-            queue: the name of a local queue: it alone, or nothing if there is none or nothing has used it yet.
-        """
+        """All local queues by name, at one moment: depth, what is held, how old. Cheap at any depth; writes nothing."""
         return await self._call(managing.QueueManager.overview, queue)
 
     async def dropped(self) -> list[Dropped]:

@@ -106,10 +106,16 @@ class Store(BulkStore, Protocol):
         """
 
     def delete_queue(self, name: str, *, purge: bool) -> None:
-        """Deletes a queue. Raises: ObjectInUse 2042 while open, QueueNotEmpty 2055."""
+        """Deletes a queue. Raises: ObjectInUse 2042 while open, QueueNotEmpty 2055.
+
+        With `purge` messages go in steps before. If somebody opens the queue in between, it stays with the rest.
+        """
 
     def clear_queue(self, name: str) -> int:
-        """Removes all messages of a local queue, locked ones too; how many. Raises: as `delete_queue`; 2001."""
+        """Removes all messages of a local queue, locked ones too; how many. Raises: as `delete_queue`; 2001.
+
+        They go in steps. What comes after the first one stays, and what others have got or locked since.
+        """
 
     def queues(self) -> list[QueueAttributes]:
         """All queues by name."""

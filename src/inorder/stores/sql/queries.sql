@@ -508,19 +508,6 @@ SELECT id FROM message INDEXED BY message_place WHERE queue = ?1 AND available
 UNION ALL SELECT id FROM message INDEXED BY message_held WHERE queue = ?1 AND holder IS NOT NULL
 UNION ALL SELECT id FROM message INDEXED BY message_unit WHERE unit IS NOT NULL AND queue = ?1 AND number IS NULL;
 
--- name: some that nobody holds
--- A step of a clear: first what is locked by ids, or not due yet.
-SELECT id, length, lock FROM (
-    SELECT id, length, lock FROM message INDEXED BY message_held
-    WHERE queue = ?1 AND holder IS NOT NULL AND number <= ?2 AND unit IS NULL AND locked_handle IS NULL
-    UNION ALL SELECT id, length, lock FROM message INDEXED BY message_place
-    WHERE queue = ?1 AND available AND number <= ?2
-) AS free LIMIT ?3;
-
--- name: remove any
--- Narrow rows of such a step.
-DELETE FROM message WHERE id {which};
-
 -- name: remove messages of queue
 -- The narrow rows go at once.
 DELETE FROM message WHERE id IN (

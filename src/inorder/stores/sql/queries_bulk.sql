@@ -116,3 +116,18 @@ DELETE FROM content WHERE id IN (SELECT id FROM staged WHERE unit = ?);
 -- name: leave contents of staging
 -- Of a large one later, in steps.
 INSERT INTO leftover SELECT id FROM staged WHERE unit = ?;
+
+-- ===== queues that are cleared
+
+-- name: some that nobody holds
+-- A step of a clear: first what is locked by ids, or not due yet.
+SELECT id, length, lock FROM (
+    SELECT id, length, lock FROM message INDEXED BY message_held
+    WHERE queue = ?1 AND holder IS NOT NULL AND number <= ?2 AND unit IS NULL AND locked_handle IS NULL
+    UNION ALL SELECT id, length, lock FROM message INDEXED BY message_place
+    WHERE queue = ?1 AND available AND number <= ?2
+) AS free LIMIT ?3;
+
+-- name: remove any
+-- Narrow rows of such a step.
+DELETE FROM message WHERE id {which};
