@@ -108,8 +108,8 @@ class Defining(ABC):
         """Removes all messages of a local queue, locked ones too, as MQSC's CLEAR QLOCAL; returns how many.
 
         Of many messages some thousands go at a time, each time in a transaction of its own, so that other calls come
-        between. Others may then find what is not removed yet. What they have got or locked stays theirs, and what is put
-        after the beginning stays on the queue. If the call is interrupted, the rest stays.
+        between. Others may then find what is not removed yet. What they have got or locked stays theirs, and what
+        is put after the beginning stays on the queue. If the call is interrupted, the rest stays.
 
         Raises: ObjectInUse 2042, it is open, not counting idle handles of this connection's own calls by name;
         QueueNotEmpty 2055, it has messages in units of work; WrongQueueType 2043.

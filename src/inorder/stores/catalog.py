@@ -135,6 +135,7 @@ class Catalog:
         Args:
             queues: those on which calls through open handles go by something else now; None: any may.
         """
+        self._verb.defines = True
         row = only(self._backend.select(ManagerRow), "the queue manager")
         self._backend.save(row._replace(revision=row.revision + 1))
         self._backend.revise(queues)

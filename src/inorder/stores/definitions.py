@@ -59,7 +59,7 @@ class Definitions(Mapping[str, QueueAttributes]):
         return self
 
     def forget(self) -> None:
-        """Forgets what was read: it may be of a transaction that was taken back."""
+        """Forgets what was read."""
         self.revision = NO_REVISION
         self.by_number, self._rows = {}, {}
 

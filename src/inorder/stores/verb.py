@@ -56,6 +56,7 @@ class Verb:
 
     Attributes:
         durable: the answer is a promise: it must be on disk first.
+        defines: it changes definitions, and may have read some as it leaves them.
         waiter: the connection that is about to wait; what it knows of who is in its way stays.
         idle: confirm ids and lock ids that may hold nothing any more.
         newcomers: what everyone can see now of queues whose trigger control is on, by their numbers.
@@ -65,7 +66,7 @@ class Verb:
     """
 
     now = 0.0
-    durable = has_discarded = False
+    durable = defines = has_discarded = False
     waiter = 0
     _names = _draws = _reserves = _has_begun = False
     _may_keep, _ticket = True, 0
@@ -179,7 +180,8 @@ class Verb:
         while self.restore:
             self.restore[-1]()
             self.restore.pop()
-        self.store.definitions.forget()
+        if self.defines:
+            self.store.definitions.forget()
 
     def _report(self) -> None:
         """What was changed is reported in this process; others see it by themselves."""

@@ -501,21 +501,6 @@ UPDATE entered SET reader = NULL WHERE queue = ? AND group_id = ?;
 
 -- ===== queues that go
 
--- name: leave contents of queue
--- All that goes with a queue; its contents are removed afterwards, in steps.
-INSERT INTO leftover
-SELECT id FROM message INDEXED BY message_place WHERE queue = ?1 AND available
-UNION ALL SELECT id FROM message INDEXED BY message_held WHERE queue = ?1 AND holder IS NOT NULL
-UNION ALL SELECT id FROM message INDEXED BY message_unit WHERE unit IS NOT NULL AND queue = ?1 AND number IS NULL;
-
--- name: remove messages of queue
--- The narrow rows go at once.
-DELETE FROM message WHERE id IN (
-    SELECT id FROM message INDEXED BY message_place WHERE queue = ?1 AND available
-    UNION ALL SELECT id FROM message INDEXED BY message_held WHERE queue = ?1 AND holder IS NOT NULL
-    UNION ALL SELECT id FROM message INDEXED BY message_unit WHERE unit IS NOT NULL AND queue = ?1 AND number IS NULL
-);
-
 -- ===== what an operator sees
 
 -- name: newest acts

@@ -1,4 +1,4 @@
--- More statements of the store, as in queries.sql: what is put in bulk.
+-- More statements of the store, as in queries.sql: what is put in bulk, and what goes with a queue.
 
 -- ===== stagings (spark 3)
 
@@ -131,3 +131,18 @@ SELECT id, length, lock FROM (
 -- name: remove any
 -- Narrow rows of such a step.
 DELETE FROM message WHERE id {which};
+
+-- name: leave contents of queue
+-- All that goes with a queue; its contents are removed afterwards, in steps.
+INSERT INTO leftover
+SELECT id FROM message INDEXED BY message_place WHERE queue = ?1 AND available
+UNION ALL SELECT id FROM message INDEXED BY message_held WHERE queue = ?1 AND holder IS NOT NULL
+UNION ALL SELECT id FROM message INDEXED BY message_unit WHERE unit IS NOT NULL AND queue = ?1 AND number IS NULL;
+
+-- name: remove messages of queue
+-- The narrow rows go at once.
+DELETE FROM message WHERE id IN (
+    SELECT id FROM message INDEXED BY message_place WHERE queue = ?1 AND available
+    UNION ALL SELECT id FROM message INDEXED BY message_held WHERE queue = ?1 AND holder IS NOT NULL
+    UNION ALL SELECT id FROM message INDEXED BY message_unit WHERE unit IS NOT NULL AND queue = ?1 AND number IS NULL
+);
