@@ -113,7 +113,7 @@ def test_who_may_change_what() -> None:
 def test_the_defaults_are_those_of_the_tables() -> None:
     for made, table in ((local(), QUEUE_ATTRIBUTES), (define_manager(), MANAGER_ATTRIBUTES)):
         differs = {name for name, each in table.items() if getattr(made, name) != each.default}
-        assert differs <= {"name"}
+        assert differs <= {"name", "origin"}
     assert (local().default_persistence, local().order, local().read_order) == (True, "put", "relaxed")
     assert (local().max_depth, local().max_length) == (999_999_999, 4_194_304)
     assert (define_manager().name, define_manager().max_uncommitted) == ("INORDER", 1_000_000)
@@ -184,6 +184,7 @@ BAD: list[tuple[str, list[object], Reason, str]] = [
 BAD_OF_REMOTE = [(name, ["a b", None], Reason.ARGUMENT_ERROR, NAME) for name in sorted(OF_REMOTE)]
 BAD_OF_MANAGER: list[tuple[str, list[object], Reason, str]] = [
     ("name", ["", "a b", None], Reason.ARGUMENT_ERROR, NAME),
+    ("origin", ["a b", None], Reason.ARGUMENT_ERROR, NAME),
     ("description", [1], Reason.ARGUMENT_ERROR, TEXT),
     ("max_uncommitted", [0, 10**9], Reason.ARGUMENT_ERROR, "an integer from 1 to 999,999,999"),
     ("acts_kept", [0, 10**6 + 1], Reason.ARGUMENT_ERROR, "an integer from 1 to 1,000,000"),

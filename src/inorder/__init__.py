@@ -91,7 +91,7 @@ from .stores.records import Locked
 from .stores.telemetry import Observation, StoreEvent
 from .stores.views import OrderView, Unit
 from .unit_of_work import UnitOfWork
-from .upgrading import upgrade
+from .upgrading import rename, upgrade
 
 show_keywords(Match, Message, Queue, QueueManager)
 
@@ -203,5 +203,6 @@ __all__ = [
     "WrongQueueType",
     "WrongState",
     "connect",
+    "rename",
     "upgrade",
 ]

@@ -237,7 +237,7 @@ def _local(manager: QueueManager, name: str) -> str:
 def _made(manager: QueueManager, queue: str) -> str:
     """Names a queue for all stores, as it was made: one that is made again under its name is another one."""
     local = _local(manager, queue)
-    return f"{manager.manager_attributes().name} {local} {manager.status(local).created_at!r}"
+    return f"{manager.manager_attributes().origin} {local} {manager.status(local).created_at!r}"
 
 
 def _claimer(application: str, target: QueueManager, to: str) -> str:

@@ -204,7 +204,7 @@ def texts(mq: str, selector: int, doc: str, max_length: int = DESCRIPTION_LENGTH
     return _about("text", mq, selector, doc, max_length=max_length, **more)
 
 
-def names(shortest: int, mq: str, selector: int, doc: str, **more: object) -> dict[str, Any]:
+def names(shortest: int, mq: str | None, selector: int | None, doc: str, **more: object) -> dict[str, Any]:
     """The name of an object; `shortest` 0: or an empty one."""
     return _about("name", mq, selector, doc, minimum=shortest, max_length=NAME_LENGTH_MAX, **more)
 

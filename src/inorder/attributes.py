@@ -170,7 +170,11 @@ class ManagerAttributes:
     """The attributes of the queue manager; made and checked by ``define_manager`` and ``altered_manager``."""
 
     name: str = field(default="INORDER", metadata=names(
-        1, "QMgrName", 2015, "What the queue manager is called, for good.", changed_by="create", mqsc="QMNAME"))
+        1, "QMgrName", 2015, "What the queue manager is called; `inorder rename` changes it while nobody is connected.",
+        changed_by="create", mqsc="QMNAME"))
+    origin: str = field(default="", metadata=names(
+        0, None, None, "The name that the queue manager was created with; ids of messages and unique ids are made of "
+        "it, and a rename leaves it (R1.1).", changed_by="create", mqsc="ORIGIN"))
     description: str = field(default="", metadata=texts(
         "QMgrDesc", 2014, "What the queue manager is for, in words.", mqsc="DESCR"))
     max_uncommitted: int = field(default=1_000_000, metadata=integers(
@@ -206,6 +210,10 @@ class ManagerAttributes:
         1, 1_000_000, None, None,
         "How many acts that cannot be taken back, and were done through a server, the log keeps: the newest.",
         mqsc="ACTSKEPT"))
+
+    def __post_init__(self) -> None:
+        if not self.origin:  # of a new queue manager, or of one that 0.1.0 wrote
+            object.__setattr__(self, "origin", self.name)
 
 
 # fmt: on

@@ -64,7 +64,12 @@ FLAGS_MAX = 31
 
 
 class UniqueId(NamedTuple):
-    """Names one message for ever: the queue manager that made it, and a number that never returns."""
+    """Names one message for ever.
+
+    Args:
+        origin: the name with which the queue manager that made it was created.
+        number: one that never returns there.
+    """
 
     origin: str
     number: int

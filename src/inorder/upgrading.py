@@ -1,12 +1,14 @@
-"""`inorder.upgrade`: a store of an older release becomes one of this release."""
+"""`inorder.upgrade` and `inorder.rename`: what happens to a store only while nobody has it open."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
-from .errors import CallerError, Reason, bad_argument, is_url
-from .manager import check_client
+from .attribute import check_queue_name
+from .errors import IN_MEMORY, CallerError, Reason, StoreError, bad_argument, is_url
+from .manager import check_client, connect
 from .options import is_path
 from .programs import program_name, running_script
 from .stores.migrations import Upgraded
@@ -44,8 +46,7 @@ def upgrade(
         raise bad_argument("progress", progress, "a function, or None")
     if is_url(store):
         return _upgrade_on_server(str(store), backup)
-    if not isinstance(store, str | os.PathLike) or not is_path(store) or store == ":memory:":
-        raise bad_argument("store", store, "the path of a file, in UTF-8, or a URL")
+    _check_path(store)
     from .stores.sqlite import upgrade_file  # noqa: PLC0415 - who does not upgrade does not load the database
 
     return upgrade_file(store, backup=backup, progress=progress)
@@ -63,3 +64,44 @@ def _upgrade_on_server(url: str, backup: str | os.PathLike[str] | bool) -> Upgra
             reason=Reason.FUNCTION_NOT_SUPPORTED,
         )
     return upgrade_schema(address, program=program_name(running_script()))
+
+
+def _check_path(store: object) -> None:
+    if not isinstance(store, str | os.PathLike) or not is_path(store) or store == IN_MEMORY:
+        raise bad_argument("store", store, "the path of a file, in UTF-8, or a URL")
+
+
+def rename(store: str | os.PathLike[str], name: str) -> str:
+    """Gives the queue manager of a store another name, while nobody is connected.
+
+    Message ids, group ids and unique ids stay as they are, and new ones still begin with the name that the queue
+    manager was created with (`ManagerAttributes.origin`). Messages keep the names that they carry, and other queue
+    managers know the old one: "Rename a queue manager" in the how-to on channels says what to change.
+
+    Args:
+        store: the path of a file, or the URL of a PostgreSQL database.
+        name: 1 to 48 characters out of A-Z a-z 0-9 . / _ %. Case counts.
+
+    Returns: the name before.
+
+    Raises: ObjectInUse 2042, this process or another has the store open. ArgumentError 2058, the name is not valid, or
+    a transmission queue or remote queue here leads to a queue manager of this name. StoreError, there is no store; and
+    its kinds as `connect`.
+    """
+    check_queue_name(name, argument="name", reason=Reason.Q_MGR_NAME_ERROR)
+    program = program_name(running_script())
+    if not _is_there(store, program):
+        raise StoreError(f"there is no store at {store}", path=str(store))
+    with connect(store, program=program) as qm, qm._session:
+        return qm._store.rename(qm._session.owner, name)
+
+
+def _is_there(store: str | os.PathLike[str], program: str) -> bool:
+    if is_url(store):
+        check_client()
+        from .stores.postgresql import is_there, parse  # noqa: PLC0415 - who uses files does not load a client
+
+        return is_there(parse(str(store)), program)
+    _check_path(store)
+    file = Path(os.fsdecode(store))
+    return file.exists() and (not file.is_file() or file.stat().st_size > 0)

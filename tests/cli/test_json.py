@@ -61,6 +61,7 @@ PAGES = [
     ("A store that was made", "create made.db --name PARIS", ()),
     ("A check", "check", ()),
     ("A backup", "backup copy.db", ()),
+    ("A queue manager that was renamed", "rename LYON", ()),
     ("An upgrade", "upgrade", ()),
     ("An error", "get NONE; get", ()),
 ]  # fmt: skip

@@ -121,6 +121,7 @@ STEPS: list[tuple[str, list[str], bytes, int]] = [
     ("copy", ["Q", "R"], b"", 0),
     ("check", [], b"", 0),
     ("backup", ["copy.db"], b"", 2),
+    ("rename", ["LYON"], b"", 0),
     ("upgrade", [], b"", 2),
     ("upgrade", ["--no-backup"], b"", 0),
     ("queue clear", ["Q", "--yes"], b"", 0),

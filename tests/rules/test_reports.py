@@ -9,6 +9,7 @@ import pytest
 from inorder.kinds import Feedback, MessageType, Report
 from inorder.message import Flags, Message
 from inorder.rules.dead_letters import WhyDead, buried
+from inorder.rules.puts import make_id
 from inorder.rules.reports import COA, COD, EXCEPTION, EXPIRATION, Kind, asks, bytes_of, report
 from inorder.rules.segmentation import report_of_piece
 
@@ -29,7 +30,7 @@ def message(report: int, **fields: object) -> Message:
 
 
 def about(original: Message, kind: Kind, feedback: int = 259, left: float = math.inf) -> Message:
-    return report(original, kind, feedback, manager="QM1", number=7, now=1000.0, left=left)
+    return report(original, kind, feedback, manager="QM1", new_id=make_id("QM1", 7), now=1000.0, left=left)
 
 
 @pytest.mark.parametrize("name", KINDS)

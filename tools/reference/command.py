@@ -43,7 +43,7 @@ _INORDER_COMPLETE=fish_source inorder | source         # fish; ~/.config/fish/co
 # Commands that are in no group: the name of their page, its heading, and which.
 TOGETHER = {
     "messages": ("Messages", ("put", "get", "browse", "watch", "move", "copy")),
-    "store": ("The store", ("create", "check", "backup", "upgrade")),
+    "store": ("The store", ("create", "rename", "check", "backup", "upgrade")),
     "scripts": ("Scripts and demonstrations", ("mqsc", "scenarios", "demo")),
 }
 

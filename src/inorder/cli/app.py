@@ -21,7 +21,7 @@ from .serve import serve
 from .showing import demo, scenarios
 from .triggering import trigger_monitor
 from .units import connection, lock, unit
-from .upkeep import backup, check, create, upgrade
+from .upkeep import backup, check, create, rename, upgrade
 from .users import acts, token, user
 from .watching import watch
 from .work import work
@@ -63,6 +63,7 @@ for command in (
     acts,
     check,
     backup,
+    rename,
     upgrade,
     mqsc,
     pipeline,

@@ -1,4 +1,4 @@
-"""`inorder create`, `inorder check`, `inorder backup` and `inorder upgrade`."""
+"""`inorder create`, `inorder rename`, `inorder check`, `inorder backup` and `inorder upgrade`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 
 from ..errors import StoreDamaged, StoreError
 from ..manager import connect
+from ..upgrading import rename as rename_manager
 from ..upgrading import upgrade as upgrade_store
 from .output import Output, size
 from .places import Place, PlaceType
@@ -30,6 +31,20 @@ def create(store: Place, name: str | None, as_json: bool) -> None:
         called = qm.manager_attributes().name
     made = f"made the store {store}: queue manager {called}"
     Output(as_json=as_json).tell({"store": str(store), "name": called}, made)
+
+
+@click.command("rename", cls=Command, example="inorder rename LYON --store orders.db")
+@click.argument("name")
+@takes_store
+def rename(run: Run, name: str) -> None:
+    """Give the queue manager another NAME, while nobody is connected.
+
+    Ids keep their beginning: the name that the queue manager was created with. Messages keep the names that they carry,
+    and other queue managers know the old name.
+    """
+    place = run.store
+    before = rename_manager(place.given, name)
+    run.output.tell({"store": str(place), "name": name, "before": before}, f"renamed {before} to {name}: {place}")
 
 
 @click.command("check", cls=Command, example="inorder check --store orders.db")

@@ -18,7 +18,7 @@ chain of definitions ends, and what names itself is refused when it is defined (
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -210,6 +210,15 @@ class Names(NamedTuple):
         if manager == name and not definition.transmission_queue:
             allowed = "given, as this definition has the name of the queue manager: it would send by itself"
             raise bad_argument("transmission_queue", "", allowed)
+
+
+def check_own_name(name: str, definitions: Iterable[QueueAttributes]) -> None:
+    """Raises: ArgumentError 2058, a definition leads to another queue manager of this name."""
+    for one in definitions:
+        sends = one.usage == "transmission" and one.name == name
+        if sends or (one.remote_queue and one.remote_manager == name):
+            allowed = f"another name: {one.name} leads to another queue manager of this name"
+            raise bad_argument("name", name, allowed, Reason.Q_MGR_NAME_ERROR)
 
 
 def wrong_base(alias: QueueAttributes) -> WrongQueueType:

@@ -99,13 +99,17 @@ class Planned(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16)
-def _id_prefix(manager_name: str) -> bytes:
-    return b"AMQ " + manager_name.encode("ascii")[:12].ljust(12)
+def _id_prefix(origin: str) -> bytes:
+    return b"AMQ " + origin.encode("ascii")[:12].ljust(12)
 
 
-def make_id(manager_name: str, number: int) -> bytes:
-    """A message, correlation or group id: "AMQ ", twelve characters of name, a number that never returns (R1.1)."""
-    return _id_prefix(manager_name) + number.to_bytes(8, "big")
+def make_id(origin: str, number: int) -> bytes:
+    """A message, correlation or group id: "AMQ ", twelve characters of name, a number that never returns (R1.1).
+
+    Args:
+        origin: the name that the queue manager was created with.
+    """
+    return _id_prefix(origin) + number.to_bytes(8, "big")
 
 
 class Defaults(NamedTuple):
@@ -165,7 +169,7 @@ class PutPlan:
         self._is_for_transmission = transmission is None and queue.usage == "transmission"
         self._limit = min(queue.max_length, manager.max_length)
         self._defaults = defaults(queue, manager)
-        self._prefix = _id_prefix(manager.name)
+        self._prefix = _id_prefix(manager.origin)
         self._context = _context(options.context, program)
         self._plain = self._made_plain()
 
@@ -177,7 +181,7 @@ class PutPlan:
             ArgumentError: 2048 persistent on a temporary queue, 2250, 2251 numbers too large, 2253 empty segment.
             InconsistentCall: 2241, 2242, 2185, 2245 in logical order.
         """
-        plain, prefix, name, limit = self._plain, self._prefix, self.manager.name, self._limit
+        plain, prefix, origin, limit = self._plain, self._prefix, self.manager.origin, self._limit
         new_number, now = at.new_number, at.now
         arriving: list[Row] = []
         results: list[PutResult] = []
@@ -194,7 +198,7 @@ class PutPlan:
             else:
                 number, (before_id, before_time, behind_time) = new_number(), plain
                 token = number.to_bytes(16, "big")
-                message_id, uid = prefix + token[8:], _tuple(UniqueId, (name, number))
+                message_id, uid = prefix + token[8:], _tuple(UniqueId, (origin, number))
                 arriving.append((*before_id, message_id, *before_time, now, *behind_time, properties, body,
                                  len(body), 0, token, uid, None, None, None))  # fmt: skip
                 results.append(_tuple(PutResult, (message_id, NO_ID, NO_ID, 1, 0, 0, uid, None, None)))
@@ -252,12 +256,12 @@ class PutPlan:
         return warning, number_put(state, message, logical=logical, new_id=new_id)
 
     def _new_id(self, at: PutCircumstances) -> bytes:
-        return make_id(self.manager.name, at.new_number())
+        return make_id(self.manager.origin, at.new_number())
 
     def _as_sent(self, given: Row, numbers: Numbers, persistent: bool, at: PutCircumstances) -> Row:
         """The message as it is stored: its fields, with what the queue, the queue manager and the call add."""
         options, row = self.options, list(given)
-        name, number = self.manager.name, at.new_number()
+        number = at.new_number()
         if row[MESSAGE_ID] == NO_ID or options.new_message_id:
             row[MESSAGE_ID] = self._prefix + number.to_bytes(8, "big")
         if options.new_correlation_id:
@@ -278,13 +282,13 @@ class PutPlan:
             row[TRANSMISSION] = self._transmission
         if row[REPLY_TO_QUEUE] and not row[REPLY_TO_MANAGER]:
             queue = row[REPLY_TO_QUEUE]
-            row[REPLY_TO] = (queue, name) if self._reply_to is None else self._reply_to(queue)
+            row[REPLY_TO] = (queue, self.manager.name) if self._reply_to is None else self._reply_to(queue)
         row[LENGTH] = len(row[BODY])  # of a message that was got truncated, what is there
         fields, values = self._context
         row[fields] = values
         if fields != NO_CONTEXT:
             row[PUT_AT] = at.now
-        token, uid = number.to_bytes(16, "big"), options.uid or _tuple(UniqueId, (name, number))
+        token, uid = number.to_bytes(16, "big"), options.uid or _tuple(UniqueId, (self.manager.origin, number))
         row[OF_THE_QUEUE] = (0, token, uid, None, None, None)
         return tuple(row)
 
@@ -311,19 +315,19 @@ class PutPlan:
         ]
 
     def _piece(self, whole: Message, n: int, piece: Any, at: PutCircumstances, *, keep_id: bool) -> Message:
-        body, name = whole.body[piece.start : piece.end], self.manager.name
+        body, origin = whole.body[piece.start : piece.end], self.manager.origin
         number = int.from_bytes(whole.token, "big") if n == 0 else at.new_number()
         own: dict[str, Any] = {}
         if n > 0:
             own = {"properties": NO_PROPERTIES, "report": report_of_piece(whole.report, piece.start)}
-            own |= {} if keep_id else {"message_id": make_id(name, number)}
+            own |= {} if keep_id else {"message_id": make_id(origin, number)}
         return whole.with_values(
             body=body,
             length=len(body),
             offset=whole.offset + piece.start,
             flags=piece.flags,
             token=number.to_bytes(16, "big"),
-            uid=whole.uid if n == 0 else UniqueId(name, number),
+            uid=whole.uid if n == 0 else UniqueId(origin, number),
             **own,
         )
 

@@ -26,7 +26,6 @@ from ..kinds import Feedback, MessageType, Report
 from ..message import Message
 from ..properties import NO_PROPERTIES
 from .dead_letters import is_dead
-from .puts import make_id
 from .segmentation import DATA_BITS, DATA_BYTES
 
 EXPIRATION_REPORT_SECONDS = 60.0
@@ -86,12 +85,14 @@ def fields_of_report(about: Message, left: float) -> dict[str, Any]:
     return said
 
 
-def report(about: Message, kind: Kind, feedback: int, *, manager: str, number: int, now: float, left: float) -> Message:
+def report(
+    about: Message, kind: Kind, feedback: int, *, manager: str, new_id: bytes, now: float, left: float
+) -> Message:
     """A report of the queue manager about a message of which the body is there as far as `bytes_of` says.
 
     Args:
         manager: the name of the queue manager.
-        number: one that never returns; of it a new message id is made.
+        new_id: the report's message id, unless `about` asks for its own.
         left: how long the message would still live.
     """
     most = bytes_of(about, kind)
@@ -99,7 +100,7 @@ def report(about: Message, kind: Kind, feedback: int, *, manager: str, number: i
     said = fields_of_report(about, EXPIRATION_REPORT_SECONDS if kind is EXPIRATION else left)
     return Message().with_values(
         **{name: getattr(about, name) for name in COPIED},
-        **{"message_id": make_id(manager, number)} | said,
+        **{"message_id": new_id} | said,
         feedback=int(feedback),
         format=about.format if body else "",
         reply_to_queue_manager=manager,

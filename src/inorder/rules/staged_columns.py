@@ -383,7 +383,7 @@ def complete(
     if count and max(lengths) > limit:
         full, wholes = _cut(full, lengths, limit, queue, manager)
     ids = numbers(len(wholes))
-    has_numbers = _number(full, wholes, ids, manager.name)
+    has_numbers = _number(full, wholes, ids, manager.origin)
     return Batch(
         numbers=ids,
         wholes=wholes,
@@ -465,7 +465,7 @@ def _whole(full: Columns, row: int, length: int) -> Message:
     )
 
 
-def _number(full: Columns, wholes: Sequence[int], ids: Sequence[int], name: str) -> bool:
+def _number(full: Columns, wholes: Sequence[int], ids: Sequence[int], origin: str) -> bool:
     """What identifies a message in its group, by the table of puts without logical order (`grouping.PUT_TABLE`).
 
     Returns: whether any has a group id of the caller's.
@@ -480,7 +480,7 @@ def _number(full: Columns, wholes: Sequence[int], ids: Sequence[int], name: str)
     groups = [None if row.group_id == "none" else group for row, group in zip(rows, full["group_id"], strict=True)]
     has_numbers = any(group is not None for group in groups)
     full["group_id"] = [
-        make_id(name, ids[whole]) if group is None and row.group_id != "none" and key is None else group
+        make_id(origin, ids[whole]) if group is None and row.group_id != "none" and key is None else group
         for row, group, key, whole in zip(rows, groups, full["group_key"], wholes, strict=True)
     ]
     numbers = zip(full["sequence_number"], rows, strict=True)

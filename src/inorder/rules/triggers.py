@@ -31,7 +31,6 @@ from typing import Any, Final, NamedTuple
 from ..attributes import QueueAttributes
 from ..errors import bad_argument
 from ..message import Message
-from .puts import make_id
 from .reports import APPLICATION_TYPE_QUEUE_MANAGER, PROGRAM_NAME_LENGTH
 
 FORMAT: Final = "MQTRIG"
@@ -183,16 +182,16 @@ class TriggerMessage:
         return cls(**said)
 
 
-def trigger_message(said: TriggerMessage, manager: str, number: int, now: float) -> Message:
+def trigger_message(said: TriggerMessage, manager: str, message_id: bytes, now: float) -> Message:
     """A trigger message as it arrives, but for what its queue says of priority and persistence.
 
     Args:
         manager: the name of the queue manager, which puts it.
-        number: one that never returns; of it its message id is made.
+        message_id: a new one.
     """
     body = said.to_bytes()
     return Message().with_values(
-        message_id=make_id(manager, number),
+        message_id=message_id,
         format=FORMAT,
         encoding=ENCODING,
         coded_character_set_id=CHARACTER_SET,

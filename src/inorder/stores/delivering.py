@@ -28,7 +28,7 @@ def as_put(verb: Verb, queue: LocalQueue | None, message: Message, number: int) 
     """
     uid = message.uid
     if uid is None or queue is None or queue.by_uid(uid) is not None:
-        uid = UniqueId(verb.store.name, number)
+        uid = UniqueId(verb.manager.origin, number)
     row: Row = message.with_values(
         backout_count=0, token=number.to_bytes(16, "big"), uid=uid, place=None, earlier_pending=None, warning=None
     ).row

@@ -1,4 +1,4 @@
-"""The verbs about definitions other than queues: channels, processes.
+"""The verbs about definitions other than queues: channels, processes, the name of the queue manager.
 
 A store keeps their attributes as JSON and does not interpret them: the module that defines a kind checks its values,
 and an alter names the attributes that it saw before.
@@ -6,13 +6,16 @@ and an alter names the attributes that it saw before.
 
 from __future__ import annotations
 
-from ..errors import ObjectExists, QueueCondition, Reason, UnknownObject, nearest_names, written
+from dataclasses import replace
+
+from ..errors import ObjectExists, ObjectInUse, QueueCondition, Reason, UnknownObject, nearest_names, written
 from ..field_checks import is_storable
+from ..rules.naming import check_own_name
 from .catalog import Catalog
 from .connections import in_verb
 from .definitions import queue_of
 from .process import OpenStore
-from .tables import ObjectRow
+from .tables import ConnectionRow, ObjectRow, ProcessRow
 from .telemetry import event
 from .verb import Verb
 
@@ -31,6 +34,24 @@ def find_object(verb: Verb, kind: str, name: str) -> ObjectRow:
 
 class ObjectVerbs(OpenStore):
     """The part of a store that keeps definitions of objects; `protocol.Store` says what the verbs guarantee."""
+
+    @event("rename", about=lambda *_: [])
+    @in_verb(buries=True)
+    def rename(self, verb: Verb, owner: int, name: str) -> str:
+        others = [one for one in verb.backend.select(ConnectionRow) if one.id != owner]
+        if others or len(verb.backend.select(ProcessRow)) > 1:
+            programs = ", ".join(sorted({one.program for one in others}))
+            raise ObjectInUse(
+                f"queue manager {self.name} cannot be renamed while others have its store open"
+                f"{programs and f' ({programs})'}. Close it in all programs, and try again. Nothing was changed"
+            )
+        catalog = Catalog(verb)
+        before = catalog.manager
+        check_own_name(name, (queue_of(row.attributes) for row in catalog.rows()))
+        catalog.change_manager(replace(before, name=name))
+        verb.restore.append(lambda: setattr(self, "name", before.name))
+        self.name = name
+        return before.name
 
     @event("define_object", keys="kind object", about=lambda _, kind, name, __: [kind, name])
     @in_verb(feeds=True)

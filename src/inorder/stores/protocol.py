@@ -132,6 +132,13 @@ class Store(BulkStore, Protocol):
     def alter_manager(self, changes: dict[str, Any]) -> None:
         """Changes attributes of the queue manager."""
 
+    def rename(self, owner: int, name: str) -> str:
+        """Gives the queue manager another name, which was checked; the name before. Ids are made of the old one still.
+
+        Raises: ObjectInUse 2042, others have the store open; ArgumentError 2058, a definition leads to a queue manager
+        of this name.
+        """
+
     # --- objects: what is defined and is not a queue
 
     def define_object(self, kind: str, name: str, attributes: str) -> None:

@@ -19,6 +19,7 @@ from ..kinds import Feedback
 from ..message import Message, Row
 from ..rules import reports as rules
 from ..rules.lifecycle import Event, State, becomes_visible
+from ..rules.puts import make_id
 from ..rules.reports import COA, COD, EXCEPTION, EXPIRATION, Kind
 from .damage import only
 from .delivering import send
@@ -130,7 +131,8 @@ def _send(
     *,
     unit: UnitRow | None = None,
 ) -> None:
-    number, name = verb.number(), verb.manager.name
+    manager = verb.manager
+    new_id = make_id(manager.origin, verb.number())
     left = left if left == math.inf else max(0.1, left)
-    made = rules.report(message, kind, feedback, manager=name, number=number, now=verb.now, left=left)
+    made = rules.report(message, kind, feedback, manager=manager.name, new_id=new_id, now=verb.now, left=left)
     send(verb, made, message.reply_to_queue, message.reply_to_queue_manager, cause, unit=unit, of=put_by)

@@ -16,6 +16,7 @@ from ..message import ANY_GROUP, ANY_SEGMENT, Message
 from ..options import Match
 from ..process_attributes import NO_PROCESS, ProcessAttributes
 from ..rules.grouping import ANYTHING, Wanted
+from ..rules.puts import make_id
 from ..rules.triggers import Seen, TriggerMessage, due, needed, trigger_message
 from .backend import Alone
 from .catalog import Catalog
@@ -123,7 +124,9 @@ def _trigger(verb: Verb, queue: LocalQueue, process: ProcessAttributes, count: i
 def _put(verb: Verb, queue: LocalQueue, said: TriggerMessage) -> None:
     initiation_queue = queue.attributes.initiation_queue
     known = Catalog(verb).find(initiation_queue)
-    message = trigger_message(said, verb.manager.name, verb.number(), verb.now).with_values(
+    manager = verb.manager
+    new_id = make_id(manager.origin, verb.number())
+    message = trigger_message(said, manager.name, new_id, verb.now).with_values(
         priority=known.default_priority if known else 0, persistent=known.default_persistence if known else True
     )
     send(verb, message, initiation_queue, "", queue.id)

@@ -41,7 +41,7 @@ async def put(call: Call, given: Given) -> Response:
     options = _options(given)
 
     def work(qm: QueueManager) -> PutResult:
-        if options.uid is not None and options.uid.origin == call.context.name:
+        if options.uid is not None and options.uid.origin == qm.manager_attributes().origin:
             _check_uid(qm, call.queue, options.uid)
         return qm.put(call.queue, message, options)
 

@@ -102,7 +102,7 @@ class Codec:
     """
 
     def __init__(self, manager_name: str, tables: Mapping[str, Table], queue_of: Callable[[int], str | None]) -> None:
-        self.name_after(manager_name)
+        self.name_after(manager_name, manager_name)
         self._queue_of = queue_of
         columns = {**tables["content"], **tables["message"]}
         in_part = {**columns, "crc": NULL, "body": BLOB | NULL}
@@ -119,10 +119,10 @@ class Codec:
         self._levels_of: Any = None
         self._levels: dict[tuple[int, int], int] = {}
 
-    def name_after(self, manager_name: str) -> None:
-        """The name of the queue manager, as its store knows it."""
-        self.name = manager_name
-        self.prefix = make_id(manager_name, 0)[:16]
+    def name_after(self, manager_name: str, origin: str) -> None:
+        """The name of the queue manager, and the one that it was created with, of which ids are made."""
+        self.name, self.origin = manager_name, origin
+        self.prefix = make_id(origin, 0)[:16]
 
     def own_id(self, number: int) -> bytes:
         """The message id that is made from a number."""
@@ -176,7 +176,7 @@ class Codec:
         plain: list[Any] = []
         rows: list[Any] = []
         contents: list[Any] = []
-        prefix, name, place_number = self.prefix, self.name, first_number
+        prefix, own, place_number = self.prefix, self.origin, first_number
         visible_at = None if unit else now
         levels = self._levels
         if attributes is not self._levels_of or len(levels) > LEVELS_MAX:
@@ -186,7 +186,7 @@ class Codec:
             (expiry, priority, persistent, message_id, correlation_id, put_at, properties, body, length, token,
              (origin, uid)) = _always_asked(row)  # fmt: skip
             number = int.from_bytes(token, "big")
-            own_uid = uid == number and origin == name
+            own_uid = uid == number and origin == own
             own_id = message_id == prefix + token[8:]
             single = (alone := row[_ALONE]) == _USUAL
             head = 2 if single else _head(*alone[1:4])
@@ -270,7 +270,7 @@ class Codec:
             message_id or self.prefix + token[8:], correlation_id or NO_ID, reply_to, reply_to_manager, user,
             accounting or NO_ACCOUNTING, identity, put_type, put_name, put_at, origin, group_id or NO_ID,
             sequence_number, offset, flags, original_length, 0.0, transmission, properties, b"", length, 0, token,
-            UniqueId(self.name, number) if uid_origin is None else UniqueId(uid_origin, uid_number), None, None, None,
+            UniqueId(self.origin, number) if uid_origin is None else UniqueId(uid_origin, uid_number), None, None, None,
         ))  # fmt: skip
         return self._queued(columns[:_NARROW], message)
 
@@ -314,7 +314,7 @@ class Codec:
         row[_MESSAGE_ID] = message_id or self.prefix + number.to_bytes(8, "big")
         row[_CORRELATION_ID] = correlation_id or NO_ID
         row[_TOKEN] = number.to_bytes(16, "big")
-        row[_UID] = UniqueId(self.name, number) if uid_origin is None else UniqueId(uid_origin, uid_number)
+        row[_UID] = UniqueId(self.origin, number) if uid_origin is None else UniqueId(uid_origin, uid_number)
         return Message.from_row(tuple(row))
 
     def full(self, columns: tuple[Any, ...], *, partly: bool = False) -> Message:
@@ -343,7 +343,7 @@ class Codec:
             reply_to_manager, user, accounting or NO_ACCOUNTING, identity, put_type, put_name, put_at, origin,
             group_id or NO_ID, sequence_number, offset, flags, original_length, delay or 0.0, transmission, properties,
             body, length, 0, number.to_bytes(16, "big"),
-            UniqueId(self.name, number) if uid_origin is None else UniqueId(uid_origin, uid_number), None, None, None,
+            UniqueId(self.origin, number) if uid_origin is None else UniqueId(uid_origin, uid_number), None, None, None,
         ))  # fmt: skip
 
     def _read_descriptor(self, number: int, descriptor: str) -> tuple[Values, Properties]:
@@ -362,7 +362,7 @@ class Codec:
 
         Raises: as `full`.
         """
-        known, name, prefix, rows = self._got.known, self.name, self.prefix, []
+        known, own, prefix, rows = self._got.known, self.origin, self.prefix, []
         types: tuple[type, ...] = ()
         for columns in found:
             (number, descriptor, priority, persistent, message_id, correlation_id, put_at, group_id, sequence_number,
@@ -386,7 +386,7 @@ class Codec:
             except DECODING as error:
                 raise self.damaged(number, wrong_descriptor(descriptor)) from error
             token = number.to_bytes(16, "big")
-            uid = (name, number) if uid_origin is None else (uid_origin, uid_number)
+            uid = (own, number) if uid_origin is None else (uid_origin, uid_number)
             rows.append((
                 report, message_type, math.inf if expires_at is None else max(0.1, expires_at - now), feedback,
                 encoding, ccsid, format_, priority, bool(persistent), message_id or prefix + token[8:],
@@ -429,7 +429,7 @@ class Codec:
                 "properties": properties,
                 "expiry": [None if at is None else max(0.1, at - now) for at in page.column("expires_at")],
                 "message_id": _filled(page, "message_id", lambda: self._ids(numbers)),
-                "uid_origin": _filled(page, "uid_origin", lambda: [self.name] * len(page)),
+                "uid_origin": _filled(page, "uid_origin", lambda: [self.origin] * len(page)),
                 "uid_number": _filled(page, "uid_number", lambda: numbers),
             }
         )

@@ -113,7 +113,7 @@ class SqlSearch(SqlRecords):
 
     def _uid_values(self, uid: UniqueId) -> dict[str, Any]:
         """A unique id for statements; one made here may be the number of its message."""
-        own = uid.number if uid.origin == self.codec.name else 0
+        own = uid.number if uid.origin == self.codec.origin else 0
         return {"own_uid": own, "uid_number": uid.number, "uid_origin": uid.origin}
 
     # --- rows
@@ -124,7 +124,7 @@ class SqlSearch(SqlRecords):
         if "uid" in where:
             uid: UniqueId = values.pop("uid")
             number = uid.number if 0 < uid.number < 2**63 else 0
-            values |= {"own": number if uid.origin == self.codec.name else 0, "number": number, "origin": uid.origin}
+            values |= {"own": number if uid.origin == self.codec.origin else 0, "number": number, "origin": uid.origin}
         elif "member" in where:
             values["group"], values["sequence"], values["start"] = values.pop("member")
         elif "lock_confirm" in where:

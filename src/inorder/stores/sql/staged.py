@@ -73,7 +73,7 @@ class SqlStagings:
         if any(one.has_numbers for one in stagings):
             self._check_numbers(units)
         if any(one.has_keys for one in stagings):
-            prefix = make_id(self.codec.name, 0)[:ID_PREFIX_LENGTH]
+            prefix = make_id(self.codec.origin, 0)[:ID_PREFIX_LENGTH]
             self.engine.execute(self.sql["put staged in groups"], values | units | {"prefix": prefix})
         elif any(one.has_order for one in stagings):
             self.engine.execute(self.sql["put staged in order"], values | units)
