@@ -139,6 +139,8 @@ class OperatorCalls:
         Args:
             queue: the name of a local queue: it alone, or nothing if there is none or nothing has used it yet.
         """
+        if queue is not None and not isinstance(queue, str):
+            raise bad_argument("queue", queue, "the name of a queue, or None for all")
         with self._session:
             return self._store.overview(queue)
 
