@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import httpx
 import pytest
 from tests.server.arrows import batch_of, keyed, stream_of
-from tests.server.conftest import AS_NOBODY, PASSWORD, Served, add
+from tests.server.conftest import AS_NOBODY, PASSWORD, PORT, TEXT, Served, add, app_of
 from tests.server.test_console_acting import send
 
 import inorder
 from inorder import Report
 from inorder.rules.dead_letters import WhyDead, buried
+from inorder.server import calls
 from inorder.server.console.listing import uid_text
+from inorder.stores.sql import bulk
 
 OURS = "/inorder/v1/queues"
 SECRET = "what was got from Q1 by a user who may"
@@ -31,6 +33,7 @@ ROLES: dict[str, tuple[dict[str, Any], bool, bool]] = {  # how it is defined; wh
     "application for nothing": ({"roles": ["application"]}, False, False),
 }
 DONE = (200, 201, 303)
+Lose = Callable[[inorder.QueueManager], None]
 Way = Callable[[httpx.AsyncClient, dict[str, Any]], Awaitable[httpx.Response]]
 
 
@@ -214,3 +217,140 @@ async def test_a_user_s_reports_end_with_the_user_and_the_answer_says_why_they_a
         qm.get("Q1")
         (letter,) = qm.dead_letters()
         assert (letter.why.reason, letter.message.body, qm.depth("REPLIES")) == (2035, b"", 0)
+
+
+# --- a request that goes on after its user has lost the authority
+
+
+def disable(qm: inorder.QueueManager) -> None:
+    qm.alter_user("anna", enabled=False)
+
+
+def disable_and_enable(qm: inorder.QueueManager) -> None:
+    disable(qm)
+    qm.alter_user("anna", enabled=True)
+
+
+def take_away(qm: inorder.QueueManager) -> None:
+    qm.alter_user("anna", roles=["application"], queues={"REPLIES": ["put"]})
+
+
+def delete(qm: inorder.QueueManager) -> None:
+    qm.delete_user("anna")
+
+
+LOSSES: dict[Lose, int] = {disable: 401, disable_and_enable: 401, take_away: 403, delete: 401}
+loses = pytest.mark.parametrize("lose", LOSSES)
+SLOW: dict[str, tuple[str, dict[str, str], bytes]] = {  # what is asked, and its body
+    "put": (f"{OURS}/Q1/put", {"Content-Type": "application/json"}, b'{"body": "late"}'),
+    "IBM's put": ("/ibmmq/rest/v3/messaging/qmgr/QM1/queue/Q1/message", TEXT, b"late"),
+    "MQSC": (
+        "/ibmmq/rest/v3/admin/action/qmgr/QM1/mqsc",
+        {"Content-Type": "application/json"},
+        b'{"type": "runCommand", "parameters": {"command": "ALTER QLOCAL(Q1) DESCR(late)"}}',
+    ),
+}
+
+
+async def slowly(served: Served, body: bytes, lose: Lose) -> AsyncIterator[bytes]:
+    """A body, in the middle of which its user loses the authority."""
+    yield body[: len(body) // 2]
+    with inorder.connect(served.store) as qm:
+        lose(qm)
+    yield body[len(body) // 2 :]
+
+
+@pytest.mark.parametrize("asked", SLOW)
+@loses
+async def test_a_body_that_comes_slowly_does_nothing_for_a_user_who_is_out(
+    client: httpx.AsyncClient, site: Served, monkeypatch: pytest.MonkeyPatch, lose: Lose, asked: str
+) -> None:
+    monkeypatch.setattr(calls, "SLOW_SECONDS", 0.0, raising=False)
+    path, headers, body = SLOW[asked]
+    add(site, "anna", roles=["application"], queues={"Q1": ["put", "alter"]})
+    client.auth = httpx.BasicAuth("anna", PASSWORD)
+    assert (await client.post(path, headers=headers, content=body)).status_code in (200, 201)
+    with inorder.connect(site.store) as qm:
+        qm.alter_queue("Q1", description="before")
+        depth = qm.depth("Q1")
+    answer = await client.post(path, headers=headers, content=slowly(site, body, lose))
+    assert answer.status_code == LOSSES[lose], answer.text
+    with inorder.connect(site.store) as qm:
+        assert (qm.depth("Q1"), qm.attributes("Q1").description) == (depth, "before")
+
+
+@loses
+async def test_a_stream_puts_nothing_for_a_user_who_is_out_at_its_end(
+    client: httpx.AsyncClient, site: Served, lose: Lose
+) -> None:
+    add(site, "anna", roles=["application"], queues={"Q1": ["put"]})
+    client.auth = httpx.BasicAuth("anna", PASSWORD)
+    body = slowly(site, stream_of(batch_of([b"late"])), lose)
+    answer = await client.post(f"{OURS}/Q1/arrow", content=body, headers=keyed("k"))
+    assert answer.status_code == LOSSES[lose], answer.text
+    with inorder.connect(site.store) as qm:
+        assert (qm.depth("Q1"), qm.units()) == (0, [])
+
+
+async def taken_slowly(client: httpx.AsyncClient, request: httpx.Request, then: Callable[[], None]) -> bytes:
+    """What a client is sent who does something when the first bytes are there; the answer must be broken off."""
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+        if len(sent) == 2:
+            then()
+
+    scope = {
+        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1",
+        "method": request.method, "scheme": "http", "path": request.url.path,
+        "raw_path": request.url.raw_path.partition(b"?")[0],
+        "root_path": "", "query_string": request.url.query, "client": ("127.0.0.1", 1), "server": ("localhost", PORT),
+        "headers": [(name.lower(), value) for name, value in request.headers.raw],
+    }  # fmt: skip
+    await app_of(client)(scope, receive, send)
+    assert sent[0]["status"] == 200
+    assert all(one["more_body"] for one in sent[1:]), "it has its end"
+    return b"".join(one["body"] for one in sent[1:])
+
+
+@pytest.mark.parametrize("how", ["claim", "export"])
+@loses
+async def test_a_user_who_is_out_is_sent_no_more_of_what_they_read_slowly(
+    client: httpx.AsyncClient, site: Served, monkeypatch: pytest.MonkeyPatch, lose: Lose, how: str
+) -> None:
+    monkeypatch.setattr(bulk, "PAGE_ROWS", 1)
+    add(site, "anna", roles=["application"], queues={"Q1": ["get", "browse"]})
+    auth = httpx.BasicAuth("anna", PASSWORD)
+    with inorder.connect(site.store) as qm:
+        for text in (b"1", b"2"):
+            qm.put("Q1", text * 70_000)
+    if how == "claim":
+        epoch = (await client.post(f"{OURS}/Q1/readers/r", auth=auth)).json()["epoch"]
+        request = client.build_request("POST", f"{OURS}/Q1/readers/r/arrow", params={"epoch": epoch, "after": 0})
+    else:
+        request = client.build_request("GET", "/console/queue/Q1/export", params={"form": "jsonl", "selector": ""})
+    request = next(auth.auth_flow(request))
+
+    def then() -> None:
+        with inorder.connect(site.store) as qm:
+            lose(qm)
+
+    found = await taken_slowly(client, request, then)
+    assert b"1111" in found
+    assert b"2222" not in found
+
+
+async def test_a_reader_does_not_take_the_place_of_a_channel(client: httpx.AsyncClient, site: Served) -> None:
+    add(site, "anna", roles=["application"], queues={"PARIS": ["get"]})
+    client.auth = httpx.BasicAuth("anna", PASSWORD)
+    reader = f"{OURS}/PARIS/readers/channel%20TO.PARIS"
+    asked = {"": {}, "/settle": {"epoch": 1, "upto": 1}, "/release": {}, "/arrow": {"epoch": 1, "after": 0}}
+    for path, query in asked.items():
+        answer = await client.post(reader + path, params=query)
+        assert answer.status_code == 400, answer.text
+    with inorder.connect(site.store) as qm:
+        assert qm.claims() == []

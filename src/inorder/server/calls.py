@@ -7,6 +7,7 @@ import functools
 import json
 import math
 import sys
+import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ QUERY_FIELDS_MAX = 32
 CERTIFICATE_COUNTS: Final = "certificate_counts"  # in a request's state, if its connection has a client certificate
 MEDIA_TYPES_KEPT: Final = 64  # that need not be read once more
 NO_BODY: Final = "this request takes none: what is asked is in the address, the query and the headers"
+SLOW_SECONDS = 1.0  # after a body that took longer, it is asked again who the user is
 AT_ONCE = 65_536  # bytes of JSON that are read in the loop; more in a thread
 DONE_TO: Final[Mapping[Authority, str]] = {
     "put": "put to",
@@ -111,6 +113,7 @@ class Call:
     names: Mapping[str, str]
     identity: Identity
     _headers: dict[bytes, list[bytes]] = field(init=False, default_factory=dict)
+    _demanded: list[tuple[Authority, str]] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         for name, value in self.request.scope["headers"]:
@@ -123,6 +126,7 @@ class Call:
         if not self.identity.may(authority, queue):
             what = queue or self.context.name
             raise problem("MQWB0103E", DONE_TO[authority], what, reason=NOT_AUTHORIZED)
+        self._demanded.append((authority, queue))
 
     async def demand_again(self, authority: Authority, queue: str = "") -> None:
         """After a wait: the same of the user as they are now. Raises: Problem 401, they are out; 403."""
@@ -231,12 +235,20 @@ class Call:
         return length
 
     async def _in_time(self, work: Coroutine[Any, Any, T]) -> T:
-        """Raises: Problem 408, the body has not come in time."""
-        seconds = self.context.settings.limits.body_seconds
+        """The same; after a body that came slowly the user still may do all that was demanded.
+
+        Raises: Problem 408, the body has not come in time; 401, the user is out meanwhile; 403.
+        """
+        seconds, began = self.context.settings.limits.body_seconds, time.monotonic()
         try:
-            return await _in_time(work, seconds)
+            found = await _in_time(work, seconds)
         except asyncio.TimeoutError:
             raise problem("INWB0007E", f"{seconds:g}", Connection="close") from None
+        if time.monotonic() - began >= SLOW_SECONDS and self.identity.name:  # nobody has a name yet at a log-in
+            await self.ask_again()
+            for authority, queue in tuple(dict.fromkeys(self._demanded)):
+                self.demand(authority, queue)
+        return found
 
     async def _receive(self, most: int) -> bytes:
         pieces: list[bytes] = []

@@ -9,14 +9,14 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from ...aio import QueueManager as QueueManagerOfTasks
 from ...errors import ArgumentError, bad_argument
@@ -27,6 +27,7 @@ from ...manager import QueueManager
 from ...message import Message, UniqueId
 from ...options import EVERYTHING, Match
 from ...stores.views import Sight
+from ..ours.streaming import Streamed
 from ..problems import problem
 from . import acting
 from .noting import refused
@@ -154,7 +155,9 @@ async def download(visit: Visit, uids: Sequence[UniqueId], match: Match, form: s
         raise ArgumentError(text, reason=error.reason, argument="form", value=form, allowed=text) from None
     name = re.sub(r"[^A-Za-z0-9._-]", "_", visit.queue) + chosen.suffix
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(_with_first(first, pieces), media_type=chosen.media_type, headers=headers)
+    return Streamed(
+        _with_first(first, pieces), ExitStack(), seconds=None, media_type=chosen.media_type, headers=headers
+    )
 
 
 async def _with_first(first: bytes, pieces: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
@@ -166,9 +169,12 @@ async def _with_first(first: bytes, pieces: AsyncGenerator[bytes, None]) -> Asyn
 
 async def _pieces(visit: Visit, uids: Sequence[UniqueId], match: Match, file: File) -> AsyncGenerator[bytes, None]:
     """The file, piece by piece. Each is read and written in the thread of a connection that is then free again."""
-    qm, queue = visit.context.qm, visit.queue
+    qm, queue, is_first = visit.context.qm, visit.queue, True
     async for page in _chosen(qm, queue, uids) if uids else _all(qm, queue, match):
         for run in _runs([one for one in page if one.state == "available"]):
+            if not is_first:  # who reads slowly may be out by now
+                await visit.demand_again("browse", queue)
+            is_first = False
             if run[0].length <= PREVIEW:
                 messages = [one.message for one in run]
                 yield await qm.run(lambda _, messages=messages: file.rows(messages))  # type: ignore[misc]

@@ -29,6 +29,7 @@ from ...bulk import NAME_LENGTH_MAX, ClaimReader, LedgerKey, Slice, Staged, Stag
 from ...errors import CheckpointLost, NoMessageAvailable
 from ...manager import QueueManager
 from ...options import GetOptions
+from ...stores.claiming import CHANNEL
 from ..calls import Call, check_media_type
 from ..problems import problem
 from ..wanted import IsWanted, while_wanted
@@ -142,6 +143,7 @@ class Upload:
                 await asyncio.wait({before})
                 if before.exception() is not None:
                     return
+            await self._call.demand_again("put", self._call.queue)  # a stream may last for hours
             try:
                 await self._call.run(lambda one: self._write(one, frames))
             except Broken as error:
@@ -170,6 +172,14 @@ class Upload:
 # --- out
 
 
+def _reader(call: Call) -> str:
+    """The name of the reader. Raises: Problem 400, it is a channel's: no other client knows what that has sent."""
+    name = call.names["reader"]
+    if name.startswith(CHANNEL):
+        raise problem("INWB0003E", "reader", f"names that begin with {CHANNEL!r} are those of channels")
+    return name
+
+
 class Taken(NamedTuple):
     """A claim that is to be sent."""
 
@@ -184,7 +194,7 @@ async def begin(call: Call, given: Given) -> Response:
 
     def work(qm: QueueManager) -> dict[str, int]:
         with qm.open(call.queue, input="shared") as queue:
-            started = ClaimReader(queue, call.names["reader"]).begin()
+            started = ClaimReader(queue, _reader(call)).begin()
         return {"epoch": started.epoch, "settled": started.settled}
 
     return JSONResponse(await call.run(work))
@@ -231,7 +241,7 @@ def _take(qm: QueueManager, call: Call, given: Given) -> Taken:
         read_order=given["read_order"],
     )
     with qm.open(call.queue, input="shared") as queue:
-        reader = ClaimReader(queue, call.names["reader"], epoch=given["epoch"])
+        reader = ClaimReader(queue, _reader(call), epoch=given["epoch"])
         try:
             found = reader.claim(after, options, most=given["messages"], most_bytes=given["bytes"])
             if found is None:
@@ -261,6 +271,8 @@ async def _parts_of(call: Call, taken: Taken) -> AsyncIterator[bytes]:
     yield head()
     part = taken.part
     while part.first <= part.last:
+        if part is not taken.part:  # who reads slowly may be out by now
+            await call.demand_again("get", call.queue)
         rows, found = await call.context.qm.run(lambda one, now=part: _page(one, call.queue, taken, now))  # type: ignore[misc]
         for each in found:
             yield each
@@ -282,7 +294,7 @@ async def settle(call: Call, given: Given) -> Response:
 
     def work(qm: QueueManager) -> int:
         with qm.open(call.queue, input="shared") as queue:
-            return ClaimReader(queue, call.names["reader"], epoch=given["epoch"]).settle(given["upto"])
+            return ClaimReader(queue, _reader(call), epoch=given["epoch"]).settle(given["upto"])
 
     return JSONResponse({"messages": await call.context.qm.run(work)})
 
@@ -290,7 +302,7 @@ async def settle(call: Call, given: Given) -> Response:
 async def release(call: Call, given: Given) -> Response:
     """Gives back what is claimed."""
     del given
-    return JSONResponse({"messages": await call.context.qm.release_claims(call.queue, call.names["reader"])})
+    return JSONResponse({"messages": await call.context.qm.release_claims(call.queue, _reader(call))})
 
 
 # --- the description
@@ -350,7 +362,10 @@ OPERATIONS: Final = (
         path="queues/{queue}/readers/{reader}",
         authority="get",
         summary="Begin to read in claims.",
-        text="Once for each start of a reader. Requests with an epoch of an earlier start are refused from now on.",
+        text=(
+            "Once for each start of a reader. Requests with an epoch of an earlier start are refused from now on. "
+            "Names that begin with `channel ` are those of channels, and are refused with 400."
+        ),
         handler=begin,
         answers={200: Answer(summary="Where it begins.", schema=ref("ReaderStart"))},
     ),

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from ..problems import Problem
+
 T = TypeVar("T")
 
 
@@ -19,7 +21,9 @@ class Streamed(StreamingResponse):
     Args:
         parts: of the body; each is made when the one before is on its way.
         held: is closed at the end.
-        seconds: for the client to take a part; then the connection is closed.
+        seconds: for the client to take a part; then the connection is closed. None: as long as it likes.
+
+    If making a part raises a Problem, as the user may not go on, the connection is closed, too.
     """
 
     def __init__(
@@ -27,7 +31,7 @@ class Streamed(StreamingResponse):
         parts: AsyncIterable[bytes],
         held: ExitStack,
         *,
-        seconds: float,
+        seconds: float | None,
         media_type: str,
         headers: Mapping[str, str] | None = None,
     ) -> None:
@@ -47,7 +51,7 @@ class Streamed(StreamingResponse):
 
         try:
             await super().stream_response(patiently)
-        except _TooSlow:
+        except (_TooSlow, Problem):
             return  # the answer has no end, so the server closes the connection
 
 
