@@ -382,6 +382,49 @@ def test_a_sidecar_that_was_removed_is_noticed(database: Database, path: Path) -
         opened(path)
 
 
+def test_who_makes_the_sidecar_second_leaves_words_that_are_in_use(
+    path: Path, peer: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both found it empty, and the first has committed before the second goes on."""
+    peer.run("database.close()")
+    sidecar = Path(f"{path}-lock")
+    sidecar.unlink()
+    fstat, done = os.fstat, list[int]()
+
+    def early(descriptor: int) -> os.stat_result:
+        found = fstat(descriptor)
+        if not done:
+            assert found.st_size == 0
+            done.append(peer.ask(f"write(database := opened({str(path)!r}))"))
+        return found
+
+    monkeypatch.setattr(os, "fstat", early)
+    database = opened(path)
+    assert done[0] > 0
+    assert database._coordination.committed >= done[0]
+    database.close()
+
+
+def test_who_opens_a_sidecar_just_before_it_is_removed_opens_the_next_one(
+    path: Path, peer: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has the old one any more when it comes to enter, so nothing but its missing name shows that it is old."""
+    peer.run("database.close()")
+    sidecar, enter, done = Path(f"{path}-lock"), Coordination._enter, list[int]()
+
+    def late(self: Coordination, database: tuple[int, int] | None) -> None:
+        if not done:
+            sidecar.unlink()
+            done.append(peer.ask(f"write(database := opened({str(path)!r}))"))
+        enter(self, database)
+
+    monkeypatch.setattr(Coordination, "_enter", late)
+    database = opened(path)
+    assert database._coordination.committed >= done[0]
+    write(database)
+    database.close()
+
+
 def test_a_sidecar_that_cannot_be_opened_is_told(path: Path) -> None:
     Path(f"{path}-lock").mkdir()
     with pytest.raises(StoreError, match="-lock belongs to it, and is a link or not an ordinary file"):

@@ -155,6 +155,26 @@ def test_a_network_file_system_is_refused(path: Path, tmp_path: Path, monkeypatc
     opened(path).close()
 
 
+def test_a_file_that_is_mounted_alone_is_refused(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a container may have it: the log would be in the container, and two containers would have two."""
+    opened(path).close()
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"/dev/vda / ext4 rw 0 0\n/dev/vda {path} ext4 rw 0 0\n")
+    monkeypatch.setattr(opening, "MOUNTS", mounts)
+    refused(path, StoreError, r"this file alone is mounted here.*Mount the folder")
+
+
+def test_a_file_with_a_second_name_is_refused(path: Path, tmp_path: Path) -> None:
+    """Programs that use the two names would have two logs, and damage it without an error."""
+    opened(path).close()
+    second = tmp_path / "second.db"
+    second.hardlink_to(path)
+    for name in (path, second):
+        refused(name, StoreError, r"has 2 names \(hard links\).*Remove the other names")
+    second.unlink()
+    opened(path).close()
+
+
 MOUNTS = r"""rootfs / rootfs rw 0 0
 /dev/vda / ext4 rw,relatime 0 0
 server:/home /home nfs rw 0 0

@@ -12,7 +12,7 @@ A small file beside the database, the *sidecar*, is mapped into the memory of ea
     locks       presence   held shared by every process: a process that has it alone is the first, and clears the words
                 turn       held by the one that writes
                 tidying    held by the one that checkpoints
-                removal    held by the one that removes a sidecar that belongs to another database
+                making     held by the one that makes the sidecar as long as its words, or removes another database's
                 rounds     one byte for each round of syncs, held by the process that waits to lead it
                 seats      one byte for each process, held as long as it has the store open: whether a leader lives
                 owners     one byte for each owner number, held as long as that owner lives
@@ -60,7 +60,7 @@ WORDS: Final = SLOTS_AT + SLOTS
 LENGTH: Final = WORDS * 8
 
 # Far beyond the file's end, where a lock needs no bytes to stand on.
-PRESENCE, TURN, TIDYING, REMOVAL = range(1 << 40, (1 << 40) + 4)
+PRESENCE, TURN, TIDYING, MAKING = range(1 << 40, (1 << 40) + 4)
 ROUNDS_AT: Final = (1 << 40) + (1 << 20)
 ROUNDS: Final = 1024  # far more than can be waited for at once
 SEATS_AT: Final = (1 << 40) + (1 << 21)
@@ -80,8 +80,8 @@ SLOW_SYNC_SECONDS: Final = 0.001  # from here on it pays to wait for another pro
 HOLD_SECONDS_MAX: Final = 0.005
 
 
-class _OfAnother(Exception):
-    """The sidecar belonged to a database that was at this path before; it has been removed from the path."""
+class _Removed(Exception):
+    """The sidecar belonged to a database that was at this path before; it is at this path no more."""
 
 
 class Coordination:
@@ -124,8 +124,13 @@ class Coordination:
         status = os.fstat(self._descriptor)
         self.is_new = status.st_size < LENGTH
         if self.is_new:
+            self._wait(MAKING)
             os.fchmod(self._descriptor, mode)
-            os.pwrite(self._descriptor, bytes(LENGTH), 0)
+            # Of two that come, the second finds words that are in use: only what is missing is written.
+            has = os.fstat(self._descriptor).st_size
+            if has < LENGTH and os.pwrite(self._descriptor, bytes(LENGTH - has), has) < LENGTH - has:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, MAKING)
         elif status.st_mode & 0o777 & ~mode and status.st_uid == os.geteuid():
             os.fchmod(self._descriptor, mode)  # the store was made more private since
 
@@ -139,17 +144,19 @@ class Coordination:
         fcntl.lockf(self._descriptor, fcntl.LOCK_SH, 1, PRESENCE)
         if database is not None and (words[DEVICE], words[INODE]) not in (database, (0, 0)):
             self._remove()
+        if not os.fstat(self._descriptor).st_nlink:  # somebody has removed it since it was opened here
+            raise _Removed
 
     def _remove(self) -> None:
         """Leave this sidecar to processes that still have open the database that was here before.
 
         Those are refused from now on; commits and syncs of theirs must not count for the database that is here now.
         """
-        self._wait(REMOVAL)  # of two that come, one removes this sidecar, and neither removes the next one
+        self._wait(MAKING)  # of two that come, one removes this sidecar, and neither removes the next one
         status = os.fstat(self._descriptor)
         if identity_of(self._name) == (status.st_dev, status.st_ino):
             os.unlink(self._name)  # noqa: PTH108 - the name is a text here
-        raise _OfAnother
+        raise _Removed
 
     def _sit_down(self) -> int:
         seat = os.getpid()
@@ -560,7 +567,7 @@ def attach(path: Path, mode: int, user: object, database: tuple[int, int] | None
 
 def _opened(path: Path, mode: int, database: tuple[int, int] | None) -> Coordination:
     while True:
-        with contextlib.suppress(_OfAnother):
+        with contextlib.suppress(_Removed):
             return Coordination(path, mode, database)
 
 

@@ -80,7 +80,7 @@ def refuse_unfit(path: Path) -> int | None:
     folder = path.parent
     if not folder.is_dir():
         raise StoreError(f"{path} cannot be opened: there is no folder {folder}. Make it first.", path=str(path))
-    _refuse_network(path)
+    _refuse_mounted(path)
     if is_beside_any_store(path):
         raise StoreError(
             f"{path} cannot be opened: it is the name of a file beside another store. Name another file.",
@@ -170,6 +170,12 @@ def _version_in(path: Path) -> int | None:
         raise StoreError(
             f"{path} cannot be opened: this user cannot read and write it. Give this user those rights: "
             "a reader writes, too, to record what it took.",
+            path=str(path),
+        )
+    if status.st_nlink > 1:
+        raise StoreError(
+            f"{path} cannot be opened: the file has {status.st_nlink} names (hard links). A program that uses another "
+            "name would have another log, and the two would damage the store. Remove the other names.",
             path=str(path),
         )
     return _version_of_ours(path, status.st_size) if status.st_size else None
@@ -304,10 +310,16 @@ def _read_only(path: Path) -> apsw.Connection:
     return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
 
 
-def _refuse_network(path: Path) -> None:
+def _refuse_mounted(path: Path) -> None:
     with told_as_ours(path):
         mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape") if MOUNTS.exists() else ""
     kind = file_system(path, mounts)
+    if any(folder == f"{path}/" and path.is_file() for folder, _ in _mounted(mounts)):
+        raise StoreError(
+            f"{path} cannot be opened: this file alone is mounted here, and its log would lie elsewhere. Mount the "
+            "folder that has the store and the files beside it.",
+            path=str(path),
+        )
     if kind in NETWORK_FILE_SYSTEMS:
         raise StoreError(
             f"{path} cannot be opened: it lies on a network file system ({kind}), and SQLite's write-ahead log needs "
