@@ -54,6 +54,21 @@ def test_a_key_of_a_put_under_a_clock_that_was_ahead_is_kept_for_its_time_from_t
 
 
 @pytest.mark.every_store
+def test_a_key_that_was_met_under_a_clock_that_was_behind_is_kept_for_its_time_from_the_put(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    """A machine without a battery begins so, and repeats what it may have put before; then its clock is set."""
+    begin = clock.now()
+    qm.put("Q", b"1", deduplicate="a", deduplicate_for=600.0)
+    clock._time = begin - 86_400.0
+    assert qm.put("Q", b"2", deduplicate="a").duplicate_of is not None
+    clock._time = begin + 599.0
+    assert qm.put("Q", b"2", deduplicate="a").duplicate_of is not None
+    clock.advance(1.0)
+    assert qm.put("Q", b"2", deduplicate="a").duplicate_of is None
+
+
+@pytest.mark.every_store
 def test_other_keys_and_no_key_are_not_concerned(qm: QueueManager) -> None:
     for key in ("a", "b", None, None, "A", "a ", "ä"):
         assert qm.put("Q", b"x", deduplicate=key).duplicate_of is None

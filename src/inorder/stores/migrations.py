@@ -59,15 +59,16 @@ class Ladder:
 SQLITE: Final[Sequence[Step]] = (
     Step(
         version=11,
-        why="messages say whose authority counts for their reports",
-        statements="ALTER TABLE message ADD COLUMN put_by TEXT;",
+        why="messages say whose authority counts for their reports, keys of puts when they lay in the future",
+        statements="ALTER TABLE message ADD COLUMN put_by TEXT; ALTER TABLE putkey ADD COLUMN met_at REAL;",
     ),
 )
 POSTGRESQL: Final[Sequence[Step]] = (
     Step(
         version=4,
-        why="messages say whose authority counts for their reports",
-        statements='ALTER TABLE message ADD COLUMN put_by text COLLATE "C";',
+        why="messages say whose authority counts for their reports, keys of puts when they lay in the future",
+        statements='ALTER TABLE message ADD COLUMN put_by text COLLATE "C"; '
+        "ALTER TABLE putkey ADD COLUMN met_at double precision;",
     ),
 )
 

@@ -27,16 +27,15 @@ def duplicates(
     if request.options.logical:
         check_whole(request.state, planned.state)
     row = _known(verb, queue, request, planned)
-    kept = None if row is None else Kept(row.unit, row.expires_at)
+    kept = None if row is None else Kept(row.unit, _free_at(row, verb.now))
     verdict = judge(kept, connection.unit if request.in_unit else None, verb.now)
     if row is None or verdict is Verdict.PUT:
         return None
     if verdict is Verdict.REFUSED:
         raise _pending(verb, queue, row)
     verb.durable = True  # what was put before may be on its way to the disk still
-    if row.unit is None and is_ahead(row.put_at, verb.now):  # it would be kept until that time
-        put_at, expires_at = settled(row.put_at, row.expires_at, verb.now)
-        verb.backend.save(row._replace(put_at=put_at, expires_at=expires_at))
+    if row.unit is None and row.met_at is None and is_ahead(row.put_at, verb.now):
+        verb.backend.save(row._replace(met_at=verb.now))
     uid = UniqueId(row.uid_origin, row.uid_number)
     return [
         result._replace(message_id=row.message_id, uid=uid, warning=Reason.DUPLICATE_PUT, duplicate_of=uid)
@@ -100,6 +99,16 @@ def forget(verb: Verb, most: int) -> int:
 def _known(verb: Verb, queue: LocalQueue, request: PutRequest, planned: Planned) -> PutKeyRow | None:
     known = verb.backend.select(PutKeyRow, queue=queue.id, target=_target(planned), key=request.options.deduplicate)
     return known[0] if known else None
+
+
+def _free_at(row: PutKeyRow, now: float) -> float:
+    """When the key is free again: by the clock that it was put with, or by one that is behind that.
+
+    Either may be the right one, and a clock that was behind comes back to where the key is still kept.
+    """
+    if row.met_at is None or not is_ahead(row.put_at, now):
+        return row.expires_at
+    return row.met_at + (row.expires_at - row.put_at)
 
 
 def _target(planned: Planned) -> str:

@@ -288,6 +288,7 @@ class PutKeyRow(NamedTuple):
         unit: which has put them and is not settled; None: they are put.
         put_at: when they were put; of a unit that is settled: when it was. `expires_at`: when the key is free again.
         message_id, uid_origin, uid_number: of the message, the first if there were several.
+        met_at: when a put met it first whose clock says that `put_at` lies in the future; None: none has.
     """
 
     queue: int
@@ -299,6 +300,7 @@ class PutKeyRow(NamedTuple):
     message_id: bytes
     uid_origin: str
     uid_number: int
+    met_at: float | None = None
 
 
 class TriggeredRow(NamedTuple):

@@ -324,6 +324,7 @@ CREATE TABLE putkey (
     message_id bytea NOT NULL CHECK (length(message_id) = 24),
     uid_origin text COLLATE "C" NOT NULL,
     uid_number bigint NOT NULL,
+    met_at double precision,
     PRIMARY KEY (queue, target, key)
 );
 

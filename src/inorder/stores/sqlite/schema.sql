@@ -365,6 +365,7 @@ CREATE TABLE putkey (
     message_id BLOB NOT NULL CHECK (length(message_id) = 24), -- of the message, the first if there were several
     uid_origin TEXT NOT NULL,
     uid_number INTEGER NOT NULL,
+    met_at REAL,                          -- when a put met it first whose clock says that put_at lies in the future
     PRIMARY KEY (queue, target, key)
 ) STRICT, WITHOUT ROWID;
 
