@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import json
 import os
 import signal
-from collections.abc import AsyncIterator
+import ssl
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from tests.cutting import ended
 from tests.server.conftest import Served
+from tests.support import LIMIT_SECONDS
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from inorder.server import Limits, protocol
+from inorder.server import Limits, certificates, protocol
 from inorder.server.app import Factory
 from inorder.server.protocol import JOINED_MAX, Joining, Protocol
 from inorder.server.stopping import set_by_signals
@@ -26,14 +33,17 @@ HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @contextlib.asynccontextmanager
-async def listening(served: Served, limits: Limits) -> AsyncIterator[tuple[Address, asyncio.Event]]:
+async def listening(served: Served, limits: Limits, **tls: object) -> AsyncIterator[tuple[Address, asyncio.Event]]:
     """Connections as a worker has them; and what is set when it stops."""
     factory = Factory(replace(served.settings, limits=limits))
     config = Config(factory, factory=True, http=Protocol, ws="none", lifespan="off", log_config=None)
     config.load()
     state, stopping = ServerState(), asyncio.Event()
     server = await asyncio.get_running_loop().create_server(
-        lambda: Protocol(config=config, server_state=state, app_state={"stopping": stopping}), "127.0.0.1", 0
+        lambda: Protocol(config=config, server_state=state, app_state={"stopping": stopping}),
+        "127.0.0.1",
+        0,
+        **cast("Any", tls),
     )
     try:
         yield server.sockets[0].getsockname(), stopping
@@ -41,7 +51,16 @@ async def listening(served: Served, limits: Limits) -> AsyncIterator[tuple[Addre
         server.close()
         for one in list(state.connections):
             one.shutdown()
+        await eventually(lambda: not state.connections)
         await server.wait_closed()
+
+
+async def eventually(is_so: Callable[[], bool]) -> None:
+    """Waits until it is so."""
+    until = time.monotonic() + LIMIT_SECONDS
+    while not is_so():
+        assert time.monotonic() < until
+        await asyncio.sleep(0.001)
 
 
 async def answer_of(reader: asyncio.StreamReader) -> tuple[int, bytes]:
@@ -126,6 +145,27 @@ async def test_more_connections_than_the_server_takes_are_refused(served: Served
         holding.write(HEALTH)
         assert (await answer_of(first))[0] == 200
         holding.close()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="asyncio does not say there how long TLS waits for the peer")
+async def test_a_stop_does_not_wait_for_the_farewell_of_an_idle_client(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients that keep connections for later read nothing meanwhile, so they do not see that TLS ends."""
+    monkeypatch.setattr(protocol, "FAREWELL_SECONDS", 0.01)
+    made = certificates.make(tmp_path, ["localhost"])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made.certificate, made.key)
+    client = http.client.HTTPSConnection("127.0.0.1", context=ssl._create_unverified_context(), timeout=LIMIT_SECONDS)
+
+    def asked(port: int) -> bytes:
+        client.port = port
+        client.request("GET", "/health")
+        return client.getresponse().read()
+
+    async with listening(served, Limits(), ssl=context, ssl_shutdown_timeout=3_600) as (address, _):
+        assert await asyncio.to_thread(asked, address[1]) == b'{"status":"ok"}'
+    client.close()
 
 
 async def test_a_stop_is_said_to_what_waits(served: Served) -> None:

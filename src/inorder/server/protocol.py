@@ -31,6 +31,7 @@ from .wanted import IN_ONE_WRITE, IS_GONE
 PROBE_AFTER_SECONDS, PROBE_EVERY_SECONDS, PROBES = 30, 10, 3
 UNACKNOWLEDGED_MS: Final = 60_000
 LATE_SECONDS: Final = 1.0  # for the request of a connection that is refused: the server stops, or has too many
+FAREWELL_SECONDS = 5.0  # for an idle client to close its side, once the server stops
 TOO_LARGE: Final = 431
 TLS: Final = b"\x16\x03"  # how the hello of a client begins
 JOINED_MAX: Final = 65_536  # bytes of a write that is joined with others: to copy more costs more than a write
@@ -107,6 +108,19 @@ class Protocol(H11Protocol):
         """The server stops: what waits for messages ends, so that the rest can."""
         self.app_state["stopping"].set()
         super().shutdown()
+        if self.transport.is_closing():
+            self._await_farewell()
+
+    def _await_farewell(self) -> None:
+        """Under TLS the peer has to close its side, too; an idle client does so when it sends the next request."""
+        self._end_timer()
+        self._timer = self.loop.call_later(FAREWELL_SECONDS, self._leave)
+
+    def _leave(self) -> None:
+        if self.transport.get_write_buffer_size():  # it still takes an answer
+            self._await_farewell()
+        else:
+            self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
         """Input that h11 cannot read; its error says whether it was too long."""
@@ -197,6 +211,9 @@ class Joining(asyncio.Transport):
 
     def is_reading(self) -> bool:
         return self._transport.is_reading()
+
+    def get_write_buffer_size(self) -> int:
+        return self._transport.get_write_buffer_size()
 
     def pause_reading(self) -> None:
         self._transport.pause_reading()
