@@ -193,9 +193,7 @@ class PostgresBackend(SqlBackend):
             if count == 1:
                 found = self._take_one("take away one together as known", synchronously=True)
             else:
-                answer = run(self.sql["take away together as known"], (queue, count, *self._given[1:]))
-                self._known.told(queue, answer)
-                found = answer.fetchall()
+                found = self._found_as_known("take away together as known", (queue, count, *self._given[1:]))
         elif count == 1 and self._together.queue is None:
             is_known = self._session.holds_back and self._given[0] == queue and self._given[3]
             if is_known and not self.noted[queue] & FRONTS and self._session.withdraw():
@@ -212,12 +210,17 @@ class PostgresBackend(SqlBackend):
         persistent.
         """
         level = self._session.commits_at(synchronously)
-        answer = self._session.run(self.sql[name], (*self._given, level))
-        self._known.told(self._given[0], answer)
-        found = answer.fetchall()
+        found = self._found_as_known(name, (*self._given, level))
         if not (found and found[0][GOT_PERSISTENT]):
             self._session.commits_at(False)
         return found
+
+    def _found_as_known(self, name: str, values: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
+        """Raises: SerializationFailure, the queue is not as it was taken to be."""
+        answer = self._session.run(self.sql[name], values)
+        answer.states_what_is_known = True
+        self._known.told(self._given[0], answer)
+        return answer.fetchall()
 
     def change(self, sql: str, values: Any, expected: int = 1) -> None:
         """The server counts, and fails if there are more or less: nobody has to wait for the answer."""
@@ -262,7 +265,7 @@ class PostgresBackend(SqlBackend):
     def _come(self, queue: int) -> QueueState | None:
         kind = self._kind
         if self._locked and kind.writes and queue not in self._locked and self._is_out_of_order(queue):
-            self.engine.run(self.sql["lock queues at once"], (self.engine.array([queue]),))
+            self._lock_at_once("lock queues at once", self.engine.array([queue]))
         may_share = partial(self._may_share, queue)
         if queue not in self._in_vain:
             looks = not (self._looks + 1) % LOOKED_FOR  # as the next verb does, in `SqlBackend.state`
@@ -438,9 +441,14 @@ class PostgresBackend(SqlBackend):
         if missing:
             named = (self.engine.array(missing),)
             if self._is_out_of_order(missing[0]):
-                self.engine.run(self.sql["lock queues at once"], named)
+                self._lock_at_once("lock queues at once", *named)
             self.engine.run(self.sql["lock queues"], named)  # who is together on one of them waits for nobody
             self._locked.update(missing)
+
+    def _lock_at_once(self, name: str, *values: Any) -> None:
+        """Raises: LockNotAvailable, another transaction has one of the locks."""
+        if self.value(self.sql[name], *values):
+            raise errors.LockNotAvailable("a queue is locked by others, and was to be locked out of order")
 
     def _is_out_of_order(self, queue: int) -> bool:
         """Whether a queue behind it is locked already.
@@ -500,7 +508,7 @@ class PostgresBackend(SqlBackend):
         if queues is not None:
             self._lock_queues(list(queues))
         elif self._locked and not self._has_all:
-            self.engine.run(self.sql["lock all at once"])
+            self._lock_at_once("lock all at once")
         super().revise(queues)
 
     def _note_order(self, queue: int, *, keeps_order: bool) -> None:

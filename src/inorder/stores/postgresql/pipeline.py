@@ -59,12 +59,15 @@ class Answer(Iterator[tuple[Any, ...]]):
 
     Attributes:
         heeds: what is done about an error of the server, in place of raising it.
+        states_what_is_known: a first row that begins with NULL says that a queue is not as it was taken to be. That is
+            an error here, as if the server had raised it; the server, which writes errors to its log, has not.
     """
 
     _rows: list[tuple[Any, ...]] | None = None
     _next = changed = 0
     said = b""
     heeds: Callable[[psycopg.Error], object] | None = None
+    states_what_is_known = False
 
     def __init__(self, pipeline: Pipeline, prepared: Prepared) -> None:
         self._pipeline, self._prepared = pipeline, prepared
@@ -113,6 +116,8 @@ class Answer(Iterator[tuple[Any, ...]]):
                     loader.set_pgresult(result, set_loaders=False)
                 rows = loader.load_rows(0, result.ntuples, tuple)
             self.changed = result.ntuples
+            if self.states_what_is_known and self.heeds is None and rows and rows[0][0] is None:
+                raise psycopg.errors.SerializationFailure("a queue was changed by others")
         elif status == _DONE:
             self.changed, self.said = result.command_tuples or 0, result.command_status or b""
         elif status == _FAILED:

@@ -154,16 +154,16 @@ SELECT {taken} FROM next ORDER BY rank, number, ordinal;
 -- name: take away together as known behind
 -- As `take away together as known`.
 WITH here AS MATERIALIZED (
-    SELECT CASE WHEN count(*) = 0 THEN is_other(?1) END FROM tally
+    SELECT count(*) AS known FROM tally
     WHERE queue = ?1 AND revision = ?3 AND attention = ?4 AND unordered = 1
         AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1)
 ),
 next AS MATERIALIZED (
-    SELECT first.* FROM here LEFT JOIN LATERAL (
+    SELECT first.*, here.known FROM here LEFT JOIN LATERAL (
         SELECT {got}, m.message_at, c.ctid AS content_at FROM (
             SELECT next.* FROM levels_of(?1, 2) AS level CROSS JOIN LATERAL (
                 SELECT *, ctid AS message_at FROM message
-                WHERE queue = ?1 AND head = 2 AND available AND rank = level.rank AND number >= level.front
+                WHERE queue = ?1 AND head = 2 AND available AND rank = level.rank AND number >= level.front AND here.known = 1
                 ORDER BY number, ordinal LIMIT ?2 FOR UPDATE SKIP LOCKED
             ) AS next LIMIT ?2
         ) AS m JOIN content c ON c.id = m.id
@@ -171,21 +171,21 @@ next AS MATERIALIZED (
 ),
 {removed},
 {left together}
-SELECT {taken} FROM next WHERE id IS NOT NULL ORDER BY rank, number, ordinal;
+SELECT {taken} FROM next WHERE id IS NOT NULL OR known = 0 ORDER BY rank, number, ordinal;
 
 -- name: take away one together as known behind
 -- As `take away one together as known`.
 WITH here AS MATERIALIZED (
-    SELECT CASE WHEN count(*) = 0 THEN is_other(?1) END FROM tally
+    SELECT count(*) AS known FROM tally
     WHERE queue = ?1 AND revision = ?2 AND attention = ?3 AND unordered = 1
         AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1)
 ),
 next AS MATERIALIZED (
-    SELECT first.* FROM here LEFT JOIN LATERAL (
+    SELECT first.*, here.known FROM here LEFT JOIN LATERAL (
         SELECT {got}, m.message_at, c.ctid AS content_at FROM (
             SELECT next.* FROM levels_of(?1, 2) AS level CROSS JOIN LATERAL (
                 SELECT *, ctid AS message_at FROM message
-                WHERE queue = ?1 AND head = 2 AND available AND rank = level.rank AND number >= level.front
+                WHERE queue = ?1 AND head = 2 AND available AND rank = level.rank AND number >= level.front AND here.known = 1
                 ORDER BY number, ordinal LIMIT 1 FOR UPDATE SKIP LOCKED
             ) AS next LIMIT 1
         ) AS m JOIN content c ON c.id = m.id
@@ -193,4 +193,5 @@ next AS MATERIALIZED (
 ),
 {removed one},
 {one left together}
-SELECT {taken} FROM next, counted WHERE next.persistent = 0 OR set_config('synchronous_commit', ?4, true) <> '';
+SELECT {taken} FROM next LEFT JOIN counted AS gone(one) ON true
+WHERE next.known = 0 OR (gone.one = 1 AND (next.persistent = 0 OR set_config('synchronous_commit', ?4, true) <> ''));

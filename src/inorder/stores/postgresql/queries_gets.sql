@@ -30,7 +30,7 @@ SELECT {taken} FROM next, counted;
 -- name: take away one as known
 -- The same, `here as known` and `counted` in one, where something seems to be on the queue. A statement sees what was
 -- there when it began: so nobody may have changed the row of the queue since, nor that of the message. If nothing is
--- available, whatever makes up the depth, the verb begins again, too.
+-- available, whatever makes up the depth, the verb begins again, too: a row without an id says so.
 WITH here AS MATERIALIZED (
     UPDATE tally SET depth = depth - 1, serial = greatest(serial, (2 * arrived - depth + 1) / 64)
     FROM (SELECT ctid AS at, xmin AS made_by FROM tally WHERE queue = ?1 ORDER BY serial DESC LIMIT 1) AS seen
@@ -54,8 +54,7 @@ m AS (
 c AS (DELETE FROM content WHERE ctid = (SELECT content_at FROM next) RETURNING 1)
 SELECT {taken} FROM (SELECT 1) AS always LEFT JOIN (
     SELECT next.* FROM next, m, c WHERE next.persistent = 0 OR set_config('synchronous_commit', ?7, true) <> ''
-) AS taken ON true
-WHERE taken.id IS NOT NULL OR is_other(?1) = 0;
+) AS taken ON true;
 
 -- name: take single together
 -- As `take single`, of what nobody else takes at the moment; until it ends nobody takes these. They are limited where they
@@ -80,39 +79,41 @@ WITH next AS MATERIALIZED (
 SELECT {taken} FROM next ORDER BY rank, number, ordinal;
 
 -- name: take away together as known
--- `here together as known` and `take away together`. The queue is looked at first, also where nothing is on it.
+-- `here together as known` and `take away together`. The queue is looked at first, also where nothing is on it. If it is
+-- not as it was taken to be, a row without an id says so.
 WITH here AS MATERIALIZED (
-    SELECT CASE WHEN count(*) = 0 THEN is_other(?1) END FROM tally
+    SELECT count(*) AS known FROM tally
     WHERE queue = ?1 AND revision = ?3 AND attention = ?4 AND unordered = 1
         AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1)
 ),
 next AS MATERIALIZED (
-    SELECT first.* FROM here LEFT JOIN LATERAL (
+    SELECT first.*, here.known FROM here LEFT JOIN LATERAL (
         SELECT {got}, m.message_at, c.ctid AS content_at FROM (
-            SELECT *, ctid AS message_at FROM message WHERE queue = ?1 AND head = 2 AND available
+            SELECT *, ctid AS message_at FROM message WHERE queue = ?1 AND head = 2 AND available AND here.known = 1
             ORDER BY rank, number, ordinal LIMIT ?2 FOR UPDATE SKIP LOCKED
         ) AS m JOIN content c ON c.id = m.id
     ) AS first ON true
 ),
 {removed},
 {left together}
-SELECT {taken} FROM next WHERE id IS NOT NULL ORDER BY rank, number, ordinal;
+SELECT {taken} FROM next WHERE id IS NOT NULL OR known = 0 ORDER BY rank, number, ordinal;
 
 -- name: take away one together as known
 -- The same for one, as `take away one`.
 WITH here AS MATERIALIZED (
-    SELECT CASE WHEN count(*) = 0 THEN is_other(?1) END FROM tally
+    SELECT count(*) AS known FROM tally
     WHERE queue = ?1 AND revision = ?2 AND attention = ?3 AND unordered = 1
         AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1)
 ),
 next AS MATERIALIZED (
-    SELECT first.* FROM here LEFT JOIN LATERAL (
+    SELECT first.*, here.known FROM here LEFT JOIN LATERAL (
         SELECT {got}, m.message_at, c.ctid AS content_at FROM (
-            SELECT *, ctid AS message_at FROM message WHERE queue = ?1 AND head = 2 AND available
+            SELECT *, ctid AS message_at FROM message WHERE queue = ?1 AND head = 2 AND available AND here.known = 1
             ORDER BY rank, number, ordinal LIMIT 1 FOR UPDATE SKIP LOCKED
         ) AS m JOIN content c ON c.id = m.id
     ) AS first ON true
 ),
 {removed one},
 {one left together}
-SELECT {taken} FROM next, counted WHERE next.persistent = 0 OR set_config('synchronous_commit', ?4, true) <> '';
+SELECT {taken} FROM next LEFT JOIN counted AS gone(one) ON true
+WHERE next.known = 0 OR (gone.one = 1 AND (next.persistent = 0 OR set_config('synchronous_commit', ?4, true) <> ''));

@@ -107,8 +107,12 @@ FROM counted AS now WHERE tally.queue = ?1 AND now.queue = ?1;
 SELECT queue FROM tally;
 
 -- name: lock queues at once
--- Where queues behind them are locked already: nobody is waited for.
-SELECT queue FROM tally WHERE queue = ANY (CAST(?1 AS bigint[])) FOR NO KEY UPDATE NOWAIT;
+-- Where queues after them are locked already: nobody is waited for. How many of them others have locked; with NOWAIT that
+-- would be an error, and the server would log it.
+WITH locked AS MATERIALIZED (
+    SELECT queue FROM tally WHERE queue = ANY (CAST(?1 AS bigint[])) FOR NO KEY UPDATE SKIP LOCKED
+)
+SELECT count(*) - (SELECT count(*) FROM locked) FROM tally WHERE queue = ANY (CAST(?1 AS bigint[]));
 
 -- name: lock all
 -- All of them, in that order.
@@ -116,7 +120,8 @@ SELECT queue FROM tally ORDER BY queue FOR NO KEY UPDATE;
 
 -- name: lock all at once
 -- The same where some are locked already.
-SELECT queue FROM tally FOR NO KEY UPDATE NOWAIT;
+WITH locked AS MATERIALIZED (SELECT queue FROM tally FOR NO KEY UPDATE SKIP LOCKED)
+SELECT count(*) - (SELECT count(*) FROM locked) FROM tally;
 
 -- name: here beside
 -- As `here`, for a verb that works beside the queue: until it ends nobody removes the queue.
