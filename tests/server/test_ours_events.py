@@ -217,10 +217,10 @@ async def test_any_number_of_clients_make_one_look(monkeypatch: pytest.MonkeyPat
     looks = 0
     real = QueueManager.overview
 
-    def counted(self: QueueManager) -> object:
+    def counted(self: QueueManager, queue: str | None = None) -> object:
         nonlocal looks
         looks += 1
-        return real(self)
+        return real(self, queue)
 
     monkeypatch.setattr(QueueManager, "overview", counted)
     monkeypatch.setattr("inorder.server.sampling.SAMPLE_SECONDS", 3600.0)

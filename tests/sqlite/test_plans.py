@@ -21,7 +21,17 @@ from inorder.stores.sql.descriptors import column
 from inorder.stores.sql.records import SqlRecords
 from inorder.stores.sql.statements import statements
 from inorder.stores.sqlite.statements import SCHEMA, STATEMENTS
-from inorder.stores.tables import ClaimRow, EnteredRow, LedgerRow, UnitRow, UpTo
+from inorder.stores.tables import (
+    ClaimRow,
+    DefinitionRow,
+    DroppedRow,
+    EnteredRow,
+    HandleRow,
+    LedgerRow,
+    UnitRow,
+    UpTo,
+    WaitRow,
+)
 
 VERBS = Path(stores.__path__[0])
 SQL = Path(sql.__path__[0])
@@ -307,14 +317,20 @@ def asked_by_the_package() -> Iterator[Asked]:
                     yield from selections(node.func.attr, name, node.keywords)
 
 
+GIVEN_AS_A_WHOLE: dict[str, list[tuple[str, ...]]] = {  # `**where`: the fields that each of them may have
+    LedgerRow.__name__: [LedgerKey._fields],
+    DefinitionRow.__name__: [("name",), ("id",)],
+    **{row.__name__: [("queue",)] for row in (HandleRow, WaitRow, DroppedRow)},
+}
+
+
 def selections(verb: str, kind: str, words: list[ast.keyword]) -> Iterator[Asked]:
     assert hasattr(tables, kind), kind
     fields = {word.arg: how_compared(word.arg, word.value) for word in words if word.arg is not None}
-    if len(fields) < len(words):
-        assert kind == LedgerRow.__name__, "only the key of a batch is given as a whole"
-        fields |= {part: ["="] for part in LedgerKey._fields}
-    for how in product(*fields.values()):
-        yield Asked(verb, kind, frozenset(zip(fields, how, strict=True)))
+    for whole in GIVEN_AS_A_WHOLE[kind] if len(fields) < len(words) else [()]:
+        compared = fields | {part: ["="] for part in whole}
+        for how in product(*compared.values()):
+            yield Asked(verb, kind, frozenset(zip(compared, how, strict=True)))
 
 
 def test_a_selection_of_records_goes_by_index(connection: apsw.Connection) -> None:

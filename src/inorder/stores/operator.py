@@ -90,7 +90,7 @@ class OperatorVerbs(OpenStore, ABC):
         there.sort(key=lambda row: (*logical_key(row)[:2], not row.placed, row.place, row.number))
         return gaps(member_of(row.message) for row in there)
 
-    @event("overview", "queues", measured=lambda found: [len(found)])
+    @event("overview", "queues", measured=lambda found, *_: [len(found)])
     @in_verb(writes=False, buries=True)
     def overview(self, verb: Verb, name: str | None = None) -> list[QueueView]:
         defined = {row.id: row for row in Catalog(verb).rows(name) if row.type == "local"}

@@ -516,14 +516,19 @@ class QueueStore(
     @event("stop")
     @in_verb(though_stopped=True)
     def stop(self, verb: Verb) -> None:
+        self._wake_all(verb)
+        self.host.stopped = True
+
+    def _wake_all(self, verb: Verb) -> None:
+        """Whoever waits for a queue that is open looks again."""
         for number in sorted({one.queue for one in self.backend.select(HandleRow)}):
             if self.backend.state(number) is not None:
                 verb.touch(verb.queue(number))
-        self.host.stopped = True
 
     @in_verb(though_stopped=True)
     def restart(self, verb: Verb) -> None:
         """For tests: loses the connections of this process, as if it had died, and starts the queue manager again."""
+        self._wake_all(verb)
         self.host.stopped = False
         connections.start(verb)
 
