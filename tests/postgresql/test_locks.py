@@ -55,8 +55,8 @@ def test_the_end_of_a_connection_locks_queues_in_order(server: Server, other: Qu
     assert list(other.check()) == []
 
 
-def test_a_change_of_a_queue_locks_all_in_order(server: Server, other: QueueManager) -> None:
+def test_a_change_of_the_queue_manager_locks_all_in_order(server: Server, other: QueueManager) -> None:
     other.put("B", b"stays")
-    crosses(server, lambda: other.alter_queue("B", order="commit"))
-    assert (other.attributes("B").order, other.depth("B")) == ("commit", 1)
+    crosses(server, lambda: other.alter_manager(description="changed"))
+    assert (other.manager_attributes().description, other.depth("B")) == ("changed", 1)
     assert list(other.check()) == []
