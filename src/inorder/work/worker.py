@@ -57,8 +57,7 @@ class Worker:
     Attributes:
         stopped: the tasks and schedules that could not go on, by their names, and why.
         is_worn: a call was past its time, and its thread may be running still.
-        lost: the error for which the whole worker has stopped: the store was deleted or replaced, or a sync to its disk
-            has failed. Only after the program has closed the store, or ended, it can be used again.
+        lost: the error that stopped the whole worker: its program must close the store, or end, to use it again.
     """
 
     def __init__(
