@@ -38,6 +38,7 @@ from .worker import GRACE_SECONDS, SETTLE_SECONDS, Worker
 
 CANNOT_GO_ON: Final = 4  # the status of a process all of whose tasks have stopped: it is not replaced
 STORE_LOST: Final = 3  # of one that can use the store no more, as of each command that has trouble with it
+HAD_STOPPED: Final = 5  # of one that was asked to end, and some of whose tasks had stopped by themselves before
 WORN_OUT: Final = 75  # of one that ended because a call in it would not: it is replaced at once
 STEADY_SECONDS: Final = 30.0  # a process that has lived so long did not die at its start
 RESTARTS: Final = Backoff(first=0.5, most=30.0)
@@ -98,7 +99,7 @@ class Supervisor:
         self._could_not_go_on = False
 
     def run(self) -> bool:
-        """Runs until all have ended; returns whether none of them stopped by itself. For the main thread, which gets
+        """Runs until all have ended; returns whether no task stopped by itself. For the main thread, which gets
         signals.
         """
         with self._signals():
@@ -175,7 +176,7 @@ class Supervisor:
         assert process is not None
         _close_pipe(child)
         status = process.returncode
-        if status == CANNOT_GO_ON:
+        if status == CANNOT_GO_ON or (status == HAD_STOPPED and self._ends_at is not None):
             self._could_not_go_on = True
         if self._ends_at is not None or status == CANNOT_GO_ON:
             return
@@ -267,7 +268,9 @@ def serve(worker: Worker, grace: float) -> int:
         return STORE_LOST
     if worker.is_worn and not asked.is_set():
         return WORN_OUT
-    return CANNOT_GO_ON if worker.stopped and not asked.is_set() else 0
+    if not worker.stopped:
+        return 0
+    return HAD_STOPPED if asked.is_set() else CANNOT_GO_ON
 
 
 def _set_handlers(handlers: Mapping[signal.Signals, Any]) -> None:
