@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -56,7 +59,9 @@ def test_a_worker_is_busy_until_an_overdue_call_is_reported(qm: QueueManager, re
     assert (qm.depth("Q"), qm.units()) == (1, [])
 
 
-def test_a_process_asks_for_another_one_however_long_the_end_of_a_call_takes(qm: QueueManager) -> None:
+def test_a_process_asks_for_another_one_however_long_the_end_of_a_call_takes(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     endless, has_looked = Endless(), threading.Event()
 
     class Watched(Worker):
@@ -72,9 +77,13 @@ def test_a_process_asks_for_another_one_however_long_the_end_of_a_call_takes(qm:
             has_looked.wait(LIMIT_SECONDS)
 
     qm.put("Q", b"1")
-    status = serve(Watched(qm, endless.tasks, log=log, replaces_threads=False), LIMIT_SECONDS)
-    has_looked.set()
-    endless.goes_on.set()
+    with ExitStack() as stack:
+        reading, writing = os.pipe()
+        monkeypatch.setattr(sys, "stdin", stack.enter_context(os.fdopen(reading)))
+        stack.enter_context(os.fdopen(writing, "w"))  # closed first: what reads the other end ends
+        status = serve(Watched(qm, endless.tasks, log=log, replaces_threads=False), LIMIT_SECONDS)
+        has_looked.set()
+        endless.goes_on.set()
     assert status == WORN_OUT, "no process takes the place of this one"
 
 

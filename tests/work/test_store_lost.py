@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -61,13 +63,18 @@ def registered() -> Tasks:
     return tasks
 
 
-def test_a_worker_of_which_every_thread_waits_stops_and_ends_with_its_own_status(qm: QueueManager, lose: Lose) -> None:
+def test_a_worker_of_which_every_thread_waits_stops_and_ends_with_its_own_status(
+    qm: QueueManager, lose: Lose, monkeypatch: pytest.MonkeyPatch
+) -> None:
     heard = Heard()
     worker = Worker(qm, registered(), log=heard)
-    lose_soon = threading.Timer(0, lose)
-    lose_soon.start()
-    assert serve(worker, LIMIT_SECONDS) == STORE_LOST
-    lose_soon.join()
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as stdin, os.fdopen(writing, "w"):  # closed first: what reads the other end ends
+        monkeypatch.setattr(sys, "stdin", stdin)
+        lose_soon = threading.Timer(0, lose)
+        lose_soon.start()
+        assert serve(worker, LIMIT_SECONDS) == STORE_LOST
+        lose_soon.join()
     assert worker.lost is not None
     assert worker.lost.must_reopen
     assert worker.stopped == {"work": str(worker.lost), "yearly": str(worker.lost)}
