@@ -340,18 +340,20 @@ def of_log_ins(error: TooManyLogIns) -> Problem:
     return problem("INWB0030E", seconds, reason=error.reason.value, Retry_After=seconds)
 
 
-def of_reports(error: NotAuthorized) -> Problem:
-    """Where the reports would go that a message asks for, its user may not put."""
-    return problem("MQWB0103E", "have reports put to", error.data.get("queue", ""), reason=NOT_AUTHORIZED)
+def _of_any(error: InorderError) -> Problem | None:
+    """What an error is to the clients of every interface; None: each has its own answer."""
+    if isinstance(error, NotAuthorized):  # where the reports would go that a message asks for, its user may not put
+        return problem("MQWB0103E", "have reports put to", error.data.get("queue", ""), reason=NOT_AUTHORIZED)
+    if isinstance(error, StoreError | QueueManagerStopping):
+        return problem("INWB0012E", error, reason=error.reason.value)
+    return None
 
 
 def of_error(error: InorderError, queue: str, manager: str) -> Problem:
     """What an error of the queue manager is to a client of the messaging interface."""
     reason = error.reason.value
-    if isinstance(error, NotAuthorized):
-        return of_reports(error)
-    if isinstance(error, StoreError | QueueManagerStopping):
-        return problem("INWB0012E", error, reason=reason)
+    if (found := _of_any(error)) is not None:
+        return found
     if isinstance(error, UnknownObject):
         return problem("MQWB0300E", queue, manager, reason=Reason.UNKNOWN_OBJECT_NAME.value)
     status = 400 if isinstance(error, ArgumentError) else 0
@@ -361,10 +363,8 @@ def of_error(error: InorderError, queue: str, manager: str) -> Problem:
 def of_admin_error(error: InorderError, queue: str) -> Problem:
     """The same to a client of the administration interface."""
     reason = error.reason.value
-    if isinstance(error, NotAuthorized):
-        return of_reports(error)
-    if isinstance(error, StoreError | QueueManagerStopping):
-        return problem("INWB0012E", error, reason=reason)
+    if (found := _of_any(error)) is not None:
+        return found
     if isinstance(error, UnknownQueue):
         return problem("MQWB0037E", error.data.get("queue", queue), reason=reason)
     if isinstance(error, UnknownObject | UnitNotFound):
@@ -375,9 +375,7 @@ def of_admin_error(error: InorderError, queue: str) -> Problem:
 def of_our_error(error: InorderError) -> Problem:
     """The same to a client of our own interface: every error of the queue manager has its reason there."""
     reason = error.reason.value
-    if isinstance(error, NotAuthorized):
-        return of_reports(error)
-    if isinstance(error, StoreError | QueueManagerStopping):
-        return problem("INWB0012E", error, reason=reason)
+    if (found := _of_any(error)) is not None:
+        return found
     status = 404 if isinstance(error, UnknownObject) else 400 if isinstance(error, CallerError) else 409
     return problem("INWB0014E", error, reason=reason, status=status)

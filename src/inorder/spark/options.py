@@ -331,9 +331,7 @@ def source_options(given: Mapping[str, str], use: Use) -> SourceOptions:
 
 def check_source(given: Mapping[str, str]) -> SourceOptions:
     """Checks what a reader was given as far as that does not hang on whether it will be a batch or a stream."""
-    streams = {
-        name.lower() for name in ("maxMessagesPerTrigger", "maxBytesPerTrigger", "prefetch", "allowNewCheckpoint")
-    }
+    streams = {one.name.lower() for one in OPTIONS if one.why_not == STREAMS_ONLY}
     is_stream = any(key.lower() in streams for key in given)
     return source_options(given, "stream read" if is_stream else "batch read")
 
