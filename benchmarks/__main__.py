@@ -18,6 +18,8 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from tools.ending import ended_by_signals
+
 from benchmarks import group_commit, machine, pages, report, servers
 from benchmarks.harness import Question, Site, run
 from benchmarks.questions.all import BESIDE_THE_LIMIT, QUESTIONS
@@ -61,6 +63,7 @@ def site_of(arguments: argparse.Namespace) -> Iterator[Site]:
     keys = arguments.systems or (["inorder", LIMIT] if arguments.names == [LIMIT] else list(PLACES))
     systems = systems_named(keys)
     with ExitStack() as stack:
+        stack.enter_context(ended_by_signals())
         folder = servers.temporary_folder(arguments.parent)
         stack.callback(shutil.rmtree, folder)
         memory = None
@@ -68,7 +71,6 @@ def site_of(arguments: argparse.Namespace) -> Iterator[Site]:
             memory = Path(
                 stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-bench-", dir=arguments.memory))
             )
-        stack.enter_context(servers.ended_by_signals())
         ports = stack.enter_context(servers.running([key for key in keys if key in servers.SERVERS], folder))
         scale = QUICK_SCALE if arguments.quick else 1
         yield Site(folder=folder, memory=memory, systems=systems, ports=ports, scale=scale, full=arguments.full)

@@ -24,6 +24,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from tools.ending import ended_by_signals
+
 START_SECONDS = 60
 STOP_SECONDS = 30
 LOOPBACK = "127.0.0.1"
@@ -262,16 +264,6 @@ def temporary_folder(parent: Path) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="inorder-bench-", dir=parent))
     folder.chmod(0o755)
     return folder
-
-
-@contextlib.contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """A SIGTERM ends the block as Ctrl-C does: everything that was started is stopped."""
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def main() -> int:

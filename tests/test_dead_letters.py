@@ -141,11 +141,16 @@ def test_what_others_put_among_the_dead_needs_a_target(qm: QueueManager) -> None
     assert qm.replay(to="ORDERS").messages == 1
 
 
-def test_a_queue_manager_without_a_dead_letter_queue_says_so(qm: QueueManager) -> None:
+def test_where_none_is_named_they_lie_on_the_systems_queue(qm: QueueManager) -> None:
     qm.alter_manager(dead_letter_queue="")
-    with pytest.raises(inorder.UnknownQueue, match="has no dead-letter queue"):
-        qm.dead_letters()
+    qm.put("ORDERS", b"m1")
+    with qm.unit_of_work():
+        assert qm.bury(qm.get("ORDERS"), queue="ORDERS", error="torn") == "buried"
+    assert [one.why.error for one in qm.dead_letters()] == ["torn"]
+    assert [one.body for one in qm.browse("SYSTEM.DEAD.LETTER.QUEUE")] == [b"m1"]
     assert list(qm.dead_letters(dead_letter_queue="DEAD")) == []
+    assert qm.replay().messages == 1
+    assert qm.get("ORDERS").body == b"m1"
 
 
 def test_a_replay_is_no_part_of_an_open_unit(qm: QueueManager) -> None:

@@ -19,12 +19,6 @@ from inorder.demo.screen import Screen
 from inorder.options import AskedOrder
 
 
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slow machine fails no test here."""
-    monkeypatch.setattr(processes, "PATIENCE_SECONDS", 240.0)
-
-
 @pytest.fixture(scope="module")
 def cast() -> Iterator[Cast]:
     with Cast((*readers.WRITERS, *readers.READERS)) as cast:

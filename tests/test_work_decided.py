@@ -167,25 +167,18 @@ def test_where_the_order_is_required_a_worker_that_begins_later_tries_once_more(
     assert (heard.outcomes, qm.depth("Q"), qm.depth("DEAD")) == ([DONE], 0, 0)
 
 
-@pytest.mark.parametrize("reason", ["no queue for it", "the order is required"])
-def test_an_attempt_is_reported_though_its_message_cannot_be_set_aside(
-    qm: QueueManager, tasks: Tasks, reason: str
-) -> None:
+def test_an_attempt_is_reported_though_its_message_cannot_be_set_aside(qm: QueueManager, tasks: Tasks) -> None:
     @tasks.task("Q", name="pack")
     def pack(message: Got) -> None:
         raise Dead("no such article")
 
-    if reason == "the order is required":
-        qm.alter_queue("Q", read_order="required")
-    else:
-        qm.alter_manager(dead_letter_queue="")
+    qm.alter_queue("Q", read_order="required")
     qm.put("Q", b"1")
     with at_work(qm, tasks) as (worker, heard):
         heard.until(lambda so_far: "stopped" in so_far.events)
         assert worker.wait(LIMIT_SECONDS)
     assert (heard.outcomes, heard.events, heard.told[0].kind) == ([Outcome.RETRIED], ["stopped"], "attempt")
     assert "no such article" in heard.told[0].text
-    assert ("dead-letter queue" in worker.stopped["pack"]) == (reason == "no queue for it")
     assert (qm.depth("Q"), qm.depth("DEAD")) == (1, 0)
 
 

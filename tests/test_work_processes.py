@@ -298,11 +298,11 @@ def test_a_required_order_ends_the_command_with_status_1(qm: QueueManager, place
 
 
 @on_sqlite
-def test_metrics_of_all_processes_are_at_one_address(qm: QueueManager, place: str, tmp_path: Path) -> None:
+def test_metrics_of_all_processes_are_at_one_address(
+    request: pytest.FixtureRequest, qm: QueueManager, place: str, tmp_path: Path
+) -> None:
     pytest.importorskip("prometheus_client", reason="without inorder[prometheus] there are no metrics")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = reserved_port(request)
     qm.put_many("Q", [b"1", b"once 2", b"fail", *[f"{number}".encode() for number in range(3, 20)]])
 
     def scrape() -> str:
@@ -348,6 +348,15 @@ def test_several_processes_put_each_run_once_though_they_are_killed(
     deaths = [one["status"] for one in work.told if one["event"] == "died"]
     assert len(deaths) >= 4, "no process was killed in the middle of a run"
     assert set(deaths) == {-signal.SIGKILL}
+
+
+def reserved_port(request: pytest.FixtureRequest) -> int:
+    """A port of the loopback that nobody else is given before the end of the test; it can be listened at."""
+    kept = socket.socket()
+    request.addfinalizer(kept.close)
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server has it: bound, and not listened at
+    kept.bind(("127.0.0.1", 0))
+    return int(kept.getsockname()[1])
 
 
 def await_file(path: Path) -> None:

@@ -22,6 +22,7 @@ from typing import Any, Final
 import inorder
 
 from . import fuzz_ibm
+from .ending import ended_by_signals
 
 CHECKS: Final = (
     "not_a_server_error",
@@ -93,7 +94,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="of an earlier run, to repeat it")
     given = parser.parse_args()
     found = 0
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as place, served(folder := Path(place)) as (url, tokens):
+    with (
+        ended_by_signals(),
+        tempfile.TemporaryDirectory(prefix="fuzz-") as place,
+        served(folder := Path(place)) as (url, tokens),
+    ):
         (folder / "ibm.json").write_text(json.dumps(fuzz_ibm.description()))
         targets = {
             "ours": ([f"{url}/inorder/v1/openapi.json"], CHECKS),

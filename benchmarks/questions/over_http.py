@@ -53,9 +53,13 @@ class Server:
             [sys.executable, "-m", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise Cannot(f"python -m {words[0]} did not start")
+        try:
+            line = self._process.stdout.readline()
+            if not line:
+                raise Cannot(f"python -m {words[0]} did not start")
+        except BaseException:  # a signal, too
+            self.close()
+            raise
         parts = urlsplit(json.loads(line)["url"])
         self.address = parts.hostname or "", parts.port or 0
         self.token = "" if token_file is None else token_file.read_text(encoding="utf-8").strip()

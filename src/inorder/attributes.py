@@ -370,6 +370,8 @@ def _agreeing(queue: QueueAttributes) -> QueueAttributes:
 
 # ---- what every store has
 
+DEAD_LETTERS: Final = "SYSTEM.DEAD.LETTER.QUEUE"
+
 # Queues that are there without having been made, as in MQ: the store keeps one from its first change or open on.
 SYSTEM_QUEUES: Final[Mapping[str, QueueAttributes]] = MappingProxyType(
     {
@@ -379,7 +381,7 @@ SYSTEM_QUEUES: Final[Mapping[str, QueueAttributes]] = MappingProxyType(
             define_queue("SYSTEM.DEFAULT.ALIAS.QUEUE", "alias"),
             define_queue("SYSTEM.DEFAULT.MODEL.QUEUE", "model"),
             define_queue("SYSTEM.DEFAULT.REMOTE.QUEUE", "remote"),
-            define_queue("SYSTEM.DEAD.LETTER.QUEUE"),
+            define_queue(DEAD_LETTERS),
         )
     }
 )

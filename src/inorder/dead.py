@@ -1,8 +1,9 @@
 """Dead letters: what could not be delivered is listed, put where it belongs, or discarded; a part of a connection.
 
 A dead letter is the message as it was, with the reason among its properties (`rules.dead_letters`). It lies on a queue
-like any other, the one that the queue manager's `dead_letter_queue` names; nothing but these calls, and readers of
-that queue, take it away.
+like any other: the one that the queue manager's `dead_letter_queue` names, or SYSTEM.DEAD.LETTER.QUEUE if it names
+none. Nothing but these calls, and readers of that queue, take it away. The dead letters of the queue manager itself, of
+channels and reports, need a queue that is named.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from .attributes import ManagerAttributes, QueueAttributes
+from .attributes import DEAD_LETTERS, ManagerAttributes, QueueAttributes
 from .browsing import Browsing
 from .clock import Clock
 from .errors import (
@@ -22,7 +23,6 @@ from .errors import (
     Reason,
     StoreError,
     Undeliverable,
-    UnknownQueue,
     bad_argument,
 )
 from .field_checks import is_storable
@@ -90,9 +90,10 @@ class DeadLetters(ABC):
             reason: only those that were set aside for this reason.
             queue: only those that should have gone to this queue.
             match: only messages that fit; its selector may name `dlh.reason` and the like.
-            dead_letter_queue: where they lie; None: where the queue manager puts them.
+            dead_letter_queue: where they lie; None: on the queue that the queue manager names, or on
+                SYSTEM.DEAD.LETTER.QUEUE.
 
-        Raises: UnknownQueue 2085, the queue manager has no dead-letter queue. And what a browse raises.
+        Raises: what a browse raises, such as UnknownQueue 2085.
         """
         if reason is not None and (isinstance(reason, bool) or not isinstance(reason, int)):
             raise bad_argument("reason", reason, "a Reason, or an integer")
@@ -186,7 +187,8 @@ class DeadLetters(ABC):
     ) -> Buried:
         """Makes a message that was got a dead letter.
 
-        It is put on its queue's `backout_requeue_queue`, or where the queue manager has its dead letters.
+        It is put on its queue's `backout_requeue_queue`, or on the queue manager's `dead_letter_queue`, or on
+        SYSTEM.DEAD.LETTER.QUEUE if neither names one.
 
         Args:
             message: as it was got. Of a group give all messages, in one unit of work.
@@ -200,8 +202,8 @@ class DeadLetters(ABC):
 
         Returns: "buried"; "discarded", nothing was put.
 
-        Raises: Undeliverable 9040: the queue requires the order, so that nothing may pass the message; there is no
-        dead-letter queue; or that does not take it. UnknownQueue 2085; ArgumentError.
+        Raises: Undeliverable 9040: the queue requires the order, so that nothing may pass the message; or the
+        dead-letter queue does not take it, or does not exist. UnknownQueue 2085; ArgumentError.
 
         In the unit of work of its get the message is a dead letter if and only if it has left its queue.
 
@@ -270,14 +272,7 @@ class DeadLetters(ABC):
     def _dead_letter_queue(self, given: str | None) -> str:
         if given is not None:
             return given
-        name = self.manager_attributes().dead_letter_queue
-        if not name:
-            raise UnknownQueue(
-                "the queue manager has no dead-letter queue: ALTER QMGR DEADQ(NAME), or "
-                "alter_manager(dead_letter_queue=...), names one",
-                queue="",
-            )
-        return name
+        return self.manager_attributes().dead_letter_queue or DEAD_LETTERS
 
     # --- what it is made of
 

@@ -84,7 +84,7 @@ def handle_dead_letters(
     Messages keep their ids, group, priority, what is left of their life and who put them when; unique ids and places
     are new. A message that is not a dead letter stays.
 
-    Raises: ArgumentError, the table is for another queue manager; UnknownQueue 2085, there is no dead-letter queue;
+    Raises: ArgumentError, the table is for another queue manager; UnknownQueue 2085, there is no such queue;
     CallerError 2128, the connection has a unit of work; StoreError and its kinds.
     """
     check_instance("rules", rules, DeadRules, "a DeadRules, as read_rules gives it")

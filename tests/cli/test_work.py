@@ -55,7 +55,7 @@ def test_the_list_shows_what_is_registered_and_what_its_queue_adds(run: Command,
             "backoff": "3 s, x 2, up to 600 s",
             "timeout": 30,
             "threads": 2,
-            "dead_letters": "no queue: it stops",
+            "dead_letters": "SYSTEM.DEAD.LETTER.QUEUE",
         }
     ]
     assert told.records[0].keys() == keys_below("A registered task")

@@ -183,9 +183,17 @@ async def test_a_discard_needs_the_name_and_is_about_the_chosen_ones(client: htt
     assert acts(dead) == [("launch-token", "discard", "DEAD", "done", 2)]
 
 
-async def test_without_a_dead_letter_queue_the_page_says_how_it_is_named(client: httpx.AsyncClient) -> None:
-    assert "ALTER QMGR DEADQ" in (await client.get("/console/dead")).text
-    assert (await send(client, "dead", action="discard", uid="1-x")).status_code == 404
+async def test_where_no_dead_letter_queue_is_named_the_page_shows_the_systems(
+    worker: inorder.QueueManager, client: httpx.AsyncClient
+) -> None:
+    assert "There are no dead letters" in (await client.get("/console/dead")).text
+    worker.put("Q1", b"m1")
+    with worker.unit_of_work():
+        worker.bury(worker.get("Q1"), queue="Q1", error="torn")
+    page = (await client.get("/console/dead")).text
+    assert "SYSTEM.DEAD.LETTER.QUEUE" in page
+    assert "torn" in page
+    assert "1 message could not be delivered" in (await client.get("/console/")).text
 
 
 # --- what is held

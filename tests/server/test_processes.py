@@ -24,7 +24,7 @@ from tests.server.conftest import TEXT, Served, Start
 from tests.server.test_messaging import V1, V3, number_of
 from tests.support import LIMIT_SECONDS, until
 from tests.tiers import gate, nightly
-from uvicorn import Config
+from uvicorn import Config, Server
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import Process
 
@@ -320,3 +320,19 @@ def test_idle_connections_take_no_descriptors_that_the_store_needs(
 
         until(is_taken, "another client is taken")
     assert "Traceback" not in running.log.read_text()
+
+
+def test_a_signal_that_comes_just_before_the_server_runs_is_not_lost(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uvicorn does not handle signals yet, and the command has announced the address."""
+    run = Server.run
+
+    def signalled(self: Server, sockets: list[socket.socket] | None = None) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        assert self.should_exit, "the server would run on"
+        run(self, sockets or [])
+
+    monkeypatch.setattr(running, "CONFIGURATION", None)  # the log stays as the tests have it
+    monkeypatch.setattr(Server, "run", signalled)
+    assert running.serve(served.settings, running.listening("127.0.0.1", 0)) == 0

@@ -11,13 +11,15 @@ from tests.sqlite.disks import Disk, counted, mounted
 from tests.sqlite.programs import programs
 from tests.support import bodies
 from tests.tiers import gate, nightly
+from tests.working import at_work
 
 import inorder
-from inorder import QueueManager
+from inorder import Got, QueueManager
 from inorder.errors import StoreFull
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.host import SqliteHost
 from inorder.stores.sqlite.log import FRAME_BYTES, RESERVE_BYTES
+from inorder.work import Backoff, Outcome, Tasks, lane
 
 SIZE = 6 << 20
 LENGTH = 3000
@@ -81,6 +83,29 @@ def test_everything_but_puts_goes_on_on_a_full_disk(disk: Disk) -> None:
             qm.put("Q", body(number))
         assert drained(qm) == list(range(101, put + 80))
         assert qm.check() == []
+
+
+@gate
+def test_a_worker_uses_up_no_attempt_on_a_full_disk(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane, "TROUBLE", Backoff(first=0.01, most=0.01, jitter=0))
+    tasks, calls = Tasks(), list[int]()
+
+    @tasks.task("Q", attempts=1)
+    def carry(message: Got, own: QueueManager) -> None:
+        calls.append(message.backout_count)
+        if len(calls) == 4:
+            disk.clear()
+        for _ in range(15):  # more than the log has room for
+            own.put("NEXT", bytes(100_000))
+
+    with inorder.connect(disk.store) as qm:
+        for queue in ("Q", "NEXT"):
+            qm.create_queue(queue)
+        qm.put("Q", b"1")
+        disk.fill()
+        with at_work(qm, tasks) as (_, heard):
+            heard.attempts(1)
+        assert (heard.outcomes, calls, qm.depth("NEXT")) == ([Outcome.DONE], [0, 0, 0, 0], 15)
 
 
 def test_a_store_is_opened_on_a_full_disk_and_closed_on_it(disk: Disk) -> None:

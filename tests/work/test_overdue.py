@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -59,9 +56,7 @@ def test_a_worker_is_busy_until_an_overdue_call_is_reported(qm: QueueManager, re
     assert (qm.depth("Q"), qm.units()) == (1, [])
 
 
-def test_a_process_asks_for_another_one_however_long_the_end_of_a_call_takes(
-    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_asks_for_another_one_however_long_the_end_of_a_call_takes(qm: QueueManager) -> None:
     endless, has_looked = Endless(), threading.Event()
 
     class Watched(Worker):
@@ -77,13 +72,9 @@ def test_a_process_asks_for_another_one_however_long_the_end_of_a_call_takes(
             has_looked.wait(LIMIT_SECONDS)
 
     qm.put("Q", b"1")
-    with ExitStack() as stack:
-        reading, writing = os.pipe()
-        monkeypatch.setattr(sys, "stdin", stack.enter_context(os.fdopen(reading)))
-        stack.enter_context(os.fdopen(writing, "w"))  # closed first: what reads the other end ends
-        status = serve(Watched(qm, endless.tasks, log=log, replaces_threads=False), LIMIT_SECONDS)
-        has_looked.set()
-        endless.goes_on.set()
+    status = serve(Watched(qm, endless.tasks, log=log, replaces_threads=False), LIMIT_SECONDS)
+    has_looked.set()
+    endless.goes_on.set()
     assert status == WORN_OUT, "no process takes the place of this one"
 
 

@@ -39,7 +39,7 @@ def test_a_process_that_is_killed_for_being_late_is_killed_and_reported_once() -
 
 def test_a_process_that_the_system_cannot_start_is_tried_again() -> None:
     """Its program is not there at first."""
-    said, commands = list[Happened](), [[os.devnull + "/none"], [sys.executable, "-c", "input()"]]
+    said, commands = list[Happened](), [[os.devnull + "/none"], [sys.executable, "-c", "import signal; signal.pause()"]]
 
     def log(happened: Happened) -> None:
         said.append(happened)

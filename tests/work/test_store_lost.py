@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -63,18 +61,13 @@ def registered() -> Tasks:
     return tasks
 
 
-def test_a_worker_of_which_every_thread_waits_stops_and_ends_with_its_own_status(
-    qm: QueueManager, lose: Lose, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_of_which_every_thread_waits_stops_and_ends_with_its_own_status(qm: QueueManager, lose: Lose) -> None:
     heard = Heard()
     worker = Worker(qm, registered(), log=heard)
-    reading, writing = os.pipe()
-    with os.fdopen(reading) as stdin, os.fdopen(writing, "w"):  # closed first: what reads the other end ends
-        monkeypatch.setattr(sys, "stdin", stdin)
-        lose_soon = threading.Timer(0, lose)
-        lose_soon.start()
-        assert serve(worker, LIMIT_SECONDS) == STORE_LOST
-        lose_soon.join()
+    lose_soon = threading.Timer(0, lose)
+    lose_soon.start()
+    assert serve(worker, LIMIT_SECONDS) == STORE_LOST
+    lose_soon.join()
     assert worker.lost is not None
     assert worker.lost.must_reopen
     assert worker.stopped == {"work": str(worker.lost), "yearly": str(worker.lost)}

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tools.ending import ended_by_signals
+
 from . import sample
 
 ROOT = Path(__file__).parents[2]
@@ -45,12 +47,16 @@ def serve(store: Path, port: int) -> int:
     words = [sys.executable, "-m", "inorder", "serve", str(store), "--port", str(port)]
     path = FOLDER / "serve.log"
     print(f"Ctrl-C ends. The log is in {path}.", flush=True)
-    with path.open("wb") as log, contextlib.suppress(KeyboardInterrupt):
-        status = subprocess.run(words, stderr=log, check=False).returncode
-        if status > 0:
-            sys.stderr.write(path.read_text(encoding="utf-8"))
-        return status
-    return 0
+    with path.open("wb") as log, subprocess.Popen(words, stderr=log) as server:
+        try:
+            status = server.wait()
+        except KeyboardInterrupt:  # the server has it from the terminal, too
+            return 0
+        finally:
+            server.terminate()
+    if status > 0:
+        sys.stderr.write(path.read_text(encoding="utf-8"))
+    return status
 
 
 def main() -> None:
@@ -59,7 +65,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="the port; 0: one that is free")
     parser.add_argument("--screenshots", type=Path, metavar="FOLDER", help="write the pictures there, and end")
     given = parser.parse_args()
-    with peopled(FOLDER) as store:
+    with ended_by_signals(), peopled(FOLDER) as store:
         if given.screenshots is not None:
             from . import screenshots  # noqa: PLC0415 - it needs selenium, which the console does not
 

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from .. import QueueManager
-from ..attributes import QueueAttributes
+from ..attributes import DEAD_LETTERS, QueueAttributes
 from ..errors import ArgumentError
 from ..formats.json_lines import when
 from ..programs import WORKER
@@ -80,9 +80,9 @@ def work(
     Schedules that are registered too (tasks.periodic) run in each process; each run is put once.
 
     SIGTERM or Ctrl-C ends it, a second one at once: messages that it was at work on go back to their queues. Exit
-    status 1: a process has ended because all of its tasks had stopped by themselves. Processes whose
-    store was replaced, or of which a sync to the disk has failed, end with status 3, and others take their places; with
-    --metrics the command ends, too, with the same status.
+    status 1: a task or schedule had stopped by itself. Processes whose store was replaced, or of which a sync to the
+    disk has failed, end with status 3, and others take their places; with --metrics the command ends, too, with the
+    same status. What functions have started ends with their process, unless it has a session of its own.
     """
     registered = _loaded(run, tasks)
     if restarts is not None:
@@ -257,4 +257,4 @@ def _dead_letters(qm: QueueManager, queue: QueueAttributes) -> str:
     """Where messages go that were tried often enough."""
     if queue.read_order == "required":
         return "none: it stops"
-    return queue.backout_requeue_queue or qm.manager_attributes().dead_letter_queue or "no queue: it stops"
+    return queue.backout_requeue_queue or qm.manager_attributes().dead_letter_queue or DEAD_LETTERS

@@ -21,7 +21,7 @@ from typing import Any
 from ..attributes import OrderRule
 from ..manager import connect
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 240.0  # a busy machine may take long; a process that has ended is noticed at once
 LOOK_SECONDS = 0.005
 LAST_WORDS = 8  # lines
 

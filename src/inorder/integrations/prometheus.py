@@ -25,6 +25,8 @@ log = logging.getLogger("inorder.integrations")
 
 QUEUES_MAX: Final = 1_000  # that have a label of their own
 BROWSE: Final = f"{PREFIX}browse"
+STOPS: Final = "inorder_worker_stops"
+WORKING: Final = ("name", "queue")  # of a task or a schedule
 OTHERS: Final = "other queues"  # the label of those that come later; no queue can be called so
 
 
@@ -46,6 +48,8 @@ class Counters:
             "inorder_periodic_failures", "Tries of periodic puts that failed", ["schedule", "queue"], registry=None
         )
         self._late = Histogram("inorder_periodic_late_seconds", "How late they were", ["schedule"], registry=None)
+        self._stops = Counter(STOPS, "Tasks and schedules that stopped by themselves", WORKING, registry=None)
+        self._troubles = Counter("inorder_worker_troubles", "Troubles for which tasks paused", WORKING, registry=None)
         self._dead = Counter("inorder_dead_connections", "Connections of dead processes", registry=None)
         self.metrics: Sequence[Collector] = [one for one in vars(self).values() if isinstance(one, Counter | Histogram)]
         self._ended: dict[tuple[str, object], tuple[Callable[[], object], Callable[[float], object]]] = {}
@@ -71,7 +75,7 @@ class Counters:
             self._attempts.labels(str(told["task"]), str(told["outcome"])).inc()
             self._attempt.labels(str(told["task"])).observe(event.measurements["seconds"])
         elif name == "worker":
-            self._observe_schedule(event)
+            self._observe_worker(event)
         elif name == "dead_connection":
             self._dead.inc()
 
@@ -96,14 +100,19 @@ class Counters:
                     add = self._moved[moved] = counter.labels(call.removeprefix(PREFIX), moved[2]).inc
                 add(amount)
 
-    def _observe_schedule(self, event: StoreEvent) -> None:
+    def _observe_worker(self, event: StoreEvent) -> None:
         told = event.metadata
-        schedule, queue = str(told["schedule"]), str(told["queue"])
-        if told["kind"] == "put":
-            self._puts.labels(schedule, queue).inc()
-            self._late.labels(schedule).observe(event.measurements["seconds"])
-        elif schedule and told["kind"] == "trouble":
-            self._failures.labels(schedule, queue).inc()
+        task, schedule, queue = str(told["task"]), str(told["schedule"]), str(told["queue"])
+        match told["kind"]:
+            case "put":
+                self._puts.labels(schedule, queue).inc()
+                self._late.labels(schedule).observe(event.measurements["seconds"])
+            case "trouble" if schedule:
+                self._failures.labels(schedule, queue).inc()
+            case "trouble":
+                self._troubles.labels(task, queue).inc()
+            case "stopped":
+                self._stops.labels(task or schedule, queue).inc()
 
     def _label_of(self, event: StoreEvent) -> str:
         """The queue's name while there is room: dynamic queues come and go, and a label stays for ever."""

@@ -2,21 +2,25 @@
 
 Each process writes what it counts into a folder, as files that outlive it (prometheus-client's multiprocess mode). One
 process adds them up at each scrape, asks the store for its queues, and answers.
+
+    /ready          200, or 503 with the reason: the store cannot be read, or a task or schedule has stopped by itself
+    anything else   the metrics
 """
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from ..errors import bad_argument
 from ..manager import QueueManager
-from .prometheus import Counters, Gauges
+from .prometheus import STOPS, Counters, Gauges
 
 FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"  # in the environment of a process before it imports the library
 LOOPBACK: Final = "127.0.0.1"
@@ -46,6 +50,13 @@ def serving(manager: QueueManager, host: str, port: int) -> Iterator[dict[str, s
                 server, thread = start_http_server(port, host, registry)
             except OSError as error:
                 raise bad_argument("metrics", f"{host}:{port}", f"an address to listen at ({error.strerror})") from None
+            metrics = server.get_app()
+            assert metrics is not None
+
+            def answer(asked: dict[str, Any], begin: Callable[..., Any]) -> Iterable[bytes]:
+                return _ready(registry, begin) if asked["PATH_INFO"] == "/ready" else metrics(asked, begin)
+
+            server.set_app(answer)
             try:
                 yield {FOLDER_VARIABLE: folder}
             finally:
@@ -54,6 +65,19 @@ def serving(manager: QueueManager, host: str, port: int) -> Iterator[dict[str, s
                 thread.join()
         finally:
             gauges.close()
+
+
+def _ready(registry: CollectorRegistry, begin: Callable[..., Any]) -> Iterable[bytes]:
+    """Answers whether all that is registered is at work, as far as a scrape shows it now."""
+    wrong = []
+    for sample in (sample for metric in registry.collect() for sample in metric.samples):
+        if sample.name == "inorder_up" and not sample.value:
+            wrong.append("the store cannot be read")
+        elif sample.name == f"{STOPS}_total" and sample.value:
+            wrong.append(f"{sample.labels['name']} has stopped by itself")
+    begin("503 Service Unavailable" if wrong else "200 OK", [("Content-Type", "application/json")])
+    told = {"status": "not ready", "error": f"{'; '.join(wrong)}: the log says why"} if wrong else {"status": "ready"}
+    return [json.dumps(told).encode()]
 
 
 def count(manager: QueueManager) -> None:

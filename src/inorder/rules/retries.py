@@ -8,6 +8,7 @@ message wherever it goes, and everybody sees it who sees the message:
     retry.error     what went wrong, in words; cut where it is long
     retry.time      when, seconds since 1970
     retry.attempt   which attempt that was: the backout count since then
+    retry.since     if a target has not taken what the work puts: since when, seconds since 1970
     retry.work      which work has failed, where a program keeps several apart
     retry.tries     how often that work has failed in a row
     retry.given_up  if no other attempt is to be made: the reason of the dead letter that it is to be, 0 if it is to be
@@ -37,7 +38,7 @@ ERROR_CHARACTERS_MAX: Final = 1_000
 FACTOR_MAX: Final = 1_000.0
 SECONDS_MAX: Final = 99_999_999.9  # of a delivery delay
 _KINDS: Final[Mapping[str, type]] = {
-    "error": str, "time": float, "attempt": int, "work": str, "tries": int, "given_up": str,
+    "error": str, "time": float, "attempt": int, "work": str, "tries": int, "given_up": str, "since": float,
 }  # fmt: skip
 REASON_DIGITS_MAX: Final = 10
 _ALWAYS: Final = {"error", "time", "attempt"}
@@ -67,12 +68,16 @@ class Later(NamedTuple):
         error: what went wrong, in words; empty: nothing is kept of it.
         work: which work it was; empty: it is not counted by itself.
         given_up: a message that the unit got and that is not to be tried again; the error is kept with it.
+        since: since when a target has not taken what the work puts, seconds since 1970; 0: the work failed otherwise.
+        counts: whether an attempt is used up. If not, the backout counts stay as they are.
     """
 
     delay: float = 0.0
     error: str = ""
     work: str = ""
     given_up: GivenUp | None = None
+    since: float = 0.0
+    counts: bool = True
 
 
 class Failure(NamedTuple):
@@ -81,6 +86,7 @@ class Failure(NamedTuple):
     Args:
         work, tries: which work it was, and how often it has failed in a row; empty and 0: it is not counted by itself.
         given_up: what is to become of the message, as `GivenUp.text` says it; empty: it is to be tried again.
+        since: as in `Later`.
     """
 
     error: str
@@ -89,6 +95,7 @@ class Failure(NamedTuple):
     work: str = ""
     tries: int = 0
     given_up: str = ""
+    since: float = 0.0
 
 
 def failed(message: Message, later: Later, now: float, attempt: int) -> Failure:
@@ -96,7 +103,7 @@ def failed(message: Message, later: Later, now: float, attempt: int) -> Failure:
     last = failure_of(message)
     before = last.tries if last is not None and last.work == later.work else 0
     final = later.given_up.text if later.given_up and later.given_up.uid == message.uid else ""
-    return Failure(later.error, now, attempt, later.work, before + 1 if later.work else 0, final)
+    return Failure(later.error, now, attempt, later.work, before + 1 if later.work else 0, final, later.since)
 
 
 def noted(message: Message, failure: Failure) -> Properties:

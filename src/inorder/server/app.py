@@ -258,6 +258,8 @@ async def _look_after(qm: aio.QueueManager, troubles: list[InorderError]) -> Non
                 _stop()
                 return
             log.info("queues that nobody uses could not be closed: %s", error)
+        except Exception:  # it must not end: nothing would show that nobody looks any more
+            log.exception("queues that nobody uses could not be closed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,11 +115,14 @@ def serve(
         timeout_worker_healthcheck=STARTED_SECONDS,
         **({} if files is None else _tls(files)),
     )
-    with listener, _quietly():
+    server = Server(config)
+    with listener, _quietly(server):
         if settings.workers == 1:
-            Server(config).run(sockets=[listener])
+            server.run(sockets=[listener])
             return TROUBLE if factory.troubles else DONE
         supervisor = Supervisor(config, sockets=[listener])
+        if server.should_exit:
+            supervisor.should_exit.set()
         supervisor.run()
         return supervisor.status
 
@@ -211,11 +214,15 @@ class _Place:
 
 
 @contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    """SIGTERM and Ctrl-C stop the server, and are not raised again: the process ends normally."""
+def _quietly(server: Server) -> Iterator[None]:
+    """SIGTERM and Ctrl-C stop the server, and are not raised again: the process ends normally.
+
+    uvicorn handles them as soon as it runs, and sends them once more at its end. Before and after that they come here.
+    """
 
     def done(number: int, frame: FrameType | None) -> None:
         del number, frame
+        server.should_exit = True
 
     before = {number: signal.signal(number, done) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -213,7 +213,8 @@ def settle(
     """Confirms or backs out everything that a unit holds (R5.2, R5.3).
 
     Args:
-        was_given: what the unit got was given to a reader: its return counts as a back out (A-40).
+        was_given: what the unit got was given to a reader, and an attempt used up: its return counts as a back out
+            (A-40).
         delivers: what it got has reached its reader: COD; False: it has gone on to another queue.
         arrives: what it put is there for the first time: COA; False: it was on another queue before.
     """
@@ -257,7 +258,7 @@ def put_off(verb: Verb, unit: int, later: Later) -> None:
 
     Why is kept with the first of each queue, or with the one that is given up.
 
-    It is on disk when the call returns: the attempt counts, whatever happens to the machine.
+    It is on disk when the call returns: an attempt that counts does so whatever happens to the machine.
     """
     for share in verb.backend.shares(unit):
         if share.state not in GOT:
@@ -269,7 +270,7 @@ def put_off(verb: Verb, unit: int, later: Later) -> None:
     if later.error:
         for row in _failed(verb, unit, later):
             (whole,) = verb.backend.read([row])
-            failure = failed(whole.message, later, verb.now, row.backouts + 1)
+            failure = failed(whole.message, later, verb.now, row.backouts + later.counts)
             verb.backend.describe(row, whole.message.with_values(properties=noted(whole.message, failure)))
 
 

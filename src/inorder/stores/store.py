@@ -490,7 +490,8 @@ class QueueStore(
             settling.settle_lease(verb, unit, outcome)
             verb.leave_unit(connection, connection.record)
             return
-        settling.settle(verb, unit, outcome, delivers=not moves, arrives=not moves)
+        counts = later is None or later.counts
+        settling.settle(verb, unit, outcome, was_given=counts, delivers=not moves, arrives=not moves)
         if connection.keyed == connection.ended:
             putkeys.settle(verb, unit, outcome)
         verb.leave_unit(connection, unit)

@@ -6,6 +6,8 @@
     Retry                            backed out, not to be read for a while
     Discard                          backed out, then removed
     Dead, one of `dead_on`           backed out, then set aside
+    a full disk                      backed out, no attempt used up; the thread pauses
+    a full or inhibited target       the same for as long as the task's `trouble_for`; then as any other exception
     any other exception              backed out, not to be read for a while; after the last attempt set aside
     past its time                    backed out from outside, the connection ended: see `Lane.end_overdue`
     the function backed it out       an attempt, whatever it returned or raised
@@ -15,7 +17,8 @@ Attempts are counted by the queue manager: they are the message's backout count,
 middle of one has used it up. A message to be set aside is backed out first, which undoes what the function put, and got
 again in a unit of its own: with its put on the dead-letter queue. In between another thread may get it, or the worker
 may be killed. Then the next get does the rest without a call: the message was tried often enough, or the back out has
-left with it what `Discard`, `Dead` and `dead_on` decided (`rules.retries.GivenUp`).
+left with it what `Discard`, `Dead` and `dead_on` decided (`rules.retries.GivenUp`). If the dead-letter queue does not
+take the message, or does not exist, it is backed out without an attempt, and comes again: others pass it meanwhile.
 
 Where the read order is required nothing may pass a message that cannot be worked on: the task stops (B-24).
 """
@@ -33,7 +36,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from ..attributes import QueueAttributes
-from ..errors import InorderError, Reason, Undeliverable
+from ..clock import Clock
+from ..errors import InorderError, PutInhibited, QueueFull, Reason, StoreFull, Undeliverable
 from ..message import IN_GROUP, LAST_IN_GROUP, Got
 from ..options import GetOptions, Match
 from ..rules.retries import GivenUp, Later, failure_of, given_up
@@ -43,6 +47,8 @@ from .tasks import ATTEMPTS, Dead, Discard, Retry, Task
 class Connection(Protocol):
     """What a worker needs of a `QueueManager`."""
 
+    @property
+    def clock(self) -> Clock: ...
     def get(self, queue: str, options: GetOptions | None = None, **keywords: Any) -> Got: ...
     def get_group(self, queue: str, **keywords: Any) -> Iterator[Got]: ...
     def attributes(self, name: str) -> QueueAttributes: ...
@@ -100,6 +106,8 @@ class Verdict(NamedTuple):
         trace: where the function failed, for a log.
         is_failure: a call has failed, or did not end: what the unit did is undone.
         is_final: the call has decided it, however many attempts are left.
+        is_trouble: it is tried again without an attempt used up: the store, or a queue beyond it, takes nothing now.
+        since: since when a target has taken nothing, seconds since 1970; 0: that is not why it failed.
     """
 
     outcome: Outcome
@@ -109,15 +117,19 @@ class Verdict(NamedTuple):
     trace: str = ""
     is_failure: bool = True
     is_final: bool = False
+    is_trouble: bool = False
+    since: float = 0.0
 
 
 WORDS_MAX: Final = 800  # of an exception; so there is room for where it was raised beside it
 UNDONE: Final = (Awaitable, Generator, AsyncGenerator)
+TARGETS: Final = (QueueFull, PutInhibited)  # raised by a function: its target takes nothing now
+TROUBLES: Final = (StoreFull, Undeliverable)  # raised by a commit, or by a put on the dead-letter queue
 WELL_DONE = Verdict(Outcome.DONE, "", is_failure=False)
 
 
 class OrderStops(Exception):
-    """The task cannot go on: the message can neither be worked on nor set aside."""
+    """The task cannot go on: the message cannot be worked on, and the order lets nothing pass it."""
 
 
 def take(qm: Connection, task: Task) -> Taken:
@@ -181,10 +193,42 @@ def judge(
     return Verdict(Outcome.RETRIED, text, delay, trace="" if isinstance(error, Retry) else trace)
 
 
+def in_trouble(error: BaseException, delay: float, since: float = 0.0) -> Verdict:
+    """The verdict on a message that is tried again without an attempt, after so many seconds; others pass it."""
+    wait = 0.0 if isinstance(error, StoreFull) else delay  # on a full disk others would not get on either
+    text = str(error) if isinstance(error, TROUBLES) else said(error)
+    return Verdict(Outcome.RETRIED, text, wait, is_trouble=True, since=since)
+
+
+def judge_trouble(task: Task, error: BaseException, first: Got, now: float, delay: float) -> Verdict | None:
+    """The verdict on a call that failed because nothing can be put now; None: it was an attempt, as any other."""
+    since = since_of(error, first, now)
+    is_brief = since > 0 and now - since < task.trouble_for
+    if isinstance(error, task.dead_on) or not (is_brief or isinstance(error, StoreFull)):
+        return None
+    return in_trouble(error, delay, since)
+
+
+def since_of(error: BaseException, first: Got, now: float) -> float:
+    """Since when a target has taken nothing, seconds since 1970; 0: that is not what the error says.
+
+    Args:
+        first: the message, of a group its first.
+        now: seconds since 1970.
+    """
+    if not isinstance(error, TARGETS):
+        return 0.0
+    last = failure_of(first)
+    return min(last.since, now) if last is not None and last.since else now
+
+
 def back_out(unit: Any, first: Got, verdict: Verdict) -> None:
     """Backs out the unit of a call that has failed. A final verdict is on disk with the message when this returns."""
     final = GivenUp(first.uid, verdict.reason if verdict.outcome is Outcome.DEAD else 0) if verdict.is_final else None
-    unit._put_off(Later(verdict.delay, verdict.error, given_up=final))
+    # If our own store or dead-letter queue is in trouble, the error of the last attempt is to stay.
+    words = "" if verdict.is_trouble and not verdict.since else verdict.error
+    later = Later(verdict.delay, words, given_up=final, since=verdict.since, counts=not verdict.is_trouble)
+    unit._put_off(later)
 
 
 def as_settled(verdict: Verdict, status: str) -> Verdict:
@@ -247,12 +291,9 @@ def why_stopped(task: Task, first: Got, attempt: int, error: str) -> str:
 
 
 def set_aside(qm: Connection, task: Task, messages: Iterable[Got], why: Verdict) -> None:
-    """In the unit of work that got them: the messages become dead letters. Raises: OrderStops, they cannot."""
-    try:
-        for message in messages:
-            qm.bury(message, queue=task.queue, reason=why.reason, error=why.error, attempts=message.backout_count)
-    except Undeliverable as error:
-        raise OrderStops(str(error)) from error
+    """In the unit of work that got them: the messages become dead letters. Raises: Undeliverable, they cannot now."""
+    for message in messages:
+        qm.bury(message, queue=task.queue, reason=why.reason, error=why.error, attempts=message.backout_count)
 
 
 def taken_again(qm: Connection, task: Task, first: Got) -> list[Got]:

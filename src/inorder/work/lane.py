@@ -32,7 +32,8 @@ from .tasks import ATTEMPTS_MAX, Task
 log = logging.getLogger("inorder.work")
 
 PAUSE_SECONDS: Final = 1.0  # before a queue that inhibits gets is tried again
-TROUBLE: Final = Backoff(first=0.5, most=30.0, jitter=0.5)  # before a store that is in trouble is tried again
+TROUBLE: Final = Backoff(first=0.5, most=30.0, jitter=0.5)  # before a store or target in trouble is tried again
+SAID_SECONDS: Final = 600.0  # in which the same trouble is not logged again
 NOTHING = (NoMessageAvailable, OrderPending, WaitEnded)
 
 
@@ -44,7 +45,7 @@ class Owner(Protocol):
     is_worn: bool
     stopped: dict[str, str]
 
-    def report(self, event: WorkerEvent) -> None: ...
+    def report(self, event: WorkerEvent, *, is_repeated: bool = False) -> None: ...
     def may_try_again(self, task: Task, failure: Failure | None) -> bool: ...
     def stop_task(self, task: Task, why: str) -> None: ...
     def lose_store(self, error: InorderError) -> None: ...
@@ -71,7 +72,9 @@ class Lane:
         self._qm: Connection | None = None
         self._called: Taken | None = None  # what the function is at work on
         self._began = 0.0
-        self._is_lost = self._is_shut = self._said_inhibited = False
+        self._is_lost = self._is_shut = False
+        self._troubles = 0  # in a row
+        self._said, self._said_at = "", 0.0
         self.is_at_work = False
 
     def start(self) -> None:
@@ -135,19 +138,20 @@ class Lane:
     # --- the thread
 
     def _run(self) -> None:
-        troubles = 0
         try:
             while self.goes_on:
                 try:
                     if self._qm is None:
                         self._qm = self._worker.qm.connect()
-                    self._work(self._qm)
-                    troubles = 0
+                    trouble = self._work(self._qm)
+                    self._troubles = self._troubles + 1 if trouble else 0
+                    if trouble:
+                        self._pause(trouble, TROUBLE.after(self._troubles, 0.5))
                 except InorderError as error:
                     if self._is_lost:
                         return
-                    troubles += 1
-                    self._heed(error, troubles)
+                    self._troubles += 1
+                    self._heed(error)
                 except OrderStops as error:
                     self._worker.stop_task(self.task, str(error))
                 except Exception as error:
@@ -158,24 +162,27 @@ class Lane:
             if not self._is_lost:
                 self._end()
 
-    def _heed(self, error: InorderError, troubles: int) -> None:
+    def _heed(self, error: InorderError) -> None:
         """A call of the lane's own has failed."""
         if isinstance(error, GetInhibited):
-            self._pause(error, PAUSE_SECONDS, once=True)
+            self._pause(str(error), PAUSE_SECONDS)
         elif isinstance(error, OrderDeadlock):
-            self._pause(error, TROUBLE.after(troubles, 0.5))
+            self._pause(str(error), TROUBLE.after(self._troubles, 0.5))
         elif error.data.get("must_reopen"):
             self._worker.lose_store(error)
         elif isinstance(error, StoreError | ConnectionBroken | ConnectionClosed | CallInProgress | OutcomeUnknown):
             self._close()
-            self._pause(error, TROUBLE.after(troubles, 0.5))
+            self._pause(str(error), TROUBLE.after(self._troubles, 0.5))
         else:
             self._worker.stop_task(self.task, str(error))
 
-    def _pause(self, error: InorderError, seconds: float, *, once: bool = False) -> None:
-        if not (once and self._said_inhibited):
-            self._worker.report(WorkerEvent("trouble", self.task.queue, task=self.task.name, text=str(error)))
-        self._said_inhibited = once
+    def _pause(self, text: str, seconds: float) -> None:
+        now = time.monotonic()
+        is_repeated = text == self._said and now < self._said_at + SAID_SECONDS
+        if not is_repeated:
+            self._said, self._said_at = text, now
+        event = WorkerEvent("trouble", self.task.queue, task=self.task.name, text=text)
+        self._worker.report(event, is_repeated=is_repeated)
         self._worker.ends.wait(seconds)
 
     def _close(self) -> None:
@@ -186,35 +193,54 @@ class Lane:
 
     # --- one message, or group
 
-    def _work(self, qm: Connection) -> None:
-        """Takes one and handles it. Raises: OrderStops; and as a get, a commit."""
+    def _work(self, qm: Connection) -> str:
+        """Takes one and handles it; the trouble for which it is to be tried again without an attempt, or nothing.
+
+        Raises: OrderStops; and as a get, a commit.
+        """
         taken = called = None
         try:
             with qm.unit_of_work() as unit:
                 taken = attempts.take(qm, self.task)
-                self._began, self._said_inhibited = time.monotonic(), False
-                verdict = self._settled_before(qm, taken)
-                if verdict is None:
-                    verdict = called = self._call(qm, taken)
-                if verdict is None:
-                    return  # another thread has ended the attempt
-                if verdict.is_failure and unit.status == "open":
+                self._began = time.monotonic()
+                try:
+                    verdict = self._settled_before(qm, taken)
+                    if verdict is None:
+                        verdict = called = self._call(qm, taken)
+                    if verdict is None:
+                        return ""  # another thread has ended the attempt
+                    if not verdict.is_failure and unit.status == "open":
+                        unit.commit()
+                except attempts.TROUBLES as error:
+                    verdict = attempts.in_trouble(error, self._delay)
+                was_open = unit.status == "open"
+                if verdict.is_failure and was_open:
                     attempts.back_out(unit, taken.first, verdict)
         except NOTHING:
-            return
+            return ""
         except InorderError as error:
             if taken is not None and called is not None:  # called in vain: the end of the connection backs it out
                 self._report(taken.first, attempts.not_settled(called, error))
             raise
+        if verdict.is_trouble and was_open:
+            return verdict.error
         verdict = attempts.as_settled(verdict, unit.status)
         if not verdict.is_failure or verdict.outcome not in (Outcome.DEAD, Outcome.DISCARDED):
             self._report(taken.first, verdict)
-            return
-        is_gone = False
+            return ""
+        ended = verdict._replace(outcome=Outcome.RETRIED)  # if it is not gone, the next reader reports the rest
         try:
-            is_gone = self._finish(qm, taken.first, verdict)
-        finally:  # if it is not gone it is back, and who gets it next says the rest
-            self._report(taken.first, verdict if is_gone else verdict._replace(outcome=Outcome.RETRIED))
+            finished = self._finish(qm, taken.first, verdict)
+            if finished is None:
+                ended = verdict
+            return finished or ""
+        finally:
+            self._report(taken.first, ended)
+
+    @property
+    def _delay(self) -> float:
+        """Seconds before a message in trouble may be read again: longer than the pause, so that others have a turn."""
+        return 2 * TROUBLE.after(self._troubles + 1, 0.5)
 
     def _settled_before(self, qm: Connection, taken: Taken) -> Verdict | None:
         """What was given up or tried often enough is set aside or removed, in the unit that is open. None: call it."""
@@ -250,27 +276,38 @@ class Lane:
                 return None
         if failure is None:
             return attempts.WELL_DONE
+        now = qm.clock.now()
+        trouble = attempts.judge_trouble(self.task, failure, taken.first, now, self._delay)
+        if trouble is not None:
+            return trouble
         try:
             most = attempts.attempts_of(qm, self.task)
         except InorderError:  # the connection is lost: who gets the message next knows whether this was the last one
             most = ATTEMPTS_MAX
-        return attempts.judge(self.task, failure, taken.first.backout_count + 1, most)
+        verdict = attempts.judge(self.task, failure, taken.first.backout_count + 1, most)
+        return verdict._replace(since=attempts.since_of(failure, taken.first, now))
 
-    def _finish(self, qm: Connection, first: Got, verdict: Verdict) -> bool:
+    def _finish(self, qm: Connection, first: Got, verdict: Verdict) -> str | None:
         """Gets again what was backed out, without a call of the function: to make it a dead letter, or to remove it.
 
-        Returns: whether that is done; False: another reader has it.
+        Returns: None if that is done; the trouble for which it is to be tried again; "" if another reader has it.
         """
         is_required = attempts.local(qm, self.task.queue).read_order == "required"
         if is_required and verdict.outcome is Outcome.DEAD:
             raise OrderStops(attempts.why_stopped(self.task, first, first.backout_count + 1, verdict.error))
         try:
-            with qm.unit_of_work():
-                self._carry_out(qm, attempts.taken_again(qm, self.task, first), verdict)
+            with qm.unit_of_work() as unit:
+                try:
+                    self._carry_out(qm, attempts.taken_again(qm, self.task, first), verdict)
+                    unit.commit()
+                except attempts.TROUBLES as error:
+                    trouble = attempts.in_trouble(error, self._delay)
+                    attempts.back_out(unit, first, trouble)
+                    return trouble.error
         except NOTHING:
             log.info("another reader has message %s, and handles it", first.message_id.hex())
-            return False
-        return True
+            return ""
+        return None
 
     def _carry_out(self, qm: Connection, messages: Iterable[Got], why: Verdict) -> None:
         """In the unit that got the messages: they become dead letters, or go with its commit."""

@@ -11,11 +11,15 @@ keep the machine busy; one that has run for a while is replaced at once.
 
     SIGTERM, SIGINT     each process ends its work, or gives it back, within the grace time
     a second one        the processes are killed; others back out what they held
-    its own death       the processes see that nobody holds the other end of their standard input, and end by themselves
+    its own death       the processes see that nobody holds the other end of a pipe any more, and end by themselves
+
+Functions find a clean process: standard input is empty, and what they fork has the signal handlers of a new program.
+What they have started and not ended, ends with their process, by a SIGTERM, unless it has a process group of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import signal
@@ -27,13 +31,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from ..rules.retries import Backoff
 from .worker import GRACE_SECONDS, SETTLE_SECONDS, Worker
 
 CANNOT_GO_ON: Final = 4  # the status of a process all of whose tasks have stopped: it is not replaced
 STORE_LOST: Final = 3  # of one that can use the store no more, as of each command that has trouble with it
+HAD_STOPPED: Final = 5  # of one that was asked to end, and some of whose tasks had stopped by themselves before
 WORN_OUT: Final = 75  # of one that ended because a call in it would not: it is replaced at once
 STEADY_SECONDS: Final = 30.0  # a process that has lived so long did not die at its start
 RESTARTS: Final = Backoff(first=0.5, most=30.0)
@@ -41,6 +46,7 @@ SLACK_SECONDS: Final = SETTLE_SECONDS + 5.0  # beyond the grace time, before a p
 PROCESSES_MAX: Final = 1_000
 STOPS: Final = (signal.SIGINT, signal.SIGTERM)
 POLL_SECONDS: Final = 0.1  # between looks whether all tasks have ended by themselves
+PIPE_VARIABLE: Final = "INORDER_WORK_PIPE"  # in the environment of a process: the descriptor of its end of the pipe
 
 
 class Happened(NamedTuple):
@@ -60,6 +66,7 @@ class Child:
     def __init__(self, number: int) -> None:
         self.number = number
         self.process: subprocess.Popen[bytes] | None = None
+        self.pipe: int | None = None  # the descriptor that the process sees closed when this one dies
         self.began = 0.0
         self.deaths = 0  # soon after the start, one after another
         self.starts_at: float | None = 0.0  # None: it runs, or is not to run again
@@ -92,7 +99,7 @@ class Supervisor:
         self._could_not_go_on = False
 
     def run(self) -> bool:
-        """Runs until all have ended; returns whether none of them stopped by itself. For the main thread, which gets
+        """Runs until all have ended; returns whether no task stopped by itself. For the main thread, which gets
         signals.
         """
         with self._signals():
@@ -134,13 +141,19 @@ class Supervisor:
     def _start(self, child: Child) -> None:
         child.starts_at, child.began = None, time.monotonic()
         try:
-            process = child.process = subprocess.Popen(
-                self._command(child.number, child.deaths > 0),
-                stdin=subprocess.PIPE,  # its end shows that this process has died
-                env={**os.environ, **self._environment},
-                start_new_session=True,  # the terminal's signals come to this process alone
-            )
+            theirs, child.pipe = os.pipe()
+            try:
+                process = child.process = subprocess.Popen(
+                    self._command(child.number, child.deaths > 0),
+                    stdin=subprocess.DEVNULL,
+                    env={**os.environ, **self._environment, PIPE_VARIABLE: str(theirs)},
+                    pass_fds=(theirs,),
+                    start_new_session=True,  # the terminal's signals come to this process alone
+                )
+            finally:
+                os.close(theirs)
         except OSError as error:  # the system has no room for one now, say
+            _close_pipe(child)
             delay = self._start_again(child)
             self._log(Happened("failed", child.number, delay=delay, error=error.strerror or str(error)))
             return
@@ -148,6 +161,10 @@ class Supervisor:
         _start_deaf(threading.Thread(target=self._await, args=(child, process), daemon=True))
 
     def _await(self, child: Child, process: subprocess.Popen[bytes]) -> None:
+        if hasattr(os, "waitid"):  # until the process is reaped no other group can have its number
+            with contextlib.suppress(ChildProcessError):  # the main thread has reaped it
+                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+                _end_group(process.pid)
         process.wait()
         self._heard.put(child)
 
@@ -157,10 +174,9 @@ class Supervisor:
         """A process has ended: another takes its place, unless it must not be replaced."""
         process, child.process = child.process, None
         assert process is not None
-        assert process.stdin is not None
-        process.stdin.close()
+        _close_pipe(child)
         status = process.returncode
-        if status == CANNOT_GO_ON:
+        if status == CANNOT_GO_ON or (status == HAD_STOPPED and self._ends_at is not None):
             self._could_not_go_on = True
         if self._ends_at is not None or status == CANNOT_GO_ON:
             return
@@ -219,6 +235,18 @@ def _start_deaf(thread: threading.Thread) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _close_pipe(child: Child) -> None:
+    pipe, child.pipe = child.pipe, None
+    if pipe is not None:
+        os.close(pipe)
+
+
+def _end_group(group: int) -> None:
+    """Ends the processes that functions have started in a process; harmless if there are none."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: nobody in the group is alive
+        os.killpg(group, signal.SIGTERM)
+
+
 def serve(worker: Worker, grace: float) -> int:
     """One of the processes: works until a signal comes, or its supervisor has died; its exit status.
 
@@ -226,33 +254,75 @@ def serve(worker: Worker, grace: float) -> int:
     """
     asked = threading.Event()
     before = {number: signal.signal(number, lambda *_: asked.set()) for number in STOPS}
-    threading.Thread(target=_until_alone, args=(asked,), daemon=True).start()
+    _reset_in_forks(before)
+    _watch_supervisor(asked)
     worker.start()
     try:
         while not asked.is_set() and not worker.wait(0):
             asked.wait(POLL_SECONDS)
     finally:
         worker.stop(grace)
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        _set_handlers(before)
+        before.clear()
     if worker.lost is not None:
         return STORE_LOST
     if worker.is_worn and not asked.is_set():
         return WORN_OUT
-    return CANNOT_GO_ON if worker.stopped and not asked.is_set() else 0
+    if not worker.stopped:
+        return 0
+    return HAD_STOPPED if asked.is_set() else CANNOT_GO_ON
 
 
-def _until_alone(asked: threading.Event) -> None:
-    """Standard input is a pipe from the supervisor of this process: it ends with that."""
-    if sys.stdin is not None:
-        while sys.stdin.buffer.read(1):
+def _set_handlers(handlers: Mapping[signal.Signals, Any]) -> None:
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def _reset_in_forks(handlers: Mapping[signal.Signals, Any]) -> None:
+    """Gives these handlers to whatever is forked from now on, so that a signal ends it as it ends any program.
+
+    A signal that comes between the fork and that is blocked until then: the handler of this process would swallow it.
+    """
+    mask = threading.local()
+
+    def begin() -> None:
+        mask.before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+
+    def end() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask.before)
+
+    def end_in_child() -> None:
+        _set_handlers(handlers)
+        end()
+
+    os.register_at_fork(before=begin, after_in_parent=end, after_in_child=end_in_child)
+
+
+def _watch_supervisor(asked: threading.Event) -> None:
+    """Sets the event when the pipe from the supervisor ends: it has died.
+
+    The descriptor is read without a lock of Python's: a process that a function forks could never take that.
+    """
+    given = os.environ.pop(PIPE_VARIABLE, None)
+    if given is None:  # somebody else has started this process
+        return
+    pipe = int(given)
+    os.set_inheritable(pipe, False)
+
+    def read() -> None:
+        while os.read(pipe, 1):
             pass
-    asked.set()
+        asked.set()
+
+    threading.Thread(target=read, daemon=True).start()
 
 
 def leave(status: int) -> None:
-    """Ends this process, even if a function that nobody waits for still runs."""
+    """Ends this process, even if a function that nobody waits for still runs, and what its functions have started."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
+    if os.getpgrp() == os.getpid():  # the group has nobody else in it
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        _end_group(os.getpid())
     os._exit(status)

@@ -33,6 +33,7 @@ from .periodic import Schedule
 
 F = TypeVar("F", bound=Callable[..., object])
 M = TypeVar("M", bound=Callable[[datetime], bytes | Message])
+TROUBLE_SECONDS: Final = 3_600.0
 ATTEMPTS: Final = 5  # where neither the task nor its queue says
 IDLE_SECONDS: Final = 60.0  # of one wait; then its thread looks whether it is to end
 ATTEMPTS_MAX: Final = 999_999_999  # as of the attribute of queues
@@ -96,6 +97,7 @@ class Task:
     timeout: float | None
     threads: int | None
     dead_on: tuple[type[Exception], ...]
+    trouble_for: float
 
 
 class Tasks:
@@ -119,6 +121,7 @@ class Tasks:
         timeout: float | None = None,
         threads: int | None = None,
         dead_on: type[Exception] | tuple[type[Exception], ...] = (),
+        trouble_for: float = TROUBLE_SECONDS,
     ) -> Callable[[F], F]:
         """Registers the function below it for a queue. The function stays as it is, and may be called as before.
 
@@ -139,6 +142,9 @@ class Tasks:
             timeout: seconds that a call may take, more than 0; None: as long as it likes. See `Worker`.
             threads: how many work on it in each process, from 1; None: as many as the worker says.
             dead_on: exceptions that no further attempt would mend: the message becomes a dead letter at once.
+            trouble_for: seconds, from 0. If the function raises QueueFull 2053 or PutInhibited 2051, its message is
+                backed out and tried again later, without an attempt, for so long since the first time; from then on
+                each is an attempt. A full disk (StoreFull 2192) uses up no attempt, however long it lasts.
 
         Raises: ArgumentError, a value is out of its range, the name is taken, or the function has another number of
             parameters, or is a generator or one of asyncio.
@@ -151,6 +157,7 @@ class Tasks:
             check_instance("backoff", backoff, Backoff, "a Backoff")
         if timeout is not None:
             check_seconds("timeout", timeout, least=0.001)
+        check_seconds("trouble_for", trouble_for, least=0)
         kinds = dead_on if isinstance(dead_on, tuple) else (dead_on,)
         if not all(isinstance(one, type) and issubclass(one, Exception) for one in kinds):
             raise bad_argument("dead_on", dead_on, "an exception, or a tuple of some")
@@ -171,6 +178,7 @@ class Tasks:
                 timeout=timeout,
                 threads=threads,
                 dead_on=kinds,
+                trouble_for=trouble_for,
             )
             return function
 

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from ...attributes import DEAD_LETTERS
 from ...dead import DeadLetter
-from ...errors import InorderError, UnknownQueue, bad_argument
+from ...errors import InorderError, bad_argument
 from ...manager import QueueManager
 from ...message import UniqueId
 from ...options import EVERYTHING, Match
@@ -41,6 +42,11 @@ async def show(visit: Visit) -> Mapping[str, Any]:
     return await _listed(visit, visit.query(*FILTER))
 
 
+async def _place(visit: Visit) -> str:
+    """The queue on which dead letters lie."""
+    return (await visit.context.qm.manager_attributes()).dead_letter_queue or DEAD_LETTERS
+
+
 async def _listed(
     visit: Visit, given: Mapping[str, str], chosen: Sequence[str] = (), target: str = ""
 ) -> dict[str, Any]:
@@ -64,9 +70,7 @@ async def _listed(
         "reason_name": reason_name,
         "there": "",
     }
-    there = (await visit.context.qm.manager_attributes()).dead_letter_queue
-    if not there:
-        return values
+    there = await _place(visit)
     visit.demand("browse", there)
     try:
         fitting = _choice(given)
@@ -98,9 +102,7 @@ async def act(visit: Visit) -> Response:
     if name not in ACTIONS:
         raise problem("INWB0004E", f"action is out of {', '.join(ACTIONS)}")
     given, target = visit.query(*FILTER), text_in(visit, "target").strip()
-    there = (await visit.context.qm.manager_attributes()).dead_letter_queue
-    if not there:
-        raise UnknownQueue("the queue manager has no dead-letter queue", queue="")
+    there = await _place(visit)
     try:
         uids = acting.uids_of(texts_in(visit, "uid"))
         if not uids:

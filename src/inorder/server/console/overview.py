@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from starlette.responses import Response
 
 from ... import QueueManager
-from ...attributes import ManagerAttributes, QueueAttributes
+from ...attributes import DEAD_LETTERS, ManagerAttributes, QueueAttributes
 from ...stores.views import Dropped, QueueView, Unit, Wait
 from ..ours.describing import EVENTS
 from ..ours.streaming import Streamed
@@ -63,7 +63,7 @@ async def show(visit: Visit) -> Response:
         units=[one for one in found.units if all(may("display", queue) for queue in one.queues)],
         dropped=found.dropped,
         groups=await visit.groups.of_all(local),
-        dead_letter_queue=found.manager.dead_letter_queue,
+        dead_letter_queue=found.manager.dead_letter_queue or DEAD_LETTERS,
     )
     wrong = troubles(seen, {one.name for one in local})
     kinds = {one.queue: one.kind for one in reversed(wrong)}
