@@ -71,7 +71,9 @@ def test_what_was_dropped_is_told(run: Command, queue: str, store: Path) -> None
     with inorder.connect(store) as qm:
         qm.put(queue, b"one", report=Report.COA, reply_to_queue="GONE")
     assert "1 report" in run("dead", "list", "--dead-letter-queue", queue).err
-    assert run("dead", "list").status == 2
+    nothing = run("dead", "list")  # on the system's queue, as the queue manager names none
+    assert (nothing.status, nothing.out) == (0, "")
+    assert "no dead letters" in nothing.err
 
 
 RULES = """
