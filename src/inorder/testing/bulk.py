@@ -63,7 +63,7 @@ class BulkActor(OnceActor):
         if "ahead" in step.flags:
             return Outcome("number", str(claim.messages))
         names = self._rows(reader.read(Slice(claim.number, 1, claim.messages, claim.delivered)))
-        return Outcome("list", "", names, facts={"claim": claim.number})
+        return Outcome("list", "", names, facts={"claim": claim.number, "more": "yes" if claim.more else "no"})
 
     def _plan_claim(self, handle: str, step: Step) -> Outcome:
         slices = self._slices(self._begun(handle, step), step)

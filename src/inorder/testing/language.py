@@ -18,6 +18,7 @@ and for claims, surveys and staged rows (`bulk`):
     A begin-claims [app=NAME]           -> ok settled=N horizon=$h   a start; without app= of `app`
     A claim N [most= bytes= horizon=]   -> [m1 m2] claim=K, or none  claims up to N are done; the next one's messages.
                                            Also logical, complete, all-messages, strict, relaxed. It begins by itself.
+                                           more=yes or more=no: whether its limits left messages behind.
     A plan-claim K [slices=S]           -> [1-3 4-5]      the first and last position of each slice
     A read-claim K [slices=S]           -> [m1 m2]        plans and reads
     A settle-claims N                   -> M              confirms up to N; how many messages went
@@ -226,7 +227,7 @@ MESSAGE_FACTS = frozenset(
     "group segment seq offset flags backouts priority length warning earlier-pending property feedback id "
     "correlation transmission".split()
 )
-ENDING_FACTS = frozenset("kind by lock claim".split())
+ENDING_FACTS = frozenset("kind by lock claim more".split())
 OUTCOMES: Mapping[str, frozenset[str]] = {
     "ok": OK_FACTS,
     "none": frozenset({"kind"}),

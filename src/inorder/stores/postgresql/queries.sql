@@ -141,11 +141,11 @@ WITH {chosen},
 reached AS MATERIALIZED (
     SELECT id, group_id, number, ordinal, messages FROM (
         SELECT h.*, g.available AS messages, sum(coalesce(g.available, 1)) OVER (
-            ORDER BY h.number, h.ordinal ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS messages_before
+            ORDER BY h.number, h.ordinal ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING
+        ) AS messages_earlier
         FROM head h LEFT JOIN gathering g ON g.queue = :queue AND g.group_id = h.group_id
     ) AS counted
-    WHERE messages_before IS NULL OR messages_before < :most
+    WHERE messages_earlier IS NULL OR messages_earlier + 1 < :most
 ),
 doubtful AS MATERIALIZED (
     SELECT * FROM reached h WHERE group_id IS NOT NULL AND (

@@ -53,7 +53,7 @@ class Levels:
     """What a reader may be given on a queue, level by level, as ranges of places.
 
     Attributes:
-        most: so many messages of a level, counting those of groups, are looked at.
+        most: so many messages of a level, counting those of groups, are looked at, and the group after them.
         kind: of what is next: messages, whole groups, or messages where no groups are on the queue.
         plain: no group was met with a message of several pieces, or of another unusual shape.
         unusual: a group was met that is whole, but of a shape that only the rules know how to take.
@@ -111,7 +111,7 @@ class Levels:
     def without_odd(self, one: Range) -> Range:
         """The range without groups that only look whole; read strictly, it ends before the first of them."""
         while True:
-            values = self.values(one, self.most)
+            values = self.values(one, self.most + 1)
             doubtful = self.backend.engine.execute(self.backend.sql["doubtful groups"], values).fetchall()
             missing = []
             for head, group_id, number, ordinal, is_odd in doubtful:

@@ -5,17 +5,17 @@
 
 -- name: doubtful groups
 -- Heads of groups that look whole and are not plain: messages 1 to n, of one piece each, the last one marked as such. And
--- whether a member does not go on as it should: the rules look at these. Groups that so many messages stand before are
--- out of reach.
+-- whether a member does not go on as it should: the rules look at these. Heads are in reach until so many messages stand
+-- before one, and one head more: whether the limit leaves anything behind depends on it.
 WITH {chosen},
 reached AS MATERIALIZED (
     SELECT id, group_id, number, ordinal, messages FROM (
         SELECT h.*, g.available AS messages, sum(coalesce(g.available, 1)) OVER (
-            ORDER BY h.number, h.ordinal ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS messages_before
+            ORDER BY h.number, h.ordinal ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING
+        ) AS messages_earlier
         FROM head h LEFT JOIN gathering g ON g.queue = :queue AND g.group_id = h.group_id
     )
-    WHERE messages_before IS NULL OR messages_before < :most
+    WHERE messages_earlier IS NULL OR messages_earlier + 1 < :most
 ),
 doubtful AS MATERIALIZED (
     SELECT * FROM reached h WHERE group_id IS NOT NULL AND (
