@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.channelled import carry
+from tests.sqlite.programs import Program
+from tests.support import Make, close_store
 
 import inorder
 from inorder import Match, across, channels
 from inorder.attributes import define_manager
 from inorder.bulk import LedgerKey, Stager
 from inorder.stores.definitions import as_text, manager_of
+from inorder.stores.postgresql import PostgresStore
 from inorder.stores.sqlite import SqliteStore
+from inorder.testing import ManualClock
 
 PREFIX = b"AMQ " + b"PARIS".ljust(12)
 
@@ -66,6 +71,31 @@ def test_all_that_has_ids_has_them_of_the_first_name(path: Path) -> None:
         assert {one.group_id[:16] for one in grouped} == {PREFIX}
         made += grouped
         assert {(one.message_id[:16], one.uid and one.uid.origin) for one in made} == {(PREFIX, "PARIS")}
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("name", ["PARIS", "LYON"])
+def test_reports_that_a_start_makes_name_messages_by_their_ids(make: Make, kind: str, name: str) -> None:
+    place = make(kind)
+    with inorder.connect(place, name="PARIS") as qm:
+        qm.create_queue("Q")
+        qm.create_queue("R")
+    if name != "PARIS":
+        inorder.rename(place, name)
+    with inorder.connect(place) as qm:
+        kept = qm.put("Q", b"kept")
+        over = qm.put("Q", b"over", expiry=60, report=inorder.Report.EXPIRATION, reply_to_queue="R")
+    with Program(place) as child:
+        child.answer()
+        child.run("qm.unit_of_work().__enter__(); qm.get('Q'); qm.put('Q', b'never', expiry=60)")
+        child.kill()
+    store = {"sqlite": SqliteStore, "postgresql": PostgresStore}[kind](place, clock=ManualClock(time.time() + 3600))
+    with inorder.connect(store) as qm:
+        assert qm.manager_attributes().name == name
+        report = qm.get("R")
+        assert (report.correlation_id, report.message_id[:16]) == (over.message_id, PREFIX)
+        assert [(one.body, one.message_id, one.uid) for one in qm.browse("Q")] == [(b"kept", kept.message_id, kept.uid)]
+    close_store(store)
 
 
 def test_a_copy_between_stores_goes_on_after_both_were_renamed(path: Path, tmp_path: Path) -> None:

@@ -183,6 +183,14 @@ class SearchedQueue(Protocol):
 class Backend(Protocol):
     """Rows and transactions."""
 
+    def name_after(self, manager_name: str, origin: str) -> None:
+        """Ids are read and written as those of this queue manager from now on.
+
+        Args:
+            manager_name: its name.
+            origin: the name that it was created with, of which ids are made.
+        """
+
     # --- transactions
 
     @property

@@ -112,7 +112,9 @@ def begin(store: OpenStore) -> None:
 @in_verb(though_stopped=True)
 def _begin(store: OpenStore, verb: Verb) -> bool:
     """Whether it is a start."""
-    store.name = Catalog(verb).manager.name
+    manager = Catalog(verb).manager
+    store.name = manager.name
+    verb.backend.name_after(manager.name, manager.origin)  # before recovery reads ids
     is_start, boot, may_have_lost = store.host.run()
     if is_start:
         _note_run(verb, boot, may_have_lost=may_have_lost)

@@ -40,6 +40,9 @@ class MemoryBulk(ABC):
         self._name = name
         self._staged: dict[int, tuple[StagedMessage, ...]] = {}
 
+    def name_after(self, manager_name: str, origin: str) -> None:
+        self._name = origin
+
     @abstractmethod
     def _put(self, table: dict[Any, Any], key: Any, value: Any) -> None: ...
     @abstractmethod

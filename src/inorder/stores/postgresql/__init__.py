@@ -51,7 +51,6 @@ class PostgresStore(QueueStore):
             host.store = self
             host.watch = Watch(self, link, backend.sql)
             connections.begin(self)
-            backend.codec.name_after(self.name, self.definitions.manager.origin)
         except BaseException:
             link.close()
             raise

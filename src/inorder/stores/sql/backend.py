@@ -77,6 +77,9 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self._looks = 0  # at queues that may have something
         self._removed = self._removed_bytes = 0  # contents, one by one
 
+    def name_after(self, manager_name: str, origin: str) -> None:
+        self.codec.name_after(manager_name, origin)
+
     # --- transactions
 
     def common_time(self, now: float) -> float:

@@ -51,7 +51,6 @@ class SqliteStore(QueueStore):
             self.shortcuts = backend.shortcuts
             host.watch = Watch(self, self.database, seen)
             connections.begin(self)
-            backend.codec.name_after(self.name, self.definitions.manager.origin)
         except BaseException:
             self.database.close()
             raise
