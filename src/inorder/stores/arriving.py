@@ -8,6 +8,7 @@ from ..message import Message, Row
 from ..rules.lifecycle import Event, State, becomes_visible, step
 from ..rules.ordering import Moment, draws_number
 from .queue import LocalQueue
+from .queued import number_of
 from .tables import UnitRow
 from .verb import Verb
 
@@ -50,8 +51,3 @@ def arrive(verb: Verb, queue: LocalQueue, rows: Sequence[Row], unit: UnitRow | N
             if triggers:
                 verb.note_arrivals(queue, messages)
     return asks
-
-
-def number_of(token: bytes) -> int:
-    """The number of a message on its queue."""
-    return int.from_bytes(token, "big")

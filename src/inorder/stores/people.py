@@ -14,10 +14,10 @@ from typing import Literal
 from ..message import Message
 from ..rules.log_ins import BUCKETS_MAX, Bucket, counted, empty_at, forgiven, limit_of, shared_key, wait
 from . import authority
-from .arriving import number_of
 from .catalog import Catalog
 from .connections import in_verb
 from .process import OpenStore
+from .queued import number_of
 from .records import Act
 from .reports import report_exception
 from .tables import ActRow, AttemptRow, UpTo

@@ -95,6 +95,11 @@ class Noted(NamedTuple):
     suits: bool
 
 
+def number_of(token: bytes) -> int:
+    """The number of a message on its queue."""
+    return int.from_bytes(token, "big")
+
+
 def cost_of(text: str | None) -> int:
     """The cost of asking a selector about a message with properties of this text."""
     return 1 if text is None else 1 + (len(text) >> KIBIBYTE)

@@ -34,6 +34,7 @@ from ..queued import (
     fits,
     in_order,
     is_marked,
+    number_of,
     numbers,
 )
 from ..tables import KEY_LENGTHS, ActRow, DefinitionRow, EnteredRow, ManagerRow, MarkRow, UnitRow, UpTo, WaitRow
@@ -426,7 +427,7 @@ class MemoryBackend(MemoryBulk):
     def _arrive(
         self, queue: int, message: Message, level: int, state: State, place: Place, unit: int | None, now: float
     ) -> None:
-        number = int.from_bytes(message.token, "big")
+        number = number_of(message.token)
         row = QueuedMessage(
             message,
             number,

@@ -19,7 +19,7 @@ from ...rules.staging import StagedMessage, check_numbers, grouped, lined_up
 from ..backend import Counts, Listed, SearchedQueue
 from ..bulk_page import BulkPage
 from ..looking import group_of, logical_key, logical_position, physical_position, unplaced_position
-from ..queued import GOT, QueuedMessage, Reader, as_got, available, is_in_sight, onlooker, place_of
+from ..queued import GOT, QueuedMessage, Reader, as_got, available, is_in_sight, number_of, onlooker, place_of
 from ..reading import page_end
 from ..records import PAGE_BYTES, PAGE_ROWS, BulkRow, Stretch
 from ..surveying import Cut, Shown, cut, looked_for, within
@@ -173,7 +173,7 @@ class MemoryBulk(ABC):
         tells: bool,
     ) -> Sequence[Message]:
         def id_of(message: Message) -> bytes:
-            return make_id(self._name, int.from_bytes(message.token, "big"))
+            return make_id(self._name, number_of(message.token))
 
         rows = self._all_staged(stagings)
         if any(one.has_numbers for one in stagings):
@@ -184,7 +184,7 @@ class MemoryBulk(ABC):
             place = Place(level, first + nth, 0) if own else Place(level, first, nth)
             self._arrive(queue.id, message, level, State.UNLOCKED, place, None, now)
             if put_by is not None:
-                self.sign(int.from_bytes(message.token, "big"), put_by)
+                self.sign(number_of(message.token), put_by)
         return messages if tells else ()
 
     def end_staging(self, staging: StagingRow, *, drops: bool) -> None:

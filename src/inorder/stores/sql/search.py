@@ -18,7 +18,7 @@ from ...options import Match
 from ...rules.grouping import Wanted
 from ...rules.ordering import PRIORITY_MAX, UNSET, Cursor, Decision, Pending, Standing, decide_levels
 from ..backend import SearchedQueue
-from ..queued import QueuedMessage, Reader, Seen, first_of_places, in_order, place_of
+from ..queued import QueuedMessage, Reader, Seen, first_of_places, in_order, number_of, place_of
 from .asking import Asking
 from .attention import GROUPS
 from .codec import NARROW, NULLS, Codec
@@ -493,5 +493,5 @@ def is_own(holder: int, reader: Reader) -> bool:
 
 def _as_number(token: bytes) -> int:
     """The number in a token; one that no message has if it is too large for any."""
-    number = int.from_bytes(token, "big")
+    number = number_of(token)
     return number if number < 2**63 else 0
