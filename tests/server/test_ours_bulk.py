@@ -199,6 +199,22 @@ async def test_a_stream_that_is_broken_leaves_nothing(
     assert (qm.depth("Q1"), qm.units()) == (0, []), "what was staged is there still"
 
 
+async def test_a_put_is_answered_though_the_queue_is_made_anew_at_once(
+    client: httpx.AsyncClient, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = bulk.Upload.run
+
+    async def run_before_another_program(upload: bulk.Upload) -> object:
+        found = await run(upload)
+        qm.delete_queue("Q1", purge=True)
+        qm.create_queue("Q1")
+        return found
+
+    monkeypatch.setattr(bulk.Upload, "run", run_before_another_program)
+    answer = await client.post(f"{Q}/arrow", content=stream_of(SMALL), headers=keyed("k"))
+    assert (answer.status_code, answer.json()) == (200, {"messages": 3})
+
+
 @pytest.mark.parametrize(
     ("headers", "number"),
     [

@@ -30,6 +30,7 @@ from ...errors import CheckpointLost, NoMessageAvailable
 from ...manager import QueueManager
 from ...options import GetOptions
 from ...stores.claiming import CHANNEL
+from ...stores.records import Noted, Settled
 from ..calls import Call, check_media_type
 from ..problems import problem
 from ..wanted import IsWanted, while_wanted
@@ -69,12 +70,12 @@ async def put(call: Call, given: Given) -> Response:
     key = LedgerKey(given["writer"] or call.identity.name, QUERY, given[KEY])
     qm = call.context.qm
     with call.context.transfers.taken():
-        noted = await qm.in_ledger(call.queue, key)
-        if noted is None:
-            await Upload(call, key).run()
-            noted = await qm.in_ledger(call.queue, key)
-            assert noted is not None, "it was settled"
-    return JSONResponse({"messages": noted.messages})
+        done: Noted | Settled | None = await qm.in_ledger(call.queue, key)
+        if done is None:
+            done = settled = await Upload(call, key).run()
+            if settled.already:  # for the same request, sent twice; its note goes with the queue
+                done = await qm.in_ledger(call.queue, key) or settled
+    return JSONResponse({"messages": done.messages})
 
 
 class Upload:
@@ -87,7 +88,7 @@ class Upload:
         self._schema: pa.Schema | None = None
         self._rows = 0
 
-    async def run(self) -> None:
+    async def run(self) -> Settled:
         """Stages all of it, and settles. Raises: Problem 400, 408, 413; ClientDisconnect; as `Stager.stage`."""
         qm = self._call.context.qm
         staging: asyncio.Future[None] | None = None
@@ -99,7 +100,7 @@ class Upload:
             if staging is not None:
                 await staging
             staged = Staged(self._name, self._rows)
-            await qm.run(lambda one: one.settle_staging(self._key, [staged]))
+            return await qm.run(lambda one: one.settle_staging(self._key, [staged]))
         except BaseException:
             if staging is not None:
                 await asyncio.wait({staging})
