@@ -75,7 +75,7 @@ def test_a_target_that_takes_nothing_uses_up_no_attempt_for_an_hour(
         assert heard.outcomes == []
         assert ("2053" if is_full else "2051") in heard.told[0].text
         advanced(qm, 3_600)
-        heard.attempts(2)
+        passing_until(qm, lambda: len(heard.outcomes) == 2)
     assert heard.outcomes == [RETRIED, DEAD]
     assert seen[-1][0] == 1
     assert {since for _, since in seen[1:]} == {began}
