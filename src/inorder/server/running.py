@@ -22,7 +22,7 @@ from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
 from ..errors import ArgumentError
-from ..work.processes import RESTARTS, STEADY_SECONDS
+from ..work.processes import Place
 from .app import Factory
 from .listener import SURPLUS, Listener, within_descriptors
 from .logs import CONFIGURATION, LOGGER
@@ -154,7 +154,7 @@ class Supervisor(Multiprocess):
     def __init__(self, config: Config, sockets: list[socket.socket]) -> None:
         super().__init__(config, sockets)
         self.status, self._was_ready = DONE, False
-        self._places = [_Place() for _ in range(config.workers)]
+        self._places = [Place() for _ in range(config.workers)]
 
     def keep_subprocess_alive(self) -> None:
         for number, one in enumerate(self.processes):
@@ -164,7 +164,7 @@ class Supervisor(Multiprocess):
 
     def _keep(self, number: int, one: Process) -> None:
         while len(self._places) <= number:  # a signal has asked for one more
-            self._places.append(_Place())
+            self._places.append(Place())
         place = self._places[number]
         one.child_conn.close()  # the worker has its own by now; to close it once more does nothing
         if place.starts_at is None:
@@ -184,33 +184,6 @@ class Supervisor(Multiprocess):
             place.begins()
             self.processes[number] = Process(self.config, self.sockets)
             self.processes[number].start()
-
-
-class _Place:
-    """Where a worker is, and another one after it.
-
-    Attributes:
-        starts_at: when the next one is started, by the monotonic clock; None: one is there.
-    """
-
-    def __init__(self) -> None:
-        self.starts_at: float | None = None
-        self._began, self._deaths = time.monotonic(), 0
-
-    @property
-    def is_due(self) -> bool:
-        return self.starts_at is not None and time.monotonic() >= self.starts_at
-
-    def begins(self) -> None:
-        self.starts_at, self._began = None, time.monotonic()
-
-    def ends(self) -> float:
-        """Notes a death; in how many seconds the next one starts: at once, unless it died soon after its start."""
-        now = time.monotonic()
-        self._deaths = 1 if now - self._began >= STEADY_SECONDS else self._deaths + 1
-        delay = 0.0 if self._deaths == 1 else RESTARTS.after(self._deaths - 1, 0.5)
-        self.starts_at = now + delay
-        return delay
 
 
 @contextlib.contextmanager

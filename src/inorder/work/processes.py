@@ -6,8 +6,8 @@ have stopped is not replaced. One whose store was replaced or could not be synce
 takes its place opens the store anew.
 
 The work of a process that died is backed out by the next program that looks at the queue, with one more in its backout
-count. A process that dies soon after its start is replaced later each time, so that a program that cannot run does not
-keep the machine busy; one that has run for a while is replaced at once.
+count. A process that dies is replaced at once. Only if those after it also die soon after their start, each is replaced
+later than the one before, so that a program that cannot run does not keep the machine busy.
 
     SIGTERM, SIGINT     each process ends its work, or gives it back, within the grace time
     a second one        the processes are killed; others back out what they held
@@ -60,16 +60,44 @@ class Happened(NamedTuple):
     error: str | None = None
 
 
-class Child:
+class Place:
+    """The place of a process, and of those that replace it: when the next one starts. Times are monotonic.
+
+    Attributes:
+        starts_at: when the next one starts; None: one runs, or none is to.
+        deaths: one after another, each soon after its start, but for the first.
+    """
+
+    def __init__(self) -> None:
+        self.deaths = 0
+        self.begins()
+
+    def begins(self) -> None:
+        """Notes that a process starts."""
+        self.starts_at: float | None = None
+        self._began = time.monotonic()
+
+    def ends(self, *, at_once: bool = False) -> float:
+        """Notes a death; in how many seconds the next one starts: at once, unless others died soon, too, before it."""
+        now = time.monotonic()
+        self.deaths = 1 if now - self._began >= STEADY_SECONDS else self.deaths + 1
+        delay = 0.0 if at_once or self.deaths == 1 else RESTARTS.after(self.deaths - 1, 0.5)
+        self.starts_at = now + delay
+        return delay
+
+    @property
+    def is_due(self) -> bool:
+        return self.starts_at is not None and time.monotonic() >= self.starts_at
+
+
+class Child(Place):
     """One of the processes, and those that came before it in its place."""
 
     def __init__(self, number: int) -> None:
-        self.number = number
+        super().__init__()
+        self.number, self.starts_at = number, 0.0
         self.process: subprocess.Popen[bytes] | None = None
         self.pipe: int | None = None  # the descriptor that the process sees closed when this one dies
-        self.began = 0.0
-        self.deaths = 0  # soon after the start, one after another
-        self.starts_at: float | None = 0.0  # None: it runs, or is not to run again
 
 
 class Supervisor:
@@ -135,11 +163,11 @@ class Supervisor:
 
     def _start_due(self) -> None:
         for child in self._children:
-            if child.starts_at is not None and child.starts_at <= time.monotonic():
+            if child.is_due:
                 self._start(child)
 
     def _start(self, child: Child) -> None:
-        child.starts_at, child.began = None, time.monotonic()
+        child.begins()
         try:
             theirs, child.pipe = os.pipe()
             try:
@@ -154,8 +182,7 @@ class Supervisor:
                 os.close(theirs)
         except OSError as error:  # the system has no room for one now, say
             _close_pipe(child)
-            delay = self._start_again(child)
-            self._log(Happened("failed", child.number, delay=delay, error=error.strerror or str(error)))
+            self._log(Happened("failed", child.number, delay=child.ends(), error=error.strerror or str(error)))
             return
         self._log(Happened("started", child.number, process.pid))
         _start_deaf(threading.Thread(target=self._await, args=(child, process), daemon=True))
@@ -180,17 +207,7 @@ class Supervisor:
             self._could_not_go_on = True
         if self._ends_at is not None or status == CANNOT_GO_ON:
             return
-        delay = self._start_again(child, at_once=status == WORN_OUT)
-        self._log(Happened("died", child.number, process.pid, status, delay))
-
-    @staticmethod
-    def _start_again(child: Child, *, at_once: bool = False) -> float:
-        """Has another process take its place; in how many seconds."""
-        lived = time.monotonic() - child.began
-        child.deaths = 1 if lived >= STEADY_SECONDS else child.deaths + 1
-        delay = 0.0 if at_once or lived >= STEADY_SECONDS else RESTARTS.after(child.deaths, 0.5)
-        child.starts_at = time.monotonic() + delay
-        return delay
+        self._log(Happened("died", child.number, process.pid, status, child.ends(at_once=status == WORN_OUT)))
 
     def _end(self) -> None:
         """A signal: the first one asks, the second one kills."""
