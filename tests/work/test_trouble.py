@@ -102,6 +102,22 @@ def test_others_pass_a_message_whose_target_is_full(qm: QueueManager, tasks: Tas
     assert bodies(qm, "NEXT") == [b"1"]
 
 
+def test_troubles_that_alternate_are_each_said_once(qm: QueueManager, tasks: Tasks) -> None:
+    calls = list[bytes]()
+
+    @tasks.task("Q")
+    def carry(message: Got, own: QueueManager) -> None:
+        calls.append(message.body)
+        own.put("NEXT" if message.body == b"1" else "SHUT", message.body)
+
+    qm.put("NEXT", b"in the way")
+    qm.create_queue("SHUT", put_allowed=False)
+    qm.put_many("Q", [b"1", b"2"])
+    with at_work(qm, tasks) as (_, heard):
+        passing_until(qm, lambda: min(calls.count(b"1"), calls.count(b"2")) >= 4)
+    assert sorted(one.text[:12] for one in heard.told) == ["PutInhibited", "QueueFull: N"]
+
+
 @pytest.mark.parametrize(
     ("error", "how"),
     [

@@ -286,7 +286,7 @@ def why_stopped(task: Task, first: Got, attempt: int, error: str) -> str:
     """Why a task stops on a queue whose order is required."""
     return (
         f"{task.queue} requires the order, so that nothing may pass message {first.message_id.hex()}, which failed "
-        f"{attempt} times: {error}. Correct the cause, then start the worker again: it tries once more"
+        f"{attempt} time{'s' * (attempt != 1)}: {error}. Correct the cause, then start the worker again: it tries once more"
     )
 
 

@@ -74,7 +74,7 @@ class Lane:
         self._began = 0.0
         self._is_lost = self._is_shut = False
         self._troubles = 0  # in a row
-        self._said, self._said_at = "", 0.0
+        self._said = dict[str, float]()  # when each trouble was last logged
         self.is_at_work = False
 
     def start(self) -> None:
@@ -178,9 +178,9 @@ class Lane:
 
     def _pause(self, text: str, seconds: float) -> None:
         now = time.monotonic()
-        is_repeated = text == self._said and now < self._said_at + SAID_SECONDS
-        if not is_repeated:
-            self._said, self._said_at = text, now
+        self._said = {said: at for said, at in self._said.items() if now < at + SAID_SECONDS}
+        is_repeated = text in self._said
+        self._said.setdefault(text, now)
         event = WorkerEvent("trouble", self.task.queue, task=self.task.name, text=text)
         self._worker.report(event, is_repeated=is_repeated)
         self._worker.ends.wait(seconds)
