@@ -47,7 +47,7 @@ def lose(request: pytest.FixtureRequest, qm: QueueManager, monkeypatch: pytest.M
 
         with monkeypatch.context() as patched, qm.connect() as other:
             patched.setattr(log, "sync_data", sync)
-            with pytest.raises(StoreError, match="could not be synced|an earlier sync"):  # a worker's may come first
+            with pytest.raises(StoreError, match=r"could not be synced|an earlier sync"):  # a worker's may come first
                 other.put("OTHER", b"1")
 
     qm.create_queue("OTHER")

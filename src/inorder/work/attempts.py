@@ -284,9 +284,10 @@ def why_exhausted(message: Got) -> str:
 
 def why_stopped(task: Task, first: Got, attempt: int, error: str) -> str:
     """Why a task stops on a queue whose order is required."""
+    times = "once" if attempt == 1 else f"{attempt} times"
     return (
         f"{task.queue} requires the order, so that nothing may pass message {first.message_id.hex()}, which failed "
-        f"{attempt} time{'s' * (attempt != 1)}: {error}. Correct the cause, then start the worker again: it tries once more"
+        f"{times}: {error}. Correct the cause, then start the worker again: it tries once more"
     )
 
 
