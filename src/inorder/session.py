@@ -242,10 +242,14 @@ class Session(Lock):
             self._refuse_given_up()
             if self._has_unit():
                 self._check_opener(Reason.UOW_IN_PROGRESS)
-                raise CallerError(
-                    "the connection has a unit of work already: commit it or back it out first",
-                    reason=Reason.UOW_IN_PROGRESS,
+                task = getattr(self.block, "task", "")
+                remedy = (
+                    f"it is the worker's, which commits it when the function of task {task} returns, and backs it out "
+                    "when it raises. Leave out unit_of_work() and commit(), or take another connection, qm.connect()"
+                    if task
+                    else "commit it or back it out first"
                 )
+                raise CallerError(f"the connection has a unit of work already: {remedy}", reason=Reason.UOW_IN_PROGRESS)
             self.block, self.opener = block, Caller.now()
 
     def join_unit(self) -> None:

@@ -31,7 +31,10 @@ class UnitOfWork:
 
     Attributes:
         status: "new", "open", "committed", "backed out" or "prepared".
+        task: of a worker's unit, the name of the task whose function is called in it.
     """
+
+    task = ""
 
     def __init__(self, session: Session, *, moves: bool = False) -> None:
         self._session, self._moves = session, moves

@@ -45,6 +45,8 @@ def test_what_only_returns_what_would_do_the_work_is_refused_or_fails(qm: QueueM
     for function in NOT_DONE[:3]:
         with pytest.raises(ArgumentError, match="function"):
             tasks.task("Q", name="see")(function)
+    with pytest.raises(ArgumentError, match=r"without async: .* asyncio\.run\(_coroutine\(message\)\)"):
+        tasks.task("Q", name="see")(_coroutine)
     functions = iter(NOT_DONE)
 
     @tasks.task("Q", attempts=1)
@@ -180,3 +182,28 @@ def test_a_worker_is_not_stopped_by_its_own_threads(qm: QueueManager, tasks: Tas
         assert has_tried.wait(LIMIT_SECONDS)
     assert "other threads" in str(refused[0])
     assert qm.depth("Q") == 0
+
+
+def test_a_decorator_without_parentheses_is_refused_with_how_it_is_written(tasks: Tasks) -> None:
+    def work(message: Got) -> None: ...
+
+    with pytest.raises(ArgumentError, match=r'queue must be a name: write @tasks\.task\("QUEUE"\) above work'):
+        tasks.task(work)  # type: ignore[arg-type]
+    assert not tasks
+
+
+def test_a_function_that_begins_a_unit_hears_that_it_is_in_the_workers(qm: QueueManager, tasks: Tasks) -> None:
+    told = []
+
+    @tasks.task("Q", name="see")
+    def see(message: Got, qm: QueueManager) -> None:
+        with pytest.raises(CallerError) as refused, qm.unit_of_work():
+            pass
+        told.append(str(refused.value))
+
+    qm.put("Q", b"1")
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(1)
+    assert heard.outcomes == [DONE]
+    assert "it is the worker's, which commits it when the function of task see returns" in told[0]
+    assert "commit it or back it out first" not in told[0]

@@ -201,6 +201,7 @@ class Lane:
         taken = called = None
         try:
             with qm.unit_of_work() as unit:
+                unit.task = self.task.name
                 taken = attempts.take(qm, self.task)
                 self._began = time.monotonic()
                 try:

@@ -39,6 +39,7 @@ from .worker import GRACE_SECONDS, SETTLE_SECONDS, Worker
 CANNOT_GO_ON: Final = 4  # the status of a process all of whose tasks have stopped: it is not replaced
 STORE_LOST: Final = 3  # of one that can use the store no more, as of each command that has trouble with it
 HAD_STOPPED: Final = 5  # of one that was asked to end, and some of whose tasks had stopped by themselves before
+UNREAD: Final = 6  # of one whose output nobody reads any more: all end
 WORN_OUT: Final = 75  # of one that ended because a call in it would not: it is replaced at once
 STEADY_SECONDS: Final = 30.0  # a process that has lived so long did not die at its start
 RESTARTS: Final = Backoff(first=0.5, most=30.0)
@@ -127,8 +128,9 @@ class Supervisor:
         self._could_not_go_on = False
 
     def run(self) -> bool:
-        """Runs until all have ended; returns whether no task stopped by itself. For the main thread, which gets
-        signals.
+        """Runs until all have ended; returns whether no task stopped by itself, and all output was read.
+
+        For the main thread, which gets signals.
         """
         with self._signals():
             while True:
@@ -205,9 +207,17 @@ class Supervisor:
         status = process.returncode
         if status == CANNOT_GO_ON or (status == HAD_STOPPED and self._ends_at is not None):
             self._could_not_go_on = True
+        if status == UNREAD:
+            self.reader_has_gone()
         if self._ends_at is not None or status == CANNOT_GO_ON:
             return
         self._log(Happened("died", child.number, process.pid, status, child.ends(at_once=status == WORN_OUT)))
+
+    def reader_has_gone(self) -> None:
+        """Nobody reads any more what this process or one of the others writes: all end, as after a first signal."""
+        self._could_not_go_on = True
+        if self._ends_at is None:
+            self._end()
 
     def _end(self) -> None:
         """A signal: the first one asks, the second one kills."""
@@ -264,18 +274,21 @@ def _end_group(group: int) -> None:
         os.killpg(group, signal.SIGTERM)
 
 
-def serve(worker: Worker, grace: float) -> int:
+def serve(worker: Worker, grace: float, unread: threading.Event | None = None) -> int:
     """One of the processes: works until a signal comes, or its supervisor has died; its exit status.
+
+    Args:
+        unread: it is set when nobody reads any more what the process writes.
 
     A call that has not ended by then is given back, and the process ends in the middle of it: by `leave`.
     """
-    asked = threading.Event()
+    asked, unread = threading.Event(), unread or threading.Event()
     before = {number: signal.signal(number, lambda *_: asked.set()) for number in STOPS}
     _reset_in_forks(before)
     _watch_supervisor(asked)
     worker.start()
     try:
-        while not asked.is_set() and not worker.wait(0):
+        while not asked.is_set() and not unread.is_set() and not worker.wait(0):
             asked.wait(POLL_SECONDS)
     finally:
         worker.stop(grace)
@@ -283,6 +296,8 @@ def serve(worker: Worker, grace: float) -> int:
         before.clear()
     if worker.lost is not None:
         return STORE_LOST
+    if unread.is_set():
+        return UNREAD
     if worker.is_worn and not asked.is_set():
         return WORN_OUT
     if not worker.stopped:

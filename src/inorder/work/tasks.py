@@ -149,6 +149,7 @@ class Tasks:
         Raises: ArgumentError, a value is out of its range, the name is taken, or the function has another number of
             parameters, or is a generator or one of asyncio.
         """
+        _check_called(queue)
         check_queue_name(queue, argument="queue")
         _check_choices(name, group, attempts, threads)
         check_switch("logical", logical)
@@ -254,6 +255,12 @@ def _name_of(function: object) -> str:
     return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', function)}"
 
 
+def _check_called(queue: object) -> None:
+    """Raises: ArgumentError, the decorator was written without parentheses."""
+    if inspect.isroutine(queue):
+        raise bad_argument("queue", queue, f'a name: write @tasks.task("QUEUE") above {queue.__name__}')
+
+
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name:
         raise bad_argument("name", name, "a text, not empty, or None")
@@ -281,7 +288,10 @@ def _takes_connection(function: Callable[..., Any]) -> bool:
     """Whether the function has a second parameter. Raises: ArgumentError, it cannot be called so."""
     kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
     if not callable(function) or any(is_one(function) for is_one in kinds):
-        allowed = "a function that does the work when it is called: not a generator; for asyncio there is inorder.aio"
+        allowed = "a function that does the work when it is called, not a generator"
+        if inspect.iscoroutinefunction(function):
+            called = f"asyncio.run({function.__name__}(message))"
+            allowed = f"a function without async: register one that calls {called}, or work with inorder.aio"
         raise bad_argument("function", function, allowed)
     signature = inspect.signature(function)
     for given in ((None, None), (None,)):
