@@ -323,3 +323,25 @@ def test_a_call_is_told_of_the_stop_also_when_the_store_is_closed_already(kind: 
     store.close_store()
     with pytest.raises(QueueManagerStopping):
         qm.queues()
+
+
+@pytest.mark.parametrize("place", [":memory:", "orders.db"])
+def test_daemon_threads_that_the_interpreter_ends_say_nothing(tmp_path: Path, place: str) -> None:
+    code = """
+import sys, threading
+import inorder
+qm = inorder.connect(sys.argv[1])
+qm.create_queue("Q")
+begun = threading.Semaphore(0)
+def work():
+    with qm.connect() as mine:
+        while True:
+            mine.put("Q", b"1")
+            begun.release()
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+for _ in range(30):
+    begun.acquire()
+"""
+    ended = subprocess.run([sys.executable, "-c", code, place], cwd=tmp_path, capture_output=True, check=True)
+    assert ended.stderr == b""

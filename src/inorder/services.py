@@ -11,11 +11,12 @@ import atexit
 import contextlib
 import logging
 import os
+import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import life
 from .errors import (
@@ -263,7 +264,20 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_parents_files)
 
 
+def _leave_daemons_quiet(hook: Callable[[Any], object]) -> Callable[[Any], object]:
+    """A `threading.excepthook` for the interpreter's end: daemon threads run into closed stores, which is no news."""
+
+    def heard(told: Any) -> None:
+        is_daemon = told.thread is not None and told.thread.daemon
+        if not (is_daemon and isinstance(told.exc_value, InorderError)):
+            hook(told)
+
+    return heard
+
+
 @atexit.register
 def _end_all() -> None:
+    if _all_services:
+        threading.excepthook = _leave_daemons_quiet(threading.excepthook)
     for services in list(_all_services):
         services.end_all()

@@ -433,3 +433,17 @@ def test_a_line_of_json_is_not_read_to_its_end(run: Command, queue: str, monkeyp
     monkeypatch.setattr(putting, "standard_input", lambda: io.BufferedReader(Endless()))
     ended = run("put", queue, "--from-json")
     assert (ended.status, "line 1 is longer than 1,000 bytes" in ended.err) == (2, True)
+
+
+def test_lines_come_without_their_ends_and_without_a_byte_order_mark(run: Command, queue: str, store: Path) -> None:
+    run("queue", "create", "SHORT", "--max-length", "2")
+    assert run("put", "SHORT", "--lines", given=b"\xef\xbb\xbfaa\r\nbb\r\n\rc\nd").status == 0
+    assert bodies(store, "SHORT") == [b"aa", b"bb", b"\rc", b"d"]
+    assert run("put", "SHORT", "--lines", given=b"aaa\r\n").status == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_json_in_utf_16_is_refused_with_what_to_do(run: Command, queue: str, encoding: str) -> None:
+    ended = run("put", queue, "--from-json", given='{"body": "1"}\n'.encode(encoding))
+    assert ended.status == 2
+    assert "line 1: must be in UTF-8, not in UTF-16" in ended.err

@@ -92,3 +92,31 @@ def test_an_upgrade_says_what_it_did_and_where_the_backup_is(
     ended = run("queue", "list")
     assert ended.status == 3
     assert "newer release" in ended.err
+
+
+def test_a_copy_that_is_too_short_is_said_to_be_one(run: Command, queue: str, store: Path, tmp_path: Path) -> None:
+    run("put", queue, given=bytes(100_000))
+    whole = store.read_bytes()
+    torn = tmp_path / "torn.db"
+    torn.write_bytes(whole[: len(whole) // 2])
+    ended = run("check", "--store", str(torn))
+    assert ended.status == 3
+    assert f"it has {len(whole) // 2:,} of {len(whole):,} bytes, as an unfinished copy has" in ended.err
+
+
+def test_each_finding_about_a_torn_file_is_a_line_of_words(run: Command, queue: str, store: Path) -> None:
+    run("put", queue, given=bytes(100_000))
+    with store.open("r+b") as file:  # pages of the body, whose chain breaks
+        file.seek(-10 * 4096, 2)
+        file.write(bytes(4096))
+    problems = run("check", "--json").records[0]["problems"]
+    assert problems
+    assert not [one for one in problems if "\n" in one or "***" in one or "behind" in one]
+
+
+@pytest.mark.parametrize("arguments", ["check --store", "queue create Q --store", "create"])
+def test_a_command_has_no_store_in_memory(run: Command, store: Path, arguments: str) -> None:
+    ended = run(*arguments.split(), ":memory:")
+    assert ended.status == 2
+    assert "a store in memory ends with the command" in ended.err
+    assert not list(store.parent.iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from .running import Command, Run, leaving, local_name, queue_names, takes_store
 
 Form = Literal["whole", "lines", "json", "dmpmqmsg"]
 Fields = dict[str, Any]
+AROUND_LINE = codecs.BOM_UTF8 + b"\r\n"  # no part of a message
 FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
 
 
@@ -31,7 +33,12 @@ FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
     "--file", "files", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="PATH",
     help="The content of this file is a message; may be repeated.",
 )  # fmt: skip
-@click.option("--lines", is_flag=True, help="Each line of the files, or of standard input, is a message.")
+@click.option(
+    "--lines",
+    is_flag=True,
+    help="Each line of the files, or of standard input, is a "
+    "message, without its end (LF or CR LF) and without a byte order mark of UTF-8 before the first.",
+)
 @click.option("--from-json", is_flag=True, help="Each line is a message, as 'get --json' tells it.")
 @takes_format("The messages are those in texts of MQ's dmpmqmsg, with their descriptors.")
 @click.option("--group", is_flag=True, help="All messages of this call are one group, in one unit of work.")
@@ -176,8 +183,10 @@ def _sources(body: str | None, files: Sequence[Path], form: Form, limit: Limit) 
             case "whole":
                 yield limit.check(stream.read(limit.length + 1), name)
             case "lines":
-                for number, line in enumerate(lines_up_to(stream, limit.length + 1), 1):
-                    yield limit.check(line.removesuffix(b"\n"), f"{name}, line {number:,}")
+                for number, line in enumerate(lines_up_to(stream, limit.length + 1 + len(AROUND_LINE)), 1):
+                    text = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+                    text = text.removesuffix(b"\n").removesuffix(b"\r")
+                    yield limit.check(text, f"{name}, line {number:,}")
             case "json":
                 yield from _lines(name, stream)
             case "dmpmqmsg":

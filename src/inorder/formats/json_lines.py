@@ -10,6 +10,7 @@ none; for an id `text:` and a text is taken, too. Properties are an object, byte
 from __future__ import annotations
 
 import base64
+import codecs
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -58,6 +59,9 @@ def lines_of(messages: Iterable[Message]) -> bytes:
     return b"".join(f"{json.dumps(record_of(one), ensure_ascii=False)}\n".encode() for one in messages)
 
 
+BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
 def record_of_put(queue: str, put: PutResult) -> dict[str, Any]:
     """What a put did, as JSON has it."""
     return {
@@ -82,6 +86,8 @@ def message_of(line: bytes, where: str) -> Message:
 
     Raises: FormatError, it is not a message: it names the line and the key.
     """
+    if line.startswith(BOMS) or b"\0" in line[:2]:
+        raise FormatError(f"{where}: must be in UTF-8, not in UTF-16: convert it first, iconv -f UTF-16 -t UTF-8")
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -35,6 +35,8 @@ TEXTS: Final[dict[tuple[str, str], Callable[[str], object]]] = {
 # What is stored otherwise than callers give it, and what may be any number.
 FREE: Final = frozenset({"persistent", "body", "uid_number", "group_key", "order_key", "holder"})
 TIME_MAX = PUT_AT_MAX + 1e9  # what expires, or is due, may come later than any message is put
+NO_FINDINGS: Final = frozenset({"ok", "*** in database main ***"})  # lines of SQLite's integrity_check
+FIRST: Final = -(2**63)
 STEP_CONTENTS, STEP_BYTES = 1000, 16 << 20  # read in one transaction
 NEXT_CONTENTS = "SELECT id FROM content WHERE id > ? AND id NOT IN (SELECT id FROM leftover) ORDER BY id LIMIT ?"
 
@@ -74,11 +76,12 @@ def parts(statements: Iterable[str]) -> list[Part]:
 
 
 def _by_statement(database: Source, sql: str) -> list[str]:
-    """What a statement says, a sentence for each row."""
+    """What a statement says, a sentence for each line of a row."""
     found: list[str] = []
     try:
         with database.reading():
-            found += (text for row in database.query(sql) if (text := _said(*row)) != "ok")
+            for row in database.query(sql):
+                found += (line for line in _said(*row).splitlines() if line not in NO_FINDINGS)
     except StoreDamaged as error:
         found.append(error.args[0])
     return found
@@ -149,13 +152,14 @@ def _contents(database: Source) -> list[str]:
     names = list(database.tables["content"])  # the last ones: descriptor, crc, body
     shapes = Shapes.of(database.tables["content"], names)
     found: list[str] = []
-    last: int | None = -(2**63)
+    last: int | None = FIRST
     while last is not None:
         try:
             with database.reading():
                 last = _some_contents(database, names, shapes, last, found)
         except StoreDamaged as error:
-            found.append(f"contents behind {last}: {error.args[0]}")
+            where = "the contents of messages" if last in (None, FIRST) else f"the contents after {last}"
+            found.append(f"{where}: {error.args[0]}")
             return found
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,8 @@ import apsw
 from ...errors import StoreDamaged, StoreError, StoreFull
 from ..damage import damaged
 from .files import FULL, opening_error
+
+HEADER_LENGTH = 100  # bytes at the beginning of a file
 
 # Someone else has a lock, or is recovering the log: it passes, however long it takes.
 PASSING = (apsw.BusyError, apsw.LockedError, apsw.ProtocolError)
@@ -67,7 +70,7 @@ def store_error(path: Path, error: BaseException, connection: apsw.Connection | 
         )
     match error:
         case apsw.CorruptError() | apsw.NotADBError():
-            return StoreDamaged(f"{path} is damaged: {error}. Restore it from a backup.", path=str(path))
+            return StoreDamaged(f"{path} is damaged: {_torn(path) or error}. Restore it from a backup.", path=str(path))
         case apsw.ConstraintError() | apsw.MismatchError() | UnicodeDecodeError() | OverflowError():
             return damaged(str(path), f"what is in it contradicts itself ({error})", path=str(path))
         case apsw.SQLError() if any(one in str(error) for one in ("overflow", "malformed JSON")):  # sums, descriptors
@@ -80,3 +83,19 @@ def store_error(path: Path, error: BaseException, connection: apsw.Connection | 
             return StoreError(f"reading or writing {path} failed: {error}", path=str(path))
         case _:
             return None
+
+
+def _torn(path: Path) -> str:
+    """In words, that a file is shorter than its header says: it was cut, or copied while it was written; else ""."""
+    try:
+        # Not by `open`: to close a file again drops all locks that the process has on it. SQLite takes care of that.
+        with contextlib.closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+            header = connection.read("main", 0, 0, HEADER_LENGTH)[1]
+        found = path.stat().st_size
+    except (OSError, apsw.Error):
+        return ""
+    size, pages = (int.from_bytes(header[begin:end], "big") for begin, end in ((16, 18), (28, 32)))
+    expected = (size if size != 1 else 65536) * pages
+    if header[24:28] != header[92:96] or found >= expected:
+        return ""
+    return f"it has {found:,} of {expected:,} bytes, as an unfinished copy has"

@@ -21,14 +21,13 @@ import apsw
 from ...errors import StoreError, StoreForeign, StoreNewer, StoreOlder
 from ..migrations import Ladder
 from .coordination import attached
-from .faults import told_as_ours
+from .faults import HEADER_LENGTH, told_as_ours
 from .files import identity_of, opening_error
 
 APPLICATION_ID: Final = 0x696E6F72  # "inor", at byte 68 of the file
 SIDECAR: Final = "-lock"
 BESIDE: Final = (SIDECAR, "-wal", "-shm", "-journal")
 LONGEST_BESIDE: Final = max(BESIDE, key=len)
-HEADER_LENGTH: Final = 100
 OBJECTS: Final = "SELECT type, name, tbl_name, coalesce(sql, ''), rootpage FROM sqlite_schema"
 # Figures for the planner, which ANALYZE makes: tables of these names and texts, and nothing else of such a name.
 FIGURES: Final = frozenset(
