@@ -14,6 +14,7 @@ from inorder import demo
 from inorder.attributes import OrderRule
 from inorder.cli import main
 from inorder.demo import pictures, processes, readers
+from inorder.demo.files import Facts
 from inorder.demo.processes import Cast, ProcessFailed
 from inorder.demo.screen import Screen
 from inorder.options import AskedOrder
@@ -104,3 +105,11 @@ def test_the_command_of_the_readme_runs_the_demonstration_of_the_store(store: st
     root = Path(__file__).parent.parent
     made = subprocess.run(["make", "-n", "demo", *store.split()], cwd=root, capture_output=True, text=True, check=True)
     assert f"-m {module} " in made.stdout
+
+
+def test_the_verdict_on_files_is_numbers() -> None:
+    facts = Facts(files=1_790, messages=9_000, audited={"messages": 8_999, "error_count": 1}, different=["a"])
+    assert facts.verdict == (
+        "1 of 1,790 files differ from the originals; 8,999 of 9,000 messages are in the archive; "
+        "errors in their order: 1."
+    )

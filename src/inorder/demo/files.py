@@ -41,6 +41,7 @@ FILES_MIN = 10
 TELL_SECONDS = 5.0
 PATIENCE_SECONDS = 600.0
 LAST_WORDS = 12  # lines
+DIFFERENT_SHOWN = 5
 
 
 class DemoFailed(Exception):
@@ -158,6 +159,15 @@ class Facts:
     lives: int = 0
     audited: dict[str, Any] = field(default_factory=dict)
     different: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        """What became of the files and messages, in numbers."""
+        return (
+            f"{len(self.different):,} of {self.files:,} files differ from the originals; "
+            f"{self.audited['messages']:,} of {self.messages:,} messages are in the archive; "
+            f"errors in their order: {self.audited['error_count']:,}."
+        )
 
 
 class Job:
@@ -298,7 +308,9 @@ class Job:
         check = self.screen.check
         check("files loaded, one killed and one backed out on the way", self._loaded(), (facts.files, 1, 1))
         check("files written back", written, facts.files)
-        check("of them different from the original", facts.different[:5], [])
+        check(f"files different from the original, of {facts.files:,}", len(facts.different), 0)
+        for path in facts.different[:DIFFERENT_SHOWN]:
+            print(f"    different: {path}", flush=True)
         check("messages in the archive, each once", audited["messages"], facts.messages)
         check("groups in the archive, whole", audited["groups"], facts.files)
         check("errors that the audit found", audited["error_count"], 0)
@@ -332,10 +344,10 @@ def main(root: str | None = None, output: str = "inorder-demo", store: str | Non
         return 2
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    verdict = screen.alarm("NOT all is right") if screen.wrong else "nothing was lost, doubled or out of order"
+    print(f"\n{screen.alarm('NOT all is right')}" if screen.wrong else "")
     print(
-        f"\n{facts.files:,} files ({facts.size:,} bytes) went through the queue as {facts.messages:,} messages in "
-        f"{job.seconds:.0f} s.\nA loader and Spark's driver were killed, a unit of work was backed out: {verdict}.\n"
-        f"The report of the audit: {target / 'audit' / 'report.html'}"
+        f"{facts.files:,} files ({facts.size:,} bytes) went through the queue as {facts.messages:,} messages in "
+        f"{job.seconds:.0f} s.\nA loader and Spark's driver were killed, a unit of work was backed out.\n"
+        f"{facts.verdict}\nThe report of the audit: {target / 'audit' / 'report.html'}"
     )
     return 1 if screen.wrong else 0
