@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 
 from inorder import passwords
+from inorder.advice import how_to_install
 from inorder.errors import ArgumentError, CallerError
 
-pytest.importorskip("argon2", reason="argon2-cffi is not installed: pip install 'inorder[server]'")
+pytest.importorskip("argon2", reason="argon2-cffi is not installed: pip install './inorder[server]'")
 
 
 def test_a_hash_is_argon2id_salted_and_without_the_password() -> None:
@@ -50,7 +52,7 @@ def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.
         raise ModuleNotFoundError(name=name)
 
     monkeypatch.setattr(passwords, "import_module", gone)
-    with pytest.raises(CallerError, match=r"pip install 'inorder\[server\]'"):
+    with pytest.raises(CallerError, match=re.escape(how_to_install("server"))):
         passwords.hashed("correct horse")
 
 

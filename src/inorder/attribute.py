@@ -14,6 +14,7 @@ from dataclasses import MISSING, Field, dataclass, fields
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeGuard, get_args
 
+from .advice import translated
 from .errors import ArgumentError, Reason, bad_argument, nearest_names
 
 Kind = Literal["integer", "choice", "boolean", "text", "name", "seconds"]
@@ -252,6 +253,8 @@ def _check_open(table: Table, owner: str, by: str, name: str, value: object) -> 
         names = [each for each in table if not _complaint(table, owner, by, each)]
         nearest = [] if name in table else nearest_names(name, names)
         hint = f" (nearest: {', '.join(nearest)})" if nearest else ""
+        if told := translated(name, names):
+            hint = f": write {told}"
         data = {"argument": name, "value": value, "allowed": ", ".join(names), "nearest": nearest}
         raise ArgumentError(text + hint, reason=reason, **data)
 

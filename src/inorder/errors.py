@@ -584,14 +584,6 @@ def _whole(value: object) -> str:
         return f"a value of type {type(value).__name__}"
 
 
-def unknown_name(argument: str, name: object, known: Iterable[str], reason: Reason) -> ArgumentError:
-    """The error for a keyword that does not exist: with the names most like it, or with all there are."""
-    names = sorted(known)
-    near = nearest_names(name, names) if isinstance(name, str) else []
-    allowed = f"one that exists: did you mean {' or '.join(near)}?" if near else f"one of {', '.join(names)}"
-    return bad_argument(argument, name, allowed, reason)
-
-
 def may_have_happened(error: BaseException, call: str) -> None:
     """Notes on an exception from outside (Ctrl-C, a time-out) that the call it came into may have happened."""
     note = f"inorder: {call} was interrupted. It has happened as a whole or not at all; look to find out which."

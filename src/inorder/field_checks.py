@@ -152,6 +152,8 @@ def body_bytes(name: str, value: Any) -> bytes:
     """The data, of anything that is bytes."""
     if not isinstance(value, BYTES_LIKE):
         hint = "bytes (encode a text first, for example with .encode())"
+        if isinstance(value, dict | list | tuple):
+            hint = "bytes: write json.dumps(...).encode() to have it as JSON"
         raise bad_argument(name, value, hint, Reason.ARGUMENT_ERROR)
     try:
         return bytes(value)

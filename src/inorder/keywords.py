@@ -9,7 +9,8 @@ import functools
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from .errors import ArgumentError, OptionsError, Reason, bad_argument, unknown_name
+from .advice import unknown_name
+from .errors import ArgumentError, OptionsError, Reason, bad_argument
 from .message import Descriptor, Message
 from .options import BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutKeywords, PutOptions
 from .rules.selectors import selector_of

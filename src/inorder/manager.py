@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, T
 
 from . import groups, housekeeping
 from .acts import ActCalls
+from .advice import check_store_name, not_installed
 from .attribute import check_queue_name, name_made_of
 from .browsing import Browsing
 from .bulk import BulkCalls
@@ -19,7 +20,6 @@ from .dead import DeadLetters
 from .defining import Defining
 from .errors import (
     IN_MEMORY,
-    CallerError,
     CallInProgress,
     ConnectionBroken,
     QueueDeleted,
@@ -108,6 +108,7 @@ def connect(
         check_queue_name(name, argument="name", reason=Reason.Q_MGR_NAME_ERROR)
     if isinstance(store, str) and store == IN_MEMORY:
         store = MemoryStore(name or "INORDER")
+    check_store_name(store)
     if is_url(store):
         return _connect_to_server(str(store), who, name)
     if isinstance(store, str | os.PathLike):
@@ -142,10 +143,7 @@ def check_client() -> None:
     try:
         import_module("psycopg")
     except ModuleNotFoundError as missing:
-        raise CallerError(
-            f"PostgreSQL needs its client: pip install 'inorder[postgresql]' ({missing.name} is not installed)",
-            reason=Reason.ENVIRONMENT_ERROR,
-        ) from missing
+        raise not_installed("PostgreSQL needs its client", "postgresql", missing) from missing
 
 
 class QueueManager(

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypedDict, TypeVar, overload
 from uuid import UUID
 
-from .errors import ArgumentError, CallerError, QueueCondition, Reason, bad_argument, unknown_name
+from .advice import unknown_name
+from .errors import ArgumentError, CallerError, QueueCondition, Reason, bad_argument
 from .field_checks import (
     EXPIRY_SECONDS_MAX,
     ID_LENGTH,

@@ -12,7 +12,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from .errors import CallerError, Reason, bad_argument
+from .advice import not_installed
+from .errors import bad_argument
 
 LENGTH_MIN: Final = 8
 LENGTH_MAX: Final = 1024
@@ -67,7 +68,4 @@ def _library() -> Any:
     try:
         return import_module("argon2")
     except ModuleNotFoundError as missing:
-        raise CallerError(
-            f"passwords need argon2-cffi: pip install 'inorder[server]' ({missing.name} is not installed)",
-            reason=Reason.ENVIRONMENT_ERROR,
-        ) from missing
+        raise not_installed("passwords need argon2-cffi", "server", missing) from missing

@@ -22,6 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
+from .advice import unknown_name
 from .attributes import ManagerAttributes, QueueAttributes
 from .errors import (
     ArgumentError,
@@ -31,7 +32,6 @@ from .errors import (
     Reason,
     UnknownQueue,
     bad_argument,
-    unknown_name,
 )
 from .field_checks import EXPIRY_SECONDS_MAX
 from .handle import Queue

@@ -12,8 +12,9 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, Final
 
+from .advice import unknown_name
 from .attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus, QueueType
-from .errors import ArgumentError, Reason, bad_argument, unknown_name
+from .errors import ArgumentError, Reason, bad_argument
 
 Selector = str | int
 NO_CHANGES: Final[Mapping[Selector, object]] = MappingProxyType({})

@@ -18,6 +18,7 @@ import click
 import pytest
 from tests.cli.conftest import Command, Terminal
 
+from inorder.advice import how_to_install
 from inorder.cli import pipeline, readiness
 from inorder.cli.pipeline import tell_result, told_while_it_works
 from inorder.cli.running import Run
@@ -55,11 +56,30 @@ def test_a_result_tells_people_how_fast_a_job_was_and_machines_the_figures_alone
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     tell_result(Run(None, as_json=False), Done(3000, 4 * 2**20, 2.0))
-    assert capsys.readouterr().out.splitlines()[-1] == "rate      1,500 messages/s, 2.0 M bytes/s"
+    assert capsys.readouterr().out.splitlines()[-1] == "rate             1,500 messages/s, 2.0 M bytes/s"
     tell_result(Run(None, as_json=False), Done(0, 0, 0.0))
     assert "rate" not in capsys.readouterr().out
     tell_result(Run(None, as_json=True), Done(3000, 4 * 2**20, 2.0))
     assert capsys.readouterr().out == '{"messages": 3000, "size": 4194304, "seconds": 2.0}\n'
+
+
+def test_people_read_words_for_figures_and_a_line_for_each_trouble(capsys: pytest.CaptureFixture[str]) -> None:
+    @dataclass
+    class Unloaded:
+        size: int
+        already: bool
+        files: int | None
+        troubles: tuple[tuple[str | None, str, str], ...]
+
+    tell_result(
+        Run(None, as_json=False), Unloaded(1_000, True, None, (("a/b", "", "no room"), (None, "c0", "no room")))
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "bytes of bodies        1,000",
+        "put by an earlier run  yes",
+        "trouble                a/b: no room",
+        "trouble                group c0: no room",
+    ]
 
 
 # ---- what is looked at before a JVM begins
@@ -142,7 +162,7 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, run: Co
     monkeypatch.setattr(readiness, "find_spec", lambda name: None)
     (tmp_path / "a.parquet").touch()
     ended = run("pipeline", "audit", ".", "findings")
-    assert (ended.status, "pip install 'inorder[spark]'" in ended.err) == (2, True)
+    assert (ended.status, how_to_install("spark") in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize("target", ["closed", "closed/new", "closed/new/er"])

@@ -12,6 +12,7 @@ from tests.cli.conftest import Command
 from tests.cli.test_json import keys_below
 
 import inorder
+from inorder.advice import how_to_install
 from inorder.cli import serve
 from inorder.server import Settings, certificates, running
 
@@ -157,7 +158,7 @@ def test_without_its_libraries_it_says_what_to_install(
     monkeypatch.setattr(serve, "find_spec", lambda name: None)
     ended = run("serve")
     assert ended.status == 2
-    assert "pip install 'inorder[server]'" in ended.err
+    assert how_to_install("server") in ended.err
 
 
 def test_the_link_has_the_token_unless_a_file_has_it(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Command
 from tests.cli.test_json import keys_below
+from tests.support import LIMIT_SECONDS
 
 TASKS = '''
 from inorder.work import Backoff, Tasks
@@ -143,3 +145,17 @@ def test_a_module_that_is_no_python_is_shown_with_its_fault(run: Command, queue:
     told = run("work", "wrong")
     assert told.err.count("File ") == 1, told.err
     assert "def half(:" in told.err
+
+
+def test_it_ends_quietly_when_nobody_reads_its_lines(run: Command, queue: str, store: Path) -> None:
+    (store.parent / "reading.py").write_text(
+        'from inorder.work import Tasks\n\ntasks = Tasks()\n\n@tasks.task("ORDERS")\ndef see(message): pass\n'
+    )
+    command = [sys.executable, "-m", "inorder", "work", "reading", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as working:
+        assert working.stdout is not None
+        assert json.loads(working.stdout.readline())["event"] == "started"
+        working.stdout.close()
+        run("put", queue, "1")
+        _, errors = working.communicate(timeout=LIMIT_SECONDS)
+    assert (working.returncode, errors) == (1, b"")

@@ -59,7 +59,7 @@ def missing() -> str | None:
     if PROGRAMS.program() is None:
         return "nothing runs on PostgreSQL: its server is not here (apt install postgresql)"
     if not find_spec("psycopg"):
-        return "nothing runs on PostgreSQL: its client is not here (pip install 'inorder[postgresql]')"
+        return "nothing runs on PostgreSQL: its client is not here (pip install './inorder[postgresql]')"
     return None
 
 

@@ -128,3 +128,22 @@ def test_a_writer_takes_no_options_of_a_reader_and_a_batch_none_of_a_stream() ->
 def test_before_it_is_known_whether_a_read_is_a_stream_both_kinds_of_options_are_good() -> None:
     assert check_source(GIVEN | {"maxMessagesPerTrigger": "5"}).most == 5
     assert check_source(GIVEN | {"pushdown": "true"}).pushdown
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("subscribe", "must be queue, "),
+        ("startingOffsets", "must be left out: mode=drain goes on"),
+        ("kafka.bootstrap.servers", "must be url, "),
+        ("maxOffsetsPerTrigger", "must be maxMessagesPerTrigger"),
+    ],
+)
+def test_options_of_kafka_are_refused_with_ours(name: str, told: str) -> None:
+    with pytest.raises(OptionsError, match=told):
+        source_options({"url": "a.db", "queue": "Q", name: "x"}, "stream read")
+
+
+def test_a_uri_of_sqlite_is_refused_with_its_path() -> None:
+    with pytest.raises(ArgumentError, match=r"option url must be the path alone, 'x', without file:"):
+        source_options({"url": "file:x?mode=ro", "queue": "Q"}, "batch read")

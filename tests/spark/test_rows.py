@@ -206,3 +206,13 @@ def test_chunks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inorder.arrow.columns.CHUNK_BYTES", 1)
     assert [chunk.num_rows for chunk in chunks(given)] == [1] * 10
     assert not list(chunks(given.slice(0, 0)))
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("value", "it must be body, "), ("key", "it must be group_id, "), ("topic", "it must be left out")],
+)
+def test_columns_of_kafka_are_refused_with_ours(name: str, told: str) -> None:
+    columns = StructType().add("body", StringType()).add(name, StringType())
+    with pytest.raises(OptionsError, match=told):
+        check_columns(columns, SinkOptions(url="a.db", queue="Q"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime, timedelta, timezone
 from itertools import islice
 from zoneinfo import ZoneInfo
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from inorder.advice import how_to_install
 from inorder.errors import ArgumentError, CallerError
 from inorder.work import due as due_module
 from inorder.work.due import Cron, Missed, check_cron, to_put, zone_of
@@ -172,5 +174,14 @@ def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.
         raise ModuleNotFoundError("no", name="cronsim")
 
     monkeypatch.setattr(due_module, "import_module", missing)
-    with pytest.raises(CallerError, match=r"inorder\[work\]"):
+    with pytest.raises(CallerError, match=re.escape(how_to_install("work"))):
         check_cron("* * * * *")
+
+
+def test_a_system_without_time_zones_is_told_apart_from_a_wrong_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    zone_of.cache_clear()
+    with pytest.raises(ArgumentError, match="zone must be the name of a time zone"):
+        zone_of("Europe/Nowhere")
+    monkeypatch.setattr(due_module, "available_timezones", set)
+    with pytest.raises(CallerError, match="this system has no time-zone data: pip install tzdata"):
+        zone_of("Europe/Nowhere")

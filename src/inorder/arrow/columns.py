@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from ..errors import Reason, bad_argument, unknown_name
+from ..advice import unknown_name
+from ..errors import Reason, bad_argument
 from ..field_checks import EXPIRY_SECONDS_MAX, ID_LENGTH, NUMBER_MAX, REPORT_REJECT_MASK
 from ..message import REPLY_NEEDED, REPORT_GENERATED
 from ..properties import Properties

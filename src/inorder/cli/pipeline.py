@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 from rich.text import Text
 
+from ..advice import how_to_install
 from ..errors import InorderError, QueueCondition, Reason
 from .output import plain, size
 from .readiness import check_archive, check_extras, check_java, check_source, check_target, memory, split_rule
@@ -302,7 +303,7 @@ def audit(run: Run, spark: Spark, archive: str, output: str, *, overwrite: bool,
     check_archive(archive)
     check_target("OUTPUT", output, overwrite=overwrite)
     if find_spec("matplotlib") is None:
-        run.output.note("report.html will have no pictures: they need pip install 'inorder[report]'")
+        run.output.note(f"report.html will have no pictures: they need {how_to_install('report')}")
     with spark.begun() as (jobs, session), run.output.bar() as show:
         return jobs.audit(session, archive, output, progress=show, overwrite=overwrite, **options)
 
@@ -445,12 +446,31 @@ def tell_result(run: Run, result: Any) -> None:
         return
     if values.get("messages") and "seconds" in values:
         values = values | {"rate": rates(values["messages"], values["seconds"], values.get("size"))}
-    width = max(map(len, values))
-    for name, value in values.items():
-        run.output.console.print(Text(f"{name.replace('_', ' '):{width}}  {plain(_figure(value))}"))
+    told = {FIGURES.get(name) or name.replace("_", " "): value for name, value in values.items()}
+    width = max(map(len, told))
+    for name, value in told.items():
+        for line in value if isinstance(value, tuple) else () if value is None else (value,):
+            run.output.console.print(Text(f"{name:{width}}  {plain(_figure(line))}"))
+
+
+# What people see for a figure whose name is of a program. One that is None is left out, one with parts has a line each.
+FIGURES = {
+    "size": "bytes of bodies",
+    "batches": "micro-batches",
+    "confirmed": "confirmed at the end",
+    "already": "put by an earlier run",
+    "failed": "files not written",
+    "troubles": "trouble",
+    "others": "messages of no file",
+}
 
 
 def _figure(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):  # a `spark.files.Trouble`
+        path, group, why = value
+        return f"{path or f'group {group}'}: {why}"
     if isinstance(value, float):
         return f"{value:,.1f}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)

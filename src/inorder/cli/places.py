@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from ..errors import StoreError, is_url
+from ..advice import check_store_name
+from ..errors import IN_MEMORY, StoreError, bad_argument, is_url
 from ..manager import check_client
 
 
@@ -64,9 +65,13 @@ class PlaceType(click.Path):
         super().__init__(path_type=Path, readable=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """A `Place`. Raises: ArgumentError, it is meant as a URL and is not one."""
+        """A `Place`. Raises: ArgumentError, it is no URL of ours, or in memory."""
         if isinstance(value, Place):
             return value
+        if value == IN_MEMORY:
+            allowed = "a path or a URL: a store in memory ends with the command. Name a file, in /dev/shm say"
+            raise bad_argument("store", value, allowed)
+        check_store_name(value)
         if is_url(value):
             check_client()
             from ..stores.postgresql import parse  # noqa: PLC0415

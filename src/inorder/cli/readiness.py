@@ -16,6 +16,7 @@ from typing import Final
 
 import click
 
+from ..advice import how_to_install
 from ..errors import ArgumentError
 from ..formats import parse_rule
 
@@ -33,7 +34,7 @@ def check_extras() -> None:
     """PySpark is there. Raises: click.ClickException, with what to install."""
     for name in EXTRAS:
         if find_spec(name) is None:
-            raise click.ClickException(f"This needs Spark, and {name} is not installed: pip install 'inorder[spark]'.")
+            raise click.ClickException(f"This needs Spark, and {name} is not installed: {how_to_install('spark')}.")
 
 
 def check_java() -> None:

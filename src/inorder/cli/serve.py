@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from ..advice import how_to_install
 from .output import Output
 from .places import Place, PlaceType
 from .running import Command, Run, takes_store
@@ -119,7 +120,7 @@ def serve(
     """
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        raise click.ClickException(f"{' and '.join(missing)} are missing: pip install 'inorder[server]'.")
+        raise click.ClickException(f"{' and '.join(missing)} are missing: {how_to_install('server')}.")
     run = _run(run, place)
     _check_tls(certificate, key, client_ca, client_crl, self_signed=self_signed)
     address = _address(host, names, token_file, has_tls=certificate is not None or self_signed)

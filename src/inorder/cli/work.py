@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -12,6 +13,7 @@ from typing import Any
 import click
 
 from .. import QueueManager
+from ..advice import how_to_install
 from ..attributes import DEAD_LETTERS, QueueAttributes
 from ..errors import ArgumentError
 from ..formats.json_lines import when
@@ -23,6 +25,7 @@ from ..work.reporting import WorkerEvent, as_record, in_words
 from ..work.tasks import ATTEMPTS, THREADS_MAX, Task, Tasks
 from ..work.worker import Worker
 from .choosing import Seconds
+from .output import give_up_output
 from .running import STORE_VARIABLE, Command, Run, takes_store
 
 COLUMNS = {
@@ -79,10 +82,11 @@ def work(
 
     Schedules that are registered too (tasks.periodic) run in each process; each run is put once.
 
-    SIGTERM or Ctrl-C ends it, a second one at once: messages that it was at work on go back to their queues. Exit
-    status 1: a task or schedule had stopped by itself. Processes whose store was replaced, or of which a sync to the
-    disk has failed, end with status 3, and others take their places; with --metrics the command ends, too, with the
-    same status. What functions have started ends with their process, unless it has a session of its own.
+    SIGTERM or Ctrl-C ends it, a second one at once: messages that it was at work on go back to their queues. It ends
+    as well when nobody reads the lines of --json any more. Exit status 1: it has ended so, or a task or schedule had
+    stopped by itself. Processes whose store was replaced, or of which a sync to the disk has failed, end with status
+    3, and others take their places; with --metrics the command ends, too, with the same status. What functions have
+    started ends with their process, unless it has a session of its own.
     """
     registered = _loaded(run, tasks)
     if restarts is not None:
@@ -106,6 +110,10 @@ def work(
         given += ["--process", str(number), *["--replaces"] * replaces, *["--json"] * run.output.as_json]
         return [*given, "--measured"] if how["metrics"] else given
 
+    def log(happened: Happened) -> None:
+        with _unless_unread(supervisor.reader_has_gone):
+            _say(run, happened, check_store)
+
     with _metrics(run, how["metrics"]) as (environment, check_store):
         supervisor = Supervisor(
             command,
@@ -113,12 +121,22 @@ def work(
             environment={STORE_VARIABLE: str(run.store.given), **environment},
             count=processes,
             grace=grace,
-            log=lambda happened: _say(run, happened, check_store),
+            log=log,
         )
         names = sorted([task.name for task in registered] + [one.name for one in registered.schedules])
         run.output.note(f"{', '.join(names)}: {processes} process{'es' * (processes > 1)}; Ctrl-C ends")
         ended_well = supervisor.run()
     context.exit(0 if ended_well else 1)
+
+
+@contextmanager
+def _unless_unread(end: Callable[[], object]) -> Iterator[None]:
+    """Writes inside the block; if the reader of standard output has gone, writes no more, and asks for the end."""
+    try:
+        yield
+    except BrokenPipeError:
+        give_up_output()
+        end()
 
 
 @contextmanager
@@ -134,7 +152,7 @@ def _metrics(run: Run, address: str | None) -> Iterator[tuple[Mapping[str, str],
     try:
         from ..integrations import prometheus_server  # noqa: PLC0415 - it loads the library
     except ModuleNotFoundError as missing:
-        text = f"--metrics needs a library: pip install 'inorder[prometheus]' ({missing.name} is not installed)"
+        text = f"--metrics needs a library: {how_to_install('prometheus')} ({missing.name} is not installed)"
         raise click.UsageError(text) from missing
     with run.opened() as qm, ExitStack() as stack:
         try:
@@ -168,9 +186,12 @@ def _process(run: Run, program: str, tasks: Tasks, threads: int, grace: float, h
     """One of the processes."""
     number, replaces = how["process"], how["replaces"]
 
+    unread = threading.Event()
+
     def log(event: WorkerEvent) -> None:
         if run.output.as_json:
-            run.output.line({"time": when(time.time()), "process": number, **as_record(event)})
+            with _unless_unread(unread.set):
+                run.output.line({"time": when(time.time()), "process": number, **as_record(event)})
         elif not event.is_fine:
             run.output.note(f"[{number}] {in_words(event)}")
 
@@ -180,7 +201,7 @@ def _process(run: Run, program: str, tasks: Tasks, threads: int, grace: float, h
 
             prometheus_server.count(qm)
         worker = Worker(qm, tasks, threads=threads, log=log, replaces_threads=False, tries_again=not replaces)
-        status = serve(worker, grace)
+        status = serve(worker, grace, unread)
         if status == STORE_LOST:
             leave(status)  # the store cannot be closed either: others end what this process held
     leave(status)

@@ -1,4 +1,4 @@
-"""Events as OpenTelemetry spans and metrics: the extra "otel", ``pip install 'inorder[otel]'``.
+"""Events as OpenTelemetry spans and metrics; needs the extra ``inorder[otel]``.
 
 Names are those of the semantic conventions for messaging, version 1.44.0 (status: development). The span of a call is a
 child of the span in which the program made it.

@@ -1,4 +1,4 @@
-"""Events as Prometheus metrics, and queues at each scrape; needs the extra: ``pip install 'inorder[prometheus]'``.
+"""Events as Prometheus metrics, and queues at each scrape; needs the extra ``inorder[prometheus]``.
 
 Counters and histograms count what this process does. The gauges are of the store, whichever process changes it: a
 scrape looks at all queues on a connection of its own, at one moment. It changes no message and discards none; only if a

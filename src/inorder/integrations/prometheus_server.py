@@ -1,4 +1,4 @@
-"""The metrics of a program of several processes, at one address; needs ``pip install 'inorder[prometheus]'``.
+"""The metrics of a program of several processes, at one address; needs the extra ``inorder[prometheus]``.
 
 Each process writes what it counts into a folder, as files that outlive it (prometheus-client's multiprocess mode). One
 process adds them up at each scrape, asks the store for its queues, and answers.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..advice import unknown_name
 from ..attributes import ManagerAttributes, QueueAttributes
 from ..errors import (
     ArgumentError,
@@ -19,7 +20,6 @@ from ..errors import (
     InorderError,
     Reason,
     bad_argument,
-    unknown_name,
 )
 from ..field_checks import NUMBER_MAX, is_storable
 from ..message import (

@@ -200,7 +200,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
             501,
             "There are no metrics: the library prometheus-client is not installed.",
             "The server was installed without it.",
-            "pip install 'inorder[prometheus]'.",
+            "On the server, install the extra inorder[prometheus].",
         ),
         "INWB0014E": _kind(
             409,
@@ -242,7 +242,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
             501,
             "There are no Arrow streams: the library pyarrow is not installed.",
             "The server was installed without it.",
-            "pip install 'inorder[arrow]'.",
+            "On the server, install the extra inorder[arrow].",
         ),
         "INWB0030E": _kind(
             429,
@@ -254,7 +254,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
             501,
             "There is no export as {}: the library {} is not installed.",
             "The server was installed without it.",
-            "pip install 'inorder[arrow]', or choose another form.",
+            "On the server, install the extra inorder[arrow], or choose another form.",
         ),
     }
 )

@@ -7,11 +7,12 @@ its value and what is allowed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ..advice import check_store_name, translated
 from ..arrow.schema import Body
 from ..bulk import NAME_LENGTH_MAX
 from ..errors import OptionsError, Reason, bad_argument, is_url, nearest_names
@@ -106,6 +107,8 @@ def store_place(name: str, value: str) -> str:
             f"option {name} is ':memory:', and a queue manager in memory lives in one process, while Spark's tasks run "
             "in others: connect to a file, inorder.connect('orders.db'), and give its path"
         )
+    if not text.startswith("file:///"):
+        check_store_name(text, f"option {name}")
     scheme = text.partition("://")[0]
     if is_url(text) and scheme.lower().startswith("postgres"):
         return _server_url(name, text)
@@ -368,7 +371,9 @@ def _with_path(given: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in values.items() if key not in SPARKS_OWN}
 
 
-def _unknown(key: str, use: Use, known: Iterable[str]) -> OptionsError:
+def _unknown(key: str, use: Use, known: Collection[str]) -> OptionsError:
+    if told := translated(key, known):
+        return OptionsError(f"there is no option {key!r} for a {use}; it must be {told}", option=key, nearest=[])
     near = nearest_names(key, known)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
     return OptionsError(f"there is no option {key!r} for a {use}; {hint}", option=key, nearest=near)

@@ -31,6 +31,7 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
+from ..advice import translated
 from ..arrow.columns import COLUMNS, POSITIONS, Given, Judged, cast_columns, judged_of, rows_where
 from ..arrow.properties import ALLOWED, FIELD_OF
 from ..errors import OptionsError, nearest_names
@@ -97,6 +98,8 @@ def _check_column(name: str, kind: DataType, is_key: bool) -> None:
     if known is None:
         if is_key or name in POSITIONS:
             return
+        if told := translated(name, COLUMNS):
+            raise OptionsError(f"the column {name!r} is not a field of a message; it must be {told}")
         near = nearest_names(name, COLUMNS)
         hint = f"did you mean {' or '.join(near)}? Else drop" if near else "drop"
         raise OptionsError(

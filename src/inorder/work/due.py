@@ -18,8 +18,9 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, Final, Literal, NamedTuple
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
+from ..advice import not_installed
 from ..errors import CallerError, Reason, bad_argument
 
 Missed = Literal["one", "all", "none"]
@@ -35,20 +36,23 @@ def check_library() -> Any:
     try:
         return import_module("cronsim")
     except ModuleNotFoundError as missing:
-        raise CallerError(
-            f"schedules need a library: pip install 'inorder[work]' ({missing.name} is not installed)",
-            reason=Reason.ENVIRONMENT_ERROR,
-        ) from missing
+        raise not_installed("schedules need a library", "work", missing) from missing
 
 
 @lru_cache(maxsize=256)
 def zone_of(name: str) -> tzinfo:
-    """A time zone by its name. Raises: ArgumentError, there is none of that name."""
+    """A time zone by its name. Raises: ArgumentError, there is none of that name; CallerError, no data."""
     if name == "UTC":
         return timezone.utc
     try:
         return ZoneInfo(name)
     except (KeyError, OSError, ValueError):  # not found; a folder; not a name that a file can have
+        if not available_timezones():
+            raise CallerError(
+                f"zone {name!r} cannot be read, for this system has no time-zone data: pip install tzdata, or install "
+                "the system's package tzdata",
+                reason=Reason.ENVIRONMENT_ERROR,
+            ) from None
         raise bad_argument("zone", name, "the name of a time zone, such as 'UTC' or 'Europe/Berlin'") from None
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from ...advice import how_to_install
 from .findings import KINDS
 from .summary import Audited
 
@@ -56,7 +57,7 @@ footer { margin-top: 32px; color: var(--soft); font-size: 13px; }
 """
 KINDS_HEAD = '<tr><th>Finding</th><th class="n">Errors</th><th class="n">Notes</th><th>Meaning</th></tr>'
 ID = re.compile(r'(\bid="|url\(#|href="#)')
-NO_PICTURES = "The report has no pictures: they need matplotlib, pip install 'inorder[report]'"
+NO_PICTURES = f"The report has no pictures: they need matplotlib, {how_to_install('report')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
