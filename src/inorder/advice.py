@@ -105,8 +105,9 @@ def check_store_name(store: object, argument: str = "store") -> None:
     if found is not None:
         path = unquote(found["path"])
         meant = f"the path alone, {path!r}" if path else f"a path, or {IN_MEMORY!r}"
-        prefix = found["scheme"] or found["uri"]
-        raise ArgumentError(f"{argument} must be {meant}, without {prefix} and parameters", argument=argument)
+        allowed = f"{meant}, without {found['scheme'] or found['uri']} and parameters"
+        text = f"{argument} must be {allowed}"  # not the value: a URL may have a password
+        raise ArgumentError(text, argument=argument, value="(not shown)", allowed=allowed)
 
 
 def unknown_name(argument: str, name: object, known: Iterable[str], reason: Reason) -> ArgumentError:

@@ -14,6 +14,7 @@ from inorder.arrow.columns import COLUMNS, chunks, kept
 from inorder.rules.staged_columns import STAGED_COLUMNS
 from inorder.spark.options import SinkOptions
 from inorder.spark.rows import check_columns, judge
+from inorder.spark.schema import fitted_schema
 
 TEXT, NUMBERS = StringType(), ArrayType(IntegerType())
 
@@ -216,3 +217,8 @@ def test_columns_of_kafka_are_refused_with_ours(name: str, told: str) -> None:
     columns = StructType().add("body", StringType()).add(name, StringType())
     with pytest.raises(OptionsError, match=told):
         check_columns(columns, SinkOptions(url="a.db", queue="Q"))
+
+
+def test_a_schema_with_kafkas_columns_is_refused_with_ours() -> None:
+    with pytest.raises(OptionsError, match="no column 'value'; it must be body, "):
+        fitted_schema(StructType().add("value", StringType()), "string")

@@ -6,6 +6,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from ..advice import translated
 from ..arrow.schema import Body, arrow_schema
 from ..errors import OptionsError, nearest_names
 from .versions import as_arrow
@@ -24,6 +25,8 @@ def fitted_schema(asked: StructType, body: Body) -> pa.Schema:
     ours = {field.name: field.dataType for field in spark_schema(body)}
     for field in asked:
         if field.name not in ours:
+            if told := translated(field.name, ours):
+                raise OptionsError(f"schema: the source has no column {field.name!r}; it must be {told}")
             near = nearest_names(field.name, ours)
             hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(ours)}"
             raise OptionsError(f"schema: the source has no column {field.name!r}; {hint}")
