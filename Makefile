@@ -84,9 +84,8 @@ docs: setup      ## build the site into build/docs; a warning is an error
 	$(RUN) -m sphinx -q -W --keep-going -n docs build/docs
 	@echo 'See build/docs/index.html'
 
-reference: setup ## write the pages and pictures of docs/ that are made from the program
+reference: setup ## write the pages of docs/ that are made from the program
 	$(RUN) -m tools.reference
-	$(RUN) -m tools.pictures
 
 format: setup    ## sort the imports and format all code
 	$(RUN) -m ruff check --fix-only .

@@ -1,27 +1,36 @@
-"""The committed pictures are what the tool draws, and they show what the program says."""
+"""The pictures of docs/pictures are written by hand, and show what the program says."""
 
 from __future__ import annotations
 
 import re
+from itertools import groupby
+from pathlib import Path
 
 from tools.console.shots import SHOTS
-from tools.pictures import FOLDER, PICTURES, architecture
-from tools.pictures.lifecycle import routes
-from tools.pictures.svg import WIDTH
 
-from inorder.rules.lifecycle import changes
+from inorder.demo.pictures import LOGICAL, PHYSICAL
+from inorder.demo.readers import DOCUMENTED, STEPS
+from inorder.rules.lifecycle import State, changes
 
+FOLDER = Path(__file__).parents[1] / "docs/pictures"
+WIDTH = 480  # units
 SMALLEST = 13  # units: at 343 of 480 pixels, the width of a phone, still 9 pixels
-ROW_MAX = 48  # characters in the box of a layer
+TEXT = re.compile(r'<text x="[\d.]+" y="([\d.]+)"(?: class="([\w ]+)")?>([^<]*)</text>')
 
 
-def texts(picture: str) -> list[str]:
-    return re.findall(r"<text[^>]*>([^<]*)</text>", picture)
+def picture(name: str) -> str:
+    return (FOLDER / f"{name}.svg").read_text(encoding="utf-8")
 
 
-def test_each_picture_is_what_the_tool_draws() -> None:
-    stale = [path.name for path, draw in PICTURES.items() if path.read_text(encoding="utf-8") != draw()]
-    assert not stale, "make reference"
+def texts(name: str) -> list[str]:
+    return [text for _, _, text in TEXT.findall(picture(name))]
+
+
+def rows(name: str) -> list[list[str]]:
+    """The texts of the boxes, row by row."""
+    boxes = [(float(y), text) for y, kind, text in TEXT.findall(picture(name)) if kind == "mid"]
+    boxes.sort(key=lambda box: box[0])
+    return [[text for _, text in row] for _, row in groupby(boxes, key=lambda box: box[0])]
 
 
 def test_the_pictures_of_the_console_are_those_that_are_taken_and_shown() -> None:
@@ -33,25 +42,39 @@ def test_the_pictures_of_the_console_are_those_that_are_taken_and_shown() -> Non
 
 
 def test_pictures_can_be_read_on_a_phone_and_load_nothing() -> None:
-    pictures = list(FOLDER.glob("*.svg"))
-    assert {*PICTURES} < {*pictures}
-    for path in pictures:
-        picture = path.read_text(encoding="utf-8")
-        assert f'viewBox="0 0 {WIDTH} ' in picture
-        assert min(map(int, re.findall(r"font(?:-size)?: (\d+)px", picture)), default=0) >= SMALLEST, path
-        assert re.findall(r"https?://[^\"]*", picture) == ["http://www.w3.org/2000/svg"]
+    for path in FOLDER.glob("*.svg"):
+        text = path.read_text(encoding="utf-8")
+        assert f'viewBox="0 0 {WIDTH} ' in text
+        assert min(map(int, re.findall(r"font(?:-size)?: (\d+)px", text)), default=0) >= SMALLEST, path
+        assert re.findall(r"https?://[^\"]*", text) == ["http://www.w3.org/2000/svg"]
 
 
-def test_the_life_cycle_shows_every_transition_of_the_table() -> None:
-    assert set(routes()) == set(changes()), "give the new edge its route in tools/pictures/lifecycle.py"
-    drawn = " ".join(text.strip() for text in texts((FOLDER / "lifecycle.svg").read_text(encoding="utf-8")))
-    for events in changes().values():
-        assert all(event in drawn for event in events)
+def test_the_life_cycle_shows_every_transition_of_the_table_and_no_other() -> None:
+    states = [state.name.replace("_", " ").lower() for state in State if state is not State.ABSENT]
+    events = [event for edge in changes().values() for event in edge]
+    assert sorted(" ".join(texts("lifecycle")).split()) == sorted(" ".join([*states, *events]).split())
+    assert picture("lifecycle").count('<polygon class="head"') == len(changes())
 
 
-def test_the_layers_are_all_in_the_picture() -> None:
-    assert not [row for _, row, _ in architecture.LAYERS if len(row) > ROW_MAX], "two rows, in tools/pictures"
-    drawn = " ".join(texts((FOLDER / "layers.svg").read_text(encoding="utf-8")))
-    small = {"__main__", "clock", "housekeeping", "locks", "programs", "streams"}
-    files = {path.stem for path in (FOLDER.parents[1] / "src/inorder").iterdir() if not path.name.startswith("__py")}
-    assert not {name for name in files if name not in drawn} - small - {"__init__", "py"}
+def test_the_picture_of_orders_shows_what_the_demonstration_finds() -> None:
+    assert rows("order") == [PHYSICAL, LOGICAL]
+
+
+def test_the_picture_of_readers_shows_what_the_demonstration_finds() -> None:
+    everything = {step.message for step in STEPS if step.message}
+    expected = [
+        [*seen.split(), *sorted(everything - set(seen.split()))]  # in the end what is never seen
+        for each in (("put", "relaxed"), ("put", "strict"), ("prepare", "relaxed"))
+        for seen in DOCUMENTED[each]
+    ]
+    writers = [[step.message for step in STEPS if step.message.startswith(name)] for name in "AB"]
+    assert rows("readers") == [*writers, *expected]
+
+
+def test_the_layers_in_the_architecture_are_all_there() -> None:
+    """Every file and package of src/inorder has its row."""
+    page = (FOLDER.parent / "explanation/architecture.md").read_text(encoding="utf-8")
+    shown = page.partition("## The layers")[2].partition("\n## ")[0]
+    found = (path for path in (FOLDER.parents[1] / "src/inorder").iterdir() if path.suffix in ("", ".py"))
+    files = {path.stem for path in found if not path.stem.startswith("_")}
+    assert not {name for name in files if not re.search(rf"`{name}(/?`|\.py`|/\w)", shown)}
