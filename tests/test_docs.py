@@ -68,10 +68,9 @@ NOT_RUN = {
 
 def test_steps_at_a_prompt_are_run() -> None:
     """A page with two commands or more in a row has them in `console` blocks, whose lines are run in order."""
-    pages = [page for page in PAGES if not page.is_relative_to(ROOT / "docs/reference/command")]
     with_steps = {
         name_of(page)
-        for page in pages
+        for page in PAGES
         for language, text in blocks(page)
         if language == "sh" and len(re.findall(r"^(?:[\w ]*\| )?inorder (?!serve)", text, re.MULTILINE)) > 1
     }

@@ -6,10 +6,8 @@ import importlib
 import re
 from pathlib import Path
 
-import click
 import pytest
 from tools.reference import PAGES, ROOT
-from tools.reference.command import EVERYWHERE, commands, example_of, topics
 from tools.reference.errors import COMES_AS, classes, raised, used
 from tools.reference.remedies import REMEDIES
 
@@ -43,30 +41,8 @@ def test_every_error_says_what_to_do() -> None:
     assert sorted(REMEDIES) == sorted(names), "say in tools/reference/remedies.py what to do about a new error"
 
 
-def page_of(path: tuple[str, ...]) -> Path:
-    """The one page that has a command."""
-    if len(path) == 1:
-        return ROOT / "docs/reference/command.md"
-    (topic,) = [topic for topic in topics() if path[1] in topic.words]
-    return ROOT / f"docs/reference/command/{topic.name}.md"
-
-
 def test_no_page_of_a_command_is_left_over() -> None:
     assert {*(ROOT / "docs/reference/command").iterdir()} <= PAGES.keys(), "make reference"
-
-
-def test_every_command_and_option_has_its_entry_and_an_example() -> None:
-    for path, command in commands():
-        page, index = page_of(path).read_text(encoding="utf-8"), page_of(path[:1]).read_text(encoding="utf-8")
-        assert command.help, f"say what {path} does"
-        assert example_of(command).startswith("inorder"), f"the help of {path} ends with an example"
-        if len(path) > 1:
-            assert re.search(rf"^#{{1,2}} {' '.join(path)}$", page, re.MULTILINE)
-        for parameter in command.get_params(click.Context(command)):
-            if isinstance(parameter, click.Option) and not {"--help", "--version"} & {*parameter.opts}:
-                shown = f"`{parameter.opts[0]}`" in (index if parameter.name in EVERYWHERE else page)
-                assert shown != parameter.hidden, "what is hidden is for inorder's own processes"
-                assert parameter.help, f"say what {parameter.opts[0]} of {' '.join(path)} is for"
 
 
 def entries() -> dict[str, set[str]]:

@@ -1,4 +1,4 @@
-"""The pages of the command `inorder`, read off its tree of click commands: one for each group, and one that lists them.
+"""The pages of the command `inorder`, with the help that Click writes: one for each group, and one that lists them.
 
 What is not in a group stands together by what it is for (`TOGETHER`); a new one has a page of its own until then."""
 
@@ -7,22 +7,16 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
-from inorder.cli.app import app
+from inorder.cli.app import HELP, app
 
-from .markdown import code, codes, page, sentence, table
-
-EXAMPLE = "Example: "
-EVERYWHERE = ("store", "as_json", "_click_default_help")  # said once, at the top; the last is Click's name for help
+from .markdown import page, sentence, table
 
 INTRODUCTION = """\
-`inorder COMMAND --help` shows the same in a terminal."""
-
-COMMON = """\
-These options are the same wherever a command has them."""
+`inorder COMMAND --help` shows the pages of the commands in a terminal."""
 
 STATUS = """\
 | status | means |
@@ -84,18 +78,20 @@ def command_page() -> str:
         for path, command in commands()
         if path[1:2] and path[1] in topic.words and not isinstance(command, click.Group)
     ]
-    parts = [text_of(app), INTRODUCTION, table(("command", "does"), rows), "## For every command", COMMON, _common()]
+    parts = [escaped(HELP), INTRODUCTION, table(("command", "does"), rows)]
     parts += ["## Exit status", STATUS, "## Completion in a shell", COMPLETION]
     parts.append("\n".join(["```{toctree}", ":hidden:", "", *(f"command/{topic.name}" for topic in found), "```"]))
     return page("The command", *parts)
 
 
 def topic_page(topic: Topic) -> str:
-    """The page of a group, or of what stands together."""
-    parts = ["What all commands have in common is [here](../command.md#for-every-command)."]
+    """The page of a group, or of what stands together: the help of each command, as Click writes it."""
+    parts = ["[Exit status](../command.md#exit-status)"]
     for path, command in commands():
         if path[1:2] and path[1] in topic.words:
-            parts += section(path, command)[" ".join(path) == topic.heading :]
+            context = click.Context(command, info_name=" ".join(path), terminal_width=80, **command.context_settings)
+            heading = [f"## {' '.join(path)}"] if " ".join(path) != topic.heading else []
+            parts += [*heading, f"```text\n{command.get_help(context)}\n```"]
     return page(topic.heading, *parts)
 
 
@@ -103,92 +99,6 @@ def _summary(command: click.Command) -> str:
     return sentence(escaped(" ".join(inspect.cleandoc(command.help or "").split("\n\n")[0].split())))
 
 
-def _common() -> str:
-    """The rows of the shared options, from the first command that has them."""
-    found: dict[str, click.Parameter] = {}
-    for _, command in commands():
-        for each in command.get_params(click.Context(command, **command.context_settings)):
-            if each.name in EVERYWHERE:
-                found.setdefault(each.name, each)
-    return table(("option", "meaning"), [(_option(found[name]), _meaning(found[name])) for name in found])
-
-
-def section(path: Path, command: click.Command) -> list[str]:
-    """The parts of one command's section."""
-    parts = [f"## {' '.join(path)}"] if len(path) > 1 else []
-    parts.append(text_of(command))
-    if not isinstance(command, click.Group):
-        context = click.Context(command, info_name=" ".join(path))
-        usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-        parts += [f"```text\n{usage}\n```", parameters(command)]
-    if example := example_of(command):
-        parts.append(f"```sh\n{example}\n```")
-    return parts
-
-
-def parameters(command: click.Command) -> str:
-    """The table of what a command takes, beside what every command takes."""
-    own = [
-        each
-        for each in command.get_params(click.Context(command, **command.context_settings))
-        if each.name not in EVERYWHERE and not getattr(each, "hidden", False)  # hidden: for inorder's own processes
-    ]
-    if not own:
-        return ""
-    rows = [(_option(each), _meaning(each), _values(each), _default(each)) for each in own]
-    return table(("argument, option", "meaning", "values", "default"), rows)
-
-
-def text_of(command: click.Command) -> str:
-    """The help of a command as paragraphs; what it sets by hand stays as it is."""
-    paragraphs = inspect.cleandoc(command.help or "").partition("\f")[0].split("\n\n")
-    return "\n\n".join(map(_paragraph, paragraphs))
-
-
-def _paragraph(text: str) -> str:
-    if text.startswith("\b\n"):
-        return f"```text\n{text[2:]}\n```"
-    return sentence(escaped(" ".join(text.split())))
-
-
 def escaped(text: str) -> str:
     """A text of a help as it must stand in Markdown."""
     return re.sub(r"(?<![\w`-])(--[a-z][a-z-]*)", r"`\1`", text.replace("*", "\\*").replace("<", "\\<"))
-
-
-def example_of(command: click.Command) -> str:
-    """The example at the end of a command's help."""
-    epilog = command.epilog or ""
-    return epilog.removeprefix(EXAMPLE) if epilog.startswith(EXAMPLE) else ""
-
-
-def _option(parameter: click.Parameter) -> str:
-    if isinstance(parameter, click.Argument):
-        return code(parameter.make_metavar(click.Context(app)))
-    return codes([*parameter.opts, *parameter.secondary_opts])
-
-
-def _values(parameter: click.Parameter) -> str:
-    if isinstance(parameter.type, click.Choice):
-        return codes(map(str, parameter.type.choices))
-    if isinstance(parameter, click.Option):
-        metavar = code(parameter.make_metavar(click.Context(app)))
-        return "" if parameter.is_flag or parameter.count else metavar + (", repeatable" if parameter.multiple else "")
-    return "several" if parameter.nargs == -1 else ""
-
-
-def _default(parameter: click.Parameter) -> str:
-    if parameter.required:
-        return "required"
-    default: Any = parameter.to_info_dict().get("default")
-    if isinstance(parameter, click.Option) and isinstance(parameter.show_default, str):
-        return parameter.show_default
-    if default is None or default is False or default == () or callable(default):
-        return ""
-    return code(str(default))
-
-
-def _meaning(parameter: click.Parameter) -> str:
-    text = getattr(parameter, "help", None) or ""
-    variable = f" Environment: `{parameter.envvar}`." if parameter.envvar else ""
-    return (sentence(escaped(" ".join(text.split()))) if text else "") + variable
