@@ -107,7 +107,7 @@ fuzz: setup      ## schemathesis against a running server, as an administrator a
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]'
 	@$(RUN) -m tools.fuzz $(ARGS)
 
-soak: setup      ## long runs: 100,000 opens, 100,000 waits, 100,000 wake-ups, an hour of mixed work, shares among many; about two hours (ARGS="fair --json")
+soak: setup      ## long runs: 100,000 opens, 100,000 wake-ups, an hour of mixed work, shares among many; about two hours (ARGS="fair --json")
 	@$(RUN) -m tools.soak $(ARGS)
 
 bench: setup     ## the benchmarks beside the peers, into build/bench, README.md and docs; about 20 minutes (ARGS="limit", ARGS="put_one --quick")

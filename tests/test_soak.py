@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support import Call, Stores, waiting
-from tools.soak import fair, mixed, opens, ping_pong, wake_ups
+from tools.soak import fair, mixed, opens, wake_ups
 from tools.soak.shifted import ShiftedClock
 from tools.soak.usage import Usage, grown
 
@@ -19,7 +19,6 @@ from inorder import Match, NoMessageAvailable, connect
 pytestmark = pytest.mark.nightly
 
 HOUR = 3600.0
-WAIT_SECONDS = 0.05
 SET_SECONDS = 2.0  # a wait in which the clock is set
 
 
@@ -34,12 +33,6 @@ def test_opens_and_closes_leave_nothing_behind(folder: Path) -> None:
     report = opens.run(folder, count=300)
     assert not report.findings, report
     assert report.figures["opens and closes"] == 300
-
-
-def test_every_wait_in_ping_pong_is_answered(folder: Path) -> None:
-    report = ping_pong.run(folder, waits=500, pairs=1)
-    assert not report.findings, report
-    assert report.figures["waits answered"] == 500
 
 
 def test_every_wait_is_woken_while_processes_are_killed_and_stopped(folder: Path) -> None:
@@ -123,13 +116,3 @@ def test_a_wake_up_that_is_lost_is_a_finding(folder: Path, monkeypatch: pytest.M
     report = wake_ups.run(folder, rounds=10**9, pairs=1, seed=1)
     assert report.findings
     assert report.findings[0].endswith("is not over after 0 s")
-
-
-def test_a_wait_that_is_not_answered_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ping_pong, "WAIT_SECONDS", WAIT_SECONDS)
-    with connect(tmp_path / "store.db") as qm:
-        for queue in ("PING", "PONG"):
-            qm.create_queue(queue)
-        taken, wrong = ping_pong.play(qm, 3, begins=True, own="PONG", other="PING")
-    assert not taken
-    assert wrong == "PONG: wait 0 was not answered within 0.05 s"

@@ -19,7 +19,6 @@ from .labels import parse
 from .worker import QUEUES
 
 YES, NO = frozenset({True}), frozenset({False})
-EITHER = YES | NO
 
 
 class Finding(NamedTuple):

@@ -221,17 +221,12 @@ def finish(one: Round) -> None:
         put_keys(qm)
         while (
             qm.depth("Q")
-            or any(unit.kind == "session" for unit in qm.units())
+            or any(unit.kind == "session" for unit in qm.units())  # what killed programs have staged stays for its time
             or standings(qm, [schedule()])[0].overdue
         ):
             if time.monotonic() > ends:
                 raise TimeoutError(f"after {LAST_SECONDS:g} s {qm.depth('Q')} messages are left, or runs are due")
             time.sleep(0.01)
-
-
-def _is_at_work(qm: inorder.QueueManager) -> bool:
-    """Whether a unit of work is open; what killed programs have staged stays until its time is over."""
-    return any(unit.kind == "session" for unit in qm.units())
 
 
 def run_round(report: Report, one: Round, chance: random.Random) -> None:

@@ -14,12 +14,11 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from . import fair, mixed, opens, ping_pong, wake_ups
+from . import fair, mixed, opens, wake_ups
 from .report import Report
 
 RUNS: dict[str, Callable[[Path, argparse.Namespace], Report]] = {
     "opens": lambda folder, asked: opens.run(folder, count=asked.opens),
-    "ping-pong": lambda folder, asked: ping_pong.run(folder, waits=asked.waits),
     "wake-ups": lambda folder, asked: wake_ups.run(folder, rounds=asked.rounds),
     "mixed": lambda folder, asked: mixed.run(folder, seconds=60 * asked.minutes, jump=asked.jump),
     "fair": lambda folder, asked: fair.run(folder, seconds=asked.seconds),
@@ -30,7 +29,6 @@ def arguments_of(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.soak", description="Long runs on a store.")
     parser.add_argument("names", nargs="*", metavar="name", help=f"some of: {', '.join(RUNS)}; default: all")
     parser.add_argument("--opens", type=int, default=100_000, help="how many opens and closes")
-    parser.add_argument("--waits", type=int, default=100_000, help="how many waits in ping-pong")
     parser.add_argument("--rounds", type=int, default=100_000, help="how many rounds in wake-ups")
     parser.add_argument("--minutes", type=float, default=60.0, help="of mixed work")
     parser.add_argument(
