@@ -1,4 +1,5 @@
-"""The generated pages of docs/reference: attributes, errors, reason codes, our HTTP interface and the command.
+"""What of docs/reference is made from the program: tables of attributes, errors, reason codes; our HTTP interface; the
+command; and the calls of `inorder.aio`.
 
 `make reference` writes them; tests/test_reference.py fails when one is not what the program says.
 """
@@ -10,22 +11,25 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from .attributes import attributes_page
-from .command import command_page, topic_page, topics
-from .errors import errors_page, reasons_page
-from .http import http_page
+from . import attributes, command, errors, http
+from .command import topic_page, topics
+from .markdown import filled
 from .tasks import manager_page, queue_page
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = ROOT / "docs/reference/command"
+# Written by hand, with parts that are made from the program.
+PARTS = {
+    ROOT / "docs/reference/attributes.md": attributes.parts,
+    ROOT / "docs/reference/command.md": command.parts,
+    ROOT / "docs/reference/errors.md": errors.error_parts,
+    ROOT / "docs/reference/http-own.md": http.parts,
+    ROOT / "docs/reference/reasons.md": errors.reason_parts,
+}
 PAGES: Mapping[Path, Callable[[], str]] = MappingProxyType(
     {
-        ROOT / "docs/reference/attributes.md": attributes_page,
-        ROOT / "docs/reference/command.md": command_page,
+        **{path: functools.partial(filled, path, parts) for path, parts in PARTS.items()},
         **{COMMANDS / f"{topic.name}.md": functools.partial(topic_page, topic) for topic in topics()},
-        ROOT / "docs/reference/errors.md": errors_page,
-        ROOT / "docs/reference/http-own.md": http_page,
-        ROOT / "docs/reference/reasons.md": reasons_page,
         ROOT / "src/inorder/aio/calls.py": manager_page,
         ROOT / "src/inorder/aio/queue_calls.py": queue_page,
     }

@@ -1,4 +1,4 @@
-"""python -m tools.reference: writes the generated pages of docs/reference."""
+"""python -m tools.reference: writes what is made from the program."""
 
 from __future__ import annotations
 

@@ -11,28 +11,9 @@ from typing import NamedTuple
 
 import click
 
-from inorder.cli.app import HELP, app
+from inorder.cli.app import app
 
-from .markdown import page, sentence, table
-
-INTRODUCTION = """\
-`inorder COMMAND --help` shows the pages of the commands in a terminal."""
-
-STATUS = """\
-| status | means |
-|---|---|
-| 0 | done |
-| 1 | the answer is no, or not now: no message, a full queue, an order that is pending; a check found something |
-| 2 | a wrong call: an unknown option or queue, a value out of range |
-| 3 | trouble with a file, Spark or the store: missing, foreign, newer, locked, full, damaged, replaced, not synced |
-| 130 | Ctrl-C, also while the command starts; nothing is held, and what was not committed is backed out |"""
-
-COMPLETION = """\
-```sh
-eval "$(_INORDER_COMPLETE=bash_source inorder)"        # bash; put it into ~/.bashrc
-eval "$(_INORDER_COMPLETE=zsh_source inorder)"         # zsh; ~/.zshrc
-_INORDER_COMPLETE=fish_source inorder | source         # fish; ~/.config/fish/config.fish
-```"""
+from .markdown import Parts, page, sentence, table
 
 # Commands that are in no group: the name of their page, its heading, and which.
 TOGETHER = {
@@ -69,8 +50,8 @@ def topics() -> list[Topic]:
     return [Topic(name, *TOGETHER.get(name, (f"inorder {name}", (name,)))) for name in names]
 
 
-def command_page() -> str:
-    """The page that lists all commands."""
+def parts() -> Parts:
+    """Of docs/reference/command.md: all commands, and their pages."""
     found = topics()
     rows = [
         (f"[`{' '.join(path[1:])}`](command/{topic.name}.md#{'-'.join(path)})", _summary(command))
@@ -78,21 +59,19 @@ def command_page() -> str:
         for path, command in commands()
         if path[1:2] and path[1] in topic.words and not isinstance(command, click.Group)
     ]
-    parts = [escaped(HELP), INTRODUCTION, table(("command", "does"), rows)]
-    parts += ["## Exit status", STATUS, "## Completion in a shell", COMPLETION]
-    parts.append("\n".join(["```{toctree}", ":hidden:", "", *(f"command/{topic.name}" for topic in found), "```"]))
-    return page("The command", *parts)
+    pages = ["```{toctree}", ":hidden:", "", *(f"command/{topic.name}" for topic in found), "```"]
+    return {"commands": table(("command", "does"), rows), "pages": "\n".join(pages)}
 
 
 def topic_page(topic: Topic) -> str:
     """The page of a group, or of what stands together: the help of each command, as Click writes it."""
-    parts = ["[Exit status](../command.md#exit-status)"]
+    found = ["[Exit status](../command.md#exit-status)"]
     for path, command in commands():
         if path[1:2] and path[1] in topic.words:
             context = click.Context(command, info_name=" ".join(path), terminal_width=80, **command.context_settings)
             heading = [f"## {' '.join(path)}"] if " ".join(path) != topic.heading else []
-            parts += [*heading, f"```text\n{command.get_help(context)}\n```"]
-    return page(topic.heading, *parts)
+            found += [*heading, f"```text\n{command.get_help(context)}\n```"]
+    return page(topic.heading, *found)
 
 
 def _summary(command: click.Command) -> str:

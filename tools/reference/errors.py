@@ -1,4 +1,4 @@
-"""The pages of errors and of reason codes, read off `inorder.errors`, `inorder.reasons` and the calls that use them."""
+"""The tables of errors and reason codes, read off `inorder.errors`, `inorder.reasons` and the calls that use them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from inorder import errors
 from inorder.errors import REASON_TEXT, CallerError, InorderError, QueueCondition, Reason, StoreError
 
-from .markdown import code, page, table
+from .markdown import Parts, code, table
 from .remedies import REMEDIES
 
 SOURCE = Path(inspect.getfile(errors)).parent
@@ -43,36 +43,7 @@ COMES_AS: dict[str, tuple[str, ...]] = {
     "DUPLICATE_PUT": ("warning",),
 }
 
-FAULTS = {
-    CallerError: "The caller's mistakes",
-    QueueCondition: "Conditions of the queue",
-    StoreError: "Trouble with the store",
-}
-ERRORS = """\
-Every error of this package is an `InorderError`. Its class says whose fault it is and what to do; its `reason` says
-exactly what happened, with MQ's number where MQ has one ([all reason codes](reasons.md)). What the caller may want to
-act on is data, readable as attributes: `pending.kind`, `unknown.nearest`. A call that fails has changed nothing. A
-warning never raises: it is on the result.
-
-```python
-import inorder
-
-with inorder.connect() as qm:
-    qm.create_queue("ORDERS")
-    try:
-        qm.get("ORDER")
-    except inorder.UnknownQueue as error:
-        print(error.reason.value, error.reason_name, error.nearest)
-```
-
-[Formats](api/formats.md) and [MQSC](api/mqsc.md) have errors of their own, for what files say that are read.
-
-The command ends with status 1 for a condition of the queue, 2 for a caller's mistake, 3 for trouble with the store."""
-
-REASONS = """\
-A reason is an `inorder.Reason`, an integer with a name. Those up to 8999 are IBM MQ's, under MQ's names without
-`MQRC_`; those from 9001 are our own. *Comes as* is the [error](errors.md) that carries it; *warning* means that the
-call is done and its result says so. A reason without either is MQ's, and no call here has a use for it yet."""
+FAULTS = {"caller": CallerError, "queue": QueueCondition, "store": StoreError}
 
 
 def classes() -> list[type[InorderError]]:
@@ -80,12 +51,13 @@ def classes() -> list[type[InorderError]]:
     return [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, InorderError)]
 
 
-def errors_page() -> str:
-    parts = [ERRORS]
-    for root, title in FAULTS.items():
-        members = [each for each in classes() if issubclass(each, root)]
-        parts += [f"## {title}", table(("error, reason", "when", "what to do"), map(_error_row, members))]
-    return page("Errors", *parts)
+def error_parts() -> Parts:
+    """Of docs/reference/errors.md."""
+    headings = ("error, reason", "when", "what to do")
+    return {
+        name: table(headings, (_error_row(each) for each in classes() if issubclass(each, root)))
+        for name, root in FAULTS.items()
+    }
 
 
 def _error_row(kind: type[InorderError]) -> tuple[str, ...]:
@@ -96,18 +68,13 @@ def _error_row(kind: type[InorderError]) -> tuple[str, ...]:
     )
 
 
-def reasons_page() -> str:
-    own = [each for each in Reason if each > OWN_FROM]
-    theirs = [each for each in Reason if each < OWN_FROM]
+def reason_parts() -> Parts:
+    """Of docs/reference/reasons.md: our own reasons, and MQ's."""
     headings = ("number", "name", "meaning", "comes as")
-    return page(
-        "Reason codes",
-        REASONS,
-        "## Our own",
-        table(headings, map(_reason_row, own)),
-        "## MQ's",
-        table(headings, map(_reason_row, theirs)),
-    )
+    return {
+        "own": table(headings, (_reason_row(each) for each in Reason if each > OWN_FROM)),
+        "mq": table(headings, (_reason_row(each) for each in Reason if each < OWN_FROM)),
+    }
 
 
 def _reason_row(reason: Reason) -> tuple[str, ...]:

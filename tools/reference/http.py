@@ -1,4 +1,4 @@
-"""The page of our own HTTP interface, made from the table of operations that the server routes by."""
+"""The operations of our own HTTP interface, made from the table of operations that the server routes by."""
 
 from __future__ import annotations
 
@@ -8,34 +8,16 @@ from typing import Any
 from inorder.server.ours.describing import Answer, Operation, Parameter, Schema
 from inorder.server.ours.interface import BASE, OPERATIONS, SCHEMAS
 
-from .markdown import code, page, table
-
-INTRODUCTION = """\
-What [`inorder serve`](command.md) answers below `/inorder/v1`, beside [IBM MQ's interfaces](http.md). The server has
-the same as `/inorder/v1/openapi.json`, in OpenAPI 3.1, for programs that make clients. [How to use
-it](../how-to/http.md#our-own-interface).
-
-Names of queues are percent-encoded. Every request needs [the token, a password or a
-cookie](../how-to/http.md#who-is-let-in), and every request that is not a GET the header `ibm-mq-rest-csrf-token`, with
-any value or none. The *authority* of an operation is asked for on the queue of the address, each time, also in a lease.
-A parameter that an operation does not have is refused. So is a header `Idempotency-Key`, `Last-Event-ID`, or one
-that begins with `inorder-`.
-
-Errors have [one form](http.md#errors) in all interfaces. What the queue manager refuses has the number INWB0014E and
-its [reason](reasons.md), with status 400 for a mistake of the caller, 404 for a queue that is not there, and 409 where
-the state says no and the same request may succeed later: order is withheld, a lease is over, a queue is full."""
+from .markdown import Parts, code, table
 
 
-def http_page() -> str:
-    """All operations, and what they exchange."""
-    return page(
-        "inorder's own HTTP interface",
-        INTRODUCTION,
-        table(("operation", "does"), (_row(one) for one in OPERATIONS)),
-        *(_operation(one) for one in OPERATIONS),
-        "## What is exchanged",
-        *(_schema(name, schema) for name, schema in SCHEMAS.items()),
-    )
+def parts() -> Parts:
+    """Of docs/reference/http-own.md: all operations, and what they exchange."""
+    index = table(("operation", "does"), map(_row, OPERATIONS))
+    return {
+        "operations": "\n\n".join([index, *map(_operation, OPERATIONS)]),
+        "schemas": "\n\n".join(_schema(name, schema) for name, schema in SCHEMAS.items()),
+    }
 
 
 def _row(one: Operation) -> tuple[str, str]:

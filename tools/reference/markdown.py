@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
 MADE = "<!-- Made from the program by `make reference`: change it there. -->"
+PART = re.compile(r"(?<=<!-- made: )(\w+) -->.*?(?=<!-- end -->)", re.DOTALL)
+
+Parts = Mapping[str, str]
 
 
 def page(title: str, *parts: str) -> str:
     """A whole page."""
     return "\n\n".join([f"# {title}", MADE, *(part.strip("\n") for part in parts if part)]) + "\n"
+
+
+def filled(path: Path, parts: Callable[[], Parts]) -> str:
+    """A page that is written by hand, with the parts that the program makes between its marks."""
+    made, text = parts(), path.read_text(encoding="utf-8")
+    assert sorted(PART.findall(text)) == sorted(made), f"{path.name} must have marks for {sorted(made)}"
+    return PART.sub(lambda found: f"{found[1]} -->\n\n{made[found[1]]}\n\n", text)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
