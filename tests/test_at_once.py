@@ -16,6 +16,7 @@ from inorder import GetOptions, Got, PutResult, QueueManager
 from inorder.errors import CallInProgress
 from inorder.stores.postgresql import PostgresStore
 from inorder.stores.protocol import Promises
+from inorder.testing.stores import RestartableStore
 
 T = TypeVar("T")
 
@@ -272,6 +273,15 @@ def test_who_observes_a_call_holds_nobody_up(qm: QueueManager) -> None:
         gathered(promises, lambda: qm.put("Q", b"2"))
         promises.keep()
         assert found == [2, 3]
+
+
+def test_who_listens_to_changes_holds_nobody_up(qm: QueueManager, store: RestartableStore) -> None:
+    """It may wait for another thread that makes calls, also when a call has changed something that is gathered."""
+    other, found = qm.connect(), list[object]()
+    qm.put("Q", b"0")  # opens the queue, and reserves numbers
+    store.changes.subscribe(lambda _: found.append(in_another_thread(lambda: other.depth("Q")))).turn(heeds=True)
+    gathered(qm.promises(), lambda: qm.put("Q", b"1", persistent=False))
+    assert found == [2]
 
 
 def test_who_observes_a_call_hears_of_it_when_it_is_on_disk(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
