@@ -7,7 +7,8 @@ Rules are broken by mutants that were written (`mutant.py`), all of them each ti
 that are generated (`mutation.py`), a sample of them each time.
 
 The tables run on the store that was broken; for a mutant of the code that all stores share, on the memory store, which
-is the fastest. Unit tests run as `make gate` runs them, without PostgreSQL.
+is the fastest. Unit tests run as `make gate` runs them: for a mutant of the store on PostgreSQL those that need its
+server, otherwise the others.
 
 Each mutant gets a copy of the package of its own, and a process of its own that runs the tables on it. One that
 never ends counts as caught, and is told as hung. A written one whose own names do not exist is an error, not caught.
@@ -35,7 +36,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from .mutant import ROOT, SOURCE, CodeChangedError, Mutant, Written, written
-from .mutation import EQUIVALENT, generated, read_equivalent, sample, without_equivalent
+from .mutation import EQUIVALENT, SERVER, generated, read_equivalent, sample, without_equivalent
 
 SCENARIOS = Path("tests/scenarios")
 
@@ -46,6 +47,8 @@ OUR_FAULT = ("ImportError", "IndentationError", "ModuleNotFoundError", "NameErro
 # A line of the scenario runner, or of pytest's summary.
 FAILURE = re.compile(r"(\S+:\d+): |(?:FAILED|ERROR) (\S+)")
 LAST_WORDS = 80
+
+PASSABLE = 0o711  # PostgreSQL's server, which runs as another user, has its folder inside
 
 Result = Literal["caught", "hung", "survived", "error"]
 
@@ -101,6 +104,7 @@ class Bench:
         self._limits: dict[Judges, float] = {}
         self._measuring = threading.Lock()
         self._running: set[subprocess.Popen[str]] = set()
+        folder.chmod(PASSABLE)
         kept = shutil.ignore_patterns("__pycache__")
         shutil.copytree(source or ROOT / SOURCE, self.whole / "inorder", ignore=kept)
         copies = folder / SCENARIOS
@@ -113,6 +117,7 @@ class Bench:
         """Runs one mutant. Raises: WholeFailsError."""
         with tempfile.TemporaryDirectory(dir=self._folder) as name:
             copy = Path(name)
+            copy.chmod(PASSABLE)
             shutil.copytree(self.whole / "inorder", copy / "inorder")  # beside it are files of tests that run now
             path = copy / "inorder" / mutant.file
             try:
@@ -145,7 +150,8 @@ class Bench:
     def _run(self, code: Path, judges: Judges, limit: float | None) -> Run:
         """Runs them on this copy of the package, up to the first failure or the time limit."""
         if judges.tests:
-            chosen = ["-m", "not nightly and not postgresql", *judges.tests]
+            where = "postgresql" if judges.tests[0] == SERVER else "not postgresql"
+            chosen = ["-m", f"not nightly and {where}", *judges.tests]
             command, folder = ["pytest", "-q", "-x", "-p", "no:cacheprovider", *chosen], ROOT
         else:
             command, folder = ["inorder.testing", *self._tables, "--store", judges.store], self._folder

@@ -34,7 +34,8 @@ from .mutant import ROOT, SOURCE, CodeChangedError, Mutant
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.txt")
 
 # Which files are broken: what decides. Files, processes and what lies between them are left out: crash tests and tests
-# with faults of their own break those, for what goes wrong there shows when somebody is killed or a disk is full.
+# with faults of their own break those, for what goes wrong there shows when somebody is killed or a disk is full. The
+# methods of a seam's protocol are never called.
 BROKEN = (
     "stores/**/*.py",
     "stores/sql/*.sql",
@@ -44,7 +45,7 @@ BROKEN = (
     *(f"{name}.py" for name in "session handle groups unit_of_work bulk browsing".split()),
 )
 PLUMBING = """
-    stores/points.py stores/sql/engine.py stores/sql/leftovers.py
+    stores/points.py stores/protocol.py stores/bulk_protocol.py stores/sql/engine.py stores/sql/leftovers.py
     stores/sqlite/backup.py stores/sqlite/bell.py stores/sqlite/coordination.py stores/sqlite/database.py
     stores/sqlite/engine.py stores/sqlite/faults.py stores/sqlite/host.py stores/sqlite/log.py stores/sqlite/opening.py
     stores/sqlite/statements.py stores/sqlite/watch.py
@@ -58,7 +59,9 @@ CONNECTIONS = "tests/test_connections.py tests/test_session.py"
 STORE = "tests/test_stores_agree.py tests/test_confirmed.py tests/test_units.py tests/test_gets.py"
 GROUPS = "tests/test_groups.py tests/test_streams.py"
 STRICT = "tests/test_strict.py tests/test_gets.py tests/test_marks.py"
+RETURNING = "tests/test_triggers.py tests/test_retries.py tests/test_failing_calls.py"
 WAITING = "tests/test_waiting.py tests/test_waiting_turns.py"
+SERVER = "tests/postgresql"  # with these first, only tests on PostgreSQL judge, otherwise only others
 JUDGES = {
     "arrow/framing": "tests/arrow/test_framing.py",
     "mqsc/": "tests/mqsc/test_reading.py tests/mqsc/test_running.py",
@@ -75,21 +78,24 @@ JUDGES = {
     "stores/surveying": CLAIMS,
     "stores/staging": STAGING,
     "stores/bulk": f"{CLAIMS} {STAGING}",
-    "stores/putting": "tests/test_puts.py tests/test_failing_calls.py",
+    "stores/putting": "tests/test_puts.py tests/test_failing_calls.py tests/sqlite/test_cost.py",
+    "stores/sending": "tests/test_channels.py",
+    "stores/settling": f"{STORE} {RETURNING}",
     "stores/looking": LOOKING,
     "stores/operator": LOOKING,
     "stores/catalog": "tests/test_manager.py tests/test_dynamic_queues.py",
     "stores/definitions": "tests/test_manager.py tests/test_dynamic_queues.py",
     "stores/connections": f"{CONNECTIONS} tests/sqlite/test_owners.py tests/sqlite/test_processes_owners.py",
     "stores/confirming": "tests/test_confirmed.py tests/test_leases.py tests/test_failing_calls.py",
-    "stores/reading": f"{STRICT} {WAITING}",
+    "stores/reading": f"{STRICT} {WAITING} tests/test_selectors.py",
     "stores/entering": f"tests/test_strict.py {GROUPS}",
     "stores/queue": f"{STRICT} {GROUPS}",
-    "stores/process": CONNECTIONS,
+    "stores/process": f"{CONNECTIONS} tests/test_at_once.py",
     "stores/verb": "tests/sqlite/test_verb.py tests/sqlite/test_trouble_in_calls.py",
     "stores/store": f"{STORE} {GROUPS} tests/test_failing_calls.py",
     "stores/memory/bulk": f"{CLAIMS} {STAGING} tests/test_stores_agree.py",
     "stores/memory/checking": "tests/test_checking_memory.py",
+    "stores/sql/backend": f"{STORE} {RETURNING}",
     "stores/sql/bulk": f"{CLAIMS} tests/sqlite/test_claims_file.py",
     "stores/sql/staged": f"{STAGING} tests/sqlite/test_staging_file.py",
     "stores/sql/listing": f"{LOOKING} tests/sqlite/test_processes_views.py tests/sqlite/test_processes_strict.py",
@@ -100,11 +106,13 @@ JUDGES = {
     "stores/sql/queries_bulk": f"{STAGING} tests/sqlite/test_staging_file.py",
     "stores/sql/queries.sql": f"{STORE} {GROUPS} {LOOKING}",
     "stores/sqlite/check": "tests/sqlite/test_checking.py",
+    "stores/postgresql/": f"{SERVER} tests/test_scenarios.py",
     "stores/sql/shapes": "tests/sqlite/test_damage.py",
     "stores/damage": "tests/sqlite/test_damage.py",
     "stores/": f"{STORE} tests/test_failing_calls.py",
 }
-WITHOUT_TABLES = ("arrow/", "mqsc/", "stores/memory/checking", "stores/sqlite/check")  # no table says anything of these
+# No table says anything of these; or the tables are among the tests.
+WITHOUT_TABLES = ("arrow/", "mqsc/", "stores/memory/checking", "stores/sqlite/check", "stores/postgresql/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
