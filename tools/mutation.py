@@ -80,6 +80,7 @@ JUDGES = {
     "stores/bulk": f"{CLAIMS} {STAGING}",
     "stores/putting": "tests/test_puts.py tests/test_failing_calls.py tests/sqlite/test_cost.py",
     "stores/sending": "tests/test_channels.py",
+    "stores/triggering": "tests/test_triggers.py",
     "stores/settling": f"{STORE} {RETURNING}",
     "stores/looking": LOOKING,
     "stores/operator": LOOKING,
