@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from types import FunctionType
+from typing import Any
 
 from docutils import nodes
 from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 
 HERE = Path(__file__).parent
+# A caption of the side bar and its pages, up to the next caption.
+SECTION = re.compile(r'<p class="caption"[^>]*>(.*?)</p>\s*(<ul.*?</ul>)\s*(?=<p class="caption"|</div>|\Z)', re.DOTALL)
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
 
 import inorder  # noqa: E402 - of this folder, also where another release is installed
@@ -64,15 +68,27 @@ def show_as_written(*kinds: type) -> None:
 
 
 def link_screenshots(app: Sphinx, page: nodes.document) -> None:
-    """A picture with a width is a link to itself in full size: on a phone nobody can read it otherwise."""
+    """A picture with a width becomes a link to itself in full size, so that it can be read on a phone."""
     for picture in page.findall(nodes.image):
         if picture["uri"].endswith(".png"):
             header = Path(app.srcdir, picture["uri"]).read_bytes()[:24]
             picture["width"] = f"{int.from_bytes(header[16:20], 'big')}px"
 
 
+def fold_navigation(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Each caption of the side bar folds its list of pages; the list with the current page is open."""
+
+    def folded(found: re.Match[str]) -> str:
+        title, pages = found.groups()
+        is_open = " open" if "current-page" in pages else ""
+        return f"<details{is_open}><summary class='caption'>{title}</summary>\n{pages}</details>"
+
+    context["furo_navigation_tree"] = SECTION.sub(folded, context.get("furo_navigation_tree", ""))
+
+
 def setup(app: Sphinx) -> None:
     show_as_written(inorder.Match, inorder.Message, inorder.Queue, inorder.QueueManager)
     show_as_written(aio.QueueManager, aio.Queue, aio.GroupWriter)
     app.connect("doctree-read", link_screenshots)
+    app.connect("html-page-context", fold_navigation, priority=900)  # after the theme has made it
     app.add_lexer("mqsc", TextLexer)  # nobody colours MQSC
