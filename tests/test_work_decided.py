@@ -224,7 +224,7 @@ def test_a_thread_that_is_overtaken_says_so_and_the_other_one_has_it_dead(
 
 
 def test_without_room_among_its_properties_it_is_called_again(qm: QueueManager, tasks: Tasks) -> None:
-    """What `docs/limits.md` says: an error and a verdict give way to the message's own properties."""
+    """What `docs/how-to/job-queue.md` says: an error and a verdict give way to the message's own properties."""
     calls = list[object]()
     tasks.task("Q", name="pack")(calls.append)
     qm.put("Q", b"1", properties={f"a{number}": "x" * 914 for number in range(71)})
