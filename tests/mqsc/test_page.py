@@ -23,7 +23,8 @@ SCRIPTS = {
     page: found for page in sorted(ROOT.glob("docs/**/*.md")) if (found := BLOCK.findall(page.read_text("utf-8")))
 }
 TEXT = PAGE.read_text(encoding="utf-8")
-OF_THE_QUEUE, _, OF_THE_MANAGER = TEXT.partition("## Attributes")[2].partition("## MQSC")[0].partition("attributes of the queue m")
+ATTRIBUTES = TEXT.partition("## Attributes")[2].partition("## MQSC")[0]
+OF_THE_QUEUE, _, OF_THE_MANAGER = ATTRIBUTES.partition("attributes of the queue m")
 
 
 def cells(text: str) -> list[list[str]]:
