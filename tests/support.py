@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -31,6 +33,18 @@ LIMIT_SECONDS = 50.0
 
 # For a test of what is true of the memory store alone; it says why.
 memory_alone = pytest.mark.parametrize("kind", ["memory"], indirect=True)
+
+
+def called(call: Callable[[], object]) -> Counter[str]:
+    """How often functions written in Python are called during a call, by their names, on this thread."""
+    found: Counter[str] = Counter()
+    profile = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: found.update([frame.f_code.co_name] if event == "call" else ()))
+    try:
+        call()
+    finally:
+        sys.setprofile(profile)
+    return found
 
 
 def close_store(store: LocalStore) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from tests.cli.conftest import Command
+from tests.support import called
 
 import inorder
+from inorder import QueueManager
 from inorder.attributes import QUEUE_ATTRIBUTES
 from inorder.cli import output
 
@@ -108,3 +112,23 @@ def test_a_long_list_is_written_as_a_short_one(run: Command, monkeypatch: pytest
     monkeypatch.setattr(output, "LAID_OUT_MAX", 1)
     assert run("queue", "list").out == laid_out
     assert len(laid_out.splitlines()) == 4
+
+
+@pytest.mark.parametrize("is_terminal", [False, True], ids=["pipe", "terminal"])
+def test_a_row_of_a_long_list_costs_few_calls(is_terminal: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """Laid out cell by cell it cost a thousand; both show the same."""
+    answer = output.Output(as_json=False)
+    answer.console = Console(file=io.StringIO(), force_terminal=is_terminal, width=80)
+    rows = [{"queue": f"ORDERS.{number}", "depth": number} for number in range(2 * output.LAID_OUT_MAX)]
+    calls = called(lambda: answer.listing(rows, {"queue": "queue", "depth": "depth"}, nothing=""))
+    assert calls.total() < 20 * len(rows)
+    assert capsys.readouterr().out.splitlines()[-1] == f"ORDERS.{len(rows) - 1}  {len(rows) - 1:,}"
+
+
+def test_a_definition_is_read_without_a_check_of_what_every_queue_has(qm: QueueManager) -> None:
+    """There are more than thirty attributes, and a list reads those of all queues."""
+    for number in range(100):
+        qm.create_queue(f"ORDERS.{number}", max_depth=1000 + number)
+    calls = called(qm.queues)
+    assert calls["_read"] >= 100
+    assert calls["check"] <= 3 * calls["_read"]

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, Protocol
 
 import click
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.control import Control
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -89,41 +90,44 @@ class Output:
             nothing: what people see if there is no answer.
             wide: the keys for which a narrow terminal has no room.
         """
-        if self.as_json:
-            for record in records:
-                self.line(record)
-            return
         rows = list(records)
+        if self.as_json:
+            _write(map(json_line, rows))
+            return
         if not rows:
             self.note(nothing)
             return
-        hidden = wide if self.console.width < NARROW else ()
+        is_narrow = self.console.width < NARROW
+        hidden = wide if is_narrow else ()
         used = [key for key in columns if key not in hidden and any(row[key] not in (None, "", []) for row in rows)]
+        headings = [columns[key] for key in used]
         numbers = [columns[key] for key in used if any(isinstance(row[key], int) for row in rows)]
-        made = table([columns[key] for key in used], right=numbers)
-        if self.console.width < NARROW:
-            made.padding = (0, 1, 0, 0)
-        cells = ([shown(span(row[key]) if key in SPANS else row[key]) for key in used] for row in rows)
-        if len(rows) > LAID_OUT_MAX and not self.console.is_terminal:
-            self._long(made, list(cells))
+        cells = [[words(span(row[key]) if key in SPANS else row[key]) for row in rows] for key in used]
+        if len(rows) > LAID_OUT_MAX:
+            self._long(headings, cells, numbers, between="  " if is_narrow else "   ")
             return
-        for row in cells:
-            made.add_row(*row)
+        made = table(headings, right=numbers)
+        if is_narrow:
+            made.padding = (0, 1, 0, 0)
+        for row in zip(*cells, strict=True):
+            made.add_row(*map(Text, row))
         self.console.print(made)
 
-    def _long(self, made: Table, rows: Sequence[Sequence[Text]]) -> None:
-        """A table that is too long to be laid out cell by cell: the same lines, where none is cut."""
-        for nth, column in enumerate(made.columns):
-            column.min_width = max(row[nth].cell_len for row in rows)
-        self.console.print(made)
-        widths = [max(column.min_width or 0, len(str(column.header))) for column in made.columns]
-        for row in rows:
-            padded = (
-                " " * (width - cell.cell_len) + cell.plain if column.justify == "right"
-                else cell.plain + " " * (width - cell.cell_len)
-                for cell, width, column in zip(row, widths, made.columns, strict=True)
-            )  # fmt: skip
-            click.echo("   ".join(padded))
+    def _long(
+        self, headings: Sequence[str], cells: Sequence[Sequence[str]], right: Collection[str], *, between: str
+    ) -> None:
+        """A table that is too long to be laid out cell by cell: the same lines, which a terminal breaks by itself.
+
+        Args:
+            cells: the texts of each column, from the first row to the last.
+        """
+        columns = [
+            _padded([heading, *column], right=heading in right) for heading, column in zip(headings, cells, strict=True)
+        ]
+        heading, *lines = map(between.join, zip(*columns, strict=True))
+        self.console.print(Text(heading, style="bold"), soft_wrap=True)
+        self.console.print("\u2500" * cell_len(heading), soft_wrap=True)
+        _write(lines)
 
     def note(self, text: str) -> None:
         """Something beside the answer, for people, not for machines."""
@@ -225,6 +229,8 @@ def table(headings: Iterable[str], *, right: Sequence[str] = ()) -> Table:
 
 def plain(text: str) -> str:
     """The text with what a terminal would obey, or a reader could not see, written as escapes."""
+    if text.isprintable():
+        return text
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
@@ -262,13 +268,20 @@ def size(length: int) -> str:
 
 def shown(value: object) -> Text:
     """A value for people."""
+    return Text(words(value))
+
+
+def words(value: object) -> str:
+    """A value for people, as plain text."""
+    if isinstance(value, str):
+        return plain(value)
     if isinstance(value, bool):
-        return Text("yes" if value else "no")
+        return "yes" if value else "no"
     if isinstance(value, int):
-        return Text(f"{value:,}")
+        return f"{value:,}"
     if isinstance(value, list | tuple):
-        return Text(", ".join(plain(str(one)) for one in value))
-    return Text("" if value is None else plain(str(value)))
+        return ", ".join(plain(str(one)) for one in value)
+    return "" if value is None else plain(str(value))
 
 
 def made_writable() -> bool:
@@ -297,6 +310,21 @@ def standard_input() -> BinaryIO:
     if sys.stdin is None:
         raise click.UsageError("Standard input is closed: name a file.")
     return sys.stdin.buffer
+
+
+def _write(lines: Iterable[str]) -> None:
+    """Writes lines at once: to write each by itself is a system call a line."""
+    click.echo("".join(f"{line}\n" for line in lines), nl=False)
+
+
+def _padded(column: Sequence[str], *, right: bool) -> list[str]:
+    """The texts of a column, each as wide as the widest is on a terminal."""
+    widths = [len(one) if one.isascii() else cell_len(one) for one in column]
+    most = max(widths)
+    return [
+        " " * (most - width) + one if right else one + " " * (most - width)
+        for one, width in zip(column, widths, strict=True)
+    ]
 
 
 def _console(*, stderr: bool) -> Console:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, TypeVar
+from dataclasses import MISSING, asdict, fields
+from typing import Any, Final, TypeVar
 
 from ..attribute import Table
 from ..attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, ManagerAttributes, QueueAttributes
@@ -20,6 +20,12 @@ from .tables import DefinitionRow, ManagerRow
 NO_REVISION = -1
 
 T = TypeVar("T", ManagerAttributes, QueueAttributes, ProcessAttributes, ChannelAttributes)
+
+# The defaults of each kind, with their classes. They are allowed, and most values of most definitions are these.
+USUAL: Final = {
+    kind: {one.name: (one.default, one.default.__class__) for one in fields(kind) if one.default is not MISSING}
+    for kind in (ManagerAttributes, QueueAttributes, ProcessAttributes, ChannelAttributes)
+}
 
 
 def as_text(attributes: ManagerAttributes | QueueAttributes | ProcessAttributes | ChannelAttributes) -> str:
@@ -138,7 +144,11 @@ def channel_of(text: str) -> ChannelAttributes:
 
 def _read(kind: type[T], table: Table, text: str) -> T:
     """A definition, each value checked as if it were given now. Raises: StoreDamaged."""
+    usual = USUAL[kind]
     try:
-        return kind(**{name: table[name].check(value) for name, value in json.loads(text).items()})
+        values = json.loads(text).items()
+        return kind(
+            **{name: table[name].check(value) for name, value in values if usual.get(name) != (value, value.__class__)}
+        )
     except DECODING as error:
         raise damaged("a definition", f"{error!r}") from error
