@@ -1,4 +1,4 @@
-"""Limits of the system that come and go: of files that a process may have open, and of rights on the folder."""
+"""Limits of the system that come and go: of open files, of their length, of the disk, and of rights on the folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import apsw
 import pytest
 from tests.interrupting import IS_KNOWN, OUTSIDE, Interruption
 from tests.sqlite.inside import opened
-from tests.sqlite.programs import Program
+from tests.sqlite.programs import Program, Told
 from tests.support import bodies
 from tests.tiers import gate
 
@@ -128,16 +128,25 @@ def test_an_exception_into_a_close_comes_out_as_it_is_and_the_next_close_leaves_
     assert at > 20
 
 
+ON_A_SMALL_DISK = """
+from tests.sqlite.disks import counted
+block = counted(Path({folder!r}), 64 << 20)
+disk = block.__enter__()
+disk.heeded = False
+path = str(disk.store)
+qm = inorder.connect(path)
+qm.create_queue('Q')
+"""
 COMING_AND_GOING = """
 import random
-chance, answer = random.Random(7), []
+chance, done, refused = random.Random(7), [], []
 soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 longest = max(os.path.getsize(path + one) for one in ('', '-wal', '-lock'))
 for number in range(120):
-    kind = chance.choice(('descriptors', 'size', 'fork', 'none'))
-    def act():
-        qm.put('Q', b'%d ' % number + bytes(20_000))
-        answer.append(number)
+    kind = chance.choice(('descriptors', 'size', 'disk', 'fork', 'none'))
+    def act(length=20_000):
+        qm.put('Q', b'%d ' % number + bytes(length))
+        done.append(number)
     if kind == 'descriptors':
         with spare(chance.randrange(4)):
             error_of(act)
@@ -147,28 +156,45 @@ for number in range(120):
             error_of(act)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    elif kind == 'disk':
+        disk.heeded = True
+        disk.fill()
+        if error_of(lambda: act(chance.choice((20_000, 400_000)))) == 'StoreFull':
+            refused.append(number)
+        disk.clear()
+        disk.heeded = False
     else:
         if kind == 'fork':
             forked(lambda: None)
         act()
+answer = done, refused
 """
 
 
 @gate
-def test_limits_that_come_and_go_lose_nothing_that_was_acknowledged(child: Program, qm: QueueManager) -> None:
-    """Of files that may be open, and of their length; what was refused may be there only if it was not acknowledged."""
-    child.run(BOUNDS)
-    child.begin(COMING_AND_GOING)
-    for _ in range(60):
-        qm.put("Q", b"ours")
-    acknowledged = child.answer()
-    assert 60 < len(acknowledged) < 120, "no limit was met, or each call failed"
-    found = [int(body.split()[0]) for body in bodies(qm) if body != b"ours"]
-    assert found == sorted(set(found))
-    assert set(acknowledged) <= set(found)
-    assert bodies(qm).count(b"ours") == 60
-    assert qm.check() == []
-    child.run("qm.put('Q', b'ours')")
+def test_limits_that_come_and_go_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    """Of files that may be open, of their length, and of the disk, which is full for one program alone.
+
+    A put that found no room has changed nothing. What failed otherwise may be there: its sync was not seen to succeed.
+    """
+    folder = tmp_path / "disk"
+    with Told() as child:
+        child.run(ON_A_SMALL_DISK.format(folder=str(folder)))
+        child.run(BOUNDS)
+        with inorder.connect(folder / "orders.db") as qm:
+            child.begin(COMING_AND_GOING)
+            for _ in range(60):
+                qm.put("Q", b"ours")
+            acknowledged, refused = child.answer()
+            assert 60 < len(acknowledged) < 120, "no limit was met, or each call failed"
+            assert refused, "the disk was never full"
+            found = [int(body.split()[0]) for body in bodies(qm) if body != b"ours"]
+            assert found == sorted(set(found))
+            assert set(acknowledged) <= set(found)
+            assert not set(refused) & set(found)
+            assert bodies(qm).count(b"ours") == 60
+            assert qm.check() == []
+            child.run("qm.put('Q', b'ours')")
 
 
 def test_too_little_memory_is_an_error_of_ours(path: Path) -> None:
