@@ -59,7 +59,7 @@ NOT_RUN = {
     "docs/how-to/exactly-once-spark.md": "Spark's jobs: the reference runs them in Python",
     "docs/how-to/files.md": "Spark's jobs, as above",
     "docs/how-to/from-ibm-mq.md": "IBM MQ",
-    "docs/how-to/http.md": "certificates, services, containers; the tutorial runs a server and curl",
+    "docs/how-to/http.md": "certificates, services, containers; tests/server/test_how_to.py runs all other steps",
     "docs/reference/json.md": "jq, and a store with all kinds of things",
     "docs/reference/spark.md": "Spark's jobs: their page runs them in Python",
     "docs/reference/spark/jobs.md": "the same jobs in Python are run",

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.pages import ROOT, blocks
 from tests.server.conftest import Running, Start
+from tests.server.test_tutorial import free_port
 
 import inorder
 
 PAGES = Path(__file__).parents[2] / "docs/how-to"
 PAGE = PAGES / "http.md"
 AT = "http://127.0.0.1:9443"
+# What stands before the lines of the page: the commands, and a curl that fails where the answer is an error.
+AROUND = """
+inorder() { PYTHON -m inorder "$@"; }
+curl() { command curl --silent --show-error --fail-with-body --retry 120 --retry-connrefused --retry-delay 1 "$@"; }
+"""
+# What a line of the page leaves to people: the server has a terminal of its own, and passwords are typed.
+TYPED = {
+    "inorder serve orders.db --token-file ~/.inorder-token\n": "PYTHON -m inorder serve orders.db --port PORT"
+    " --token-file ~/.inorder-token > server.log 2>&1 & echo $! > server.pid\ncurl http://127.0.0.1:PORT/health\n",
+    " --password ": " --password-stdin ",
+}
+ELSEWHERE = re.compile(r"curl --cacert|ssh |queues\.pem|shop\.pem|adduser|docker|certbot|proxy")
+STEPS = [text for language, text in blocks(PAGE) if language == "sh" and not ELSEWHERE.search(text)]
 
 
 @pytest.fixture
@@ -53,3 +74,62 @@ def test_the_example_of_arrow_runs(running: Running, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out.splitlines() == ["3", "b'1'", "b'2'", "b'3'"]
     with inorder.connect(running.store) as qm:
         assert qm.depth("ORDERS") == 0
+
+
+def as_typed(steps: list[str], port: int) -> str:
+    text = AROUND + "".join(steps)
+    for shown, typed in TYPED.items():
+        text = text.replace(shown, typed)
+    return text.replace("9443", str(port)).replace("PORT", str(port)).replace("PYTHON", shlex.quote(sys.executable))
+
+
+@pytest.mark.nightly
+def test_the_steps_at_a_prompt_run_one_after_the_other(tmp_path: Path) -> None:
+    """All that need no other host, no certificate and no service manager; the events come to a client that stays."""
+    assert shutil.which("curl"), "the page needs curl: apt install curl"
+    port, (*steps, users) = free_port(), [one for one in STEPS if "curl -N" not in one]
+    (watched,) = [one for one in STEPS if "curl -N" in one]
+    assert (len(steps), users.count("inorder ")) == (4, 3), "say here what a new step needs"
+    assert all(shown in "".join(STEPS) for shown in TYPED), "the page no longer says what is replaced"
+    source = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"HOME": str(tmp_path), "PYTHONPATH": source}
+
+    def shell(text: str, given: str = "") -> str:
+        ran = subprocess.run(
+            ["sh", "-eu", "-c", text],
+            cwd=tmp_path,
+            env=environment,
+            input=given,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stdout
+        return ran.stdout
+
+    try:
+        said = shell(as_typed(steps, port))
+        assert "created local queue ORDERS" in said
+        assert said.count("two apples") == 3, "the copy, the get that removes it, and our get"
+        assert "CURDEPTH(0)" in said
+        shell(as_typed([users], port), given="correct horse battery staple\n")
+        with inorder.connect(tmp_path / "orders.db") as qm:
+            assert {"ORDERS", "BILLS"} <= {one.name for one in qm.queues()}
+            assert {one.name for one in qm.users()} == {"root", "shop"}
+            qm.put("ORDERS", b"three melons", format="MQSTR")
+        variables = f"token=$(cat ~/.inorder-token)\nat=http://127.0.0.1:{port}/inorder/v1/queues/ORDERS\n"
+        with subprocess.Popen(
+            ["sh", "-c", variables + f"exec {watched}"],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as client:
+            assert client.stdout is not None
+            assert any("three melons" in line for line in client.stdout)
+            client.terminate()
+    finally:
+        if (tmp_path / "server.pid").exists():
+            os.kill(int((tmp_path / "server.pid").read_text()), signal.SIGTERM)
