@@ -95,7 +95,7 @@ class Defining(ABC):
     def delete_queue(self, name: str, *, purge: bool = False) -> None:
         """Deletes a queue; `purge` also its messages.
 
-        Of many messages some thousands go at a time, each time in a transaction of its own, so that other calls come
+        Of many messages some hundreds go at a time, each time in a transaction of its own, so that other calls come
         between. If another program opens the queue meanwhile, the call fails, and the queue stays with the rest.
 
         Raises: ObjectInUse 2042, it is open, not counting idle handles of this connection's own calls by name;
@@ -107,7 +107,7 @@ class Defining(ABC):
     def clear_queue(self, name: str) -> int:
         """Removes all messages of a local queue, locked ones too, as MQSC's CLEAR QLOCAL; returns how many.
 
-        Of many messages some thousands go at a time, each time in a transaction of its own, so that other calls come
+        Of many messages some hundreds go at a time, each time in a transaction of its own, so that other calls come
         between. Others may then find what is not removed yet. What they have got or locked stays theirs, and what
         is put after the beginning stays on the queue. If the call is interrupted, the rest stays.
 

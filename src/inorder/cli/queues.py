@@ -209,7 +209,7 @@ def clear(run: Run, name: str, yes: bool) -> None:
     """Remove all messages from a local queue, those under lock ids too.
 
     Refused while a program has the queue open, and while a unit of work or a claim holds a message of it: unit and
-    claim say who. Some thousands go at a time, so that other programs need not wait; what they put meanwhile stays.
+    claim say who. Some hundreds go at a time, so that other programs need not wait; what they put meanwhile stays.
     """
     with run.opened() as qm:
         depth = qm.depth(name)

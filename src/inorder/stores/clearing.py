@@ -17,7 +17,7 @@ from .settling import tidied
 from .telemetry import count, event, first
 from .verb import Verb
 
-STEP: Final = 2_000  # messages of one transaction
+STEP: Final = 500  # messages of one transaction: they take less than a turn of the processor, a busy one too
 
 
 class ClearingVerbs(OpenStore):
