@@ -15,7 +15,7 @@ from inorder import QueueManager
 from inorder.errors import GetInhibited, NoMessageAvailable, PutInhibited, QueueFull
 from inorder.stores.postgresql.engine import FOLLOW_FRONTS
 from inorder.stores.postgresql.link import SYNCHRONOUSLY
-from inorder.stores.postgresql.making import PUTS, PUTS_TOGETHER, in_arrays
+from inorder.stores.postgresql.making import PUTS, PUTS_TOGETHER, counted, in_arrays
 from inorder.stores.postgresql.pipeline import Answer, Pipeline
 from inorder.stores.postgresql.statements import STATEMENTS
 from inorder.stores.sql.attention import IN_VAIN_MAX, LOOKED_FOR
@@ -30,6 +30,7 @@ NAMES = {text: name for name, text in STATEMENTS.items()} | {
         for appends in (False, name == "arrive plain")
     },
     SYNCHRONOUSLY: "synchronously",
+    counted(STATEMENTS["restart unit"], 3): "restart unit",
 }
 BODY = b"b" * 100
 MOVES_FRONTS = FOLLOW_FRONTS
@@ -104,7 +105,7 @@ COSTS: dict[str, tuple[Callable[[QueueManager, str], None], list[str]]] = {
     "put to U": (put, ["come together", "put together", WAITS]),
     "get from Q": (get, ["take away one as known", ASKS, WAITS]),
     "get from U": (get, ["come together", "take away one together as known", ASKS, WAITS]),
-    "put of many to Q": (put_many, ["here to append", *MANY, "appended", *END]),
+    "put of many to Q": (put_many, ["here to append", *MANY, ASKS, "counted", *END]),
     "put of many to U": (
         put_many,
         ["come together", "here together to append", "draw places", ASKS, *MANY, "counted together", *END],
@@ -144,6 +145,25 @@ def test_who_is_not_alone_commits_first_and_waits_for_the_disk_then(
         *("put", WAITS, "flush", WAITS),
         *("put", WAITS),
     ]
+    assert list(qm.check()) == []
+
+
+@pytest.mark.parametrize(("queue", "comes"), [("Q", []), ("U", ["come together"])])
+def test_a_unit_of_work_comes_to_its_queues_with_the_statement_that_counts_what_it_holds(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch, queue: str, comes: list[str]
+) -> None:
+    put = "put" if queue == "Q" else "put together"
+    here = "here locked" if queue == "Q" else "here together"
+    for _ in range(3):
+        qm.put(queue, BODY, syncpoint=True)
+        qm.commit()
+    with sent(monkeypatch) as log:
+        qm.put(queue, BODY, syncpoint=True)
+        assert log == [*comes, put, "restart unit", WAITS]
+        log.clear()
+        qm.commit()
+    assert log[:6] == ["queues of unit", ASKS, "lock queues", here, "shares", ASKS]
+    assert ASKS not in log[6:]
     assert list(qm.check()) == []
 
 

@@ -109,8 +109,7 @@ def test_gets_go_through_few_pages_however_much_is_dead(
                 come = [("here locked", number), ("one more", number, *known, MESSAGES),
                         ("take away behind", number, 1), ("take away one behind", number),
                         ("take single behind", number, 1), ("take behind", number, 1),
-                        ("counted", number, MESSAGES + 1000, 2 * MESSAGES, -1, 0),
-                        ("appended", number, 0, 1, 1)]  # fmt: skip
+                        ("counted", number, MESSAGES + 1000, 2 * MESSAGES, -1, 0)]  # fmt: skip
             for name, *values in (*come, ("next available rank behind", number, 2, -10),
                                   ("next holder", number, -(2**62))):  # fmt: skip
                 assert buffers(url, name, *values) < BUFFERS_MAX, name

@@ -68,7 +68,8 @@ POSTGRESQL: Final[Sequence[Step]] = (
         version=4,
         why="messages say whose authority counts for their reports, keys of puts when they lay in the future",
         statements='ALTER TABLE message ADD COLUMN put_by text COLLATE "C"; '
-        "ALTER TABLE putkey ADD COLUMN met_at double precision;",
+        "ALTER TABLE putkey ADD COLUMN met_at double precision; "
+        "DROP FUNCTION is_other(bigint);",
     ),
 )
 

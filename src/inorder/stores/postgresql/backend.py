@@ -66,6 +66,10 @@ class PostgresBackend(SqlBackend):
     reserved_unseen = SKIPPED
     stopped = _appends = _is_whole = _is_kept = False
     _was_refused = False  # a lock that was out of order
+    _is_first = False  # nothing had run before the verb came to the queue that it takes to be as it was
+    _only: Answer | None = None  # the put that may be all that the verb does: if the queue is another, it does nothing
+    _restarts: tuple[float, int] | None = None  # when a unit of work begins, and which, once the put is on its way
+    _asked: dict[int, Answer]  # queues that are locked, and how they are, before the verb comes to them
     _given: Sequence[int] = ()  # what the queue is taken to be on which something may arrive
     has_own_clock = False  # the store was given a clock: deadlines are judged by it
     _whole: set[int]  # queues that the statement by which a message arrived has locked and counted
@@ -80,6 +84,7 @@ class PostgresBackend(SqlBackend):
     def begin(self, kind: Kind) -> None:
         self._kind, self._locked, self._has_all, self._together.queue = kind, set[int](), False, None
         self._whole, self._gone, self._behind, self._look = set(), {}, set(), None
+        self._only, self._asked, self.asked, self._restarts = None, {}, None, None
         self._known.begin(may_guess=kind.writes and not kind.alone and not kind.beside, may_append=kind.appends)
         self.here = "here beside" if kind.beside else "here"
         super().begin(kind)
@@ -127,6 +132,7 @@ class PostgresBackend(SqlBackend):
         if reserves:
             tallies = [self._reserved_ahead(tally) for tally in tallies]
         self._count(tallies)
+        self._hear()
         if self._look is not None:
             self._end_look(*self._look, taken=sum(abs(tally.added) for tally in tallies))
         # A verb that is in nobody's way waits for the disk in the commit itself, which saves a transaction.
@@ -139,8 +145,17 @@ class PostgresBackend(SqlBackend):
             self._known.commit(tallies, self.noted)
         return commits
 
+    def _hear(self) -> None:
+        """What was taken for granted is so, or nothing else was done. Raises: SerializationFailure, it is not."""
+        self._restart()
+        last = self._session.last
+        if last is not None and last is not self._only:
+            self._session.run_held_back()
+            self._known.hear()
+
     def keep(self, tallies: Sequence[Tally]) -> None:
         self._count(tallies)
+        self._asked.clear()
         self._session.block()
         super().keep(())
         self._known.keep()
@@ -167,7 +182,10 @@ class PostgresBackend(SqlBackend):
             elif counter != self._known.placed(queue):
                 raise Passing("numbers were drawn for more than what arrives")
             elif (counter - done, added, arriving) != (0, 0, 0):
-                self.engine.run(self.sql["appended"], (queue, counter - done, added, arriving))
+                before, upto, _ = self._known.found(queue)
+                if before + counter > upto:
+                    raise Passing("more numbers are to be reserved")
+                self.engine.run(self.sql["counted"], (queue, before + counter, upto, added, arriving))
         self._whole, self._gone = set(), {}
 
     def abort(self, error: BaseException, *, keeps: bool = False) -> bool:
@@ -218,7 +236,6 @@ class PostgresBackend(SqlBackend):
     def _found_as_known(self, name: str, values: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
         """Raises: SerializationFailure, the queue is not as it was taken to be."""
         answer = self._session.run(self.sql[name], values)
-        answer.states_what_is_known = True
         self._known.told(self._given[0], answer)
         return answer.fetchall()
 
@@ -251,7 +268,14 @@ class PostgresBackend(SqlBackend):
             self.engine.run(block.text, given)
 
     def restart_unit(self, unit: int, now: float) -> None:
-        self.change(self.sql["restart unit"], (now, unit))
+        """In vain it does no harm: so it follows what was held back, which may become a put."""
+        self._restarts = now, unit
+        if not self._session.holds_back:
+            self._restart()
+
+    def _restart(self) -> Answer | None:
+        values, self._restarts = self._restarts, None
+        return None if values is None else self._session.run(counted(self.sql["restart unit"], 3), (*values, 1))
 
     # --- locks
 
@@ -267,7 +291,7 @@ class PostgresBackend(SqlBackend):
         if self._locked and kind.writes and queue not in self._locked and self._is_out_of_order(queue):
             self._lock_at_once("lock queues at once", self.engine.array([queue]))
         may_share = partial(self._may_share, queue)
-        if queue not in self._in_vain:
+        if queue not in self._in_vain and queue not in self._asked:
             looks = not (self._looks + 1) % LOOKED_FOR  # as the next verb does, in `SqlBackend.state`
             guess = self._known.guess(queue, looks=looks, may_share=may_share)
             if guess is not None:
@@ -344,6 +368,7 @@ class PostgresBackend(SqlBackend):
         """What a queue is taken to be; the server is going to say whether it is so."""
         state, attention, _, is_shared, appends = guess
         self._looks += attention & ~FRONTS != 0
+        self._is_first = self._session.last is None
         given: Sequence[int] = (queue, state.revision, attention, state.depth)
         self.noted[queue] = attention
         if is_shared:
@@ -365,6 +390,7 @@ class PostgresBackend(SqlBackend):
     def _ask(self, queue: int, name: str, given: Sequence[Any]) -> None:
         """Asks whether a queue is what it is taken to be."""
         self._known.told(queue, self.engine.run(self.sql[name], given))
+        self._restart()
 
     def arrive_whole(self, name: str, values: Sequence[Any]) -> None:
         if self._is_whole and self._session.withdraw():
@@ -372,7 +398,9 @@ class PostgresBackend(SqlBackend):
             self._whole.add(queue)
             puts = PUTS if self._together.queue is None else PUTS_TOGETHER
             level = self._session.commits_at(self._is_kept and self._is_in_nobodys_way())
-            self._known.told(queue, self.engine.run(puts[name], (*self._given, *values, level)))
+            answer = self._session.run(puts[name], (*self._given, *values, level))
+            self._known.told(queue, answer)
+            self._only = (self._restart() or answer) if self._is_first else None
         else:
             super().arrive_whole(name, values)
 
@@ -426,14 +454,21 @@ class PostgresBackend(SqlBackend):
         if not keeps_order:
             self._lock_queues([queue])
             self.here = "here together"
+        self.asked = self._asked.pop(queue, None)
         found = super().state(queue)
+        self.asked = None
         if found is not None:
             self._locked.add(queue)
         return found
 
     def shares(self, unit: int, *, locked: bool = False) -> Sequence[Share]:
         if self._kind.writes:
-            self._lock_queues([queue for (queue,) in self.engine.run(self.sql["queues of unit"], (unit,))])
+            queues = [queue for (queue,) in self.engine.run(self.sql["queues of unit"], (unit,))]
+            self._lock_queues(queues)
+            for queue in queues:  # with what comes next: nobody waits for that alone
+                if queue not in self.noted and queue not in self._in_vain:
+                    name = "here together" if self._together.knows(queue) else "here locked"
+                    self._asked[queue] = self.engine.run(self.sql[name], (queue,))
         return super().shares(unit, locked=locked)
 
     def _lock_queues(self, queues: Sequence[int]) -> None:
@@ -489,7 +524,7 @@ class PostgresBackend(SqlBackend):
                 self._together.lock_next(queue.id, feeds=True)
                 raise Passing("more numbers are to be reserved")
         self._appends = appends and not is_shared
-        self._is_kept = bool(rows[0][PERSISTENT])
+        self._is_kept = bool(rows[0][PERSISTENT]) and unit is None
         self.arrivals = APPENDED if self._appends else ARRIVALS
         if first_number is not None:
             self._known.place(queue.id, len(rows))

@@ -49,23 +49,23 @@ class PostgresEngine:
 
     def execute(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Answer:
         if self._first is not None:
-            self._run_first()
+            self.run_held_back()
         return self._link.execute(sql if self._granted is None else self._as_granted(sql), values)
 
     run = execute
 
     def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        self._run_first()
+        self.run_held_back()
         self._link.execute_many(self._as_granted(sql), rows)
 
     def scan(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        self._run_first()
+        self.run_held_back()
         return self._link.scan(self._as_granted(sql), values)
 
     def hold_back(self, first: Callable[[], object]) -> None:
         """Before anything else runs in this transaction, or it is committed, this does."""
         if self._first is not None:
-            self._run_first()
+            self.run_held_back()
         self._first = first
 
     def commits_at(self, synchronously: bool) -> str:
@@ -79,6 +79,11 @@ class PostgresEngine:
         return self._link.is_durable
 
     @property
+    def last(self) -> Answer | None:
+        """The answer to what this transaction has sent last; None: it has sent nothing yet."""
+        return self._link.last
+
+    @property
     def holds_back(self) -> bool:
         return self._first is not None
 
@@ -87,7 +92,8 @@ class PostgresEngine:
         held, self._first = self._first is not None, None
         return held
 
-    def _run_first(self) -> None:
+    def run_held_back(self) -> None:
+        """What was held back does run."""
         first, self._first = self._first, None
         if first is not None:
             first()
@@ -169,7 +175,7 @@ class PostgresEngine:
 
     def commit(self, changed: Collection[int], *, reserves: bool, durable: bool) -> int:
         """The end travels with what changes last, the word to those who wait, and the flush, in one go."""
-        self._run_first()
+        self.run_held_back()
         link = self._link
         if not self._writes:
             self.has_happened = True

@@ -129,12 +129,6 @@ BEGIN
     END IF;
 END $$;
 
--- A queue is not as a session has left it: its transaction begins again, and looks.
-CREATE FUNCTION is_other(queue bigint) RETURNS bigint LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'queue % was changed by others', queue USING ERRCODE = 'serialization_failure';
-END $$;
-
 -- ===== functions that SQLite has, for texts that both share
 
 -- The values of a JSON array of numbers, with their positions from 0 on.

@@ -1,8 +1,10 @@
 """Queues as this session left them, so that a verb need not wait for the answer to its first statement.
 
 A session that works alone on a queue finds it as it was. Then the statement that locks the queue states that (`here as
-known`), all others follow at once, and the server lets none of them happen if another session has changed the queue in
-between.
+known`), and all others follow at once. If another session has changed the queue in between, the answer to that
+statement says so, and the transaction is rolled back: it is not committed before that answer has come. No statement
+raises an error for it, which the server would log. A put that is one statement needs no such wait: it changes nothing
+then (making.py).
 
 What only appends needs to know less (`here to append`): its numbers are counted from 0, the server adds the counter
 that it finds under the lock, and nobody who appends waits for an answer while others wait for the lock. That statement
@@ -92,11 +94,20 @@ class Known:
 
     def told(self, queue: int, answer: Answer) -> None:
         """The server is going to say whether it is so, and what it is."""
+        answer.states_what_is_known = True
         self._told[queue] = answer
+
+    def hear(self) -> None:
+        """Waits until the server has said so of all queues. Raises: SerializationFailure, one of them is not so."""
+        for answer in self._told.values():
+            if answer is not None and not answer.has_come:
+                answer.fetchall()
 
     def see(self, queue: int, state: QueueState, attention: int, *, is_shared: bool = False) -> None:
         """This is how it is."""
-        self._seen[queue] = Guess(state, attention, is_shared=is_shared)
+        left = self._left.get(queue)
+        is_alone = left is not None and left.is_alone and left.state.counter == state.counter
+        self._seen[queue] = Guess(state, attention, is_alone, is_shared)
 
     def appends(self, queue: int) -> bool:
         """Whether the numbers of what arrives are counted from 0."""
@@ -137,8 +148,8 @@ class Known:
         for queue, guess in self._seen.items():
             noted = attention.get(queue, 0)
             if noted in QUIET and noted == guess.attention:
-                left = self._left.get(queue) if queue in self._told else None
-                counter, reserved, depth = found = self._found(queue, guess)
+                left = self._left.get(queue)
+                counter, reserved, depth = found = self.found(queue)
                 if queue in counted:
                     _, counter, reserved, added, _ = counted[queue]
                     depth += added
@@ -154,8 +165,9 @@ class Known:
                 if self._misses.get(queue):
                     self._misses[queue] -= 1
 
-    def _found(self, queue: int, guess: Guess) -> tuple[int, int, int]:
-        """The counters of a queue as it was when this verb came to it, and its depth."""
+    def found(self, queue: int) -> tuple[int, int, int]:
+        """The counters of a queue as it was when this verb came to it, and its depth. Raises: as `hear`."""
+        guess = self._seen[queue]
         if not guess.appends:
             return guess.state[:3]
         answer = self._told[queue]

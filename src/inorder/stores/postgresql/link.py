@@ -119,6 +119,7 @@ class Link:
         pipeline: its statements.
         flush_level: the `synchronous_commit` that acknowledged work gets: the server's, at least "local".
         is_durable: the transaction is already one whose commit is on disk when it has happened.
+        last: the answer to what was executed last; None: this transaction has executed nothing yet.
         commits: how many transactions were committed; `flushed`: so many of them are on disk.
     """
 
@@ -126,7 +127,7 @@ class Link:
         self.address, self.commits, self.flushed, self._scans = address, 0, 0, 0
         self._is_inside = self.is_durable = False
         self._ends = NO_END
-        self._last: Answer | None = None
+        self.last: Answer | None = None
         # The last flush: the Sync behind it, how many commits it brings to disk, and whether it does.
         self._flush: tuple[int, int, Answer | None] = 0, 0, None
         self._is_unreplicated = False  # a wait for a synchronous standby was cancelled
@@ -153,14 +154,14 @@ class Link:
 
     def execute(self, text: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Answer:
         """Runs a statement of the shared kind: inside a transaction when somebody asks for what it brings."""
-        self._last = answer = self.pipeline.execute(text, values)
+        self.last = answer = self.pipeline.execute(text, values)
         if not self._is_inside:
             self.pipeline.wait_for_sync(self.pipeline.sync())
         return answer
 
     def changes(self) -> int:
         """How many rows the last statement has changed."""
-        return 0 if self._last is None else self._last.count()
+        return 0 if self.last is None else self.last.count()
 
     def execute_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
         """The same for many rows of values."""
@@ -211,7 +212,7 @@ class Link:
         elif self.pipeline.is_unasked:  # by a call into which one came: it would be part of this transaction
             self.pipeline.give_up()
             self.pipeline.sync()
-        self._is_inside, self._scans, self._ends, self.is_durable = True, 0, NO_END, False
+        self._is_inside, self._scans, self._ends, self.is_durable, self.last = True, 0, NO_END, False, None
         if block:
             self.block(block)
 

@@ -32,18 +32,14 @@ def _numbered(sql: str, first: int) -> str:
     return "".join(f"?{next(numbers)}" if part == "?" else part for part in re.split(r"(\?)", sql))
 
 
-def _counting(queue: str, added: int, arrived: int) -> str:
-    """What `counted together` says, in the statement that does it."""
-    text = STATEMENTS["counted together"].rstrip().rstrip(";")
-    return text.replace("?1", queue).replace("?2", str(added)).replace("?3", str(arrived))
-
-
-def _put(arrival: str, here: str, more: str = "", check: str = "") -> str:
+def _put(arrival: str, here: str, more: str = "") -> str:
     """The one statement of a put: the queue as it is known, a message on it, its content; how it is to be committed.
+
+    If the queue is not as it is known it changes nothing, and its row begins with NULL.
 
     Args:
         here: the statement that comes to the queue, by name; its answer has the queue's counter.
-        more: what else is done with `here`; `check`: what else must not be.
+        more: what else is done with `here`.
     """
     here, row, content = (STATEMENTS[name].rstrip().rstrip(";") for name in (here, arrival, "arrive content"))
     values = _numbered(row, 1 + max(map(int, re.findall(r"\?(\d+)", here))))
@@ -57,8 +53,7 @@ def _put(arrival: str, here: str, more: str = "", check: str = "") -> str:
     return (
         f"WITH here AS MATERIALIZED ({here}), first AS ({columns} SELECT {', '.join(written)} FROM here), "
         f"second AS ({table} SELECT {given.strip('()')} FROM here){more} SELECT max(counter), max(reserved), "
-        f"max(depth), CASE WHEN count(*) = 0{check} THEN is_other(?1) END, "
-        f"set_config('synchronous_commit', ?{level}, true) FROM here"
+        f"max(depth), set_config('synchronous_commit', ?{level}, true) FROM here"
     )
 
 
@@ -70,15 +65,13 @@ APPENDED: Final = {
     name: _joined(_appending(STATEMENTS[name], " VALUES ", "?2"), STATEMENTS["arrive content"]) for name in ARRIVALS
 }
 PUTS: Final = {name: _put(name, "one more") for name in ARRIVALS}
-PUTS_TOGETHER: Final = {
-    name: _put(
-        name,
-        "one more together",
-        f", third AS ({_counting('?1', 1, 1)})",
-        " OR max(counter) >= max(reserved)",
-    )
-    for name in ARRIVALS
-}
+COUNTED: Final = (
+    STATEMENTS["counted together"]
+    .replace("VALUES (?1, pg_backend_pid(), ?2, ?3)", "SELECT ?1, pg_backend_pid(), 1, 1 FROM here")
+    .rstrip()
+    .rstrip(";")
+)
+PUTS_TOGETHER: Final = {name: _put(name, "one more together", f", third AS ({COUNTED})") for name in ARRIVALS}
 
 
 @functools.lru_cache(maxsize=256)

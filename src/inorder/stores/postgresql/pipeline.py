@@ -60,7 +60,8 @@ class Answer(Iterator[tuple[Any, ...]]):
     Attributes:
         heeds: what is done about an error of the server, in place of raising it.
         states_what_is_known: a first row that begins with NULL says that a queue is not as it was taken to be. That is
-            an error here, as if the server had raised it; the server, which writes errors to its log, has not.
+            an error here. The server raises none, for it would write it to its log; so what it has done since then is
+            still to be rolled back.
     """
 
     _rows: list[tuple[Any, ...]] | None = None

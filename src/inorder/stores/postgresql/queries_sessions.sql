@@ -11,14 +11,13 @@ FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0
 ORDER BY t.serial DESC LIMIT 1 FOR NO KEY UPDATE OF t;
 
 -- name: here as known
--- The same, where the queue is taken to be as this session left it (known.py): an error if it is not.
+-- The same, where the queue is taken to be as this session left it (known.py): a row that begins with NULL if it is not.
 WITH here AS MATERIALIZED (
     SELECT t.counter, t.reserved, t.depth, t.attention, t.revision, coalesce(r.stopped, 0) AS stopped
     FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0
     ORDER BY t.serial DESC LIMIT 1 FOR NO KEY UPDATE OF t
 )
-SELECT CASE WHEN count(*) = 0 THEN is_other(?1) END
-FROM here
+SELECT max(revision) FROM here
 WHERE revision = ?2 AND attention = ?3 AND stopped = 0 AND depth = ?4 AND counter = ?5 AND reserved = ?6;
 
 -- name: here to append
@@ -28,21 +27,11 @@ WITH here AS MATERIALIZED (
     FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0
     ORDER BY t.serial DESC LIMIT 1 FOR NO KEY UPDATE OF t
 )
-SELECT max(counter), max(reserved), max(depth), CASE WHEN count(*) = 0 THEN is_other(?1) END
-FROM here WHERE revision = ?2 AND attention = ?3 AND stopped = 0 AND depth <= ?4;
-
--- name: appended
--- As `counted`, of a queue whose counter is not known: an error if more would have to be reserved.
-WITH done AS (
-    UPDATE tally SET counter = counter + ?2, depth = depth + ?3, arrived = arrived + ?4,
-        serial = greatest(serial, (2 * (arrived + ?4) - depth - ?3) / 64)
-    WHERE ctid = (SELECT ctid FROM tally WHERE queue = ?1 ORDER BY serial DESC LIMIT 1) AND counter + ?2 <= reserved
-    RETURNING 1
-)
-SELECT CASE WHEN count(*) = 0 THEN is_other(?1) END FROM done;
+SELECT max(counter), max(reserved), max(depth) FROM here
+WHERE revision = ?2 AND attention = ?3 AND stopped = 0 AND depth <= ?4;
 
 -- name: one more
--- `here to append` and `appended` in one, for the statement by which a single message arrives (making.py). It may wait for
+-- `here to append` and `counted` in one, for the statement by which a single message arrives (making.py). It may wait for
 -- the lock: so it names the row by its serial, which only grows, and not by its place.
 UPDATE tally SET counter = counter + 1, depth = depth + 1, arrived = arrived + 1,
     serial = greatest(serial, (2 * arrived - depth + 1) / 64)
@@ -70,23 +59,25 @@ SELECT t.counter, t.reserved, t.depth, t.attention, CASE WHEN r.stopped = 1 THEN
 FROM counted t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 1 ORDER BY t.serial DESC LIMIT 1;
 
 -- name: here together as known
--- The same, where the queue is taken to be as this session left it: an error if it is not.
-SELECT CASE WHEN count(*) = 0 THEN is_other(?1) END FROM tally
+-- The same, where the queue is taken to be as this session left it: as `here as known`.
+SELECT max(revision) FROM tally
 WHERE queue = ?1 AND revision = ?2 AND attention = ?3 AND unordered = 1
     AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1);
 
 -- name: here together to append
 -- The same for what only appends; how the queue is.
-SELECT max(counter), max(reserved), max(depth), CASE WHEN count(*) = 0 THEN is_other(?1) END FROM counted
+SELECT max(counter), max(reserved), max(depth) FROM counted
 WHERE queue = ?1 AND revision = ?2 AND attention = ?3 AND depth <= ?4 AND unordered = 1
     AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1);
 
 -- name: one more together
 -- As `one more`: `here together to append` and `draw places`.
-SELECT draw_places(t.counter, 1) - 1 AS counter, t.reserved, t.depth + s.depth AS depth
-FROM tally t CROSS JOIN (SELECT CAST(coalesce(sum(depth), 0) AS bigint) AS depth FROM slot WHERE queue = ?1) AS s
-WHERE t.queue = ?1 AND t.revision = ?2 AND t.attention = ?3 AND t.depth + s.depth <= ?4 AND t.unordered = 1
-    AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1);
+SELECT counter, reserved, depth FROM (
+    SELECT draw_places(t.counter, 1) - 1 AS counter, t.reserved, t.depth + s.depth AS depth
+    FROM tally t CROSS JOIN (SELECT CAST(coalesce(sum(depth), 0) AS bigint) AS depth FROM slot WHERE queue = ?1) AS s
+    WHERE t.queue = ?1 AND t.revision = ?2 AND t.attention = ?3 AND t.depth + s.depth <= ?4 AND t.unordered = 1
+        AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1)
+) AS drawn WHERE counter < reserved;
 
 -- name: draw places
 -- For puts to a queue that keeps no order: the first of so many numbers, and up to which they are reserved.

@@ -58,10 +58,12 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         shortcuts: whether plain requests take fewer statements, and undisputed choices are taken at once.
     Attributes:
         arrivals: statements by which a message arrives with its content, by the name of the one without.
+        asked: the answer to the statement by which the verb comes to its next queue, if that has run already.
     """
 
     arrivals: Mapping[str, str] = MappingProxyType({})
     reserved_unseen = 0
+    asked: Any = None
 
     def __init__(self, engine: Engine, name: str, *, shortcuts: bool = True) -> None:
         self.engine, self.sql, self.shapes = engine, engine.sql, ShapesOfKinds(engine.tables)
@@ -136,7 +138,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
 
     def state(self, queue: int) -> QueueState | None:
         run, is_quiet = self.engine.run, queue not in self._in_vain
-        rows = run(self.sql[self.here if is_quiet else "look"], (queue,)).fetchall()
+        rows = (self.asked or run(self.sql[self.here if is_quiet else "look"], (queue,))).fetchall()
         if not rows:
             return None
         (row,) = rows
