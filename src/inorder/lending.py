@@ -117,8 +117,8 @@ class Lending(ABC):
     def check_store(self) -> None:
         """Looks whether the store can be used on; for a program that runs for long, between its calls.
 
-        Raises: ConnectionClosed 2018; StoreError with `must_reopen`: the store was deleted or replaced, or a sync to
-            its disk has failed. This process can use it again after it has closed it; after a failed sync, all
+        Raises: ConnectionClosed 2018; StoreError with `must_reopen`: the store was deleted, replaced or restored, or a
+            sync to its disk has failed. This process can use it again after it has closed it; after a failed sync, all
             processes must have closed it.
         """
         self._session.check()

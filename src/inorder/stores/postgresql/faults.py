@@ -65,6 +65,16 @@ def fault(address: Address, error: psycopg.Error) -> InorderError | Passing:
     return kind(text.format(at=address, said=said), path=str(address))
 
 
+def replaced(address: Address) -> StoreError:
+    """The error to raise where another store is at the address, or none."""
+    return StoreError(
+        f"{address} was dropped, or restored, while it was open: the store that was opened is gone. Close it, and open "
+        "it again.",
+        path=str(address),
+        must_reopen=True,
+    )
+
+
 def unreachable(address: Address, error: psycopg.Error) -> StoreError:
     """The error to raise where there has been no connection: libpq's words, whatever it was, say why."""
     return StoreError(f"{address} cannot be reached: {_said(error)}", path=str(address))

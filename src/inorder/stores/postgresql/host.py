@@ -16,6 +16,7 @@ from .. import points
 from ..backend import Peer
 from .backend import PostgresBackend
 from .checking import PostgresSource, parts
+from .faults import replaced, told_as_ours
 from .link import Link
 from .opening import refuse_upgraded
 from .watch import QueueBell, Watch
@@ -32,6 +33,7 @@ class PostgresHost:
     def __init__(self, link: Link, backend: PostgresBackend) -> None:
         self._link, self._backend = link, backend
         self._sweeping = TryLock()
+        self._number = 0  # of the store, which tells it from one that is restored at its address
         self.store: OpenStore | None = None
         self.watch: Watch | None = None
         self.is_closed = False
@@ -60,13 +62,22 @@ class PostgresHost:
         return is_start or has_lost, "postgresql", has_lost
 
     def refuse_lost(self) -> None:
-        """Nothing: the server sees to its files, and a link that is lost is made anew."""
+        """Raises: StoreError with `must_reopen`, the store was dropped, perhaps to be restored.
+
+        The server sees to its files. If the connection is lost, the next call says so.
+        """
+        assert self.store is not None
+        with self.store.lock, contextlib.suppress(ConnectionBroken), told_as_ours(self._link.address):
+            self._link.check()
+            ((found,),) = self._link.execute(self._backend.sql["store at this address"])
+            if found != self._number:
+                raise replaced(self._link.address)
 
     # --- owners
 
     def own(self, process: int) -> bool:
         self._backend.look_for_leftovers()
-        ((is_held,),) = self._link.execute(self._backend.sql["own"], (process,))
+        ((is_held, self._number),) = self._link.execute(self._backend.sql["own"], (process,))
         return bool(is_held)
 
     def disown(self, process: int) -> None:

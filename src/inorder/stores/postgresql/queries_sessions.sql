@@ -189,8 +189,12 @@ INSERT INTO run (stopped) VALUES (0);
 SELECT id FROM process ORDER BY id;
 
 -- name: own
--- From now on this session lives as that process, unless another session does.
-SELECT pg_try_advisory_lock(session_key(?1));
+-- From now on this session lives as that process, unless another session does; the store in which it does.
+SELECT pg_try_advisory_lock(session_key(?1)), store_number();
+
+-- name: store at this address
+-- As `store_number`; NULL, if there is none.
+SELECT CAST(CAST(to_regclass('message') AS oid) AS bigint);
 
 -- name: disown
 -- It does not any more.

@@ -30,7 +30,7 @@ from ...errors import ConnectionClosed, InorderError
 from ...locks import Bell, Lock
 from ..changes import Change
 from ..connections import bury_dead
-from .faults import told_as_ours
+from .faults import replaced, told_as_ours
 from .link import Link, connected
 from .statement import array
 
@@ -79,13 +79,19 @@ class Watch:
             self._bells.add(bell)
 
     def _say(self, queues: Sequence[str]) -> dict[str, Seen]:
-        """Says that somebody waits for these queues; how each is now, if it is there. Under the store's lock."""
+        """Says that somebody waits for these queues; how each is now, if it is there. Under the store's lock.
+
+        Raises: StoreError with `must_reopen`, another store is there now.
+        """
         assert self._listener is not None
         values = {"names": array(queues, str), "channel": self._listener.channel, "seconds": KEPT_SECONDS}
         states = {}
         with told_as_ours(self._link.address):
             for name, number, change, schema in self._link.execute(self._sql["listen"], values):
-                states[name], self._schema = (number, change), schema
+                states[name] = number, change
+                if self._schema not in (0, schema):
+                    raise replaced(self._link.address)
+                self._schema = schema
         return states
 
     def _waiting(self) -> list[QueueBell]:
