@@ -105,7 +105,7 @@ COSTS: dict[str, tuple[Callable[[QueueManager, str], None], list[str]]] = {
     "put to U": (put, ["come together", "put together", WAITS]),
     "get from Q": (get, ["take away one as known", ASKS, WAITS]),
     "get from U": (get, ["come together", "take away one together as known", ASKS, WAITS]),
-    "put of many to Q": (put_many, ["here to append", *MANY, ASKS, "counted", *END]),
+    "put of many to Q": (put_many, ["here to append", ASKS, *MANY, "counted", *END]),
     "put of many to U": (
         put_many,
         ["come together", "here together to append", "draw places", ASKS, *MANY, "counted together", *END],

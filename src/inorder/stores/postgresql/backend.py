@@ -524,6 +524,9 @@ class PostgresBackend(SqlBackend):
                 self._together.lock_next(queue.id, feeds=True)
                 raise Passing("more numbers are to be reserved")
         self._appends = appends and not is_shared
+        if self._appends and is_held and len(rows) > 1 and self._known.is_alone([queue.id]):
+            self._session.run_held_back()  # the server looks while the rows are packed; with others about, the lock
+            self._known.ask(queue.id, self._session.pipeline)  # would be held as long
         self._is_kept = bool(rows[0][PERSISTENT]) and unit is None
         self.arrivals = APPENDED if self._appends else ARRIVALS
         if first_number is not None:

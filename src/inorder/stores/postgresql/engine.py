@@ -17,7 +17,7 @@ from ..sql.shapes import Table
 from .faults import fault, is_lost
 from .keys import encoded
 from .link import Link
-from .pipeline import Answer
+from .pipeline import Answer, Pipeline
 from .statement import array
 from .statements import STATEMENTS, TABLES
 
@@ -77,6 +77,10 @@ class PostgresEngine:
     def is_durable(self) -> bool:
         """Whether that was asked for."""
         return self._link.is_durable
+
+    @property
+    def pipeline(self) -> Pipeline:
+        return self._link.pipeline
 
     @property
     def last(self) -> Answer | None:

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from ..backend import QueueState, Tally
 from ..sql.attention import FRONTS, QUIET
 from ..sql.shapes import COUNTED_MAX
-from .pipeline import Answer
+from .pipeline import Answer, Pipeline
 
 DOUBLINGS: Final = 6  # of the number of verbs that look after a wrong guess
 OTHERS: Final = 1000  # messages that others may have put since a queue was seen
@@ -96,6 +96,12 @@ class Known:
         """The server is going to say whether it is so, and what it is."""
         answer.states_what_is_known = True
         self._told[queue] = answer
+
+    def ask(self, queue: int, pipeline: Pipeline) -> None:
+        """Asks the server to say so now: the caller has something else to do before it waits."""
+        if (answer := self._told.get(queue)) is not None:
+            pipeline.ask()
+            answer.is_asked = True
 
     def hear(self) -> None:
         """Waits until the server has said so of all queues. Raises: SerializationFailure, one of them is not so."""

@@ -58,6 +58,7 @@ class Answer(Iterator[tuple[Any, ...]]):
     """The answer to a statement. It is waited for when somebody asks.
 
     Attributes:
+        is_asked: the server was asked for it.
         heeds: what is done about an error of the server, in place of raising it.
         states_what_is_known: a first row that begins with NULL says that a queue is not as it was taken to be. That is
             an error here. The server raises none, for it would write it to its log; so what it has done since then is
@@ -65,6 +66,7 @@ class Answer(Iterator[tuple[Any, ...]]):
     """
 
     _rows: list[tuple[Any, ...]] | None = None
+    is_asked = False
     _next = changed = 0
     said = b""
     heeds: Callable[[psycopg.Error], object] | None = None
@@ -291,7 +293,7 @@ class Pipeline:
 
     def wait_for(self, answer: Answer) -> list[tuple[Any, ...]]:
         """The rows of an answer, after those before it. Raises: psycopg.Error."""
-        if self.is_unasked:
+        if self.is_unasked and not answer.is_asked:
             self.ask()
         rows: list[tuple[Any, ...]] | None = None
         while rows is None:
