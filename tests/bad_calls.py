@@ -235,7 +235,10 @@ MANAGER_CALLS: dict[str, list[Bad]] = {
             for bad in (0, True, "2", 2**63)
         ],
         *[
-            argument(partial(lambda bad, w: w.qm.browse_and_lock("Q", lease=bad), bad), "lease must be seconds above 0")
+            argument(
+                partial(lambda bad, w: w.qm.browse_and_lock("Q", lease=bad), bad),
+                "lease must be a number of seconds",
+            )
             for bad in (0, math.inf, math.nan, True, "5")
         ],
         (lambda w: w.qm.browse_and_lock("SHUT"), GetInhibited, Reason.GET_INHIBITED, "SHUT"),

@@ -36,7 +36,7 @@ BAD_VALUES: list[tuple[str, dict[str, list[Any]], Reason, str]] = [
     ("priority", {"priority": [0, -1]}, Reason.PRIORITY_ERROR, "row 1: priority must be an integer from 0 .*not -1"),
     ("priority bool", {"priority": [1, True]}, Reason.PRIORITY_ERROR, "row 1: priority .* not True"),
     ("expiry nan", {"expiry": [1.0, math.nan]}, Reason.EXPIRY_ERROR, "row 1: expiry"),
-    ("delay", {"delay": [None, -1.0]}, Reason.ARGUMENT_ERROR, "row 1: delay must be seconds"),
+    ("delay", {"delay": [None, -1.0]}, Reason.ARGUMENT_ERROR, "row 1: delay must be a number of seconds"),
     ("put_at", {"put_at": [0, -1]}, Reason.MD_ERROR, "row 1: put_at"),
     ("request", {"message_type": [8, 1]}, Reason.MISSING_REPLY_TO_Q, "row 1: a request"),
     ("format", {"format": ["", "too long a format"]}, Reason.MD_ERROR, "row 1: format must be a text of at most 8"),

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from .errors import bad_argument
-from .field_checks import is_storable
-from .options import WHOLE_MAX, check_whole
+from .options import check_whole
+from .parameters import WHOLE_MAX, is_storable
 from .session import Session
 from .stores.protocol import Store
 from .stores.records import Act

@@ -119,7 +119,7 @@ def unknown_name(argument: str, name: object, known: Iterable[str], reason: Reas
     if told := translated(name, names):
         return bad_argument(argument, name, told, reason)
     near = nearest_names(name, names) if isinstance(name, str) else []
-    allowed = f"one that exists: did you mean {' or '.join(near)}?" if near else f"one of {', '.join(names)}"
+    allowed = f"one that exists: did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(names)}"
     return bad_argument(argument, name, allowed, reason)
 
 

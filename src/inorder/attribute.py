@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeGuard, get_args
 
 from .advice import translated
 from .errors import ArgumentError, Reason, bad_argument, nearest_names
+from .parameters import NONE, Choice, Integer, Seconds, Switch, Text, is_integer
+from .parameters import Kind as Takes
 
 Kind = Literal["integer", "choice", "boolean", "text", "name", "seconds"]
 ChangedBy = Literal["create", "alter", "set"]
@@ -25,7 +27,7 @@ NAME_LENGTH_MAX: Final = 48
 DESCRIPTION_LENGTH_MAX: Final = 64
 COUNT_MAX: Final = 999_999_999
 NAME: Final = re.compile(r"[A-Za-z0-9./_%]+")
-NAMES_ALLOWED: Final = "1 to 48 characters out of A-Z a-z 0-9 . / _ %"
+NAMES_ALLOWED: Final = "1 to {} characters out of A-Z a-z 0-9 . / _ %"
 CONTROL_CATEGORIES: Final = frozenset({"Cc", "Cs"})  # control characters, and halves that no file can hold
 
 
@@ -62,6 +64,10 @@ class Attribute:
     max_length: int = 0
     changed_by: ChangedBy = "alter"
     reason: Reason = Reason.ARGUMENT_ERROR
+    takes: Takes[Any] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "takes", _takes(self))
 
     def check(self, value: object) -> Any:
         """The value as it is kept, if it is allowed.
@@ -69,9 +75,7 @@ class Attribute:
         Raises:
             ArgumentError: it is not; with MQ's reason for this attribute, or 9017.
         """
-        if not self._allows(value):
-            raise bad_argument(self.name, value, self.allowed, self.reason)
-        return None if value is None else _KEPT_AS[self.kind](value)
+        return self.takes.check(self.name, value)
 
     def to_mq(self, value: Any) -> Any:
         """MQ's value for one of ours."""
@@ -81,7 +85,7 @@ class Attribute:
         """Our value for one of MQ's, where MQ has others. Raises: ArgumentError, with MQ's reason, or 9017."""
         if not self.mq_values:
             return value
-        if not _is_integer(value) or value not in self.mq_values:
+        if not is_integer(value) or value not in self.mq_values:
             allowed = " or ".join(f"{each} ({self.name}={self.from_mq(each)!r})" for each in self.mq_values)
             raise bad_argument(self.mq_name or self.name, value, allowed, self.reason)
         return self._ours[self.mq_values.index(value)]
@@ -89,40 +93,30 @@ class Attribute:
     @property
     def allowed(self) -> str:
         """The allowed values in words, to be read after "must be"."""
-        match self.kind:
-            case "integer" if self.minimum == self.maximum:
-                return f"{self.minimum}"
-            case "integer":
-                return f"an integer from {self.minimum:,} to {self.maximum:,}"
-            case "choice":
-                return " or ".join(repr(choice) for choice in self.choices)
-            case "boolean":
-                return "True or False"
-            case "text":
-                return f"a text of at most {self.max_length} characters without control characters"
-            case "name":
-                return NAMES_ALLOWED if self.minimum else f"{NAMES_ALLOWED}, or ''"
-            case "seconds":
-                return f"a number of seconds above {self.minimum:g} and up to {self.maximum:,}, or None"
+        return self.takes.allowed
 
     @property
     def _ours(self) -> tuple[object, ...]:
         return self.choices or (True, False)
 
-    def _allows(self, value: object) -> bool:
-        match self.kind:
-            case "integer":
-                return _is_integer(value) and self.minimum <= value <= self.maximum
-            case "choice":
-                return isinstance(value, str) and value in self.choices
-            case "boolean":
-                return isinstance(value, bool)
-            case "text":
-                return isinstance(value, str) and len(value) <= self.max_length and _is_plain(value)
-            case "name":
-                return is_name(value) or (isinstance(value, str) and not value and not self.minimum)
-            case "seconds":
-                return value is None or (_is_number(value) and self.minimum < value <= self.maximum)
+
+def _takes(one: Attribute) -> Takes[Any]:
+    """Which values an attribute takes."""
+    match one.kind:
+        case "integer":
+            return Integer(int(one.minimum), int(one.maximum), one.reason)
+        case "choice":
+            return Choice(one.choices, one.reason)
+        case "boolean":
+            return Switch(reason=one.reason)
+        case "text":
+            words = f"a text of at most {one.max_length} characters without control characters"
+            return Text(one.max_length, one.reason, words=words, fits=_is_plain)
+        case "name":
+            words = NAMES_ALLOWED.format(one.max_length) + ("" if one.minimum else ", or ''")
+            return Text(one.max_length, one.reason, words=words, fits=is_name if one.minimum else _is_name_or_empty)
+        case "seconds":
+            return Seconds(one.minimum, one.maximum, one.reason, above=True, also=NONE)
 
 
 def name_made_of(text: str) -> str:
@@ -142,17 +136,8 @@ def check_queue_name(name: object, *, argument: str = "name", reason: Reason = R
         ArgumentError: no queue can have this name.
     """
     if not is_name(name):
-        raise bad_argument(argument, name, NAMES_ALLOWED, reason)
+        raise bad_argument(argument, name, NAMES_ALLOWED.format(NAME_LENGTH_MAX), reason)
     return str.__str__(name)
-
-
-def _is_integer(value: object) -> TypeGuard[int]:
-    # To Python True is 1; here it is a mistake.
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return _is_integer(value) or isinstance(value, float)
 
 
 def is_name(value: object) -> TypeGuard[str]:
@@ -160,21 +145,12 @@ def is_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and len(value) <= NAME_LENGTH_MAX and NAME.fullmatch(value) is not None
 
 
+def _is_name_or_empty(text: str) -> bool:
+    return not text or is_name(text)
+
+
 def _is_plain(text: str) -> bool:
     return not any(unicodedata.category(each) in CONTROL_CATEGORIES for each in text)
-
-
-# Subclasses (a member of an enumeration, say) become what they stand for, so that every store can keep them.
-_KEPT_AS: Final[Mapping[Kind, Callable[[Any], object]]] = MappingProxyType(
-    {
-        "integer": int,
-        "choice": str.__str__,
-        "boolean": bool,
-        "text": str.__str__,
-        "name": str.__str__,
-        "seconds": float,
-    }
-)
 
 
 # ---- declaring

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .errors import bad_argument
-from .field_checks import is_storable
 from .handle import Queue
 from .options import DEFAULT_GET, GetOptions, check_instance, check_whole
+from .parameters import is_storable
 from .rules.browse_token import decode, encode
 from .rules.grouping import NOTHING_OPEN
 from .rules.ordering import UNSET, Cursor

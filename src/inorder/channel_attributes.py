@@ -97,11 +97,6 @@ def define(name: str, type: ChannelType = "sender", **given: object) -> ChannelA
     """The attributes of a new channel. Raises: ArgumentError."""
     kind = CHANNEL_ATTRIBUTES["type"].check(type)
     checked = _checked(kind, {"name": name, **given}, is_new=True)
-    if len(checked["name"]) > CHANNEL_NAME_LENGTH_MAX:
-        raise ArgumentError(
-            f"name must have at most {CHANNEL_NAME_LENGTH_MAX} characters, not {len(checked['name'])}",
-            argument="name", value=name, allowed=f"1 to {CHANNEL_NAME_LENGTH_MAX} characters",
-        )  # fmt: skip
     made = ChannelAttributes(type=kind, **checked)
     if kind == "sender":
         for needed in ("transmission_queue", "connection"):

@@ -8,7 +8,8 @@ from typing import Literal, get_args
 
 from .errors import OptionsError, Reason, bad_argument
 from .message import UniqueId
-from .options import EVERYTHING, Match, OpenOptions, check_id, check_uid, check_whole, is_seconds
+from .options import CALLERS_ID, EVERYTHING, ID_OR_NONE, Match, OpenOptions, UniqueIds, check_whole
+from .parameters import Seconds
 from .rules.leases import LOCK_SECONDS_MAX
 from .rules.lifecycle import Event
 from .rules.selectors import selector_of
@@ -22,6 +23,8 @@ USES: Mapping[Use, tuple[OpenOptions, Reason]] = {  # what a handle must be open
     "output": (OpenOptions(output=True), Reason.NOT_OPEN_FOR_OUTPUT),
     "browse": (OpenOptions(browse=True), Reason.NOT_OPEN_FOR_BROWSE),
 }
+
+LEASE = Seconds(0, LOCK_SECONDS_MAX, above=True, also={"None for no end": None})
 
 
 def check_use(use: object) -> None:
@@ -104,10 +107,10 @@ class ConfirmedCalls(ABC):
         if not isinstance(match, Match):
             raise bad_argument("match", match, "a Match", Reason.MATCH_OPTIONS_ERROR)
         selector_of(match)  # which says what is wrong in it
-        check_id("confirm_id", confirm_id)
+        ID_OR_NONE.check("confirm_id", confirm_id)
         if most is not None:
             check_whole("most", most, 1)
-        _check_lease(lease)
+        LEASE.check("lease", lease)
         with self._session:
             self._need("input")
             return self._store.browse_and_lock(
@@ -132,8 +135,8 @@ class ConfirmedCalls(ABC):
 
         Rules: A-9, A-12, A-15, B-5.
         """
-        check_id("confirm_id", confirm_id)
-        check_id("lock_id", lock_id)
+        ID_OR_NONE.check("confirm_id", confirm_id)
+        ID_OR_NONE.check("lock_id", lock_id)
         if bool(confirm_id) == bool(lock_id):
             raise OptionsError("either a confirm_id or a lock_id says whose unique ids are wanted")
         with self._session:
@@ -153,22 +156,22 @@ class ConfirmedCalls(ABC):
 
         Rules: A-15.
         """
-        check_id("confirm_id", confirm_id, low=1)
+        CALLERS_ID.check("confirm_id", confirm_id)
         with self._session:
             self._need_nothing()
             return self._store.undo(self._handle, confirm_id)
 
     def release_lock(self, lock_id: int) -> int:
         """The operator's way: unlocks all that a lock id still locks; how many. Raises: NotFound."""
-        check_id("lock_id", lock_id, low=1)
+        CALLERS_ID.check("lock_id", lock_id)
         with self._session:
             self._need_nothing()
             return self._store.release_lock(self._handle, lock_id)
 
     def _one_message(self, event: Event, uid: object, *, lock_id: int = 0, confirm_id: int = 0) -> Reason | None:
-        unique = check_uid(uid)
-        check_id("lock_id", lock_id)
-        check_id("confirm_id", confirm_id)
+        unique = UniqueIds().check("uid", uid)
+        ID_OR_NONE.check("lock_id", lock_id)
+        ID_OR_NONE.check("confirm_id", confirm_id)
         with self._session:
             if event is Event.CONFIRM_PUT:
                 self._need("output")
@@ -179,8 +182,3 @@ class ConfirmedCalls(ABC):
             return self._store.one_message(
                 OneMessage(handle=self._handle, event=event, uid=unique, lock_id=lock_id, confirm_id=confirm_id)
             )
-
-
-def _check_lease(value: object) -> None:
-    if value is not None and not (is_seconds(value) and 0 < value <= LOCK_SECONDS_MAX):  # type: ignore[operator]
-        raise bad_argument("lease", value, f"seconds above 0, at most {LOCK_SECONDS_MAX:,.0f}, or None for no end")

@@ -25,11 +25,11 @@ from .errors import (
     Undeliverable,
     bad_argument,
 )
-from .field_checks import is_storable
 from .keywords import PutCall
 from .kinds import Report
 from .message import Got, Message
 from .options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, PutOptions, check_instance, check_whole
+from .parameters import is_storable
 from .rules.dead_letters import WhyDead, buried, revived, why_dead
 from .rules.puts import PutResult
 from .session import Session

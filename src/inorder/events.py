@@ -62,7 +62,7 @@ class Hub:
 
     def hook(self, name: HookName, called: Hook) -> Registration:
         if not isinstance(name, str) or name not in HOOKS:
-            raise bad_argument("hook", name, f"one of {', '.join(HOOKS)}", Reason.OPTIONS_ERROR)
+            raise bad_argument("hook", name, f"one of: {', '.join(HOOKS)}", Reason.OPTIONS_ERROR)
         check_callable(called)
         registration = Registration(name, called, self)
         with self._lock:

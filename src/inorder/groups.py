@@ -16,6 +16,7 @@ from .field_checks import NUMBER_MAX
 from .handle import Queue
 from .message import ANY_GROUP, IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, Descriptor, Got, Message
 from .options import EVERYTHING, GetOptions, Match, PutOptions, check_switch
+from .parameters import Integer
 from .rules.grouping import GroupState
 from .rules.ordering import ReadOrder
 from .rules.puts import PutResult
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 CHUNK_BYTES = 1024 * 1024
+BYTES = Integer(1, NUMBER_MAX, what="a number of bytes")
 LOGICAL_IN_UNIT = PutOptions(logical=True, syncpoint=True)
 
 
@@ -205,8 +207,8 @@ def put_stream(
     Raises: ArgumentError 2251, the stream is longer than `most` bytes and is to be no group; InconsistentCall 2242,
     2241, the handle has a logical message or (with `as_group`) a group open; as `Queue.put`.
     """
-    _check_bytes("chunk", chunk)
-    _check_bytes("most", most)
+    BYTES.check("chunk", chunk)
+    BYTES.check("most", most)
     check_switch("as_group", as_group)
     if not callable(getattr(stream, "read", None)):
         raise bad_argument("stream", stream, "a binary stream to read from")
@@ -307,11 +309,6 @@ def _goes_on(state: GroupState, *, as_group: bool) -> bool:
     return state.message_open or (as_group and state.group_open)
 
 
-def _check_bytes(name: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= NUMBER_MAX:
-        raise bad_argument(name, value, f"a number of bytes from 1 to {NUMBER_MAX:,}")
-
-
 def _read(stream: IO[bytes], chunk: int) -> bytes:
     data = stream.read(chunk)
     if not isinstance(data, bytes):  # a text stream, or one that does not block and has nothing yet
@@ -323,7 +320,7 @@ def _check_fields(fields: Mapping[str, object]) -> None:
     """Only fields of the descriptor; the options of these puts are settled."""
     for name in fields:
         if name not in Descriptor.__annotations__:
-            raise bad_argument("field", name, f"one of {', '.join(sorted(Descriptor.__annotations__))}")
+            raise bad_argument("field", name, f"one of: {', '.join(sorted(Descriptor.__annotations__))}")
 
 
 def _flags(value: object) -> int:

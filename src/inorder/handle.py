@@ -38,6 +38,7 @@ from .options import (
     PutOptions,
     check_instance,
     check_switch,
+    check_whole,
 )
 from .rules.browse_token import decode, encode
 from .rules.grouping import GroupState, unfinished
@@ -268,8 +269,7 @@ class Queue(ConfirmedCalls, BrowsingAhead):
         It ends before the first message that cannot be had, and after one with a warning. With a wait it
         returns as soon as it has one. Errors as `get`.
         """
-        if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= COUNT_MAX:
-            raise bad_argument("count", count, f"an integer from 1 to {COUNT_MAX:,}")
+        check_whole("count", count, 1, COUNT_MAX)
         return list(self._get(get_options(keywords, options, DEFAULT_GET), count).messages)
 
     def take_group(self, options: GetOptions) -> Iterator[Got]:

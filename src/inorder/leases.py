@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Literal
 
 from .errors import LeaseOver, bad_argument
-from .field_checks import is_storable
 from .options import check_whole
+from .parameters import Seconds, is_storable
 from .rules.leases import SECONDS_MAX
 from .rules.puts import Program
 from .rules.retries import Later
@@ -21,6 +21,7 @@ from .stores.records import Leased, Outcome
 from .unit_of_work import later_of
 
 NAME_LENGTH = 32
+SECONDS = Seconds(0, SECONDS_MAX, above=True)
 LeaseStatus = Literal["open", "committed", "backed out"]
 
 
@@ -112,7 +113,7 @@ class Lease:
 
         Raises: LeaseOver 9060; ArgumentError.
         """
-        check_seconds(seconds)
+        SECONDS.check("seconds", seconds)
         with self._session:
             self.ends_at = self._session.store.extend_lease(self.name, self._as, float(seconds)).ends_at
         return self.ends_at
@@ -157,7 +158,7 @@ def begin_lease(session: Session, user: str | None, owner: str, seconds: float, 
     """A new lease of `user`, or of the program's own user, `owner`."""
     from . import secret  # noqa: PLC0415 - few programs need it
 
-    check_seconds(seconds)
+    SECONDS.check("seconds", seconds)
     check_user(user)
     if most is not None:
         check_whole("most", most, low=1)
@@ -175,12 +176,6 @@ def resume_lease(session: Session, token: str, user: str | None) -> Lease:
     with session:
         leased = session.store.lease(name_of(token), user)
     return Lease(session, token, user, leased)
-
-
-def check_seconds(seconds: object) -> None:
-    """Raises: ArgumentError."""
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= SECONDS_MAX:
-        raise bad_argument("seconds", seconds, f"above 0, at most {SECONDS_MAX:,.0f}")
 
 
 def check_user(user: object) -> None:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 from .clock import Clock
 from .errors import ConnectionBroken, bad_argument
 from .events import check_callable
-from .field_checks import is_storable
 from .handle import Queue
 from .keywords import FOR_INPUT
 from .message import Got
 from .options import GetOptions, OpenKeywords, OpenOptions
+from .parameters import is_storable
 from .rules.puts import Program
 from .session import Session
 from .stores.protocol import Promises, Store

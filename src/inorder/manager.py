@@ -200,7 +200,7 @@ class QueueManager(
         unknown = sorted(options.keys() - set(OpenOptions.__slots__))
         if unknown:
             allowed = ", ".join(OpenOptions.__slots__)
-            raise bad_argument("option", unknown[0], f"one of {allowed}", Reason.OPTIONS_ERROR)
+            raise bad_argument("option", unknown[0], f"one of: {allowed}", Reason.OPTIONS_ERROR)
         chosen = OpenOptions(**options)
         return self._with_room(self._open, _name(name, manager), chosen, dynamic_name=dynamic_name).given()
 

@@ -22,24 +22,23 @@ from uuid import UUID
 from .advice import unknown_name
 from .errors import ArgumentError, CallerError, QueueCondition, Reason, bad_argument
 from .field_checks import (
+    EXPIRY,
     EXPIRY_SECONDS_MAX,
-    ID_LENGTH,
+    ID,
+    INT_MAX,
+    MESSAGE_TYPE,
+    NAME,
     NUMBER_MAX,
+    PERSISTENT,
+    PRIORITY,
+    REPORT,
     body_bytes,
-    expiry,
-    identifier,
     integer,
-    message_type,
-    name_of_object,
-    octets,
-    persistent,
-    priority,
     property_values,
-    report_options,
-    seconds,
     text,
 )
 from .kinds import Flags, MessageType, Report
+from .parameters import ID_LENGTH, Kind, Octets, Seconds
 from .properties import NO_PROPERTIES, PropertyValue
 
 if TYPE_CHECKING:
@@ -116,11 +115,13 @@ class Field(Generic[T_co]):
         mq_name: str,
         default: T_co,
         doc: str,
-        check: Callable[[str, Any], T_co] | None = None,
+        kind: Kind[Any] | Callable[[str, Any], T_co] | None = None,
     ) -> None:
         self.mq_name = mq_name
         self.default = default
-        self.check = check  # None: the queue manager fills it in, callers cannot
+        self.kind = kind if isinstance(kind, Kind) else None
+        self.check: Callable[[str, Any], T_co] | None = kind.check if isinstance(kind, Kind) else kind
+        # None: the queue manager fills it in, callers cannot
         self.__doc__ = doc
         self.name = ""
         self.index = -1
@@ -148,7 +149,7 @@ def _transmission(name: str, value: Any) -> Transmission | None:
     if not isinstance(value, tuple) or len(value) != len(Transmission._fields):
         raise bad_argument(name, value, allowed, Reason.XQH_ERROR)
     try:
-        return Transmission(*(name_of_object(name, one) for one in value))
+        return Transmission(*(NAME.check(name, one) for one in value))
     except ArgumentError:
         raise bad_argument(name, value, allowed, Reason.XQH_ERROR) from None
 
@@ -205,51 +206,49 @@ class Message:
     _row: Row
     FIELDS: ClassVar[dict[str, Field[Any]]] = {}
 
-    report = Field("Report", 0, "Report options, MQRO bits: see `Report`.", report_options)
-    message_type = Field("MsgType", 8, "A `MessageType`, or an application's own from 65536.", message_type)
+    report = Field("Report", 0, "Report options, MQRO bits: see `Report`.", REPORT)
+    message_type = Field("MsgType", 8, "A `MessageType`, or an application's own from 65536.", MESSAGE_TYPE)
     expiry: Field[float | None] = Field(
         "Expiry",
         None,
         "Seconds to live from the put; None: the queue's default, math.inf: for ever. "
         "On a message that was got: what is left, math.inf if it never expires.",
-        expiry,
+        EXPIRY,
     )
     feedback = Field("Feedback", 0, "Feedback code of a report.", integer(0, NUMBER_MAX, Reason.FEEDBACK_ERROR))
     encoding = Field(
         "Encoding",
         546 if sys.byteorder == "little" else 273,
         "How numbers in the body are written, MQENC bits; the default is this machine's way.",
-        integer(0, 2**31 - 1),
+        integer(0, INT_MAX),
     )
     coded_character_set_id = Field(
-        "CodedCharSetId", 0, "Character set of the body; 0: the queue manager's.", integer(-4, 2**31 - 1)
+        "CodedCharSetId", 0, "Character set of the body; 0: the queue manager's.", integer(-4, INT_MAX)
     )
     format = Field("Format", "", "Name of the body's format, 8 characters, for example MQSTR.", text(8))
     priority: Field[int | None] = Field(
-        "Priority", None, "0 (lowest) to 9; None: the queue's default; more than 9 counts as 9.", priority
+        "Priority", None, "0 (lowest) to 9; None: the queue's default; more than 9 counts as 9.", PRIORITY
     )
     persistent: Field[bool | None] = Field(
-        "Persistence", None, "Does the message survive a restart? None: the queue's default.", persistent
+        "Persistence", None, "Does the message survive a restart? None: the queue's default.", PERSISTENT
     )
-    message_id = Field("MsgId", NO_ID, "24 bytes; all NUL: the queue manager makes one.", identifier)
-    correlation_id = Field("CorrelId", NO_ID, "24 bytes that relate messages.", identifier)
-    reply_to_queue = Field("ReplyToQ", "", "Where replies and reports should go.", text(48))
-    reply_to_queue_manager = Field("ReplyToQMgr", "", "The queue manager of that queue.", text(48))
+    message_id = Field("MsgId", NO_ID, "24 bytes; all NUL: the queue manager makes one.", ID)
+    correlation_id = Field("CorrelId", NO_ID, "24 bytes that relate messages.", ID)
+    reply_to_queue = Field("ReplyToQ", "", "Where replies and reports should go.", NAME)
+    reply_to_queue_manager = Field("ReplyToQMgr", "", "The queue manager of that queue.", NAME)
     user_identifier = Field("UserIdentifier", "", "Identity context: the user.", text(12))
-    accounting_token = Field("AccountingToken", bytes(32), "Identity context: 32 bytes.", octets(32))
+    accounting_token = Field("AccountingToken", bytes(32), "Identity context: 32 bytes.", Octets(32))
     application_identity_data = Field("ApplIdentityData", "", "Identity context: free text.", text(32))
-    put_application_type = Field(
-        "PutApplType", 0, "Origin context: kind of the putting program.", integer(-1, 2**31 - 1)
-    )
+    put_application_type = Field("PutApplType", 0, "Origin context: kind of the putting program.", integer(-1, INT_MAX))
     put_application_name = Field("PutApplName", "", "Origin context: the putting program.", text(28))
     put_at = Field(
         "PutDate, PutTime",
         0.0,
         "Origin context: when it was put (not committed), seconds since 1970.",
-        seconds(0.0, PUT_AT_MAX, Reason.MD_ERROR),
+        Seconds(0, PUT_AT_MAX, Reason.MD_ERROR),
     )
     application_origin_data = Field("ApplOriginData", "", "Origin context: free text.", text(4))
-    group_id = Field("GroupId", NO_ID, "24 bytes; NUL: no group, or a new one.", identifier)
+    group_id = Field("GroupId", NO_ID, "24 bytes; NUL: no group, or a new one.", ID)
     sequence_number = Field(
         "MsgSeqNumber",
         1,
@@ -273,7 +272,7 @@ class Message:
         "(delivery delay)",
         0.0,
         "Seconds from the put until the message may be read.",
-        seconds(0.0, EXPIRY_SECONDS_MAX, Reason.ARGUMENT_ERROR),
+        Seconds(0, EXPIRY_SECONDS_MAX),
     )
     transmission: Field[Transmission | None] = Field(
         "(transmission header)", None, "On a transmission queue: where it is to go. None: it is there.", _transmission

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from . import housekeeping
 from .errors import LeaseOver, UnitNotFound, bad_argument, written
-from .field_checks import ID_LENGTH, is_storable
-from .options import EVERYTHING, WHOLE_MAX, Match, check_instance, check_switch, check_whole, is_path
+from .options import EVERYTHING, Match, check_instance, check_switch, check_whole, is_path
+from .parameters import ID_LENGTH, WHOLE_MAX, is_storable
 from .rules.gaps import Gaps
 from .rules.selectors import selector_of
 from .session import Session
@@ -224,8 +224,7 @@ class OperatorCalls:
 
     def discard_expired(self, limit: int = housekeeping.STEP_MESSAGES) -> int:
         """Discards expired messages on all queues, up to `limit`; how many it was."""
-        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-            raise bad_argument("limit", limit, "an integer from 1")
+        check_whole("limit", limit, 1)
         with self._session:
             return housekeeping.tidy(self._store, limit)
 

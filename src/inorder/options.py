@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import math
 import os
-import sys
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict
 
-from .errors import ArgumentError, MatchError, OptionsError, Reason, bad_argument
-from .field_checks import is_storable, octets
+from .errors import MatchError, OptionsError, Reason, bad_argument
 from .message import NO_ID, Descriptor, Message, UniqueId
+from .parameters import NONE, WHOLE_MAX, Choice, Integer, Kind, Octets, Seconds, Switch, Text, is_storable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from typing_extensions import Unpack
 
@@ -31,8 +31,6 @@ Context = Literal["default", "none", "set_identity", "set_all"]
 BROWSES: tuple[Browse, ...] = ("first", "next", "cursor")
 ASKED_ORDERS: tuple[AskedOrder, ...] = ("strict", "relaxed", "notify")
 ID_MAX = 2**64 - 1
-UID_NUMBER_MAX = 2**63 - 1
-UID_ALLOWED = "a UniqueId, as a put returned it: its number is from 1 to 2**63 - 1"
 KEY_LENGTH_MAX = 200
 DEDUPLICATE_FOR, DEDUPLICATE_FOR_MAX = 3600.0, 366 * 86400.0  # seconds
 CONTEXTS: tuple[Context, ...] = ("default", "none", "set_identity", "set_all")
@@ -41,7 +39,78 @@ UNMATCHED = frozenset({"body", "expiry", "delay", "properties"})
 ID_FIELDS = frozenset({"message_id", "correlation_id", "group_id"})
 NAMING = frozenset({"message_id", "correlation_id", "uid"})
 FOREVER = math.inf
-WHOLE_MAX = 2**63 - 1  # what a store keeps as a number
+
+
+class UniqueIds(Kind[UniqueId]):
+    """A unique id as a put or a message gave it; as a text ORIGIN:NUMBER."""
+
+    __slots__ = ()
+    schema = MappingProxyType({"type": "string", "pattern": "^.+:(?!0+$)[0-9]{1,19}$"})
+
+    def __init__(self, reason: Reason = Reason.ARGUMENT_ERROR) -> None:
+        super().__init__("a UniqueId, as a put returned it: its number is from 1 to 2**63 - 1", reason)
+
+    def check(self, name: str, value: Any) -> UniqueId:
+        good = (
+            isinstance(value, UniqueId)
+            and isinstance(value.origin, str)
+            and is_storable(value.origin)
+            and "\0" not in value.origin  # a name never has one, and PostgreSQL refuses texts with one
+            and isinstance(value.number, int)
+            and 1 <= value.number <= WHOLE_MAX
+        )
+        if not good:
+            raise self.refusal(name, value)
+        assert isinstance(value, UniqueId)
+        return value
+
+    def read(self, name: str, text: str) -> UniqueId:
+        origin, _, number = text.rpartition(":")
+        if not origin or re.fullmatch("[0-9]{1,19}", number) is None:
+            raise bad_argument(name, text, "ORIGIN:NUMBER, as in QM1:17", self.reason)
+        return self.check(name, UniqueId(origin, int(number)))
+
+
+class Matchable(NamedTuple):
+    """What a get may match on, at every interface.
+
+    Args:
+        kind: of its values.
+        mq_name: MQ's name of the field.
+        doc: what is got by it, to be read after "Only".
+    """
+
+    name: str
+    kind: Kind[Any]
+    mq_name: str
+    doc: str
+
+
+# What a match may name besides fields of the descriptor.
+MATCH_ALONE: Mapping[str, Kind[Any]] = {
+    "token": Octets(16, Reason.MATCH_OPTIONS_ERROR),
+    "uid": UniqueIds(Reason.MATCH_OPTIONS_ERROR),
+}
+
+
+def _matchable(name: str, doc: str) -> Matchable:
+    field = Message.FIELDS[name]
+    kind = MATCH_ALONE.get(name) or field.kind
+    assert kind is not None
+    return Matchable(name, kind.taking(), field.mq_name, doc)
+
+
+MATCHABLE: Final = (
+    _matchable("message_id", "a message with this message id."),
+    _matchable("correlation_id", "one with this correlation id."),
+    _matchable("group_id", "one of this group."),
+    _matchable("sequence_number", "one with this number in its group."),
+    _matchable("offset", "a segment with this offset."),
+    _matchable("priority", "one of this priority."),
+    _matchable("token", "the message with this token."),
+    _matchable("uid", "the message with this unique id."),
+)
+"""What interfaces that read texts match on; a program in Python may name any field that messages keep."""
 
 
 class MatchKeywords(Descriptor, total=False):
@@ -134,18 +203,13 @@ class Match:
 
 def _match_value(name: str, value: Any) -> Any:
     field = Message.FIELDS.get(name)
-    check = MATCH_ALONE[name][0] if name in MATCH_ALONE else None if field is None else field.check
+    check = MATCH_ALONE[name].check if name in MATCH_ALONE else None if field is None else field.check
     if check is None or name in UNMATCHED:
         known = ", ".join(sorted(Descriptor.__annotations__.keys() - UNMATCHED | MATCH_ALONE.keys()))
         raise bad_argument("match field", name, f"a field that messages keep: {known}", Reason.MATCH_OPTIONS_ERROR)
     if value is None:
         raise bad_argument(name, value, "a value that a message can have", Reason.MATCH_OPTIONS_ERROR)
-    try:
-        return check(name, value)
-    except ArgumentError as wrong:
-        if name in MATCH_ALONE:
-            raise bad_argument(name, value, MATCH_ALONE[name][1], Reason.MATCH_OPTIONS_ERROR) from None
-        raise wrong
+    return check(name, value)
 
 
 def _check_selector(selector: object) -> None:
@@ -158,6 +222,32 @@ def _match_of(given: dict[str, Any]) -> Match:
 
 
 EVERYTHING = Match()
+
+
+# ---- kinds of options
+
+SWITCH = Switch(reason=Reason.OPTIONS_ERROR)
+MAYBE = Switch(reason=Reason.OPTIONS_ERROR, also=NONE)
+CALLERS_ID = Integer(1, ID_MAX, Reason.OPTIONS_ERROR)
+ID_OR_NONE = Integer(0, ID_MAX, Reason.OPTIONS_ERROR, words="an integer from 1 to 2**64 - 1, or 0 for none")
+WAIT = Seconds(reason=Reason.WAIT_INTERVAL_ERROR, also={"None": None, "inorder.FOREVER": FOREVER})
+READ_ORDER = Choice(ASKED_ORDERS, Reason.OPTIONS_ERROR, also=NONE)
+check_switch = SWITCH.check
+
+Checks = tuple[tuple[str, Kind[Any], object], ...]
+
+
+def _checks(options: type[Any], **kinds: Kind[Any]) -> Checks:
+    """The options by their names, with what they take and their defaults."""
+    return tuple((name, kind, options.__dataclass_fields__[name].default) for name, kind in kinds.items())
+
+
+def _check(options: object, checks: Checks) -> None:
+    """Whatever is not as by default is looked at."""
+    for name, kind, default in checks:
+        value = getattr(options, name)
+        if value is not default:
+            kind.check(name, value)
 
 
 class PutKeywords(TypedDict, total=False):
@@ -213,12 +303,7 @@ class PutOptions:
     deduplicate_for: float = DEDUPLICATE_FOR
 
     def __post_init__(self) -> None:
-        _flags(self, "logical", "new_message_id", "new_correlation_id", "resend")
-        _tristate("syncpoint", self.syncpoint)
-        check_id("confirm_id", self.confirm_id)
-        if self.uid is not None:
-            check_uid(self.uid)
-        _check_key(self.deduplicate, self.deduplicate_for)
+        _check(self, _CHECKED_IN_PUT)
         if self.deduplicate is not None and type(self.deduplicate) is not str:
             object.__setattr__(self, "deduplicate", str.__str__(self.deduplicate))
         for broken, why in (
@@ -231,16 +316,21 @@ class PutOptions:
         ):
             if broken:
                 raise OptionsError(f"these options do not go together: {why}")
-        _choice("context", self.context, CONTEXTS)
 
 
-def _check_key(key: object, lasts: object) -> None:
-    if key is not None and not (isinstance(key, str) and 1 <= len(key) <= KEY_LENGTH_MAX and is_storable(key)):
-        allowed = f"a text of 1 to {KEY_LENGTH_MAX} characters, or None"
-        raise bad_argument("deduplicate", key, allowed, Reason.OPTIONS_ERROR)
-    if not (is_seconds(lasts) and 0 < lasts <= DEDUPLICATE_FOR_MAX):  # type: ignore[operator]
-        allowed = f"seconds, above 0 and at most {DEDUPLICATE_FOR_MAX:,.0f}"
-        raise bad_argument("deduplicate_for", lasts, allowed, Reason.OPTIONS_ERROR)
+_CHECKED_IN_PUT = _checks(
+    PutOptions,
+    logical=SWITCH,
+    new_message_id=SWITCH,
+    new_correlation_id=SWITCH,
+    resend=SWITCH,
+    syncpoint=MAYBE,
+    confirm_id=ID_OR_NONE,
+    uid=UniqueIds(),
+    deduplicate=Text(KEY_LENGTH_MAX, Reason.OPTIONS_ERROR, least=1, also=NONE),
+    deduplicate_for=Seconds(0, DEDUPLICATE_FOR_MAX, Reason.OPTIONS_ERROR, above=True),
+    context=Choice(CONTEXTS, Reason.OPTIONS_ERROR),
+)
 
 
 class GetKeywords(TypedDict, total=False):
@@ -342,15 +432,7 @@ class GetOptions:
     lock_id: int = 0
 
     def __post_init__(self) -> None:
-        _flags(self, *GET_FLAGS)
-        check_id("confirm_id", self.confirm_id)
-        check_id("lock_id", self.lock_id)
-        check_read_order(self.read_order)
-        _tristate("syncpoint", self.syncpoint)
-        if self.browse is not None:
-            _choice("browse", self.browse, BROWSES)
-        _check_wait(self.wait)
-        _check_buffer(self.buffer)
+        _check(self, _CHECKED_IN_GET)
         if not isinstance(self.match, Match):
             raise bad_argument("match", self.match, "a Match", Reason.MATCH_OPTIONS_ERROR)
         for broken, why in _combinations(self):
@@ -365,20 +447,28 @@ class GetOptions:
         return self.under_cursor or self.browse == "cursor"
 
 
-GET_FLAGS = (
-    "syncpoint_if_persistent",
-    "logical",
-    "complete",
-    "all_segments",
-    "all_messages",
-    "under_cursor",
-    "lock",
-    "mark_handle",
-    "mark_co_op",
-    "unmarked",
-    "unmark_handle",
-    "unmark_co_op",
-    "accept_truncated",
+_CHECKED_IN_GET = _checks(
+    GetOptions,
+    syncpoint_if_persistent=SWITCH,
+    logical=SWITCH,
+    complete=SWITCH,
+    all_segments=SWITCH,
+    all_messages=SWITCH,
+    under_cursor=SWITCH,
+    lock=SWITCH,
+    mark_handle=SWITCH,
+    mark_co_op=SWITCH,
+    unmarked=SWITCH,
+    unmark_handle=SWITCH,
+    unmark_co_op=SWITCH,
+    accept_truncated=SWITCH,
+    confirm_id=ID_OR_NONE,
+    lock_id=ID_OR_NONE,
+    read_order=READ_ORDER,
+    syncpoint=MAYBE,
+    browse=Choice(BROWSES, Reason.OPTIONS_ERROR, also=NONE),
+    wait=WAIT,
+    buffer=Integer(0, WHOLE_MAX, Reason.BUFFER_LENGTH_ERROR, what="a number of bytes", also=NONE),
 )
 
 
@@ -404,27 +494,10 @@ def _combinations(options: GetOptions) -> tuple[tuple[object, str], ...]:
     )
 
 
-def _flags(options: object, *names: str) -> None:
-    for name in names:
-        check_switch(name, getattr(options, name))
-
-
-def _tristate(name: str, value: object) -> None:
-    if value is not None and not isinstance(value, bool):
-        raise bad_argument(name, value, "True, False or None", Reason.OPTIONS_ERROR)
-
-
-def check_switch(name: str, value: object) -> None:
-    """A yes or no that a caller gives."""
-    if value is not True and value is not False:
-        raise bad_argument(name, value, "True or False", Reason.OPTIONS_ERROR)
-
-
 def check_whole(name: str, value: object, low: int = 0, high: int = WHOLE_MAX) -> None:
     """A whole number that a caller gives."""
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        allowed = "2**63 - 1" if high == WHOLE_MAX else f"{high:,}"
-        raise bad_argument(name, value, f"an integer from {low:,} to {allowed}")
+        raise Integer(low, high).refusal(name, value)
 
 
 def check_instance(name: str, value: object, kind: type[object], allowed: str) -> None:
@@ -440,65 +513,6 @@ def is_path(value: str | os.PathLike[str]) -> bool:
     except TypeError:  # a __fspath__ that gives something else
         return False
     return isinstance(path, str) and bool(path) and "\0" not in path and is_storable(str(Path(path).absolute()))
-
-
-def check_id(name: str, value: object, *, low: int = 0) -> None:
-    """A confirm id or lock id: a number that the caller chose, or was given."""
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= ID_MAX:
-        none = "" if low else ", or 0 for none"
-        raise bad_argument(name, value, f"an integer from 1 to 2**64 - 1{none}", Reason.OPTIONS_ERROR)
-
-
-def check_uid(value: object) -> UniqueId:
-    """A unique id as a put or a message gave it."""
-    good = (
-        isinstance(value, UniqueId)
-        and isinstance(value.origin, str)
-        and is_storable(value.origin)
-        and "\0" not in value.origin  # a name never has one, and PostgreSQL refuses texts with one
-        and isinstance(value.number, int)
-        and 1 <= value.number <= UID_NUMBER_MAX
-    )
-    if not good:
-        raise bad_argument("uid", value, UID_ALLOWED)
-    assert isinstance(value, UniqueId)
-    return value
-
-
-# What a match may name besides fields of the descriptor: how it is checked, and what is allowed, in words.
-MATCH_ALONE: Mapping[str, tuple[Callable[[str, Any], Any], str]] = {
-    "token": (octets(16), "a token: 16 bytes"),
-    "uid": (lambda _, value: check_uid(value), UID_ALLOWED),
-}
-
-
-def check_read_order(value: object) -> None:
-    """What a call or an open may ask for."""
-    if value is not None and (not isinstance(value, str) or value not in ASKED_ORDERS):
-        raise bad_argument("read_order", value, f"one of {', '.join(ASKED_ORDERS)}, or None", Reason.OPTIONS_ERROR)
-
-
-def _choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in allowed:
-        raise bad_argument(name, value, f"one of {', '.join(allowed)}", Reason.OPTIONS_ERROR)
-
-
-def is_seconds(value: object) -> bool:
-    """Whether it is a finite time from 0: an integer may be too large for any clock."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
-
-
-def _check_wait(value: object) -> None:
-    is_forever = value is None or (isinstance(value, float) and value == FOREVER)
-    if not is_forever and not is_seconds(value):
-        allowed = "seconds from 0, None, or inorder.FOREVER"
-        raise bad_argument("wait", value, allowed, Reason.WAIT_INTERVAL_ERROR)
-
-
-def _check_buffer(value: object) -> None:
-    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= WHOLE_MAX
-    if value is not None and not good:
-        raise bad_argument("buffer", value, "a number of bytes from 0, or None", Reason.BUFFER_LENGTH_ERROR)
 
 
 class OpenKeywords(TypedDict, total=False):
@@ -536,10 +550,7 @@ class OpenOptions:
     read_order: AskedOrder | None = None
 
     def __post_init__(self) -> None:
-        _flags(self, "output", "browse", "co_op")
-        check_read_order(self.read_order)
-        if self.input is not None:
-            _choice("input", self.input, ("as_queue", "shared", "exclusive"))
+        _check(self, _CHECKED_IN_OPEN)
         if self.co_op and not self.browse:
             raise OptionsError("co_op needs browse")
         if not (self.input or self.output or self.browse):
@@ -562,5 +573,13 @@ class OpenOptions:
         )
 
 
+_CHECKED_IN_OPEN = _checks(
+    OpenOptions,
+    output=SWITCH,
+    browse=SWITCH,
+    co_op=SWITCH,
+    read_order=READ_ORDER,
+    input=Choice(("as_queue", "shared", "exclusive"), Reason.OPTIONS_ERROR, also=NONE),
+)
 DEFAULT_GET = GetOptions()
 """What a get asks for that says nothing: one object, so that it is known at a glance."""

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from .errors import bad_argument
-from .field_checks import is_storable
+from .parameters import is_storable
 
 NAMED_BY = ("LOGNAME", "USER", "LNAME", "USERNAME")  # where `getpass` looks first
 USER_LENGTH, PROGRAM_LENGTH = 12, 28

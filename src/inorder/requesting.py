@@ -47,8 +47,8 @@ from .options import (
     PutOptions,
     check_instance,
     check_whole,
-    is_seconds,
 )
+from .parameters import Seconds
 from .rules.puts import PutResult
 from .rules.reports import ACTIONS, fields_of_report
 from .session import Session
@@ -67,6 +67,7 @@ Answer = Callable[[Got], Data | None]
 MODEL = "SYSTEM.DEFAULT.MODEL.QUEUE"  # as in MQ
 EXPIRY_SECONDS_MIN = 0.1
 GONE = (UnknownQueue, QueueDeleted)
+TIMEOUT = Seconds(above=True, reason=Reason.WAIT_INTERVAL_ERROR, also={"inorder.FOREVER": FOREVER})
 
 
 class Asked(NamedTuple):
@@ -158,7 +159,7 @@ class Requesting(ABC):
 
         It is outside of any unit of work: the request is put at once, and its reply is gone when the call returns.
         """
-        _check_timeout(timeout)
+        TIMEOUT.check("timeout", timeout)
         asked = self._ask(queue, body, timeout, fields)
         try:
             return self._next_reply(asked, timeout)
@@ -177,7 +178,7 @@ class Requesting(ABC):
 
         Raises: as `request`. In the loop: NoMessageAvailable 2033, fewer than `count` came in time; those were given.
         """
-        _check_timeout(timeout)
+        TIMEOUT.check("timeout", timeout)
         if count is not None:
             check_whole("count", count, 1)
         return Replies(self, self._ask(queue, body, timeout, fields), timeout, count)
@@ -445,12 +446,6 @@ def _no_reply(asked: Asked, timeout: float, came: int, wanted: int) -> NoMessage
         reply_to_queue=asked.reply_to.name if isinstance(asked.reply_to, Queue) else asked.reply_to,
         timeout=timeout,
     )
-
-
-def _check_timeout(timeout: object) -> None:
-    is_forever = isinstance(timeout, float) and timeout == FOREVER
-    if not is_forever and not (is_seconds(timeout) and timeout):
-        raise bad_argument("timeout", timeout, "seconds, more than 0, or inorder.FOREVER", Reason.WAIT_INTERVAL_ERROR)
 
 
 def _check_callable(answer: object) -> None:

@@ -91,7 +91,7 @@ def _unknown(selector: object) -> ArgumentError:
         names = OURS | {word for word in BY_MQ if isinstance(word, str)}
         return unknown_name("selector", selector, names, Reason.SELECTOR_ERROR)
     numbers = sorted(word for word in BY_MQ if isinstance(word, int))
-    allowed = f"a name, or one of {', '.join(map(str, numbers))}"
+    allowed = f"a name, or one of: {', '.join(map(str, numbers))}"
     return bad_argument("selector", selector, allowed, Reason.SELECTOR_ERROR)
 
 

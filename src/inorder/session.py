@@ -29,8 +29,8 @@ from .errors import (
     bad_argument,
     forked,
 )
-from .field_checks import is_storable
 from .locks import Lock
+from .parameters import is_storable
 from .rules.grouping import NOTHING_OPEN, GroupState
 from .rules.puts import Program
 from .rules.retries import Later

@@ -16,13 +16,14 @@ from types import TracebackType
 from typing import Literal
 
 from .errors import CallerError, InorderError, Reason, UnitNotFound, bad_argument
-from .field_checks import EXPIRY_SECONDS_MAX, is_storable
-from .options import is_seconds
+from .field_checks import EXPIRY_SECONDS_MAX
+from .parameters import Seconds, is_storable
 from .rules.retries import Later
 from .session import Session
 
 log = logging.getLogger("inorder.unit_of_work")
 
+DELAY = Seconds(0, EXPIRY_SECONDS_MAX)
 Status = Literal["new", "open", "committed", "backed out", "prepared"]
 
 
@@ -120,8 +121,7 @@ class UnitOfWork:
 
 def later_of(delay: object, error: object) -> Later | None:
     """How a unit is backed out, of what a caller says; None: plainly. Raises: ArgumentError."""
-    if not is_seconds(delay) or delay > EXPIRY_SECONDS_MAX:  # type: ignore[operator]
-        raise bad_argument("delay", delay, f"seconds from 0 to {EXPIRY_SECONDS_MAX:,}")
+    seconds = DELAY.check("delay", delay)
     if not isinstance(error, str) or not is_storable(error):
         raise bad_argument("error", error, "a text")
-    return Later(float(delay), error) if delay or error else None  # type: ignore[arg-type]
+    return Later(seconds, error) if seconds or error else None

@@ -24,8 +24,8 @@ from .errors import (
     UnknownObject,
     bad_argument,
 )
-from .field_checks import is_storable
 from .options import check_switch
+from .parameters import Seconds, is_storable
 from .rules import authorities, log_ins
 from .session import Session
 from .stores.damage import decodes
@@ -220,8 +220,7 @@ class UserCalls(ABC):
         from . import secret  # noqa: PLC0415 - few programs need it
 
         _check_text("label", label, NAME_LENGTH_MAX, least=1)
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= TOKEN_SECONDS_MAX:
-            raise bad_argument("seconds", seconds, f"above 0, at most {TOKEN_SECONDS_MAX:,.0f}")
+        Seconds(0, TOKEN_SECONDS_MAX, above=True).check("seconds", seconds)
         owner, now = self.user(user), self._now()
         tokens = self.tokens(user)
         for old in [one for one in tokens if one.expires_at <= now]:

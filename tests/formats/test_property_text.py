@@ -40,7 +40,7 @@ def test_what_a_word_says(word: str, value: PropertyValue) -> None:
     ("word", "says"),
     [
         ("colour", "NAME=VALUE or NAME:TYPE=VALUE, not 'colour'"),
-        ("count:long=3", "the type of the property count must be one of text, int, float, bool, bytes, none"),
+        ("count:long=3", "the type of the property count must be one of: text, int, float, bool, bytes, none"),
         ("count:=3", "the type of the property count must be one of"),
         ("count:int=3.5", "the property count must be an integer"),
         ("weight:float=heavy", "the property weight must be a number"),

@@ -141,7 +141,7 @@ def test_rows_of_a_stream_have_the_name_of_the_user(
 
 
 REFUSED: tuple[tuple[str, dict[str, Any], str], ...] = (
-    ("no body", {"text": pa.array(["a"])}, "column must be one of accounting_token"),
+    ("no body", {"text": pa.array(["a"])}, "column must be one of: accounting_token"),
     ("an unknown column", {"body": pa.array([b"a"]), "prioritty": pa.array([1])}, "did you mean priority"),
     ("another type", {"body": pa.array([b"a"]), "priority": pa.array(["1"])}, "priority must be of type an integer"),
     ("a time without a zone", {"body": ["a"], "put_at": pa.array([0], pa.timestamp("us"))}, "with a time zone"),

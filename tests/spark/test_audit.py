@@ -343,7 +343,7 @@ def test_an_archive_in_folders_keeps_the_names_of_its_queues(spark: SparkSession
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"order": "random"}, "order must be one of physical, logical, none, not 'random'"),
+        ({"order": "random"}, "order must be one of: physical, logical, none, not 'random'"),
         ({"delivered_at": "nowhere"}, "delivered_at must be a column of the archive: .*not 'nowhere'"),
         ({"archive": "lacks"}, "archive.*'ordinal'"),
     ],

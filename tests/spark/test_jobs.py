@@ -99,7 +99,7 @@ def test_drain_leaves_incomplete_groups_on_the_queue(
 
 @gate
 def test_drain_refuses_before_anything_begins(spark: SparkSession, url: str, folder: Path) -> None:
-    with pytest.raises(ArgumentError, match="order must be one of logical, physical, not 'sideways'"):
+    with pytest.raises(ArgumentError, match="order must be one of: logical, physical, not 'sideways'"):
         jobs.drain(spark, url, "Q", folder / "archive", order="sideways")  # type: ignore[arg-type]
     with pytest.raises(QueueCondition, match=r"there is no queue .*NOBODY"):
         jobs.drain(spark, url, "NOBODY", folder / "archive")
@@ -197,7 +197,7 @@ def test_tables_become_groups_in_order(
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
-        ({"format": "xml"}, ArgumentError, "format must be one of parquet, json, csv, files, dmpmqmsg, not 'xml'"),
+        ({"format": "xml"}, ArgumentError, "format must be one of: parquet, json, csv, files, dmpmqmsg, not 'xml'"),
         ({"format": "files", "group_by": "x"}, OptionsError, "group_by has no meaning for the format files"),
         ({"format": "dmpmqmsg", "patterns": ["*"]}, OptionsError, "patterns has no meaning for the format dmpmqmsg"),
     ],

@@ -193,7 +193,7 @@ def test_a_shuffle_leaves_no_core_without_work(spark: SparkSession, rows: int, p
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"order": "random"}, ArgumentError, "order must be one of logical, physical, not 'random'"),
+        ({"order": "random"}, ArgumentError, "order must be one of: logical, physical, not 'random'"),
         ({"order": "physical", "join_segments": True}, OptionsError, "join_segments and incomplete need"),
         ({"order": "physical", "incomplete": "aside"}, OptionsError, "join_segments and incomplete need"),
     ],

@@ -17,8 +17,9 @@ from pyarrow import types
 
 from ..advice import unknown_name
 from ..errors import Reason, bad_argument
-from ..field_checks import EXPIRY_SECONDS_MAX, ID_LENGTH, NUMBER_MAX, REPORT_REJECT_MASK
+from ..field_checks import EXPIRY_SECONDS_MAX, NUMBER_MAX, REPORT_REJECT_MASK
 from ..message import REPLY_NEEDED, REPORT_GENERATED
+from ..parameters import ID_LENGTH
 from ..properties import Properties
 from .properties import FIELD_OF, as_texts
 from .schema import DESCRIPTOR, PLACE

@@ -251,7 +251,7 @@ def _restart(run: Run, tasks: Tasks, name: str) -> None:
     """Raises: click.UsageError, no schedule has this name."""
     named = [one for one in tasks.schedules if one.name == name]
     if not named:
-        raise click.UsageError(f"--restart {name}: it must be one of {', '.join(one.name for one in tasks.schedules)}.")
+        raise click.UsageError(f"--restart must be one of: {', '.join(one.name for one in tasks.schedules)}.")
     with run.opened() as qm:
         for one in named:
             restart(qm, one)

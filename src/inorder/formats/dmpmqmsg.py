@@ -33,9 +33,9 @@ from typing import IO, Any, Final, Literal, NamedTuple, NoReturn
 
 from ..attributes import MESSAGE_LENGTH_MAX
 from ..errors import InorderError, bad_argument
-from ..field_checks import ID_LENGTH
 from ..message import Message
 from ..options import check_switch
+from ..parameters import ID_LENGTH, Choice, Integer
 from ..streams import write_whole
 from .errors import FormatError
 from .splitting import Readable
@@ -427,10 +427,8 @@ def write(
     properties (unless they may be left out), an expiry of None, a body that is not whole, a text that is not ASCII.
     What came before it is written.
     """
-    if data not in ("hex", "string"):
-        raise bad_argument("data", data, "'hex' or 'string'")
-    if not isinstance(width, int) or isinstance(width, bool) or not 10 <= width <= 1_000_000:
-        raise bad_argument("width", width, "a number of bytes from 10 to 1,000,000")
+    Choice(("hex", "string")).check("data", data)
+    Integer(10, 1_000_000, what="a number of bytes").check("width", width)
     check_switch("leave_out_properties", leave_out_properties)
     check_switch("goes_on", goes_on)
     if not goes_on:

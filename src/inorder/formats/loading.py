@@ -30,11 +30,11 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, Literal, NamedTuple
 
-from ..errors import NoMessageAvailable, ObjectExists, ObjectInUse, bad_argument
+from ..errors import NoMessageAvailable, ObjectExists, ObjectInUse
 from ..handle import Queue
 from ..manager import QueueManager, connect
 from ..message import Message
-from ..options import Match
+from ..options import Match, check_whole
 from .errors import FormatError
 from .paths import EVERY_FILE, Root, folder
 from .splitting import CHUNK_BYTES, RECORD_BYTES_MAX, Rule, rule_of
@@ -141,8 +141,7 @@ def load_folder(
     cannot be listed; FormatError, a process ends before it has begun anything.
     """
     for name, value, high in (("processes", processes, PROCESSES_MAX), ("attempts", attempts, 1_000_000)):
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= high:
-            raise bad_argument(name, value, f"an integer from 1 to {high:,}")
+        check_whole(name, value, 1, high)
     options = {"chunk": chunk, "record_max": record_max, "record_format": record_format, **fields}
     work = _Work(os.fspath(store), queue, os.fsencode(root), rule_of(rule), attempts, options, before_commit)
     with connect(store, program="inorder load") as manager:

@@ -51,7 +51,7 @@ def read_property(word: str) -> tuple[str, PropertyValue]:
     if not equals:
         raise bad_argument("a property", word, ALLOWED)
     if (kind if colon else "text") not in TYPES:
-        raise bad_argument(f"the type of the property {name}", kind, f"one of {', '.join(TYPES)}")
+        raise bad_argument(f"the type of the property {name}", kind, f"one of: {', '.join(TYPES)}")
     read, allowed = TYPES[kind if colon else "text"]
     try:
         return name, read(value)

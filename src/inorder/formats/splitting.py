@@ -35,11 +35,13 @@ from dataclasses import dataclass
 from typing import IO, Final, Literal, Protocol
 
 from ..errors import bad_argument
-from ..field_checks import NUMBER_MAX, is_storable
+from ..field_checks import NUMBER_MAX
+from ..parameters import Integer, is_storable
 from ..streams import write_whole
 from .errors import FormatError
 
 CHUNK_BYTES: Final = 1024 * 1024
+BYTES = Integer(1, NUMBER_MAX, what="a number of bytes")
 RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
 LOOKBEHIND_BYTES: Final = 256
 KINDS: Final = "delimiter:..., delimiter-start:..., size:BYTES, regex:..., regex-end:... or whole"
@@ -79,7 +81,7 @@ class Size:
     size: int
 
     def __post_init__(self) -> None:
-        _check_bytes("size", self.size)
+        BYTES.check("size", self.size)
 
     def __str__(self) -> str:
         return f"size:{self.size}"
@@ -201,11 +203,6 @@ def _check_side(side: object, allowed: tuple[str, ...]) -> None:
         raise bad_argument("at", side, " or ".join(map(repr, allowed)))
 
 
-def _check_bytes(name: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= NUMBER_MAX:
-        raise bad_argument(name, value, f"a number of bytes from 1 to {NUMBER_MAX:,}")
-
-
 # ---- splitting
 
 
@@ -223,8 +220,8 @@ def split(
     Raises: ArgumentError; FormatError, a record is longer, or an expression matches zero bytes.
     """
     rule = rule_of(rule)
-    _check_bytes("chunk", chunk)
-    _check_bytes("record_max", record_max)
+    BYTES.check("chunk", chunk)
+    BYTES.check("record_max", record_max)
     if not callable(getattr(stream, "read", None)):
         raise bad_argument("stream", stream, "a binary stream to read from")
     if isinstance(rule, Size):

@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from ..errors import bad_argument
 from ..manager import QueueManager
+from ..parameters import NONE, Seconds
 from ..stores.telemetry import Observation, StoreEvent
 
 SHOWN: Final = ("queue", "unit", "outcome", "application", "name", "act", "program")  # keys worth their place in a line
@@ -33,8 +33,7 @@ def log_events(
 
     Raises: ArgumentError.
     """
-    if slow_seconds is not None and not slow_seconds >= 0:
-        raise bad_argument("slow_seconds", slow_seconds, "seconds from 0, or None")
+    Seconds(also=NONE).check("slow_seconds", slow_seconds)
     to = logger or logging.getLogger("inorder.store")
 
     def write(event: StoreEvent) -> None:

@@ -14,8 +14,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from ..field_checks import ID_LENGTH
 from ..message import Message, mq_date, mq_time
+from ..parameters import ID_LENGTH
 
 NUMBER, TEXT, BYTES, BOOLEAN, ANY = "a number", "a text", "a byte string", "a boolean", "anything"
 ROOT: Final = "Root.MQMD."

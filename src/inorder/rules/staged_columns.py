@@ -21,7 +21,7 @@ from ..errors import (
     Reason,
     bad_argument,
 )
-from ..field_checks import NUMBER_MAX, is_storable
+from ..field_checks import NUMBER_MAX
 from ..message import (
     ANY_GROUP,
     ANY_SEGMENT,
@@ -35,6 +35,7 @@ from ..message import (
     Transmission,
     stored_flags,
 )
+from ..parameters import is_storable
 from ..properties import NO_PROPERTIES, Properties
 from . import policy
 from .grouping import NOTHING_OPEN, put_row

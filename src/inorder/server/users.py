@@ -22,7 +22,7 @@ from typing import Final
 
 from .. import aio, passwords
 from ..errors import LogInRefused, UnknownObject
-from ..field_checks import is_storable
+from ..parameters import is_storable
 from ..users import User
 from .calls import Room
 from .identity import Identity, LaunchToken

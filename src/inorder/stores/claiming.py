@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..attributes import ManagerAttributes, QueueAttributes
 from ..errors import Fenced, NotFound, ObjectInUse, OptionsError, bad_argument, written
 from ..message import NO_ID
-from ..options import GetOptions
+from ..options import GetOptions, check_whole
 from ..rules import claims as rules
 from ..rules.claims import Next, Record
 from ..rules.grouping import NOTHING_OPEN, GroupState, is_head, state_after
@@ -271,8 +271,7 @@ def check_options(options: GetOptions) -> None:
 def check_limits(most: int, most_bytes: int) -> None:
     """Raises: ArgumentError."""
     for name, value in (("most", most), ("most_bytes", most_bytes)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise bad_argument(name, value, "an integer from 1 on")
+        check_whole(name, value, 1)
 
 
 # --- the verbs

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import ObjectExists, ObjectInUse, QueueCondition, Reason, UnknownObject, nearest_names, written
-from ..field_checks import is_storable
+from ..parameters import is_storable
 from ..rules.naming import check_own_name
 from .catalog import Catalog
 from .connections import in_verb

@@ -22,7 +22,7 @@ from ..errors import (
     bad_argument,
     written,
 )
-from ..field_checks import is_storable
+from ..parameters import Seconds, Text, is_storable
 from ..rules.ordering import Moment, draws_number
 from ..rules.staged_columns import Columns, addressed, check_columns, complete
 from ..rules.staging import check_room
@@ -46,7 +46,8 @@ from .settling import discard
 from .tables import LedgerRow, StagingRow, UnitRow, UpTo
 from .verb import Verb
 
-LASTS_SECONDS_MAX = 1e9
+LASTS = Seconds(0, 1e9, above=True)
+NAME = Text(UNIT_NAME_LENGTH_MAX, least=1)
 
 
 # --- checks
@@ -54,8 +55,7 @@ LASTS_SECONDS_MAX = 1e9
 
 def check_name(argument: str, name: object) -> None:
     """Raises: ArgumentError, it is not a text that can name a staging."""
-    if not isinstance(name, str) or not 0 < len(name) <= UNIT_NAME_LENGTH_MAX or not is_storable(name):
-        raise bad_argument(argument, name, f"a text of 1 to {UNIT_NAME_LENGTH_MAX} characters")
+    NAME.check(argument, name)
 
 
 def check_request(request: StageRequest) -> Columns:
@@ -64,8 +64,7 @@ def check_request(request: StageRequest) -> Columns:
     count, lasts = request.count, request.lasts
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         raise bad_argument("count", count, "the number of rows, 0 or more")
-    if isinstance(lasts, bool) or not isinstance(lasts, (int, float)) or not 0 < lasts <= LASTS_SECONDS_MAX:
-        raise bad_argument("lasts", lasts, f"seconds above 0, at most {LASTS_SECONDS_MAX:,.0f}")
+    LASTS.check("lasts", lasts)
     return check_columns(request.columns, count)
 
 

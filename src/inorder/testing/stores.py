@@ -111,7 +111,7 @@ def make_store(name: str, clock: Clock, manager: str = NAME) -> RestartableStore
     """A fresh store of this kind, of a queue manager of this name. Raises: ArgumentError, an unknown kind."""
     if name not in STORES:
         needs = f" ({POSTGRESQL_URL}, a URL, is not set)" if name in KINDS else ""
-        raise bad_argument("store", name, f"one of {', '.join(STORES)}{needs}")
+        raise bad_argument("store", name, f"one of: {', '.join(STORES)}{needs}")
     return STORES[name](clock, manager)
 
 

@@ -120,7 +120,7 @@ class Schedule:
         if not (isinstance(self.body, bytes | Message) or callable(self.body)):
             raise bad_argument("body", self.body, "bytes, a Message, or what makes one of the instant")
         if self.missed not in MISSED:
-            raise bad_argument("missed", self.missed, f"one of {', '.join(MISSED)}")
+            raise bad_argument("missed", self.missed, f"one of: {', '.join(MISSED)}")
 
     @property
     def times(self) -> Cron:

@@ -26,11 +26,13 @@ from ..attribute import check_queue_name
 from ..errors import ArgumentError, bad_argument
 from ..message import Message
 from ..options import EVERYTHING, GetOptions, Match, check_instance, check_switch, check_whole
+from ..parameters import NONE, Choice, Seconds
 from ..rules.ordering import ReadOrder
 from ..rules.retries import SECONDS_MAX, Backoff
 from .due import Missed
 from .periodic import Schedule
 
+GROUP: Final = Choice(("list", "iterator"), also=NONE)
 F = TypeVar("F", bound=Callable[..., object])
 M = TypeVar("M", bound=Callable[[datetime], bytes | Message])
 TROUBLE_SECONDS: Final = 3_600.0
@@ -269,8 +271,7 @@ def _check_name(name: object) -> None:
 def _check_choices(name: object, group: object, attempts: int | None, threads: int | None) -> None:
     if name is not None:
         _check_name(name)
-    if group is not None and group not in ("list", "iterator"):
-        raise bad_argument("group", group, "'list', 'iterator' or None")
+    GROUP.check("group", group)
     if attempts is not None:
         check_whole("attempts", attempts, 1, ATTEMPTS_MAX)
     if threads is not None:
@@ -279,9 +280,7 @@ def _check_choices(name: object, group: object, attempts: int | None, threads: i
 
 def check_seconds(name: str, value: object, *, least: float) -> None:
     """Raises: ArgumentError, it is not a number of seconds in the range."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not least <= value <= SECONDS_MAX:  # type: ignore[operator]
-        raise bad_argument(name, value, f"seconds from {least:g} to {SECONDS_MAX:,}")
+    Seconds(least, SECONDS_MAX).check(name, value)
 
 
 def _takes_connection(function: Callable[..., Any]) -> bool:

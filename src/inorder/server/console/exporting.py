@@ -144,7 +144,7 @@ async def download(visit: Visit, uids: Sequence[UniqueId], match: Match, form: s
     wrong later breaks the connection off: a file that ends early is never taken for a whole one.
     """
     if form not in FORMS:
-        raise bad_argument("form", form, f"one of {', '.join(FORMS)}")
+        raise bad_argument("form", form, f"one of: {', '.join(FORMS)}")
     chosen = FORMS[form]
     pieces = _pieces(visit, uids, match, chosen.begin(visit.queue))
     try:

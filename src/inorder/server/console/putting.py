@@ -47,7 +47,7 @@ def message_of(given: Mapping[str, str]) -> Message:
 
 def _body(kind: str, text: str) -> bytes:
     if kind not in KINDS:
-        raise bad_argument("kind", kind, f"one of {', '.join(KINDS)}")
+        raise bad_argument("kind", kind, f"one of: {', '.join(KINDS)}")
     if kind == "hex":
         try:
             return bytes.fromhex(text)

@@ -7,9 +7,9 @@ import re
 from typing import Any, Final
 
 from ...errors import ArgumentError, written
-from ...field_checks import ID_LENGTH
 from ...formats.json_lines import IDS, TEXT_ID
 from ...message import UniqueId
+from ...parameters import ID_LENGTH
 from ...rules.browse_token import decode
 from .describing import Parameter
 

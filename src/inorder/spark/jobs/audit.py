@@ -88,7 +88,7 @@ def audit(
         ArgumentError: columns are missing; the folder is there already; an unknown order.
     """
     if order not in PROMISES:
-        raise bad_argument("order", order, f"one of {', '.join(PROMISES)}")
+        raise bad_argument("order", order, f"one of: {', '.join(PROMISES)}")
     tell = progress or (lambda _: None)
     path = check_target(spark, "output", output, overwrite=overwrite)
     for name in ("findings.parquet", "findings.csv"):

@@ -88,7 +88,7 @@ def load(
     Raises: ArgumentError, OptionsError; FormatError with the line or the file; what the sink raises. Nothing is put.
     """
     if format not in FORMATS:
-        raise bad_argument("format", format, f"one of {', '.join(FORMATS)}")
+        raise bad_argument("format", format, f"one of: {', '.join(FORMATS)}")
     tables = {"group_by": group_by, "order_by": order_by, "read_options": read_options}
     _check_used(format, split=split, patterns=patterns, exclude=exclude, **tables)
     if transaction is not None and transaction_time(fspath(url), queue, transaction, application) is not None:

@@ -134,7 +134,7 @@ def _split(rows: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 def _check(order: str, *, join_segments: bool, incomplete: bool) -> None:
     if order not in ORDERS:
-        raise bad_argument("order", order, f"one of {', '.join(ORDERS)}")
+        raise bad_argument("order", order, f"one of: {', '.join(ORDERS)}")
     if order == "physical" and (join_segments or incomplete):
         raise OptionsError("join_segments and incomplete need order='logical': in physical order no group is judged")
 

@@ -65,7 +65,7 @@ def unload(
         progress: called once a second, in another thread, with what is in whole files, and at last all of it.
     """
     if existing not in EXISTING:
-        raise bad_argument("existing", existing, f"one of {', '.join(EXISTING)}")
+        raise bad_argument("existing", existing, f"one of: {', '.join(EXISTING)}")
     place = _made(target)
     began = time.monotonic()
     rows = read_archive(spark, archive)

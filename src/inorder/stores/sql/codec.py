@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, NoReturn
 from zlib import crc32
 
 from ...errors import StoreDamaged
-from ...field_checks import ID_LENGTH
 from ...message import ANY_GROUP, NO_ID, PUT_AT_MAX, REPORT_GENERATED, Message, Place, Row, UniqueId
+from ...parameters import ID_LENGTH
 from ...properties import NO_PROPERTIES, Properties
 from ...rules.lifecycle import State
 from ...rules.ordering import effective_priority
