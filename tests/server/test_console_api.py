@@ -216,7 +216,7 @@ async def test_a_longer_line_has_the_optional_parameters_that_have_an_example(cl
         for operation in (each for each in OPERATIONS if each.name == name):
             for each in operation.parameters:
                 if each.name in given:
-                    each.read(given[each.name])  # raises ValueError
+                    each.kind.read(each.name, given[each.name])  # raises ValueError
         shown[name] = given
     assert (shown["get"]["wait"], shown["get"]["selector"]) == ("5", "colour = 'red'")
     assert shown["put"]["Idempotency-Key"] == "order-17"
@@ -244,7 +244,7 @@ async def test_a_line_asks_for_what_is_described(client: httpx.AsyncClient) -> N
             assert values.keys() == required
         for parameter in operations[name].parameters:
             if parameter.required:
-                parameter.read(given[parameter.where][parameter.name])  # raises ValueError
+                parameter.kind.read(parameter.name, given[parameter.where][parameter.name])  # raises ValueError
         if "requestBody" not in one:
             assert (asked.body, kind) == (None, None)
             continue

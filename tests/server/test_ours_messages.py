@@ -20,7 +20,6 @@ import inorder
 from inorder import Flags, Message, QueueManager
 from inorder.server import Limits, wanted
 from inorder.server.ours import taking
-from inorder.server.ours.parameters import seconds
 from inorder.server.wanted import IsWanted
 
 ID = "0102030405060708090a0b0c0d0e0f101112131415161718"
@@ -132,7 +131,7 @@ async def test_what_is_no_message_is_refused(
 
 @given(st.floats(0, 3_600))
 def test_a_duration_is_whatever_a_program_writes_for_a_float(value: float) -> None:
-    assert seconds("wait", "", 3_600).read(repr(value)) == value
+    assert taking.WAIT.kind.read("wait", repr(value)) == value
 
 
 async def test_an_error_with_a_picture_of_the_place_is_one_line(ours: Described) -> None:

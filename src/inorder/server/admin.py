@@ -37,7 +37,7 @@ async def mqsc(call: Call) -> Response:
         return await _run(call, _source_in(given), _as_text)
     if kind == "runCommandJSON":
         return await _run(call, _source_of(given), _as_object)
-    raise problem("INWB0004E", "type is runCommand or runCommandJSON")
+    raise problem("INWB0004E", "type must be one of: runCommand, runCommandJSON")
 
 
 def _source_in(given: dict[str, Any]) -> Source:
@@ -45,17 +45,17 @@ def _source_in(given: dict[str, Any]) -> Source:
     parameters = given.get("parameters")
     command = parameters.get("command") if isinstance(parameters, dict) else None
     if given.keys() - COMMAND or not isinstance(command, str) or len(parameters or ()) != 1:
-        raise problem("INWB0004E", 'it is {"type": "runCommand", "parameters": {"command": TEXT}}')
+        raise problem("INWB0004E", 'must be {"type": "runCommand", "parameters": {"command": TEXT}}')
     sources = list(commands_in(command.splitlines()))
     if len(sources) != 1:
-        raise problem("INWB0004E", f"it has {len(sources)} commands instead of one")
+        raise problem("INWB0004E", f"must have one command, not {len(sources)}")
     return sources[0]
 
 
 def _source_of(given: dict[str, Any]) -> Source:
     """The command of a runCommandJSON."""
     if unknown := sorted(given.keys() - JSON_COMMAND):
-        raise problem("INWB0004E", f"it has {', '.join(unknown)}; members are {', '.join(sorted(JSON_COMMAND))}")
+        raise problem("INWB0004E", f"members must be among {', '.join(sorted(JSON_COMMAND))}, not {', '.join(unknown)}")
     try:
         return source_of(
             given.get("command"),
@@ -195,5 +195,5 @@ def _add(to: dict[str, Any], group: str, asked: str | None, parameter: str, valu
             chosen[name] = values[name]
         else:
             allowed = ", ".join(["*", group, *(f"{group}.{name}" for name in values)])
-            raise problem("INWB0003E", parameter, f"it must be one of {allowed}")
+            raise problem("INWB0003E", parameter, f"must be one of: {allowed}")
     to[group] = chosen

@@ -181,13 +181,13 @@ class Call:
                 text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=QUERY_FIELDS_MAX
             )
         except ValueError as error:  # UnicodeDecodeError is one
-            raise problem("INWB0003E", "?", error) from None
+            raise problem("INWB0003E", "?", f"cannot be read: {error}") from None
         found: dict[str, str] = {}
         for name, value in pairs:
             if name not in known:
-                raise problem("INWB0003E", name, f"allowed are {', '.join(known) or 'none'}")
+                raise problem("INWB0003E", name, f"is unknown: allowed are {', '.join(known) or 'none'}")
             if name in found:
-                raise problem("INWB0003E", name, "it is there twice")
+                raise problem("INWB0003E", name, "is given twice")
             found[name] = value
         return found
 
@@ -197,7 +197,7 @@ class Call:
         """A header that may come once. Raises: Problem 400, it comes twice."""
         values = self.headers(name)
         if len(values) > 1:
-            raise problem("MQWB0302E", name, ", ".join(values), "it is there twice")
+            raise problem("MQWB0302E", name, ", ".join(values), "it is given twice")
         return values[0] if values else None
 
     def headers(self, name: str) -> Sequence[str]:
@@ -310,9 +310,9 @@ def _object(body: bytes) -> dict[str, Any]:
     try:
         given = json.loads(body.decode(), parse_constant=_no_constant, object_pairs_hook=_each_once)
     except (ValueError, RecursionError) as error:
-        raise problem("INWB0004E", f"it is not JSON in UTF-8: {error}") from None
+        raise problem("INWB0004E", f"must be JSON in UTF-8: {error}") from None
     if not isinstance(given, dict):
-        raise problem("INWB0004E", "it is not a JSON object")
+        raise problem("INWB0004E", "must be a JSON object")
     return given
 
 

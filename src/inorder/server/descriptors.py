@@ -12,13 +12,16 @@ from ..attribute import is_name
 from ..errors import ArgumentError
 from ..message import NO_ID, Got, Message
 from ..options import EVERYTHING, Match
+from ..parameters import Integer, Switch
 from . import user_properties
 from .calls import Call
-from .problems import problem
+from .problems import must_be, problem
 
 TEXT: Final = "MQSTR"
 UTF_8: Final = 1208
-EXPIRY_MS_MAX: Final = 99_999_999_900
+EXPIRY: Final = Integer(0, 99_999_999_900, what="a number of milliseconds", also={"unlimited": 0})
+PERSISTENCE: Final = Switch(("persistent", "nonPersistent"))
+PRIORITY: Final = Integer(0, 9, also={"asDestination": None})
 PRIORITY_OF_JMS: Final = 4  # the priority in versions 1 and 2, which have no header for it
 PREFIX: Final = "ID:"
 HEX_ID: Final = re.compile(r"[0-9a-fA-F]{48}")
@@ -55,7 +58,7 @@ def message_of(call: Call, body: bytes) -> Message:
         try:
             fields |= known[name](call, given.strip())
         except ValueError as error:  # ArgumentError is one
-            why = error.args[0] if isinstance(error, ArgumentError) else error
+            why = must_be(error) if isinstance(error, ArgumentError) and error.data["argument"] == name else error
             raise problem("MQWB0302E", name, given, why) from None
     try:
         return Message(body, **fields)
@@ -70,35 +73,26 @@ def _correlation(call: Call, value: str) -> dict[str, Any]:
 
 def _expiry(call: Call, value: str) -> dict[str, Any]:
     del call
-    if value == "unlimited":
-        return {"expiry": math.inf}
-    if re.fullmatch(r"[0-9]{1,11}", value) is None or int(value) > EXPIRY_MS_MAX:
-        raise ValueError(f"it is milliseconds from 0 to {EXPIRY_MS_MAX}, or unlimited")
-    return {"expiry": max(int(value) / 1000, 0.1) if int(value) else math.inf}
+    given = EXPIRY.read("ibm-mq-md-expiry", value)
+    return {"expiry": max(given / 1000, 0.1) if given else math.inf}
 
 
 def _persistence(call: Call, value: str) -> dict[str, Any]:
     del call
-    if value not in ("persistent", "nonPersistent"):
-        raise ValueError("it is persistent or nonPersistent")
-    return {"persistent": value == "persistent"}
+    return {"persistent": PERSISTENCE.read("ibm-mq-md-persistence", value)}
 
 
 def _reply_to(call: Call, value: str) -> dict[str, Any]:
     del call
     queue, separator, manager = value.partition("@")
     if not is_name(queue) or (separator and not is_name(manager)):
-        raise ValueError("it is myReplyQueue, or myReplyQueue@myReplyQMgr")
+        raise ValueError("must be myReplyQueue, or myReplyQueue@myReplyQMgr")
     return {"reply_to_queue": queue, "reply_to_queue_manager": manager}
 
 
 def _priority(call: Call, value: str) -> dict[str, Any]:
     del call
-    if value == "asDestination":
-        return {"priority": None}
-    if re.fullmatch(r"[0-9]", value) is None:
-        raise ValueError("it is an integer from 0 to 9, or asDestination")
-    return {"priority": int(value)}
+    return {"priority": PRIORITY.read("ibm-mq-md-priority", value)}
 
 
 def _properties(call: Call, value: str) -> dict[str, Any]:
@@ -126,7 +120,7 @@ def correlation_id_of(call: Call, value: str) -> bytes:
         return _hex_id(call, value)
     data = value.encode("utf-8", "surrogatepass")
     if not 1 <= len(data) <= len(NO_ID):
-        raise ValueError(f"it is {PREFIX} and 48 hexadecimal digits, or a text of 1 to {len(NO_ID)} bytes")
+        raise ValueError(f"must be {PREFIX} and 48 hexadecimal digits, or a text of 1 to {len(NO_ID)} bytes")
     return data
 
 
@@ -134,7 +128,7 @@ def _hex_id(call: Call, value: str) -> bytes:
     prefix = PREFIX if call.version >= 3 else ""
     digits = value.removeprefix(prefix)
     if not value.startswith(prefix) or HEX_ID.fullmatch(digits) is None:
-        raise ValueError(f"it is {'ID: and ' if prefix else ''}48 hexadecimal digits")
+        raise ValueError(f"must be {'ID: and ' if prefix else ''}48 hexadecimal digits")
     return bytes.fromhex(digits)
 
 

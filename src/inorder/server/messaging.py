@@ -19,14 +19,15 @@ from typing import Final, TypeVar
 
 from starlette.responses import JSONResponse, Response
 
-from ..errors import GetInhibited, InorderError, NoMessageAvailable, OrderPending, Reason
+from ..errors import ArgumentError, GetInhibited, InorderError, NoMessageAvailable, OrderPending, Reason
 from ..manager import QueueManager
 from ..message import NO_ID, Got
 from ..options import EVERYTHING, GetOptions, PutOptions
+from ..parameters import Integer
 from ..rules.puts import PutResult
 from .calls import Call, check_media_type
 from .descriptors import headers_of, match_of, message_of, shown_correlation, shown_id, text_of
-from .problems import of_error, problem
+from .problems import of_error, problem, wrong_parameter
 from .wanted import BRIEF_MAX, IsGone, IsWanted, check_wanted, is_gone_of, taken_in_one_call, while_wanted
 
 T = TypeVar("T")
@@ -47,7 +48,7 @@ async def put(call: Call) -> Response:
     try:
         body.decode()
     except UnicodeDecodeError as error:
-        raise problem("INWB0004E", f"it is not text in UTF-8: byte {error.start}") from None
+        raise problem("INWB0004E", f"must be text in UTF-8: byte {error.start} is wrong") from None
     message = message_of(call, body)
     qm, is_brief = call.context.qm, len(body) <= BRIEF_MAX
 
@@ -168,18 +169,16 @@ async def _asked(call: Call, answer: Awaitable[T]) -> T:
 def _wait(call: Call, given: dict[str, str]) -> float:
     """Seconds to wait."""
     most = int(call.context.settings.limits.wait_seconds * 1000)
-    return _whole(given, "wait", 0, most, f"it is milliseconds from 0 to {most:,}") / 1000
+    return _whole(given, "wait", 0, Integer(0, most, what="a number of milliseconds")) / 1000
 
 
 def _limit(call: Call, given: dict[str, str]) -> int:
     most = call.context.settings.limits.listed
-    return _whole(given, "limit", LISTED, most, f"it is an integer from 1 to {most:,}", least=1)
+    return _whole(given, "limit", LISTED, Integer(1, most))
 
 
-def _whole(given: dict[str, str], name: str, default: int, most: int, allowed: str, least: int = 0) -> int:
-    text = given.get(name)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdecimal() and len(text) < 12 and least <= int(text) <= most):
-        raise problem("INWB0003E", name, allowed)
-    return int(text)
+def _whole(given: dict[str, str], name: str, default: int, kind: Integer) -> int:
+    try:
+        return int(kind.read(name, given[name])) if name in given else default
+    except ArgumentError as error:
+        raise wrong_parameter(error) from None

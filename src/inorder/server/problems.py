@@ -27,6 +27,7 @@ from ..errors import (
     UnitNotFound,
     UnknownObject,
     UnknownQueue,
+    written,
 )
 
 NOT_AUTHORIZED: Final = 2035
@@ -150,7 +151,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         ),
         "INWB0003E": _kind(
             400,
-            "The query parameter '{}' is not valid: {}",
+            "The query parameter '{}' {}",
             "It is unknown, or its value is not valid.",
             "Correct the query.",
         ),
@@ -310,6 +311,16 @@ def problem(number: str, *inserts: object, reason: int = 0, status: int = 0, **h
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     completion = Completion.FAILED.value if reason else 0
     return Problem(number, inserts, completion=completion, reason=reason, headers=named, status=status)
+
+
+def wrong_parameter(error: ArgumentError) -> Problem:
+    """The value of a query parameter must be another one."""
+    return problem("INWB0003E", error.data["argument"], f"{must_be(error)}, not {written(error.data['value'])}")
+
+
+def must_be(error: ArgumentError) -> str:
+    """What an argument must be."""
+    return f"must be {error.data['allowed']}"
 
 
 def stated(error: InorderError) -> str:

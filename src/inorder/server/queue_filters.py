@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..mqsc.filters import is_like
+from ..parameters import one_of
 
 COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "lessThan": operator.lt,
@@ -59,12 +60,12 @@ class Filter:
         """The value, of the attribute's type."""
         if isinstance(there, bool):
             if self.value not in SWITCHES or self.operator not in EQUAL:
-                raise NotComparable(f"{self.path} is true or false, and compared by {' or '.join(EQUAL)}")
+                raise NotComparable(f"must compare {self.path} with true or false, by {' or '.join(EQUAL)}")
             return SWITCHES[self.value]
         if isinstance(there, int):
             digits = self.value.removeprefix("-")
             if not (digits.isascii() and digits.isdecimal() and len(digits) <= 20):
-                raise NotComparable(f"{self.path} is an integer, not {self.value!r}")
+                raise NotComparable(f"must compare {self.path} with an integer, not {self.value!r}")
             return int(self.value)
         return self.value
 
@@ -74,9 +75,9 @@ def read_filter(text: str, paths: Collection[str]) -> Filter:
     path, _, rest = text.partition(":")
     word, separator, value = rest.partition(":")
     if not separator:
-        raise ValueError(f"it is {FORM}")
+        raise ValueError(f"must be {FORM}")
     if path not in paths:
-        raise ValueError(f"{path!r} is not one of {', '.join(sorted(paths))}")
+        raise ValueError(f"must name {one_of(sorted(paths))}, not {path!r}")
     if word not in OPERATORS:
-        raise ValueError(f"{word!r} is not one of {', '.join(OPERATORS)}")
+        raise ValueError(f"must compare by {one_of(OPERATORS)}, not {word!r}")
     return Filter(path=path, operator=word, value=value)

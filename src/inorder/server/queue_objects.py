@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus
+from ..parameters import one_of
 from ..stores.damage import utc
 
 
@@ -93,7 +94,7 @@ def wanted(asked: str | None, groups: tuple[str, ...], paths: frozenset[str]) ->
         elif word in paths:
             found.add(word)
         else:
-            raise ValueError(f"{word!r} is not one of *, {', '.join((*groups, *sorted(paths)))}")
+            raise ValueError(f"must be {one_of(('*', *groups, *sorted(paths)))}, not {word!r}")
     return frozenset(found)
 
 
@@ -124,10 +125,10 @@ def attributes_in(given: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for group, members in given.items():
         if not isinstance(members, dict):
-            raise ValueError(f"{group} must be one of {', '.join(GROUPS)}, and an object")
+            raise ValueError(f"{group} must be {one_of(GROUPS)}, and an object")
         for name, value in members.items():
             if (group, name) not in by_path:
-                raise ValueError(f"{group}.{name} is not one of {', '.join(sorted(PATHS))}")
+                raise ValueError(f"{group}.{name} must be {one_of(sorted(PATHS))}")
             attribute, place = by_path[group, name]
             found[attribute] = _ours(f"{group}.{name}", place, value)
     return found
@@ -139,4 +140,4 @@ def _ours(path: str, place: Place, value: Any) -> Any:
     for ours, theirs in place.words.items():
         if value == theirs and type(value) is type(theirs):
             return ours
-    raise ValueError(f"{path} is {' or '.join(map(json.dumps, place.words.values()))}")
+    raise ValueError(f"{path} must be {' or '.join(map(json.dumps, place.words.values()))}")

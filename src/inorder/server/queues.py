@@ -16,6 +16,7 @@ from ..mqsc.commands import Define
 from ..mqsc.filters import is_like
 from ..mqsc.running import define
 from ..mqsc.words import BY_TYPE, age
+from ..parameters import one_of
 from .acting import acted
 from .calls import Call
 from .problems import of_admin_error, problem
@@ -44,7 +45,7 @@ async def _show(call: Call, name: str | None) -> Response:
     given = call.query("type", "attributes", "status", *(() if name else ("name", "filter")))
     pattern, kind = name or given.get("name", "*"), given.get("type", "all")
     if kind not in TYPES:
-        raise problem("INWB0003E", "type", f"it must be one of {', '.join(TYPES)}")
+        raise problem("INWB0003E", "type", f"must be {one_of(TYPES)}")
     paths = _wanted(given, "attributes", GROUPS, PATHS)
     of_status = _wanted(given, "status", ("status",), STATUS_PATHS)
     chosen = _filter(given)
@@ -123,11 +124,11 @@ async def create(call: Call) -> Response:
     asked = call.query("like", "noReplace")
     like = asked.get("like")
     if like == "":
-        raise problem("INWB0003E", "like", "it is the name of a queue")
+        raise problem("INWB0003E", "like", "must be the name of a queue")
     given = await call.object()
     name, kind = given.pop("name", None), given.pop("type", "local")
     if not isinstance(name, str) or kind not in get_args(QueueType):
-        raise problem("INWB0004E", f"name must be a text, and type one of {', '.join(BY_TYPE)}")
+        raise problem("INWB0004E", f"name must be a text, and type {one_of(BY_TYPE)}")
     attributes = _attributes(given)
     command = Define(name=name, type=kind, attributes=attributes, like=like, replace="noReplace" not in asked)
     await _done(call, "define", name, lambda qm: define(qm, command))

@@ -21,6 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
+from ..parameters import Integer, Switch, one_of
 from ..properties import PropertyValue
 
 NAME, TYPE = r'\s*([^;,"\s]+)\s*', r"\s*([A-Za-z0-9.]+)\s*"
@@ -37,6 +38,7 @@ SYNONYMS: Final = {
     "float": "r4",
     "double": "r8",
 }
+TRUTH: Final = Switch(("TRUE", "FALSE"))
 R4_MAX: Final = 3.4028235e38
 
 
@@ -60,25 +62,17 @@ def _pieces(header: str) -> Iterator[tuple[str, PropertyValue]]:
         name, text, kind = piece.groups()
         kind = SYNONYMS.get(kind.lower(), kind.lower())
         if kind not in READ:
-            raise ValueError(f"the type of {name} is one of {', '.join(READ)}")
+            raise ValueError(f"the type of {name} must be {one_of(READ)}")
         yield name, READ[kind](name, text)
         place = piece.end()
 
 
 def _boolean(name: str, text: str) -> bool:
-    if text.upper() not in ("TRUE", "FALSE"):
-        raise ValueError(f"{name} is TRUE or FALSE")
-    return text.upper() == "TRUE"
+    return bool(TRUTH.read(name, text.upper()))
 
 
 def _integer(bits: int) -> Callable[[str, str], int]:
-    def read_integer(name: str, text: str) -> int:
-        most = 2 ** (bits - 1)
-        if re.fullmatch(r"[+-]?[0-9]{1,19}", text) is None or not -most <= int(text) < most:
-            raise ValueError(f"{name} is an integer from {-most} to {most - 1}")
-        return int(text)
-
-    return read_integer
+    return Integer(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1).read
 
 
 def _real(most: float) -> Callable[[str, str], float]:
@@ -88,7 +82,7 @@ def _real(most: float) -> Callable[[str, str], float]:
         except ValueError:
             value = math.nan
         if not abs(value) <= most:
-            raise ValueError(f"{name} is a number whose size is at most {most}")
+            raise ValueError(f"{name} must be a number whose size is at most {most}")
         return value
 
     return read_real
@@ -100,7 +94,7 @@ def _string(name: str, text: str) -> str:
     try:
         return text.encode("utf-16", "surrogatepass").decode("utf-16")  # two halves that were written apart are one
     except UnicodeDecodeError:
-        raise ValueError(f"{name} has half of a character") from None
+        raise ValueError(f"{name} must be text: it has half of a character") from None
 
 
 def _meant(escaped: re.Match[str]) -> str:
@@ -112,12 +106,12 @@ def _bytes(name: str, text: str) -> bytes:
     try:
         return bytes.fromhex(text.strip('"'))
     except ValueError:
-        raise ValueError(f"{name} is bytes in hex") from None
+        raise ValueError(f"{name} must be bytes in hex") from None
 
 
 def _null(name: str, text: str) -> None:
     if text:
-        raise ValueError(f"{name} has no value: write {name};;null")
+        raise ValueError(f"{name} must have no value: write {name};;null")
 
 
 READ: Final[Mapping[str, Callable[[str, str], PropertyValue]]] = {

@@ -27,11 +27,11 @@ def read(name: str, text: str | None) -> Position | None:
         return None
     try:
         if len(text) > LENGTH_MAX:
-            raise ValueError("it is too long")
+            raise ValueError
         data = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
         return _position(*json.loads(data))
     except (ValueError, TypeError, RecursionError, binascii.Error):
-        raise problem("INWB0003E", name, "it is not what a page of this list gave") from None
+        raise problem("INWB0003E", name, "must be one that a page of this list gave") from None
 
 
 def _position(
@@ -44,10 +44,10 @@ def _position(
         _check(one, -NUMBER_MAX, NUMBER_MAX)
     group = bytes.fromhex(group_id)
     if len(group) != len(NO_ID):
-        raise ValueError("it is not an id")
+        raise ValueError
     return Position(stage, Place(*anchor), group, sequence_number, offset, Place(*place), number)
 
 
 def _check(value: Any, least: int, most: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ValueError("it is out of its range")
+        raise ValueError

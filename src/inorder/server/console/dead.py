@@ -15,6 +15,7 @@ from ...errors import InorderError, bad_argument
 from ...manager import QueueManager
 from ...message import UniqueId
 from ...options import EVERYTHING, Match
+from ...parameters import one_of
 from ...rules.authorities import MANAGER
 from ...rules.dead_letters import WhyDead, reason_name
 from ..problems import Problem, problem
@@ -100,7 +101,7 @@ async def act(visit: Visit) -> Response:
     """POST dead: shows which letters are meant; the second time replays or discards them."""
     name = text_in(visit, "action")
     if name not in ACTIONS:
-        raise problem("INWB0004E", f"action is out of {', '.join(ACTIONS)}")
+        raise problem("INWB0004E", f"action must be {one_of(ACTIONS)}")
     given, target = visit.query(*FILTER), text_in(visit, "target").strip()
     there = await _place(visit)
     try:

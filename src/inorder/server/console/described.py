@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from ...options import UniqueIds
 from ...rules.authorities import GRANTABLE, MANAGER, ROLES, may
 from ..ours.interface import document
-from ..ours.parameters import UNIQUE_ID
 from .words import number
 
 Schema = Mapping[str, Any]
@@ -276,7 +276,7 @@ def _matching(pattern: str) -> str:
     if found := IN_HEX.fullmatch(pattern):
         in_hex = f"1 to {found['most']} bytes in hex" if found["most"] else "in hex"
         return f"{in_hex}, or text:TEXT" if found["text"] else in_hex
-    return "ORIGIN:NUMBER" if pattern == UNIQUE_ID else f"matches {pattern}" if pattern else ""
+    return "ORIGIN:NUMBER" if pattern == UniqueIds.schema["pattern"] else f"matches {pattern}" if pattern else ""
 
 
 def _between(least: float | None, above: float | None, most: float | None) -> str:

@@ -26,6 +26,7 @@ from ...formats.json_lines import lines_of
 from ...manager import QueueManager
 from ...message import Message, UniqueId
 from ...options import EVERYTHING, Match
+from ...parameters import one_of
 from ...stores.views import Sight
 from ..ours.streaming import Streamed
 from ..problems import problem
@@ -144,7 +145,7 @@ async def download(visit: Visit, uids: Sequence[UniqueId], match: Match, form: s
     wrong later breaks the connection off: a file that ends early is never taken for a whole one.
     """
     if form not in FORMS:
-        raise bad_argument("form", form, f"one of: {', '.join(FORMS)}")
+        raise bad_argument("form", form, one_of(FORMS))
     chosen = FORMS[form]
     pieces = _pieces(visit, uids, match, chosen.begin(visit.queue))
     try:

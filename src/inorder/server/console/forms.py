@@ -60,7 +60,7 @@ async def read(call: Call, most: int) -> FormData:
 async def _of_fields(request: Request) -> FormData:
     data = b"".join([piece async for piece in request.stream()])
     if data.count(b"&") >= FIELDS_MAX:
-        raise problem("INWB0004E", f"it is not a form: it has more than {FIELDS_MAX:,} fields")
+        raise problem("INWB0004E", f"must be a form of at most {FIELDS_MAX:,} fields")
     return FormData(await asyncio.to_thread(_fields, data) if len(data) > AT_ONCE else _fields(data))
 
 
@@ -77,7 +77,7 @@ async def _with_file(call: Call, receive: Receive, most: int) -> FormData:
     try:
         form = await request.form(max_fields=FIELDS_MAX, max_files=1, max_part_size=most)
     except HTTPException as error:  # what Starlette makes of its MultiPartException
-        raise problem("INWB0004E", f"it is not a form: {error.detail}") from None
+        raise problem("INWB0004E", f"must be a form: {error.detail}") from None
     try:
         return FormData([_part(name, value) for name, value in form.multi_items()])
     except Problem:

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from ...by_hand import INSTEAD, find_unit, key_of, settle_by_hand
 from ...errors import InorderError, UnitNotFound, UnknownObject
 from ...manager import QueueManager
+from ...parameters import one_of
 from ...rules.ordering import pending_text
 from ...stores.records import Claims, Outcome
 from ...stores.views import LockView, Sight, Unit
@@ -83,7 +84,7 @@ async def act_on_unit(visit: Visit) -> Response:
     visit.demand("control")
     outcome = next((one for one in OUTCOMES if one == text_in(visit, "outcome")), None)
     if outcome is None:
-        raise problem("INWB0004E", f"outcome is out of {', '.join(OUTCOMES)}")
+        raise problem("INWB0004E", f"outcome must be {one_of(OUTCOMES)}")
     values = await _unit(visit)
     key, unit = values["key"], values["unit"]
     if text_in(visit, "typed") != key:
@@ -179,7 +180,7 @@ async def act_on_claim(visit: Visit) -> Response:
     visit.demand("control")
     name = text_in(visit, "action")
     if name not in ("release", "leave"):
-        raise problem("INWB0004E", "action is out of release, leave")
+        raise problem("INWB0004E", "action must be one of: release, leave")
     values = await _claim(visit)
     key = values["key"]
     if text_in(visit, "typed") != key:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
 from starlette.responses import Response
 
-from ...errors import InorderError, Reason, bad_argument
-from ...field_checks import EXPIRY_SECONDS_MAX
-from ...formats.json_lines import id_of
+from ...errors import InorderError, bad_argument
 from ...formats.property_text import ALLOWED, read_property
 from ...message import IN_GROUP, LAST_IN_GROUP, Message
+from ...parameters import NOTHING, Switch, one_of
 from . import notices
 from .noting import refused, text_in
 from .page import Page, Visit, to
@@ -23,9 +21,7 @@ from .page import Page, Visit, to
 TEXT: Final = "MQSTR"
 UTF_8: Final = 1208
 KINDS: Final = ("text", "json", "hex")
-SECONDS: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,6})?")
-EXPIRY_ALLOWED: Final = f"seconds from 0.1 to {EXPIRY_SECONDS_MAX:,.1f}, unlimited, or empty for the queue's"
-PRIORITY_ALLOWED: Final = "an integer from 0 to 999,999,999 (9 is the highest that counts), or empty for the queue's"
+BY_QUEUE: Final = {"empty for the queue's": None}
 FIELDS: Final = (
     "kind", "body", "priority", "persistent", "expiry", "delay", "message_id", "correlation_id", "format",
     "reply_to_queue", "reply_to_queue_manager", "properties", "group", "group_id", "sequence_number",
@@ -47,7 +43,7 @@ def message_of(given: Mapping[str, str]) -> Message:
 
 def _body(kind: str, text: str) -> bytes:
     if kind not in KINDS:
-        raise bad_argument("kind", kind, f"one of: {', '.join(KINDS)}")
+        raise bad_argument("kind", kind, one_of(KINDS))
     if kind == "hex":
         try:
             return bytes.fromhex(text)
@@ -74,49 +70,17 @@ def _group(given: Mapping[str, str]) -> dict[str, Any]:
         return {}
     fields: dict[str, Any] = {"flags": IN_GROUP if place == "in" else IN_GROUP | LAST_IN_GROUP}
     if text := given.get("group_id", "").strip():
-        fields["group_id"] = _id("group_id", text)
+        fields["group_id"] = _kind("group_id")("group_id", text)
     if text := given.get("sequence_number", "").strip():
-        fields["sequence_number"] = _whole("sequence_number", text)
+        fields["sequence_number"] = _kind("sequence_number")("sequence_number", text)
     return fields
 
 
-def _whole(name: str, text: str) -> int:
-    if re.fullmatch("[0-9]{1,10}", text) is None:
-        raise bad_argument(name, text, "an integer from 0")
-    return int(text)
-
-
-def _priority(name: str, text: str) -> int:
-    if re.fullmatch("[0-9]{1,9}", text) is None:
-        raise bad_argument(name, text, PRIORITY_ALLOWED, Reason.PRIORITY_ERROR)
-    return int(text)
-
-
-def _expiry(name: str, text: str) -> float:
-    if text == "unlimited":
-        return math.inf
-    if SECONDS.fullmatch(text) is None or not 0.1 <= float(text) <= EXPIRY_SECONDS_MAX:
-        raise bad_argument(name, text, EXPIRY_ALLOWED, Reason.EXPIRY_ERROR)
-    return float(text)
-
-
-def _delay(name: str, text: str) -> float:
-    if SECONDS.fullmatch(text) is None or float(text) > EXPIRY_SECONDS_MAX:
-        raise bad_argument(name, text, f"seconds from 0 to {EXPIRY_SECONDS_MAX:,.1f}")
-    return float(text)
-
-
-def _id(name: str, text: str) -> bytes:
-    try:
-        return id_of(text, name)
-    except ValueError as error:
-        raise bad_argument(name, text, str(error).partition(" must be ")[2].partition(", not ")[0]) from None
-
-
-def _switch(name: str, text: str) -> bool:
-    if text not in ("yes", "no"):
-        raise bad_argument(name, text, "yes or no")
-    return text == "yes"
+def _kind(name: str, also: Mapping[str, Any] = NOTHING) -> Callable[[str, str], Any]:
+    """The reader of a field of the descriptor; empty is never read."""
+    kind = Message.FIELDS[name].kind
+    assert kind is not None
+    return kind.taking(also).read
 
 
 def _properties(name: str, text: str) -> dict[str, Any]:
@@ -132,12 +96,12 @@ def _properties(name: str, text: str) -> dict[str, Any]:
 
 READERS: Final[Mapping[str, Callable[[str, str], Any]]] = MappingProxyType(
     {
-        "priority": _priority,
-        "persistent": _switch,
-        "expiry": _expiry,
-        "delay": _delay,
-        "message_id": _id,
-        "correlation_id": _id,
+        "priority": _kind("priority", BY_QUEUE),
+        "persistent": Switch(("yes", "no")).read,
+        "expiry": _kind("expiry", {"unlimited": math.inf, **BY_QUEUE}),
+        "delay": _kind("delay"),
+        "message_id": _kind("message_id"),
+        "correlation_id": _kind("correlation_id"),
         "format": lambda _, text: text,
         "reply_to_queue": lambda _, text: text,
         "reply_to_queue_manager": lambda _, text: text,

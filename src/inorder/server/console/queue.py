@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 from ... import QueueManager
 from ...attributes import QueueAttributes
 from ...errors import CallerError, UnknownQueue
+from ...parameters import one_of
 from ...rules.gaps import Gaps
 from ...rules.ordering import Pending, pending_text
 from ...rules.selectors import Selector, compile_selector
@@ -108,17 +109,17 @@ def _pairs(visit: Visit) -> list[tuple[str, str]]:
     try:
         pairs = parse_qsl(text, errors="strict", max_num_fields=QUERY_FIELDS_MAX)
     except ValueError as error:
-        raise problem("INWB0003E", "?", error) from None
+        raise problem("INWB0003E", "?", f"cannot be read: {error}") from None
     for name, _ in pairs:
         if name not in KNOWN:
-            raise problem("INWB0003E", name, f"allowed are {', '.join(KNOWN)}")
+            raise problem("INWB0003E", name, f"is unknown: allowed are {', '.join(KNOWN)}")
     return pairs
 
 
 def _wanted(pairs: Sequence[tuple[str, str]]) -> Wanted:
     query = dict(pairs)
     if query.get("order", "") not in ("", *ORDERS):
-        raise problem("INWB0003E", "order", f"it is {' or '.join(ORDERS)}, or not there")
+        raise problem("INWB0003E", "order", f"must be {one_of(ORDERS)}, or left out")
     shown = [order for order in ORDERS if query.get("order") in (None, "", order)]
     return Wanted(
         after={name: cursors.read(name, query.get(name)) for name in ORDERS},

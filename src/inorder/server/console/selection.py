@@ -17,6 +17,7 @@ from ...errors import InorderError, bad_argument
 from ...manager import QueueManager
 from ...message import UniqueId
 from ...options import EVERYTHING, Match
+from ...parameters import one_of
 from ...rules.authorities import Authority
 from ...stores.views import Sight
 from ..problems import Problem, problem
@@ -136,7 +137,7 @@ async def act(visit: Visit) -> Response:
     """Shows what is meant; the second time does it."""
     name = text_in(visit, "action")
     if name not in ACTIONS:
-        raise problem("INWB0004E", f"action is out of {', '.join(ACTIONS)}")
+        raise problem("INWB0004E", f"action must be {one_of(ACTIONS)}")
     try:
         wish = wish_of(visit, name)
         _demand(visit, wish)

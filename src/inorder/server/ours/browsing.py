@@ -15,16 +15,16 @@ from starlette.responses import Response
 from ...errors import NoMessageAvailable, OrderPending
 from ...formats.json_lines import record_of, told_id
 from ...manager import QueueManager
+from ...parameters import Integer
 from ..calls import Call
 from ..wanted import IsWanted, while_wanted
-from .describing import JSON, Answer, Given, Operation, ref
-from .parameters import choice, cursor, flag, integer
+from .describing import JSON, Answer, Given, Operation, Parameter, ref
+from .parameters import Cursor, flag
 from .schemas import listed
-from .taking import MATCH, READING, WAIT, match_of, rendered, wait_of
+from .taking import MATCH, READ_ORDER, READING, WAIT, match_of, rendered, wait_of
 
 PAGE_BYTES: Final = 16 * 1_048_576  # of bodies, after which a page ends
 PAGE_MAX: Final = 2_000
-CURSOR_MAX: Final = 4_000
 BODIES: Final = frozenset({"body", "body_base64"})
 
 
@@ -127,14 +127,13 @@ OPERATIONS: Final = (
         ),
         handler=browse,
         parameters=(
-            integer("count", "How many messages at most.", 1, PAGE_MAX, default=10, example=100),
-            cursor(
+            Parameter("count", "How many messages at most.", Integer(1, PAGE_MAX), default=10, example=100),
+            Parameter(
                 "cursor",
                 "Behind which page it goes on, by the `cursor` of that; without it from the first message.",
-                "the cursor that the answer of a browse has",
-                CURSOR_MAX,
+                Cursor("the cursor that the answer of a browse has"),
             ),
-            choice("read_order", "How order is kept.", "strict", "relaxed", default="strict"),
+            Parameter("read_order", "How order is kept.", READ_ORDER, default="strict"),
             flag("bodies", "Whether the messages have their bodies.", default=True),
             WAIT,
             *READING,

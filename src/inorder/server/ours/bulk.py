@@ -29,13 +29,14 @@ from ...bulk import NAME_LENGTH_MAX, ClaimReader, LedgerKey, Slice, Staged, Stag
 from ...errors import CheckpointLost, NoMessageAvailable
 from ...manager import QueueManager
 from ...options import GetOptions
+from ...parameters import Integer, Text
 from ...stores.claiming import CHANNEL
 from ...stores.records import Noted, Settled
 from ..calls import Call, check_media_type
 from ..problems import problem
 from ..wanted import IsWanted, while_wanted
-from .describing import ARROW, Answer, Body, Given, Operation, ref
-from .parameters import flag, integer, text
+from .describing import ARROW, Answer, Body, Given, Operation, Parameter, ref
+from .parameters import flag
 from .streaming import Streamed
 from .taking import ORDER, WAIT, get_and_hold, wait_of
 
@@ -177,7 +178,7 @@ def _reader(call: Call) -> str:
     """The name of the reader. Raises: Problem 400, it is a channel's: no other client knows what that has sent."""
     name = call.names["reader"]
     if name.startswith(CHANNEL):
-        raise problem("INWB0003E", "reader", f"names that begin with {CHANNEL!r} are those of channels")
+        raise problem("INWB0003E", "reader", f"must not begin with {CHANNEL!r}: such names are those of channels")
     return name
 
 
@@ -308,7 +309,8 @@ async def release(call: Call, given: Given) -> Response:
 
 # --- the description
 
-EPOCH: Final = integer("epoch", "Of the reader's start, as its answer had it.", 1, NUMBER_MAX, required=True)
+NAME: Final = Text(NAME_LENGTH_MAX, least=1)
+EPOCH: Final = Parameter("epoch", "Of the reader's start, as its answer had it.", Integer(1, NUMBER_MAX), required=True)
 STREAM: Final = {"type": "string", "format": "binary"}
 COUNTED: Final = "BulkMessages"
 SCHEMAS: Final = {
@@ -346,8 +348,8 @@ OPERATIONS: Final = (
         ),
         handler=put,
         parameters=(
-            text(KEY, "Names this stream among all of its writer.", NAME_LENGTH_MAX, where="header", required=True),
-            text("writer", "Whose keys these are; without it the user's name.", NAME_LENGTH_MAX),
+            Parameter(KEY, "Names this stream among all of its writer.", NAME, where="header", required=True),
+            Parameter("writer", "Whose keys these are; without it the user's name.", NAME),
         ),
         body=Body(summary="The stream, with its end.", schema=STREAM, media_type=ARROW),
         answers={
@@ -385,9 +387,13 @@ OPERATIONS: Final = (
         handler=claim,
         parameters=(
             EPOCH,
-            integer("after", "The last claim whose work is done.", 0, NUMBER_MAX, required=True),
-            integer("messages", "How many messages at most.", 1, MESSAGES_MAX, default=10_000, example=1_000),
-            integer("bytes", "How many bytes of bodies at most; but one message.", 1, BYTES_MAX, default=64 * 2**20),
+            Parameter("after", "The last claim whose work is done.", Integer(0, NUMBER_MAX), required=True),
+            Parameter(
+                "messages", "How many messages at most.", Integer(1, MESSAGES_MAX), default=10_000, example=1_000
+            ),
+            Parameter(
+                "bytes", "How many bytes of bodies at most; but one message.", Integer(1, BYTES_MAX), default=64 * 2**20
+            ),
             flag("logical", "In logical order: groups one after another."),
             flag("whole_groups", "Only groups that are there as a whole, and never parts of one."),
             ORDER,
@@ -413,7 +419,7 @@ OPERATIONS: Final = (
         authority="get",
         summary="Confirm claims; their messages are removed. Harmless when repeated.",
         handler=settle,
-        parameters=(EPOCH, integer("upto", "The last claim to confirm.", 0, NUMBER_MAX, required=True)),
+        parameters=(EPOCH, Parameter("upto", "The last claim to confirm.", Integer(0, NUMBER_MAX), required=True)),
         answers={200: Answer(summary="How many messages went for good.", schema=ref(COUNTED))},
     ),
     Operation(

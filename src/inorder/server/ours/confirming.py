@@ -11,15 +11,17 @@ from starlette.responses import JSONResponse, Response
 from ...errors import Reason
 from ...formats.json_lines import record_of, whole
 from ...message import UniqueId
+from ...parameters import Integer, Seconds
 from ...rules.leases import LOCK_SECONDS_MAX
 from ..calls import Call
 from ..problems import problem
-from .describing import JSON, Answer, Body, Given, Operation, Schema, ref
-from .parameters import integer, seconds
-from .schemas import ID_MAX, listed
+from .describing import JSON, Answer, Body, Given, Operation, Parameter, Schema, ref
+from .parameters import HELD_UNDER, ID_MAX
+from .schemas import listed
 from .taking import MATCH, match_of, rendered
 
 LOCKED_MAX: Final = 2_000
+LOCKED_FOR: Final = Seconds(0, LOCK_SECONDS_MAX, above=True)
 
 
 async def confirm_put(call: Call, given: Given) -> Response:
@@ -97,7 +99,7 @@ async def _named(call: Call, given: Given, id_name: str, *, required: bool = Fal
         and isinstance(uid["origin"], str)
         and _is_between(0, number := whole(uid["number"]))
     ):
-        raise problem("INWB0004E", "it has uid, an object of origin and number")
+        raise problem("INWB0004E", "uid must be an object of origin and number")
     return UniqueId(uid["origin"], number), _checked(record, id_name, required=required)
 
 
@@ -108,7 +110,7 @@ async def _ids(call: Call, name: str) -> dict[str, int]:
 def _checked(record: Mapping[str, Any], name: str, *, required: bool) -> dict[str, int]:
     found = {key: whole(value) for key, value in record.items()}
     if found.keys() - {name} or (required and not found) or not all(_is_between(1, one) for one in found.values()):
-        raise problem("INWB0004E", f"{name} is an integer from 1 to 2**64 - 1, and nothing else is there")
+        raise problem("INWB0004E", f"{name} must be {HELD_UNDER.allowed}, and nothing else may be there")
     return found
 
 
@@ -118,7 +120,7 @@ def _is_between(least: int, value: object) -> bool:
 
 # --- what can be asked
 
-ID: Final[Schema] = {"type": "integer", "minimum": 1, "maximum": ID_MAX}
+ID: Final[Schema] = dict(HELD_UNDER.schema)
 COUNTED: Final[Schema] = {
     "type": "object",
     "required": ["messages"],
@@ -189,11 +191,9 @@ OPERATIONS: Final = (
         "Copy messages and lock them for everybody else, under a new lock id.",
         authority="get",
         parameters=(
-            integer("count", "How many, the first in queue order.", 1, LOCKED_MAX, default=10, example=2),
-            integer("confirm_id", "For undo.", 1, ID_MAX, example=7),
-            seconds(
-                "seconds", "Until the lock ends by itself; without it never.", LOCK_SECONDS_MAX, above=True, example=60
-            ),
+            Parameter("count", "How many, the first in queue order.", Integer(1, LOCKED_MAX), default=10, example=2),
+            Parameter("confirm_id", "For undo.", HELD_UNDER, example=7),
+            Parameter("seconds", "Until the lock ends by itself; without it never.", LOCKED_FOR, example=60),
             *MATCH,
         ),
         answers={200: Answer(summary="The messages, and the lock id.", schema=ref("Locked"))},
@@ -232,8 +232,8 @@ OPERATIONS: Final = (
         summary="The unique ids of what stands under a confirm id, or under a lock id.",
         handler=unique_ids,
         parameters=(
-            integer("confirm_id", "The confirm id.", 1, ID_MAX, example=7),
-            integer("lock_id", "Or the lock id.", 1, ID_MAX),
+            Parameter("confirm_id", "The confirm id.", HELD_UNDER, example=7),
+            Parameter("lock_id", "Or the lock id.", HELD_UNDER),
         ),
         answers={200: Answer(summary="The unique ids.", schema=ref("UniqueIds"))},
     ),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from starlette.responses import Response
 
+from ...parameters import Kind
 from ..calls import Call
 from ..identity import Authority
 
@@ -30,15 +31,14 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """Something small that a request says, in its query or in a header.
 
     Args:
         name: as the client writes it.
         summary: what it is, a sentence.
-        schema: of its value.
-        read: makes the value of the text, which may be anything; raises ValueError with what is allowed.
+        kind: reads the value from its text, and says what it must be.
         default: without it; None: there is none.
         where: it stands.
         required: it must be there.
@@ -47,12 +47,17 @@ class Parameter:
 
     name: str
     summary: str
-    schema: Schema
-    read: Callable[[str], Any]
+    kind: Kind[Any]
+    _: KW_ONLY
     default: Any = None
     where: Literal["query", "header"] = "query"
     required: bool = False
     example: Any = None
+
+    @property
+    def schema(self) -> Schema:
+        """Of its value."""
+        return dict(self.kind.schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,22 +25,24 @@ from ...formats.json_lines import record_of
 from ...manager import QueueManager
 from ...operating import QueueView
 from ...options import GetOptions, Match
+from ...parameters import Choice, Integer
 from ...rules.authorities import Authority
 from ...rules.ordering import UNSET
 from ..calls import Call
 from ..problems import Problem, of_our_error
-from .browsing import BODIES, CURSOR_MAX
-from .describing import EVENTS, Answer, Given, Operation
-from .parameters import choice, cursor, flag, integer
+from .browsing import BODIES
+from .describing import EVENTS, Answer, Given, Operation, Parameter
+from .parameters import Cursor, flag
 from .streaming import Streamed, unless
 from .taking import SELECTOR
 
 HEARTBEAT_SECONDS: Final = 15.0
 STREAM_SECONDS: Final = 900.0
-INTERVAL_MAX: Final = 60
+INTERVAL: Final = Integer(1, 60)
 RETRY_MS: Final = 1_000
 PAGE_MESSAGES, PAGE_BYTES = 100, 1_048_576
-FROM_AN_EVENT: Final = "the id of an event of this queue, or the cursor that the answer of a browse has"
+FROM_AN_EVENT: Final = Cursor("the id of an event of this queue, or the cursor that the answer of a browse has")
+START: Final = Choice(("now", "first"))
 SHOWN: Final = (
     "name",
     "depth",
@@ -260,7 +262,7 @@ OPERATIONS: Final = (
             f"and `gone`, the names of those that are not there any more. {ENDS}"
         ),
         handler=queues,
-        parameters=(integer("interval", "Seconds between two looks.", 1, INTERVAL_MAX, default=2, example=5),),
+        parameters=(Parameter("interval", "Seconds between two looks.", INTERVAL, default=2, example=5),),
         answers={200: Answer(summary="The events.", schema=STREAM, media_type=EVENTS)},
     ),
     Operation(
@@ -279,14 +281,11 @@ OPERATIONS: Final = (
         ),
         handler=messages,
         parameters=(
-            cursor("Last-Event-ID", "The id of the last event.", FROM_AN_EVENT, CURSOR_MAX, where="header"),
-            cursor(
-                "cursor",
-                "The same, where no header can be sent; the header counts if both are there.",
-                FROM_AN_EVENT,
-                CURSOR_MAX,
+            Parameter("Last-Event-ID", "The id of the last event.", FROM_AN_EVENT, where="header"),
+            Parameter(
+                "cursor", "The same, where no header can be sent; the header counts if both are there.", FROM_AN_EVENT
             ),
-            choice("start", "Where to begin without a cursor.", "now", "first", default="now", example="first"),
+            Parameter("start", "Where to begin without a cursor.", START, default="now", example="first"),
             flag("bodies", "Whether the messages have their bodies.", example=True),
             SELECTOR,
         ),

@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from ...errors import InorderError
+from ...errors import ArgumentError, InorderError
 from ..addresses import check_csrf, names_in, segments_of
 from ..calls import NO_BODY, Call, Context, has_body
 from ..entrance import identity_of
-from ..problems import of_our_error, problem
+from ..problems import must_be, of_our_error, problem, wrong_parameter
 from . import browsing, bulk, confirming, events, leases, messages, queues, schemas
 from .describing import Answer, Given, Operation, Parameter, Schema
 from .openapi import description
@@ -130,13 +130,15 @@ def _ours(call: Call, operation: Operation) -> dict[str, str]:
 
 def _value(one: Parameter, given: Mapping[str, str]) -> Any:
     text = given.get(one.name)
-    if text is None and not one.required:
+    if text is None:
+        if one.required and one.where == "header":
+            raise problem("MQWB0302E", one.name, "", "it is missing")
+        if one.required:
+            raise problem("INWB0003E", one.name, "is missing")
         return one.default
     try:
-        if text is None:
-            raise ValueError("it is missing")
-        return one.read(text)
-    except ValueError as error:
+        return one.kind.read(one.name, text)
+    except ArgumentError as error:
         if one.where == "header":
-            raise problem("MQWB0302E", one.name, text or "", error) from None
-        raise problem("INWB0003E", one.name, error) from None
+            raise problem("MQWB0302E", one.name, text, must_be(error)) from None
+        raise wrong_parameter(error) from None

@@ -9,14 +9,14 @@ from starlette.responses import JSONResponse, Response
 from ... import aio
 from ...errors import UnitNotAvailable
 from ...formats.json_lines import when
+from ...parameters import Seconds, Text
 from ...rules.leases import SECONDS_MAX
 from ..calls import Call
 from ..problems import problem
-from .describing import Answer, Given, Operation, ref
-from .parameters import seconds, text
+from .describing import Answer, Given, Operation, Parameter, ref
 from .taking import LEASE
 
-TOKEN: Final = text(LEASE, "The token of the lease.", 200, where="header", required=True)
+TOKEN: Final = Parameter(LEASE, "The token of the lease.", Text(200, least=1), where="header", required=True)
 
 
 async def begin(call: Call, given: Given) -> Response:
@@ -74,7 +74,9 @@ SCHEMAS: Final = {
         "additionalProperties": False,
     }
 }
-SECONDS: Final = seconds("seconds", "Until the deadline, from now.", SECONDS_MAX, above=True, default=30, example=60)
+SECONDS: Final = Parameter(
+    "seconds", "Until the deadline, from now.", Seconds(0, SECONDS_MAX, above=True), default=30, example=60
+)
 OPERATIONS: Final = (
     Operation(
         name="begin_lease",

@@ -13,21 +13,22 @@ from ...errors import ArgumentError, CallerError, written
 from ...formats.json_lines import message_in, record_of_put
 from ...manager import QueueManager
 from ...message import IN_GROUP, LAST_IN_GROUP, NO_ID, Got, Message, UniqueId
-from ...options import Match, PutOptions
+from ...options import DEDUPLICATE_FOR_MAX, KEY_LENGTH_MAX, Match, PutOptions, UniqueIds
+from ...parameters import Integer, Seconds, Text
 from ...rules.puts import PutResult
 from ..calls import AT_ONCE, Call
 from ..problems import problem
 from ..wanted import IsGone, taken_in_one_call
-from .describing import Answer, Body, Given, Operation, ref
-from .parameters import flag, integer, seconds, text, unique_id
-from .schemas import HOW_TO_PUT, ID_MAX
+from .describing import Answer, Body, Given, Operation, Parameter, ref
+from .parameters import HELD_UNDER, flag
+from .schemas import HOW_TO_PUT
 from .taking import IN_LEASE, LEASE, MATCH, ORDER, READING, WAIT, match_of, of_many, of_one, options_of, taken
 
 T = TypeVar("T")
 KEY: Final = "Idempotency-Key"
-KEY_LENGTH_MAX: Final = 200
-KEPT_SECONDS_MAX: Final = 366 * 86_400
+KEPT: Final = Seconds(0, DEDUPLICATE_FOR_MAX, above=True)
 MANY_MAX: Final = 10_000
+MANY: Final = Integer(1, MANY_MAX)
 TEXT: Final = {"format": "MQSTR", "coded_character_set_id": 1208}
 
 
@@ -73,10 +74,10 @@ def _options(given: Given, **more: Any) -> PutOptions:
     """Raises: Problem 400, they exclude each other."""
     key, kept, lease = given[KEY], given["deduplicate_for"], given[LEASE]
     if kept is not None and key is None:
-        raise problem("INWB0003E", "deduplicate_for", f"it goes with the header {KEY}")
+        raise problem("INWB0003E", "deduplicate_for", f"goes with the header {KEY}")
     options = {name: given[name] for name in ("confirm_id", "uid", "resend") if given.get(name) is not None}
     if lease is not None and ("confirm_id" in options or "uid" in options):
-        raise problem("INWB0003E", "confirm_id", f"confirm_id and uid go without {LEASE}: they act at once")
+        raise problem("INWB0003E", "confirm_id", f"and uid go without {LEASE}: they act at once")
     once = {"deduplicate": key} if kept is None else {"deduplicate": key, "deduplicate_for": kept}
     return PutOptions(context="set_identity", **options, **once, **more)
 
@@ -101,7 +102,7 @@ def _of_user(call: Call, message: Message) -> Message:
 def _messages(record: Mapping[str, Any]) -> list[Message]:
     found = record.get("messages")
     if record.keys() != {"messages"} or not isinstance(found, list) or not 1 <= len(found) <= MANY_MAX:
-        raise problem("INWB0004E", f"it is an object with messages, an array of 1 to {MANY_MAX:,}")
+        raise problem("INWB0004E", f"must be an object with messages, an array of 1 to {MANY_MAX:,}")
     return [_message(one, f"messages[{place}]: ") for place, one in enumerate(found)]
 
 
@@ -109,7 +110,7 @@ def _message(record: object, where: str) -> Message:
     """Raises: Problem 400, it is not one."""
     try:
         if not isinstance(record, dict):
-            raise ValueError("a message is an object")
+            raise ValueError("a message must be an object")
         if "body_json" in record:
             return _of_json(record)
         return message_in(record if "body_base64" in record else TEXT | record)
@@ -172,7 +173,7 @@ async def get(call: Call, given: Given) -> Response:
     """Removes one message and answers it."""
     confirm_id, lock_id = given["confirm_id"] or 0, given["lock_id"] or 0
     if confirm_id and given[LEASE] is not None:
-        raise problem("INWB0003E", "confirm_id", f"it goes without {LEASE}: either holds the message")
+        raise problem("INWB0003E", "confirm_id", f"goes without {LEASE}: either holds the message")
     options = options_of(given, confirm_id=confirm_id, lock_id=lock_id)
 
     def leave(qm: QueueManager) -> None:
@@ -219,17 +220,19 @@ def found_by(messages: Sequence[Got]) -> Sequence[Got]:
 
 # --- what can be asked
 
-CONFIRM_ID: Final = integer("confirm_id", "Hold it under this confirm id, until it is confirmed or undone.", 1, ID_MAX)
+CONFIRM_ID: Final = Parameter(
+    "confirm_id", "Hold it under this confirm id, until it is confirmed or undone.", HELD_UNDER
+)
 ONCE: Final = (
     IN_LEASE,
-    text(
+    Parameter(
         KEY,
         "Under this key it is put once: a repeated request puts nothing.",
-        KEY_LENGTH_MAX,
+        Text(KEY_LENGTH_MAX, least=1),
         where="header",
         example="order-17",
     ),
-    seconds("deduplicate_for", "Seconds that the queue keeps the key; 3,600 without it.", KEPT_SECONDS_MAX, above=True),
+    Parameter("deduplicate_for", "Seconds that the queue keeps the key; 3,600 without it.", KEPT),
 )
 TAKING: Final = (IN_LEASE, WAIT, ORDER, *MATCH)
 NOTHING: Final = Answer(summary="There is nothing suitable, and nothing came in time.")
@@ -246,7 +249,7 @@ OPERATIONS: Final = (
         parameters=(
             *ONCE,
             CONFIRM_ID,
-            unique_id("uid", "The unique id that an earlier put of this message was given: this repeats it."),
+            Parameter("uid", "The unique id that an earlier put of this message got: this repeats it.", UniqueIds()),
             flag("resend", "With uid: if the message is on the queue already that is not an error."),
         ),
         body=Body(summary="The message.", schema=ref("Message"), example={"body": "two apples", "priority": 7}),
@@ -289,7 +292,7 @@ OPERATIONS: Final = (
             *TAKING,
             *READING,
             CONFIRM_ID,
-            integer("lock_id", "Get a message that was locked under this lock id.", 1, ID_MAX),
+            Parameter("lock_id", "Get a message that was locked under this lock id.", HELD_UNDER),
         ),
         answers={200: Answer(summary="The message.", schema=ref("GotMessage")), 204: NOTHING},
     ),
@@ -300,7 +303,11 @@ OPERATIONS: Final = (
         authority="get",
         summary="Remove up to so many messages and return them.",
         handler=get_many,
-        parameters=(*TAKING, *READING, integer("count", "How many at most.", 1, MANY_MAX, default=100, example=10)),
+        parameters=(
+            *TAKING,
+            *READING,
+            Parameter("count", "How many at most.", MANY, default=100, example=10),
+        ),
         answers={200: Answer(summary="The messages, in order.", schema=ref("GotMessages")), 204: NOTHING},
     ),
     Operation(

@@ -9,7 +9,6 @@ from ...formats.json_lines import FIELDS, FILLED_IN, IDS
 from ...message import Message
 from .describing import Schema, ref
 
-ID_MAX: Final = 2**64 - 1
 NULLABLE: Final = frozenset({"expiry", "priority", "persistent"})
 BODY: Final[Mapping[str, Schema]] = {
     "body": {"type": "string", "description": "the body, as text"},

@@ -28,37 +28,31 @@ from ...formats.json_lines import record_of
 from ...manager import QueueManager
 from ...message import Got
 from ...options import GetOptions, Match
+from ...parameters import Choice, Seconds, Text
 from ..calls import Call
-from ..problems import Problem, problem
+from ..problems import Problem, wrong_parameter
 from ..wanted import IsGone, IsWanted, check_wanted, is_gone_of, taken_in_one_unit, while_wanted
-from .describing import JSON, Given
-from .parameters import choice, flag, identifier, integer, seconds, text, unique_id
+from .describing import JSON, Given, Parameter
+from .parameters import MATCHING, flag
 
 LEASE: Final = "Inorder-Lease"
 WAIT_MAX: Final = 3_600.0
-NUMBER_MAX: Final = 999_999_999
 LEAST_SECONDS: Final = 0.1  # of a wait in a lease, whose deadline is by the clock of the store
 
-IN_LEASE: Final = text(LEASE, "The token of the lease that this is a part of.", 200, where="header")
-WAIT: Final = seconds("wait", "Seconds to wait for a message.", WAIT_MAX, default=0, example=5)
-SELECTOR: Final = text("selector", "Only a message for which this condition holds.", 10_000, example="colour = 'red'")
-MATCH: Final = (
-    identifier("message_id", "Only a message with this message id."),
-    identifier("correlation_id", "Only one with this correlation id."),
-    identifier("group_id", "Only one of this group."),
-    integer("sequence_number", "Only one with this number in its group.", 1, NUMBER_MAX),
-    integer("offset", "Only a segment with this offset.", 0, NUMBER_MAX),
-    identifier("token", "Only the message with this token.", 16),
-    unique_id("uid", "Only the message with this unique id."),
-    SELECTOR,
+IN_LEASE: Final = Parameter(LEASE, "The token of the lease that this is a part of.", Text(200, least=1), where="header")
+WAIT: Final = Parameter("wait", "Seconds to wait for a message.", Seconds(0, WAIT_MAX), default=0, example=5)
+SELECTOR: Final = Parameter(
+    "selector", "Only a message for which this condition holds.", Text(10_000, least=1), example="colour = 'red'"
 )
+MATCH: Final = (*MATCHING, SELECTOR)
 READING: Final = (
     flag("logical", "In logical order: only the first message of a group is suitable, or one in no group."),
     flag("complete", "Whole logical messages only, their segments joined."),
     flag("all_segments", "Only where all segments of the message are there."),
     flag("all_messages", "Only where all messages of the group are there."),
 )
-ORDER: Final = choice("read_order", "How order is kept; without it as the queue says.", "strict", "relaxed")
+READ_ORDER: Final = Choice(("strict", "relaxed"))
+ORDER: Final = Parameter("read_order", "How order is kept; without it as the queue says.", READ_ORDER)
 
 
 def match_of(given: Given) -> Match:
@@ -200,5 +194,5 @@ def wait_of(call: Call, given: Given) -> float:
     """Seconds to wait. Raises: Problem 400, this server lets nobody wait so long."""
     most, wait = call.context.settings.limits.wait_seconds, float(given["wait"])
     if wait > most:
-        raise problem("INWB0003E", "wait", f"it is seconds from 0 to {most:,.0f}")
+        raise wrong_parameter(Seconds(0, most).refusal("wait", wait))
     return wait
