@@ -15,8 +15,9 @@ from typing import Any, Literal
 from ..advice import check_store_name, translated
 from ..arrow.schema import Body
 from ..bulk import NAME_LENGTH_MAX
-from ..errors import OptionsError, Reason, bad_argument, is_url, nearest_names
+from ..errors import ArgumentError, OptionsError, Reason, bad_argument, is_url, nearest_names
 from ..options import AskedOrder, GetOptions
+from ..parameters import Choice, Integer, Kind, Seconds, Switch, Text
 
 Use = Literal["batch read", "stream read", "batch write", "stream write"]
 READS: tuple[Use, ...] = ("batch read", "stream read")
@@ -37,63 +38,38 @@ SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname"})
 Check = Callable[[str, str], Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """The check of a kind; words are in any case, and blanks around do not matter, as Spark has it."""
+
+    kind: Kind[Any]
+
+    def __call__(self, name: str, value: str) -> Any:
+        text = value if isinstance(self.kind, Text) else value.strip().lower()
+        if isinstance(self.kind, Integer):
+            text = text.replace("_", "")
+        try:
+            return self.kind.read(f"option {name}", text)
+        except ArgumentError:
+            raise self.kind.refusal(f"option {name}", value) from None
+
+
 def whole_number(low: int, high: int) -> Check:
     """An integer of that range."""
-
-    def check(name: str, value: str) -> int:
-        text = value.strip().replace("_", "")
-        if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
-            raise bad_argument(f"option {name}", value, f"an integer from {low:,} to {high:,}", Reason.OPTIONS_ERROR)
-        return int(text)
-
-    return check
-
-
-def seconds(low: float, high: float) -> Check:
-    """A duration of that range."""
-
-    def check(name: str, value: str) -> float:
-        allowed = f"seconds from {low:,g} to {high:,g}"
-        try:
-            number = float(value)
-        except ValueError:
-            raise bad_argument(f"option {name}", value, allowed, Reason.OPTIONS_ERROR) from None
-        if not low <= number <= high:  # not a number is refused as well
-            raise bad_argument(f"option {name}", value, allowed, Reason.OPTIONS_ERROR)
-        return number
-
-    return check
+    return Reads(Integer(low, high, Reason.OPTIONS_ERROR))
 
 
 def one_of(*words: str) -> Check:
     """One of these words, upper and lower case alike."""
-
-    def check(name: str, value: str) -> str:
-        word = value.strip().lower()
-        if word not in words:
-            raise bad_argument(f"option {name}", value, f"one of {', '.join(words)}", Reason.OPTIONS_ERROR)
-        return word
-
-    return check
-
-
-def switch(name: str, value: str) -> bool:
-    """Yes or no, as Spark writes it."""
-    word = value.strip().lower()
-    if word not in ("true", "false"):
-        raise bad_argument(f"option {name}", value, "true or false", Reason.OPTIONS_ERROR)
-    return word == "true"
+    return Reads(Choice(words, Reason.OPTIONS_ERROR))
 
 
 def name_of(most: int) -> Check:
-    """A text that is not empty."""
+    """A text that is not blank."""
+    return Reads(Text(most, Reason.OPTIONS_ERROR, least=1, fits=lambda text: bool(text.strip()) and "\0" not in text))
 
-    def check(name: str, value: str) -> str:
-        if not value.strip() or len(value) > most or "\0" in value:
-            raise bad_argument(f"option {name}", value, f"a text of 1 to {most} characters", Reason.OPTIONS_ERROR)
-        return value
 
-    return check
+switch = Reads(Switch(("true", "false"), Reason.OPTIONS_ERROR))
 
 
 def store_place(name: str, value: str) -> str:
@@ -247,7 +223,7 @@ OPTIONS = (
     Option(
         "stagingExpiry",
         "staging_expiry",
-        seconds(60.0, EXPIRY_SECONDS_MAX),
+        Reads(Seconds(60, EXPIRY_SECONDS_MAX, Reason.OPTIONS_ERROR)),
         "Seconds after which rows that were staged and never committed are undone; one day.",
         WRITES,
     ),
