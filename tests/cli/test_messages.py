@@ -135,7 +135,7 @@ def test_ids_are_told_without_padding_and_may_be_given_as_text(run: Command, que
         )
     run("put", queue, "--from-json", given=b'{"body": "y", "message_id": "text:one"}')
     assert run("get", queue, "--message-id", "text:one").out == "y\n"
-    assert "an id must be" in run("get", queue, "--message-id", "text:").err
+    assert "--message-id must be 2 to 48 hexadecimal digits" in run("get", queue, "--message-id", "text:").err
 
 
 def test_an_expiry_of_none_is_for_ever_though_the_queue_says_otherwise(run: Command, queue: str) -> None:

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
 
 from .. import FOREVER, Match
+from ..errors import ArgumentError
 from ..field_checks import NUMBER_MAX
-from ..formats.json_lines import TEXT_ID, id_of
 from ..formats.property_text import read_property
+from ..options import MATCHABLE, UniqueIds
+from ..parameters import ID_LENGTH, TEXT_ID, Integer, Kind, Octets, Seconds
 from ..properties import PropertyValue
 
 F = TypeVar("F", bound=Callable[..., Any])
 UNIT_MESSAGES = 1_000  # a unit of work that others hardly notice
 
 
-class Seconds(click.FloatRange):
-    """A time in a range, which nan is not, though it is not outside of it."""
+class Of(click.ParamType):  # type: ignore[type-arg]
+    """An argument of one of the kinds that all interfaces share."""
+
+    name = "value"
+
+    def __init__(self, kind: Kind[Any] | None) -> None:
+        assert kind is not None
+        self._kind = kind
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        seconds = super().convert(value, param, ctx)
-        if math.isnan(seconds):
-            self.fail("nan is not a time.", param, ctx)
-        return seconds
+        if not isinstance(value, str):  # a default
+            return value
+        try:
+            return self._kind.read(max(param.opts, key=len) if param else self.name, value)
+        except ArgumentError as error:
+            raise click.UsageError(f"{error.args[0]}.", ctx) from None
 
 
 ORDER = click.option(
@@ -48,58 +57,41 @@ def takes_format(what: str) -> Callable[[F], F]:
     return click.option("--format", "form", type=click.Choice((DMPMQMSG,)), help=what)
 
 
-def any_id(value: str) -> bytes:
-    """An id in hexadecimal digits, or text: and a text. None at all would be one of zeros, which fits every message."""
-    if not value.removeprefix(TEXT_ID):
-        raise ValueError(f"an id must be 2 to 48 hexadecimal digits, or {TEXT_ID} and a text, not {value!r}.")
-    return id_of(value)
-
-
 def one_property(value: str) -> tuple[str, PropertyValue]:
     """A property, as `property_text` has it."""
     return read_property(value)
 
 
-def seconds(value: str) -> float:
-    """How long: seconds, or "forever"."""
-    return FOREVER if value == "forever" else _number(value, "forever")
-
-
-def seconds_or_none(value: str) -> float | None:
-    """A number of seconds, or "none"."""
-    return None if value == "none" else _number(value, "none")
-
-
-def _number(value: str, word: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise ValueError(f"{value!r} is neither a number of seconds nor {word!r}.") from None
+NAMED_ID = Of(Octets(ID_LENGTH, named=True))
+METAVARS: Mapping[type, str] = {Integer: "N", Octets: "HEX", UniqueIds: "ORIGIN:NUMBER"}
 
 
 WAIT = click.option(
-    "--wait", type=seconds, default=0, metavar="SECONDS|forever", help="How long to wait for a message; default: not."
+    "--wait",
+    type=Of(Seconds(also={"forever": FOREVER})),
+    default=0,
+    metavar="SECONDS|forever",
+    help="How long to wait for a message; default: not.",
 )
 
 
 def takes_match(function: F) -> F:
     """Gives a command the options that choose messages, and its function a `Match` as `match`."""
 
-    @click.option("--message-id", type=any_id, metavar="HEX|text:TEXT", help="Only the message with this id.")
-    @click.option(
-        "--correlation-id", type=any_id, metavar="HEX|text:TEXT", help="Only messages with this correlation id."
-    )
-    @click.option("--group-id", type=any_id, metavar="HEX|text:TEXT", help="Only messages of this group.")
-    @click.option("--priority", type=int, metavar="0..9", help="Only messages of this priority.")
     @click.option(
         "--selector", metavar="TEXT", help="Only messages that it fits, such as \"colour = 'red' AND size > 3\"."
     )
     @functools.wraps(function)
     def command(*given: Any, **named: Any) -> Any:
-        chosen = {name: named.pop(name) for name in ("message_id", "correlation_id", "group_id", "priority")}
+        fields = {one.name: named.pop(one.name) for one in MATCHABLE}
         match = Match(
-            selector=named.pop("selector"), **{name: value for name, value in chosen.items() if value is not None}
+            selector=named.pop("selector"), **{name: value for name, value in fields.items() if value is not None}
         )
         return function(*given, match=match, **named)
 
+    for one in reversed(MATCHABLE):
+        is_named = isinstance(one.kind, Octets) and one.kind.named
+        metavar = f"HEX|{TEXT_ID}TEXT" if is_named else METAVARS[type(one.kind)]
+        word = f"--{one.name.replace('_', '-')}"
+        command = click.option(word, one.name, type=Of(one.kind), metavar=metavar, help=f"Only {one.doc}")(command)
     return command  # type: ignore[return-value]

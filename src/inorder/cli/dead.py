@@ -12,7 +12,7 @@ from .. import Match, Reason
 from ..dead import DeadLetter, Stayed
 from ..formats.json_lines import record_of, told_id, when
 from ..rules.dead_letters import reason_name, revived
-from .choosing import any_id
+from .choosing import NAMED_ID
 from .output import count
 from .running import NO, Group, Run, queue_names, record_of_error, says_yes, takes_store
 
@@ -47,7 +47,7 @@ def takes_choice(function: F) -> F:
 
     @click.option("--reason", type=reason_of, metavar="NUMBER|NAME", help="Only what was set aside for this reason.")
     @click.option("--queue", metavar="NAME", help="Only what should have gone to this queue.")
-    @click.option("--message-id", type=any_id, metavar="HEX|text:TEXT", help="Only the message with this id.")
+    @click.option("--message-id", type=NAMED_ID, metavar="HEX|text:TEXT", help="Only the message with this id.")
     @click.option("--selector", metavar="TEXT", help='Only messages that it fits, such as "dlh.attempts > 3".')
     @click.option(
         "--dead-letter-queue", shell_complete=queue_names, metavar="NAME",

@@ -12,10 +12,13 @@ import click
 
 from .. import Message, PutResult, QueueManager
 from ..errors import MessageTooBig, Reason, UnknownQueue
+from ..field_checks import EXPIRY, PRIORITY
 from ..formats import FormatError, dmpmqmsg
 from ..formats.json_lines import LINE_BYTES_MAX, message_of, record_of_put, told_id
+from ..options import DEDUPLICATE_FOR_MAX
+from ..parameters import Seconds
 from ..streams import lines_up_to
-from .choosing import UNIT_SIZE, any_id, one_property, seconds_or_none, takes_format
+from .choosing import NAMED_ID, UNIT_SIZE, Of, one_property, takes_format
 from .output import count, standard_input
 from .parts import parts
 from .running import Command, Run, leaving, local_name, queue_names, takes_store
@@ -45,17 +48,24 @@ FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
 @click.option(
     "--keep-context", is_flag=True, help="Who put a message when is as the JSON or the text of dmpmqmsg says."
 )
-@click.option("--priority", type=int, metavar="0..9", help="Default: the queue's.")
+@click.option("--priority", type=Of(PRIORITY.taking()), metavar="0..9", help="Default: the queue's.")
 @click.option(
     "--persistent/--no-persistent",
     default=None,
     help="Whether it outlives the last process that has the store open; default: the queue's.",
 )
-@click.option("--expiry", type=seconds_or_none, metavar="SECONDS|none", help="Time to live; default: the queue's.")
-@click.option("--delay", type=float, metavar="SECONDS", help="How long until it can be read.")
-@click.option("--message-id", type=any_id, metavar="HEX|text:TEXT", help="Default: the queue manager makes one.")
 @click.option(
-    "--correlation-id", type=any_id, metavar="HEX|text:TEXT", help="Relates messages, such as a reply to its request."
+    "--expiry",
+    type=Of(EXPIRY.taking({"none": math.inf})),
+    metavar="SECONDS|none",
+    help="Time to live; default: the queue's.",
+)
+@click.option(
+    "--delay", type=Of(Message.FIELDS["delay"].kind), metavar="SECONDS", help="How long until it can be read."
+)
+@click.option("--message-id", type=NAMED_ID, metavar="HEX|text:TEXT", help="Default: the queue manager makes one.")
+@click.option(
+    "--correlation-id", type=NAMED_ID, metavar="HEX|text:TEXT", help="Relates messages, such as a reply to its request."
 )
 @click.option("--manager", metavar="NAME", help="The queue manager that has the queue; default: this one.")
 @click.option("--reply-to-queue", metavar="NAME", help="Where replies should go.")
@@ -67,7 +77,11 @@ FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
 )  # fmt: skip
 @click.option("--deduplicate", metavar="KEY", help="Nothing is put if a message was put under this key before.")
 @click.option(
-    "--for", "deduplicate_for", type=float, metavar="SECONDS", help="So long the queue keeps the key; default: 3600."
+    "--for",
+    "deduplicate_for",
+    type=Of(Seconds(0, DEDUPLICATE_FOR_MAX, above=True)),
+    metavar="SECONDS",
+    help="So long the queue keeps the key; default: 3600.",
 )
 @UNIT_SIZE
 @takes_store
@@ -129,14 +143,13 @@ def _check_key(given: Fields, *, is_one: bool) -> None:
 
 
 def _fields(context: click.Context, given: Fields) -> Fields:
-    """The fields of the descriptor that the command line names; an expiry of none is for ever."""
+    """The fields of the descriptor that the command line names."""
     names = [name for name, _ in given["properties"]]
     if twice := [name for name in names if names.count(name) > 1]:
         raise click.UsageError(f"--property {twice[0]} is there twice.")
     given["properties"] = dict(given["properties"])
     source = click.core.ParameterSource.COMMANDLINE
-    named = {name: value for name, value in given.items() if context.get_parameter_source(name) is source}
-    return named | ({"expiry": math.inf} if "expiry" in named and named["expiry"] is None else {})
+    return {name: value for name, value in given.items() if context.get_parameter_source(name) is source}
 
 
 class Limit(NamedTuple):

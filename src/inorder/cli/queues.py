@@ -16,7 +16,7 @@ from ..attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus
 from ..errors import UnknownQueue, WrongQueueType
 from ..formats.json_lines import when
 from ..operating import QueueView
-from .choosing import seconds_or_none
+from .choosing import Of
 from .output import count, shown, table
 from .running import Group, Run, as_json_value, queue_names, says_yes, takes_store
 
@@ -67,9 +67,9 @@ def _option(attribute: Attribute) -> Callable[[F], F]:
         case "choice":
             values: dict[str, Any] = {"type": click.Choice(attribute.choices)}
         case "integer":
-            values = {"type": int, "metavar": f"{attribute.minimum}..{attribute.maximum}"}
+            values = {"type": Of(attribute.takes), "metavar": f"{attribute.minimum}..{attribute.maximum}"}
         case "seconds":
-            values = {"type": seconds_or_none, "metavar": "SECONDS|none"}
+            values = {"type": Of(attribute.takes.taking({"none": None})), "metavar": "SECONDS|none"}
         case "text" | "name":
             values = {"type": str, "metavar": attribute.kind.upper()}
     return click.option(f"--{word}", attribute.name, help=_help(attribute), **values)

@@ -39,9 +39,7 @@ BUSY = "another program has locked it, or it is being put in order after a crash
 
 # What errors of calls say of values, and how the command has them.
 WORDS = {
-    "None, or inorder.FOREVER": "or forever",
     "say backup=False": "give --no-backup",
-    "math.inf for never, or None for the queue's": "or none for never",
 }
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -18,10 +18,11 @@ from .. import QueueManager
 from ..channels import ChannelNow
 from ..formats.json_lines import when
 from ..operating import Dropped, QueueView, Wait
+from ..parameters import Seconds
 from ..rules.dead_letters import reason_name
 from ..rules.ordering import pending_text
 from .channelling import record_of_channel
-from .choosing import Seconds
+from .choosing import Of
 from .output import plain, span, table
 from .running import Command, Run, local_name, queue_names, takes_store
 
@@ -53,7 +54,7 @@ class Rates(NamedTuple):
 @click.command("watch", cls=Command, example="inorder watch 'ORDERS.*' --interval 2 --store orders.db")
 @click.argument("queues", nargs=-1, metavar="[QUEUE]...", shell_complete=queue_names)
 @click.option(
-    "--interval", type=Seconds(0.1, 86_400), default=1.0, show_default=True, metavar="SECONDS",
+    "--interval", type=Of(Seconds(0.1, 86_400)), default=1.0, show_default=True, metavar="SECONDS",
     help="How long between two refreshes.",
 )  # fmt: skip
 @click.option(

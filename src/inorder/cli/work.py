@@ -17,6 +17,7 @@ from ..advice import how_to_install
 from ..attributes import DEAD_LETTERS, QueueAttributes
 from ..errors import ArgumentError
 from ..formats.json_lines import when
+from ..parameters import Seconds
 from ..programs import WORKER
 from ..work.loading import load
 from ..work.periodic import Standing, restart, standings
@@ -24,7 +25,7 @@ from ..work.processes import PROCESSES_MAX, STORE_LOST, Happened, Supervisor, le
 from ..work.reporting import WorkerEvent, as_record, in_words
 from ..work.tasks import ATTEMPTS, THREADS_MAX, Task, Tasks
 from ..work.worker import Worker
-from .choosing import Seconds
+from .choosing import Of
 from .output import give_up_output
 from .running import STORE_VARIABLE, Command, Run, takes_store
 
@@ -57,7 +58,7 @@ SCHEDULE_COLUMNS = {
               help="Processes that work; one that ends is replaced.")  # fmt: skip
 @click.option("--threads", "-t", type=click.IntRange(1, THREADS_MAX), default=1, show_default=True, metavar="N",
               help="Threads of each task in each process, unless the task has its own number.")  # fmt: skip
-@click.option("--grace", type=Seconds(0, 86_400), default=30.0, show_default=True, metavar="SECONDS",
+@click.option("--grace", type=Of(Seconds(0, 86_400)), default=30.0, show_default=True, metavar="SECONDS",
               help="Time for calls to end after SIGTERM or Ctrl-C; then their messages go back.")  # fmt: skip
 @click.option("--metrics", metavar="[HOST:]PORT", help="Serve metrics of all processes to Prometheus at this "
               "address; without HOST to this machine alone.")  # fmt: skip

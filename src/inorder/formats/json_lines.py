@@ -19,13 +19,13 @@ from typing import Any, Final
 
 from ..attributes import MESSAGE_LENGTH_MAX
 from ..errors import ArgumentError, nearest_names, written
-from ..message import NO_ID, Descriptor, Message, Transmission
+from ..message import Descriptor, Message, Transmission
+from ..parameters import ID_LENGTH, TEXT_ID, Octets
 from ..rules.puts import PutResult
 from ..stores.damage import utc
 from .errors import FormatError
 
 LINE_BYTES_MAX: Final = 6 * MESSAGE_LENGTH_MAX + 2**20  # a body all of control characters, and a descriptor
-TEXT_ID = "text:"  # before an id that is given as a text
 IDS = {"message_id": 24, "correlation_id": 24, "group_id": 24, "accounting_token": 32}
 FIELDS = tuple(Descriptor.__annotations__)
 INTEGERS = {name for name in FIELDS if type(Message.FIELDS[name].default) is int} | {"priority"}
@@ -172,21 +172,15 @@ def whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def id_of(value: object, name: str = "id", length: int = len(NO_ID)) -> bytes:
+def id_of(value: object, name: str = "id", length: int = ID_LENGTH) -> bytes:
     """The bytes of an id given in hex or as a text; a shorter one is filled up with NUL. Raises: ValueError."""
-    allowed = (
-        f"{name} must be at most {2 * length} hexadecimal digits, or {TEXT_ID} and a text of at most {length} bytes, "
-        f"not {written(value)}"
-    )
+    kind = Octets(length, least=0, named=True)
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be {kind.readable}, not {written(value)}")
     try:
-        given = value if isinstance(value, str) else "?"
-        text = given.removeprefix(TEXT_ID)
-        found = text.encode() if text != given else bytes.fromhex(given)
-    except ValueError:
-        raise ValueError(allowed) from None
-    if len(found) > length:
-        raise ValueError(allowed)
-    return found.ljust(length, b"\0")
+        return kind.read(name, value if value.startswith(TEXT_ID) else value.replace(" ", ""))
+    except ArgumentError as error:
+        raise ValueError(error.args[0]) from None
 
 
 def _properties(value: object) -> dict[str, Any]:
