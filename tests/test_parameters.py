@@ -12,6 +12,8 @@ import pytest
 from inorder import ArgumentError, UniqueId
 from inorder.options import FOREVER, MATCHABLE, UniqueIds
 from inorder.parameters import NONE, Choice, Integer, Kind, Octets, Seconds, Switch, Text
+from inorder.testing.actors import MATCHES
+from inorder.testing.language import READ_KEYS
 
 
 class Number(IntEnum):
@@ -188,3 +190,9 @@ def test_what_a_get_matches_on_is_one_list() -> None:
         ("token", "MsgToken"),
         ("uid", "(unique id)"),
     ]
+
+
+def test_scenarios_match_on_the_same() -> None:
+    keys = {word for word in READ_KEYS.split() if word.startswith("match-")}
+    assert len(keys) == len(MATCHABLE)
+    assert {*MATCHES.values(), "token", "uid"} == {one.name for one in MATCHABLE}

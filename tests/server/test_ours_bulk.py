@@ -170,7 +170,7 @@ async def test_a_row_is_named_by_its_number_in_the_stream(client: httpx.AsyncCli
     batches.append(batch_of([b"a", b"b"], priority=pa.array([1, -5])))
     answer = await client.post(f"{Q}/arrow", content=stream_of(*batches), headers=keyed("k"))
     said = answer.json()["error"][0]["message"]
-    assert "row 32: priority is -5, and must be 0 to 999,999,999 [" in said
+    assert "row 32: priority must be an integer from 0 to 999,999,999, not -5 [" in said
     assert found_in(served) == []
 
 

@@ -110,13 +110,13 @@ def test_old_groups_may_be_the_key_of_new_ones() -> None:
 @pytest.mark.parametrize(
     ("name", "good", "bad", "told"),
     [
-        ("priority", [0, 9, 10, 999_999_999, None], -1, "priority is -1, and must be 0 to 999,999,999"),
+        ("priority", [0, 9, 10, 999_999_999, None], -1, "priority must be an integer from 0 to 999,999,999, not -1"),
         ("coded_character_set_id", [-4, 1208], -5, "-4 to 2,147,483,647"),
         ("message_type", [8, 4, 65536, None], 7, "1, 2, 4, 8, or 65,536"),
         ("expiry", [0.1, 60, float("inf"), None], 0.0, "seconds from 0.1"),
         ("delay", [0.0, 5.5], -1.0, "seconds from 0 to"),
         ("format", ["", "MQSTR", "12345678"], "123456789", "at most 8 characters"),
-        ("message_id", [b"", b"x" * 24], b"x" * 25, "at most 24 bytes"),
+        ("message_id", [b"", b"x" * 24], b"x" * 25, "bytes, at most 24 of them"),
         ("sequence_number", [1], 0, "1 to 999,999,999"),
         ("flags", [0, 31], 32, "0 to 31"),
     ],

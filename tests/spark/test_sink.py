@@ -180,7 +180,7 @@ def test_bad_rows_go_to_the_queue_that_takes_them(url: str, caplog: pytest.LogCa
     told = [json.loads(body) for body in bodies(url, "BAD")]
     assert [(one["row_number"], one["error"]) for one in told] == [
         (2, "body is null; an empty one is good"),
-        (3, "priority is -1, and must be 0 to 999,999,999"),
+        (3, "priority must be an integer from 0 to 999,999,999, not -1"),
     ]
     assert told[1]["row"] == {"body": {"base64": "YmVsb3c="}, "priority": -1}
     assert "1 messages on Q have a priority above 9, which counts as 9" in caplog.text

@@ -16,16 +16,15 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ..advice import unknown_name
-from ..errors import Reason, bad_argument
-from ..field_checks import EXPIRY_SECONDS_MAX, NUMBER_MAX, REPORT_REJECT_MASK
-from ..message import REPLY_NEEDED, REPORT_GENERATED
-from ..parameters import ID_LENGTH
+from ..errors import Reason, bad_argument, written
+from ..field_checks import EXPIRY, EXPIRY_SECONDS_MAX, INT_MAX, NUMBER_MAX, REPORT_REJECT_MASK
+from ..message import PUT_AT_MAX, REPLY_NEEDED, REPORT_GENERATED, Descriptor, Message
+from ..parameters import Integer, Kind, Octets, Seconds, Text
 from ..properties import Properties
 from .properties import FIELD_OF, as_texts
 from .schema import DESCRIPTOR, PLACE
 
 PRIORITY_MAX = 9
-INT_MAX = 2**31 - 1
 CHUNK_ROWS, CHUNK_BYTES = 10_000, 16 * 2**20
 POSITIONS = frozenset({name for name, _ in PLACE} | {"length", "backout_count", "uid_origin", "uid_number"})
 """Columns of the source that say where a message was: a put gives new ones, so they are passed over."""
@@ -52,29 +51,6 @@ class Column:
     allowed: str = ""
 
 
-def _integer(low: int, high: int) -> Column:
-    return Column(pa.int64(), "integer", lambda column: _between(column, low, high), f"{low:,} to {high:,}")
-
-
-def _checked_integer(good: Check, allowed: str) -> Column:
-    return Column(pa.int64(), "integer", good, allowed)
-
-
-def _seconds(high: float) -> Column:
-    words = f"seconds from 0 to {high:,.1f}"
-    return Column(pa.float64(), "number", lambda column: _between(column, 0.0, high), words)
-
-
-def _text(length: int) -> Column:
-    words = f"at most {length} characters"
-    return Column(pa.string(), "text", lambda column: pc.less_equal(pc.utf8_length(column), length), words)
-
-
-def _octets(length: int) -> Column:
-    words = f"at most {length} bytes"
-    return Column(pa.binary(), "binary", lambda column: pc.less_equal(pc.binary_length(column), length), words)
-
-
 def _between(column: pa.Array, low: float, high: float) -> pa.Array:
     return pc.and_(pc.greater_equal(column, low), pc.less_equal(column, high))
 
@@ -93,38 +69,38 @@ def _is_report(column: pa.Array) -> pa.Array:
     return pc.and_(_between(column, 0, INT_MAX), pc.equal(refused, 0))
 
 
+def _column(kind: Kind[Any] | None) -> Column:
+    """The column of a field of that kind."""
+    match kind:
+        case Integer():
+            low, high = kind.low, kind.high
+            return Column(pa.int64(), "integer", lambda column: _between(column, low, high), kind.taking().allowed)
+        case Seconds():
+            least, most = float(kind.low), float(kind.high)
+            return Column(pa.float64(), "number", lambda column: _between(column, least, most), kind.taking().allowed)
+        case Text():
+            longest = kind.most
+            good: Check = lambda column: pc.less_equal(pc.utf8_length(column), longest)  # noqa: E731
+            return Column(pa.string(), "text", good, kind.allowed)
+        case Octets():
+            length = kind.length
+            fits: Check = lambda column: pc.less_equal(pc.binary_length(column), length)  # noqa: E731
+            return Column(pa.binary(), "binary", fits, Octets(length).allowed)
+        case _:
+            return Column(pa.bool_(), "boolean")
+
+
 COLUMNS: Mapping[str, Column] = {
-    "report": _checked_integer(_is_report, "report options that are supported"),
-    "message_type": _checked_integer(_is_message_type, "1, 2, 4, 8, or 65,536 to 999,999,999"),
-    "expiry": Column(pa.float64(), "number", _is_expiry, f"seconds from 0.1 to {EXPIRY_SECONDS_MAX:,.1f}, or infinity"),
-    "feedback": _integer(0, NUMBER_MAX),
-    "encoding": _integer(0, INT_MAX),
-    "coded_character_set_id": _integer(-4, INT_MAX),
-    "format": _text(8),
-    "priority": _integer(0, NUMBER_MAX),
-    "persistent": Column(pa.bool_(), "boolean"),
-    "message_id": _octets(ID_LENGTH),
-    "correlation_id": _octets(ID_LENGTH),
-    "reply_to_queue": _text(48),
-    "reply_to_queue_manager": _text(48),
-    "user_identifier": _text(12),
-    "accounting_token": _octets(32),
-    "application_identity_data": _text(32),
-    "put_application_type": _integer(-1, INT_MAX),
-    "put_application_name": _text(28),
+    **{name: _column(Message.FIELDS[name].kind) for name in Descriptor.__annotations__ if name != "transmission"},
+    "report": Column(pa.int64(), "integer", _is_report, "report options that are supported"),
+    "message_type": Column(pa.int64(), "integer", _is_message_type, "1, 2, 4, 8, or 65,536 to 999,999,999"),
+    "expiry": Column(pa.float64(), "number", _is_expiry, EXPIRY.taking({"infinity": None}).allowed),
     "put_at": Column(
         pa.float64(),
         "time",
-        lambda column: _between(column, 0, 253402300799),
+        lambda column: _between(column, 0, PUT_AT_MAX),
         "a time from 1970 to 9999",
     ),
-    "application_origin_data": _text(4),
-    "group_id": _octets(ID_LENGTH),
-    "sequence_number": _integer(1, NUMBER_MAX),
-    "offset": _integer(0, NUMBER_MAX),
-    "flags": _integer(0, 31),
-    "original_length": _integer(-1, NUMBER_MAX),
-    "delay": _seconds(EXPIRY_SECONDS_MAX),
     "properties": Column(pa.string(), "map"),
     "body": Column(pa.binary(), "text or binary"),
 }
@@ -279,8 +255,7 @@ def _wrong(name: str, column: pa.Array, given: pa.Array) -> Iterator[tuple[int, 
         return
     for row in rows_where(pc.invert(pc.fill_null(known.good(column), True))):
         value = given[row].as_py()
-        shown = repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:57]}..."
-        yield row, f"{name} is {shown}, and must be {known.allowed}"
+        yield row, f"{name} must be {known.allowed}, not {written(value)}"
 
 
 def _wrong_together(columns: Mapping[str, pa.Array]) -> Iterator[tuple[int, str]]:

@@ -418,6 +418,8 @@ class Actor:
         if "match-uid" in step.keys:
             actor, queue = step.actor.partition(".")[0], self._table.queue(step.keys.get("on"))
             wanted["uid"] = self._table.uid_of(actor, queue, step.keys["match-uid"])
+        if "match-token" in step.keys:
+            wanted["token"] = self.got[step.keys["match-token"]].token
         return Match(selector=step.keys.get("selector"), **wanted)
 
     def _message(self, message: Message) -> Outcome:

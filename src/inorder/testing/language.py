@@ -103,6 +103,7 @@ for requests and replies:
 And for confirmed calls:
 
     match-uid=BODY, of every verb that matches: the message that the body names, as in confirm-get
+    match-token=BODY, likewise: the message of this body that the actor has read
     A browse-lock [most=N] [lease=SECONDS]  -> [m1 m2] lock=$k   the first N at most; unlocked when the time is over
     A unique-ids confirm=7, or lock=$k      -> [m1 m2]     the messages under it, in queue order
 """
@@ -125,8 +126,8 @@ NO_PROPERTIES = "none"
 REPEATED = frozenset({"property"})  # a word that may be there several times; its values are kept with a blank between
 READ_FLAGS = "logical complete all-messages all-segments strict relaxed notify accept-truncated"
 READ_KEYS = (
-    "on wait buffer match-id match-uid match-correlation match-group match-seq match-offset match-priority confirm "
-    "lock token selector"
+    "on wait buffer match-id match-uid match-correlation match-group match-seq match-offset match-priority "
+    "match-token confirm lock token selector"
 )
 # A text between ` is one with the word in which it stands.
 PIECE = r"(?:`[^`]*`|[^`])"
