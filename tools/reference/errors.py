@@ -7,9 +7,11 @@ import inspect
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from inorder import errors
 from inorder.errors import REASON_TEXT, CallerError, InorderError, QueueCondition, Reason, StoreError
+from inorder.parameters import Kind
 
 from .markdown import Parts, code, table
 from .remedies import REMEDIES
@@ -102,7 +104,15 @@ def _error_of(call: ast.Call) -> str | None:
 
 @cache
 def _errors_by_call() -> dict[str, str]:
-    return {kind.__name__: kind.__name__ for kind in classes()} | {"bad_argument": "ArgumentError"}
+    refusing = ("bad_argument", "integer", *(kind.__name__ for kind in _kinds(Kind)))
+    return {kind.__name__: kind.__name__ for kind in classes()} | dict.fromkeys(refusing, "ArgumentError")
+
+
+def _kinds(kind: type[Kind[Any]]) -> Iterator[type[Kind[Any]]]:
+    """The kinds of parameters, which refuse what is not of the kind."""
+    yield kind
+    for one in kind.__subclasses__():
+        yield from _kinds(one)
 
 
 def reasons_in(tree: ast.AST) -> Iterator[str]:
