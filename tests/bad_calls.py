@@ -319,7 +319,7 @@ HANDLE_CALLS: dict[str, list[Bad]] = {
         clash(lambda w: list(w.queue.take_group(FIRST)), "browse"),
     ],
     "opened_for": [
-        argument(lambda w: w.queue.checked_for([]), "input or output or browse"),
+        argument(lambda w: w.queue.checked_for([]), "one of: input, output, browse"),
         argument(lambda w: w.queue.opened_for("often"), "'often'"),
     ],
     "withdraw": [

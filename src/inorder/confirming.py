@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from .errors import OptionsError, Reason, bad_argument
 from .message import UniqueId
 from .options import CALLERS_ID, EVERYTHING, ID_OR_NONE, Match, OpenOptions, UniqueIds, check_whole
-from .parameters import Seconds
+from .parameters import Choice, Seconds
 from .rules.leases import LOCK_SECONDS_MAX
 from .rules.lifecycle import Event
 from .rules.selectors import selector_of
@@ -24,13 +24,13 @@ USES: Mapping[Use, tuple[OpenOptions, Reason]] = {  # what a handle must be open
     "browse": (OpenOptions(browse=True), Reason.NOT_OPEN_FOR_BROWSE),
 }
 
+USE = Choice(get_args(Use))
 LEASE = Seconds(0, LOCK_SECONDS_MAX, above=True, also={"None for no end": None})
 
 
 def check_use(use: object) -> None:
     """What a handle is to be open for."""
-    if not isinstance(use, str) or use not in get_args(Use):
-        raise bad_argument("use", use, " or ".join(get_args(Use)))
+    USE.check("use", use)
 
 
 class ConfirmedCalls(ABC):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from . import housekeeping
 from .errors import LeaseOver, UnitNotFound, bad_argument, written
 from .options import EVERYTHING, Match, check_instance, check_switch, check_whole, is_path
-from .parameters import ID_LENGTH, WHOLE_MAX, is_storable
+from .parameters import ID_LENGTH, WHOLE_MAX, Choice, is_storable
 from .rules.gaps import Gaps
 from .rules.selectors import selector_of
 from .session import Session
@@ -81,7 +81,7 @@ class OperatorCalls:
 
         Rules: B-5.
         """
-        _one_of("order", order, ("physical", "logical"))
+        Choice(("physical", "logical")).check("order", order)
         check_instance("match", match, Match, "a Match")
         selector_of(match)  # which says what is wrong in it
         check_whole("preview", preview, 0, PREVIEW_MAX)
@@ -93,7 +93,8 @@ class OperatorCalls:
             check_instance("after", after, Position, "the position of a message that look() gave")
         if numbered_after is not None:
             check_whole("numbered_after", numbered_after, 0)
-            _one_of("order", order, ("physical",), "'physical' if numbered_after is given")
+            if order != "physical":
+                raise bad_argument("order", order, "physical if numbered_after is given")
         size = max(1, min(PAGE_MESSAGES, PAGE_BYTES // max(1, preview)))
         request = LookRequest(
             queue=queue,
@@ -161,7 +162,7 @@ class OperatorCalls:
 
     def settle(self, name: str, outcome: Outcome) -> None:
         """Settles a prepared unit: outcome is "commit" or "back_out". Raises: UnitNotFound."""
-        _one_of("outcome", outcome, ("commit", "back_out"))
+        Choice(("commit", "back_out")).check("outcome", outcome)
         if not isinstance(name, str) or not is_storable(name):
             raise UnitNotFound(f"no unit is named {written(name)}", unit=name)
         with self._session:
@@ -249,11 +250,6 @@ class OperatorCalls:
         _callable("progress", progress)
         with self._session:
             self._session.services.store.backup(path, replace=replace, progress=progress)
-
-
-def _one_of(argument: str, value: object, known: Sequence[str], allowed: str = "") -> None:
-    if not isinstance(value, str) or value not in known:
-        raise bad_argument(argument, value, allowed or " or ".join(map(repr, known)))
 
 
 def _callable(argument: str, value: object) -> None:

@@ -344,5 +344,5 @@ def test_a_full_disk_is_told_with_the_path(source: Path, target: Path, monkeypat
 
 
 def test_the_choice_is_one_of_three(target: Path) -> None:
-    with pytest.raises(ArgumentError, match="refuse or same or replace"):
+    with pytest.raises(ArgumentError, match="one of: refuse, same, replace"):
         Rebuilder(manifest(), target, existing="yes")  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ from ..errors import (
 )
 from ..manager import QueueManager
 from ..options import check_whole
+from ..parameters import one_of
 from ..stores.definitions import as_text, channel_of
 from ..stores.records import Carrying, ChannelNow, Received
 from .sides import Connect, Receiver, Sending, bound, digest, open_receiver
@@ -110,7 +111,7 @@ def stop_channel(qm: QueueManager, name: str, mode: StopMode = "quiesce") -> Non
     Raises: UnknownObject 2085; ArgumentError.
     """
     if mode not in STOP_MODES:
-        raise bad_argument("mode", mode, " or ".join(map(repr, STOP_MODES)))
+        raise bad_argument("mode", mode, one_of(STOP_MODES))
     definition = _sender(qm, name)
     with qm._session:
         qm._store.stop_channel(definition.transmission_queue, name, mode)
@@ -156,9 +157,9 @@ def resolve_channel(
     ArgumentError, the receiver says the other.
     """
     if action not in (None, "commit", "back_out"):
-        raise bad_argument("action", action, "'commit' or 'back_out'")
+        raise bad_argument("action", action, "one of: commit, back_out")
     if force and action is None:
-        raise bad_argument("action", action, "'commit' or 'back_out' where force is given")
+        raise bad_argument("action", action, "commit or back_out where force is given")
     with _operating(qm, name) as (sending, carrying):
         if not carrying.is_open:
             raise NotFound(f"channel {name} has nothing in doubt", channel=name)

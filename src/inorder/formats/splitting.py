@@ -36,7 +36,7 @@ from typing import IO, Final, Literal, Protocol
 
 from ..errors import bad_argument
 from ..field_checks import NUMBER_MAX
-from ..parameters import Integer, is_storable
+from ..parameters import Integer, is_storable, one_of
 from ..streams import write_whole
 from .errors import FormatError
 
@@ -200,7 +200,7 @@ _PARSERS: Final[Mapping[str, Callable[[str], Rule]]] = {
 
 def _check_side(side: object, allowed: tuple[str, ...]) -> None:
     if side not in allowed:
-        raise bad_argument("at", side, " or ".join(map(repr, allowed)))
+        raise bad_argument("at", side, one_of(allowed))
 
 
 # ---- splitting
