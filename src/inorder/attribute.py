@@ -220,7 +220,7 @@ def checked(table: Table, owner: str, by: str, given: Mapping[str, object]) -> d
     """The values as they are kept, each of an attribute that its owner has and that this call may give."""
     for name, value in given.items():
         _check_open(table, owner, by, name, value)
-    return {name: table[name].check(value) for name, value in given.items()}
+    return {name: table[name].takes.check(name, value) for name, value in given.items()}
 
 
 def _check_open(table: Table, owner: str, by: str, name: str, value: object) -> None:

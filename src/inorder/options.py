@@ -237,8 +237,9 @@ check_switch = SWITCH.check
 Checks = tuple[tuple[str, Kind[Any], object], ...]
 
 
-def _checks(options: type[Any], **kinds: Kind[Any]) -> Checks:
-    """The options by their names, with what they take and their defaults."""
+def _checks(options: type[Any], switches: str, **kinds: Kind[Any]) -> Checks:
+    """The options by their names, with what they take and their defaults; `switches` are those that are on or off."""
+    kinds = dict.fromkeys(switches.split(), SWITCH) | kinds
     return tuple((name, kind, options.__dataclass_fields__[name].default) for name, kind in kinds.items())
 
 
@@ -320,10 +321,7 @@ class PutOptions:
 
 _CHECKED_IN_PUT = _checks(
     PutOptions,
-    logical=SWITCH,
-    new_message_id=SWITCH,
-    new_correlation_id=SWITCH,
-    resend=SWITCH,
+    "logical new_message_id new_correlation_id resend",
     syncpoint=MAYBE,
     confirm_id=ID_OR_NONE,
     uid=UniqueIds(),
@@ -449,19 +447,8 @@ class GetOptions:
 
 _CHECKED_IN_GET = _checks(
     GetOptions,
-    syncpoint_if_persistent=SWITCH,
-    logical=SWITCH,
-    complete=SWITCH,
-    all_segments=SWITCH,
-    all_messages=SWITCH,
-    under_cursor=SWITCH,
-    lock=SWITCH,
-    mark_handle=SWITCH,
-    mark_co_op=SWITCH,
-    unmarked=SWITCH,
-    unmark_handle=SWITCH,
-    unmark_co_op=SWITCH,
-    accept_truncated=SWITCH,
+    "syncpoint_if_persistent logical complete all_segments all_messages under_cursor lock "
+    "mark_handle mark_co_op unmarked unmark_handle unmark_co_op accept_truncated",
     confirm_id=ID_OR_NONE,
     lock_id=ID_OR_NONE,
     read_order=READ_ORDER,
@@ -575,9 +562,7 @@ class OpenOptions:
 
 _CHECKED_IN_OPEN = _checks(
     OpenOptions,
-    output=SWITCH,
-    browse=SWITCH,
-    co_op=SWITCH,
+    "output browse co_op",
     read_order=READ_ORDER,
     input=Choice(("as_queue", "shared", "exclusive"), Reason.OPTIONS_ERROR, also=NONE),
 )

@@ -55,7 +55,7 @@ class Rates(NamedTuple):
 @click.argument("queues", nargs=-1, metavar="[QUEUE]...", shell_complete=queue_names)
 @click.option(
     "--interval", type=Of(Seconds(0.1, 86_400)), default=1.0, show_default=True, metavar="SECONDS",
-    help="How long between two refreshes.",
+    help="How long between two refreshes, 0.1 to 86,400.",
 )  # fmt: skip
 @click.option(
     "--count", "-n", "most", type=click.IntRange(1), metavar="N", help="Refresh this many times; default: until Ctrl-C."

@@ -59,7 +59,8 @@ SCHEDULE_COLUMNS = {
 @click.option("--threads", "-t", type=click.IntRange(1, THREADS_MAX), default=1, show_default=True, metavar="N",
               help="Threads of each task in each process, unless the task has its own number.")  # fmt: skip
 @click.option("--grace", type=Of(Seconds(0, 86_400)), default=30.0, show_default=True, metavar="SECONDS",
-              help="Time for calls to end after SIGTERM or Ctrl-C; then their messages go back.")  # fmt: skip
+              help="Time for calls to end after SIGTERM or Ctrl-C, at most 86,400; "
+              "then their messages go back.")  # fmt: skip
 @click.option("--metrics", metavar="[HOST:]PORT", help="Serve metrics of all processes to Prometheus at this "
               "address; without HOST to this machine alone.")  # fmt: skip
 @click.option("--list", "lists", is_flag=True, help="Show what is registered, and work on nothing.")

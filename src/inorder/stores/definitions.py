@@ -148,7 +148,11 @@ def _read(kind: type[T], table: Table, text: str) -> T:
     try:
         values = json.loads(text).items()
         return kind(
-            **{name: table[name].check(value) for name, value in values if usual.get(name) != (value, value.__class__)}
+            **{
+                name: table[name].takes.check(name, value)
+                for name, value in values
+                if usual.get(name) != (value, value.__class__)
+            }
         )
     except DECODING as error:
         raise damaged("a definition", f"{error!r}") from error
