@@ -62,14 +62,14 @@ nightly: setup   ## all that the gate leaves out, in shards of half an hour at m
 
 TESTS :=
 TIMES := 3
-flaky: setup     ## the tests of the gate in random order on a busy machine, TIMES=3 (TESTS="tests/test_aio.py")
+flaky: setup     ## the tests of the gate in random order on a busy machine, TIMES=3 (TESTS="tests/aio/test_manager.py")
 	@$(RUN) -m tools.flaky --times $(TIMES) $(TESTS)
 
 long: setup      ## before a release: 10,000 random schedules, histories and interrupts, killed Spark drivers; about two hours
-	@INORDER_LONG=1 $(RUN) -m pytest -q tests/test_schedules.py tests/test_properties.py tests/rules \
-	    tests/test_power_loss.py tests/test_master_property.py tests/test_examples.py tests/test_interrupts.py \
-	    tests/sqlite/test_damage.py tests/postgresql/test_cuts.py tests/postgresql/test_contention.py
-	@INORDER_LONG=1 $(RUN) -m pytest -q tests/test_state_machine.py -k agree
+	@INORDER_LONG=1 $(RUN) -m pytest -q tests/histories/test_schedules.py tests/histories/test_properties.py tests/rules \
+	    tests/histories/test_power_loss.py tests/histories/test_master_property.py tests/house/test_examples.py tests/histories/test_interrupts.py \
+	    tests/stores/sqlite/test_damage.py tests/stores/postgresql/test_cuts.py tests/stores/postgresql/test_contention.py
+	@INORDER_LONG=1 $(RUN) -m pytest -q tests/histories/test_state_machine.py -k agree
 	@INORDER_LONG=1 $(RUN) -m pytest -q -rP tests/spark/kills
 
 check: setup     ## lint, format, types, layers, spelling, imports on every Python here; changes nothing

@@ -16,14 +16,14 @@ import time
 from collections.abc import Callable, Mapping
 
 import inorder
-from inorder.attributes import define_manager, define_queue
-from inorder.message import Message
-from inorder.options import GetOptions, PutOptions
+from inorder.model.attributes import define_manager, define_queue
+from inorder.model.message import Message
+from inorder.model.options import GetOptions, PutOptions
 from inorder.rules.gets import judge
 from inorder.rules.grouping import ANYTHING, NOTHING_OPEN
 from inorder.rules.puts import Program, PutCircumstances, PutPlan
 from inorder.stores.memory import MemoryStore
-from inorder.stores.records import GetOutcome, GetRequest, PutOutcome, PutRequest
+from inorder.stores.seam.records import GetOutcome, GetRequest, PutOutcome, PutRequest
 
 BODY = bytes(1024)
 BATCH = 100

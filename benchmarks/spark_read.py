@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 import inorder
 from inorder import Flags, GetOptions, Message
 from inorder.arrow.pages import Origin, batches
-from inorder.bulk import BulkBrowser, ClaimReader
+from inorder.client.bulk import BulkBrowser, ClaimReader
 from inorder.spark import jobs, register
 
 from .spark_bare import PARTITIONS, BareReader, BareSource

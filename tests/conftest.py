@@ -21,8 +21,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from tests.postgresql.server import missing, of_this_process
-from tests.support import Make, Stores
+from tests.helpers.support import Make, Stores
+from tests.stores.postgresql.server import missing, of_this_process
 from tests.tiers import EVERY, ONCE
 
 from inorder import QueueManager, connect

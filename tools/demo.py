@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.postgresql.server import Server, missing
+from tests.stores.postgresql.server import Server, missing
 
 from inorder.demo import files
 

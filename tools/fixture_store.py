@@ -3,8 +3,8 @@
     python -m tools.fixture_store 0.1.0        writes tests/releases/0.1.0: run it once, with the release's own code
 
 It writes the store as a file (`orders.db.gz`), and the tables of one in PostgreSQL (`postgresql.sql`). What `filled`
-puts in, `missing` looks for after the upgrade; `tests/test_releases.py` does that with every release that the changelog
-names.
+puts in, `missing` looks for after the upgrade; `tests/stores/test_releases.py` does that with every release that the
+changelog names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 
 import inorder
-from inorder import Flags, NoMessageAvailable, QueueManager, Transmission, channels
+from inorder import Flags, NoMessageAvailable, QueueManager, Transmission
+from inorder.mq import channels
 from inorder.stores.postgresql.statements import SCHEMA, VERSION
 
 ROOT: Final = Path(__file__).parents[1]

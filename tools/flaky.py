@@ -1,7 +1,7 @@
 """Runs tests again and again in random order on a busy machine, and reports which failed how often.
 
     make flaky                                        everything in the gate, three times
-    make flaky TIMES=20 TESTS="tests/test_aio.py"     some tests, twenty times
+    make flaky TIMES=20 TESTS="tests/aio/test_manager.py"     some tests, twenty times
 
 Two processes that only compute keep the processors busy meanwhile. Runs alternate between two and four workers.
 The seed of each order is printed: `pytest -p randomly --randomly-seed=N` repeats it.

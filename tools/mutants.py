@@ -284,7 +284,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         description="Breaks the code one decision at a time: the rules as written in tools/mutants_*.txt, all else as "
         "generated, a sample of it. For each a scenario table must fail, or a unit test. One that survives shows what "
         "is missing there. Status 1: one survived or does not fit the code.",
-        epilog="example: .venv/bin/python -m tools.mutants --only 'stores/reading.py*negated'",
+        epilog="example: .venv/bin/python -m tools.mutants --only 'stores/engine/reading.py*negated'",
     )
     parser.add_argument("--only", metavar="GLOB", default="", help="only mutants whose name this fits, or a part of it")
     parser.add_argument(

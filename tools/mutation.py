@@ -4,7 +4,7 @@ They are found in the syntax tree (`mutation_tree.py`) and in the named SQL stat
 follow the code wherever it goes, and nobody mends them. The name of one is made of its file, its function, what is
 broken there, counted within the function, and how:
 
-    stores/reading.py Reading._take: condition 2 negated
+    stores/engine/reading.py Reading._take: condition 2 negated
     stores/sql/queries.sql next holder: min or max 1 swapped
 
 It names no line and no text, and stays the same whatever changes in other functions. Which are tried is drawn by
@@ -40,80 +40,97 @@ BROKEN = (
     "stores/**/*.py",
     "stores/sql/*.sql",
     "stores/sqlite/*.sql",
-    "mqsc/*.py",
+    "mq/mqsc/*.py",
     "arrow/framing.py",
-    *(f"{name}.py" for name in "session handle groups unit_of_work bulk browsing".split()),
+    *(f"client/{name}.py" for name in "session queue groups unit_of_work bulk browsing".split()),
 )
 PLUMBING = """
-    stores/points.py stores/protocol.py stores/bulk_protocol.py stores/sql/engine.py stores/sql/leftovers.py
+    stores/engine/points.py stores/seam/protocol.py stores/seam/bulk_protocol.py stores/sql/engine.py
+    stores/sql/leftovers.py
     stores/sqlite/backup.py stores/sqlite/bell.py stores/sqlite/coordination.py stores/sqlite/database.py
     stores/sqlite/engine.py stores/sqlite/faults.py stores/sqlite/host.py stores/sqlite/log.py stores/sqlite/opening.py
     stores/sqlite/statements.py stores/sqlite/watch.py
 """.split()
 
 # The unit tests that mirror a file: those of the first line that its path begins with.
-CLAIMS = "tests/test_claims.py tests/rules/test_claims.py"
-STAGING = "tests/test_staging.py tests/test_staging_outside.py tests/test_staging_values.py"
-LOOKING = "tests/test_looking.py tests/test_clear.py"
-CONNECTIONS = "tests/test_connections.py tests/test_session.py"
-STORE = "tests/test_stores_agree.py tests/test_confirmed.py tests/test_units.py tests/test_gets.py"
-GROUPS = "tests/test_groups.py tests/test_streams.py"
-STRICT = "tests/test_strict.py tests/test_gets.py tests/test_marks.py"
-RETURNING = "tests/test_triggers.py tests/test_retries.py tests/test_failing_calls.py"
-WAITING = "tests/test_waiting.py tests/test_waiting_turns.py"
-SERVER = "tests/postgresql"  # with these first, only tests on PostgreSQL judge, otherwise only others
+CLAIMS = "tests/client/test_claims.py tests/rules/test_claims.py"
+STAGING = "tests/stores/test_staging.py tests/stores/test_staging_outside.py tests/stores/test_staging_values.py"
+LOOKING = "tests/client/test_looking.py tests/client/test_clear.py"
+CONNECTIONS = "tests/client/test_connections.py tests/client/test_session.py"
+STORE = (
+    "tests/stores/test_agreement.py tests/client/test_confirmed.py tests/client/test_units.py tests/client/test_gets.py"
+)
+GROUPS = "tests/client/test_groups.py tests/client/test_streams.py"
+STRICT = "tests/client/test_strict.py tests/client/test_gets.py tests/client/test_marks.py"
+RETURNING = "tests/mq/test_triggers.py tests/client/test_retries.py tests/client/test_failing_calls.py"
+WAITING = "tests/client/test_waiting.py tests/client/test_waiting_turns.py"
+SERVER = "tests/stores/postgresql"  # with these first, only tests on PostgreSQL judge, otherwise only others
 JUDGES = {
     "arrow/framing": "tests/arrow/test_framing.py",
-    "mqsc/": "tests/mqsc/test_reading.py tests/mqsc/test_running.py",
-    "session": "tests/test_session.py tests/test_units.py tests/test_connections.py tests/test_failing_calls.py",
-    "handle": "tests/test_handle.py tests/test_puts.py tests/test_gets.py tests/test_streams.py tests/test_browsing.py",
-    "groups": "tests/test_groups.py tests/test_stream_groups.py",
-    "unit_of_work": "tests/test_units.py tests/test_session.py",
-    "bulk": f"tests/test_bulk.py {CLAIMS}",
-    "browsing": "tests/test_browsing.py",
-    "stores/wait": f"{WAITING} tests/test_strict.py",
-    "stores/telemetry": "tests/test_telemetry.py",
-    "stores/changes": "tests/test_event_delivery.py tests/test_events.py",
-    "stores/claiming": CLAIMS,
-    "stores/surveying": CLAIMS,
-    "stores/staging": STAGING,
-    "stores/bulk": f"{CLAIMS} {STAGING}",
-    "stores/putting": "tests/test_puts.py tests/test_failing_calls.py tests/sqlite/test_cost.py",
-    "stores/sending": "tests/test_channels.py",
-    "stores/triggering": "tests/test_triggers.py",
-    "stores/settling": f"{STORE} {RETURNING}",
-    "stores/looking": LOOKING,
-    "stores/operator": LOOKING,
-    "stores/catalog": "tests/test_manager.py tests/test_dynamic_queues.py",
-    "stores/definitions": "tests/test_manager.py tests/test_dynamic_queues.py",
-    "stores/connections": f"{CONNECTIONS} tests/sqlite/test_owners.py tests/sqlite/test_processes_owners.py",
-    "stores/confirming": "tests/test_confirmed.py tests/test_leases.py tests/test_failing_calls.py",
-    "stores/reading": f"{STRICT} {WAITING} tests/test_selectors.py",
-    "stores/entering": f"tests/test_strict.py {GROUPS}",
-    "stores/queue": f"{STRICT} {GROUPS}",
-    "stores/process": f"{CONNECTIONS} tests/test_at_once.py",
-    "stores/verb": "tests/sqlite/test_verb.py tests/sqlite/test_trouble_in_calls.py",
-    "stores/store": f"{STORE} {GROUPS} tests/test_failing_calls.py",
-    "stores/memory/bulk": f"{CLAIMS} {STAGING} tests/test_stores_agree.py",
-    "stores/memory/checking": "tests/test_checking_memory.py",
+    "mq/mqsc/": "tests/mq/mqsc/test_reading.py tests/mq/mqsc/test_running.py",
+    "client/session": (
+        "tests/client/test_session.py tests/client/test_units.py tests/client/test_connections.py "
+        "tests/client/test_failing_calls.py"
+    ),
+    "client/queue": (
+        "tests/client/test_handle.py tests/client/test_puts.py tests/client/test_gets.py "
+        "tests/client/test_streams.py tests/client/test_browsing.py"
+    ),
+    "client/groups": "tests/client/test_groups.py tests/client/test_stream_groups.py",
+    "client/unit_of_work": "tests/client/test_units.py tests/client/test_session.py",
+    "client/bulk": f"tests/client/test_bulk.py {CLAIMS}",
+    "client/browsing": "tests/client/test_browsing.py",
+    "stores/engine/wait": f"{WAITING} tests/client/test_strict.py",
+    "stores/seam/telemetry": "tests/stores/test_telemetry.py",
+    "stores/seam/changes": "tests/client/test_event_delivery.py tests/client/test_events.py",
+    "stores/engine/claiming": CLAIMS,
+    "stores/seam/surveying": CLAIMS,
+    "stores/engine/staging": STAGING,
+    "stores/engine/bulk": f"{CLAIMS} {STAGING}",
+    "stores/engine/putting": (
+        "tests/client/test_puts.py tests/client/test_failing_calls.py tests/stores/sqlite/test_cost.py"
+    ),
+    "stores/engine/sending": "tests/mq/test_channels.py",
+    "stores/engine/triggering": "tests/mq/test_triggers.py",
+    "stores/engine/settling": f"{STORE} {RETURNING}",
+    "stores/seam/looking": LOOKING,
+    "stores/engine/operator": LOOKING,
+    "stores/engine/catalog": "tests/client/test_manager.py tests/client/test_dynamic_queues.py",
+    "stores/seam/definitions": "tests/client/test_manager.py tests/client/test_dynamic_queues.py",
+    "stores/engine/connections": (
+        f"{CONNECTIONS} tests/stores/sqlite/test_owners.py tests/stores/sqlite/test_processes_owners.py"
+    ),
+    "stores/engine/confirming": (
+        "tests/client/test_confirmed.py tests/client/test_leases.py tests/client/test_failing_calls.py"
+    ),
+    "stores/engine/reading": f"{STRICT} {WAITING} tests/model/test_selectors.py",
+    "stores/engine/group_readers": f"tests/client/test_strict.py {GROUPS}",
+    "stores/engine/queue": f"{STRICT} {GROUPS}",
+    "stores/engine/process": f"{CONNECTIONS} tests/client/test_at_once.py",
+    "stores/engine/operation": "tests/stores/sqlite/test_verb.py tests/stores/sqlite/test_trouble_in_calls.py",
+    "stores/engine/store": f"{STORE} {GROUPS} tests/client/test_failing_calls.py",
+    "stores/memory/bulk": f"{CLAIMS} {STAGING} tests/stores/test_agreement.py",
+    "stores/memory/checking": "tests/stores/test_checking_memory.py",
     "stores/sql/backend": f"{STORE} {RETURNING}",
-    "stores/sql/bulk": f"{CLAIMS} tests/sqlite/test_claims_file.py",
-    "stores/sql/staged": f"{STAGING} tests/sqlite/test_staging_file.py",
-    "stores/sql/listing": f"{LOOKING} tests/sqlite/test_processes_views.py tests/sqlite/test_processes_strict.py",
-    "stores/sql/shortcuts": f"{STORE} {GROUPS} tests/test_strict.py tests/sqlite/test_large_groups.py",
+    "stores/sql/bulk": f"{CLAIMS} tests/stores/sqlite/test_claims_file.py",
+    "stores/sql/staged": f"{STAGING} tests/stores/sqlite/test_staging_file.py",
+    "stores/sql/listing": (
+        f"{LOOKING} tests/stores/sqlite/test_processes_views.py tests/stores/sqlite/test_processes_strict.py"
+    ),
+    "stores/sql/shortcuts": f"{STORE} {GROUPS} tests/client/test_strict.py tests/stores/sqlite/test_large_groups.py",
     "stores/sql/search": f"{STORE} {STRICT} {GROUPS}",
-    "stores/sql/queries_claims": f"{CLAIMS} tests/sqlite/test_claims_file.py",
-    "stores/sql/fragments_claims": f"{CLAIMS} tests/sqlite/test_claims_file.py",
-    "stores/sql/queries_bulk": f"{STAGING} tests/sqlite/test_staging_file.py",
+    "stores/sql/queries_claims": f"{CLAIMS} tests/stores/sqlite/test_claims_file.py",
+    "stores/sql/fragments_claims": f"{CLAIMS} tests/stores/sqlite/test_claims_file.py",
+    "stores/sql/queries_bulk": f"{STAGING} tests/stores/sqlite/test_staging_file.py",
     "stores/sql/queries.sql": f"{STORE} {GROUPS} {LOOKING}",
-    "stores/sqlite/check": "tests/sqlite/test_checking.py",
-    "stores/postgresql/": f"{SERVER} tests/test_scenarios.py",
-    "stores/sql/shapes": "tests/sqlite/test_damage.py",
-    "stores/damage": "tests/sqlite/test_damage.py",
-    "stores/": f"{STORE} tests/test_failing_calls.py",
+    "stores/sqlite/check": "tests/stores/sqlite/test_checking.py",
+    "stores/postgresql/": f"{SERVER} tests/histories/test_scenarios.py",
+    "stores/sql/shapes": "tests/stores/sqlite/test_damage.py",
+    "stores/seam/damage": "tests/stores/sqlite/test_damage.py",
+    "stores/": f"{STORE} tests/client/test_failing_calls.py",
 }
 # No table says anything of these; or the tables are among the tests.
-WITHOUT_TABLES = ("arrow/", "mqsc/", "stores/memory/checking", "stores/sqlite/check", "stores/postgresql/")
+WITHOUT_TABLES = ("arrow/", "mq/mqsc/", "stores/memory/checking", "stores/sqlite/check", "stores/postgresql/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,18 +48,15 @@ def _tests(*places: str, mark: str = "nightly", without: Sequence[str] = ()) -> 
     return ("-m", mark, "-k", f"not {LONG_WAY}", *places, *ignored)
 
 
-def _files(names: str) -> tuple[str, ...]:
-    return tuple(f"tests/test_{name}.py" for name in names.split())
+def _histories(names: str) -> tuple[str, ...]:
+    return tuple(f"tests/histories/test_{name}.py" for name in names.split())
 
 
-HISTORIES = _files("schedules properties master_property logical_schedules state_machine channel_schedules")
-TABLES = _files("scenarios")
-POSTGRESQL = ("tests/postgresql",)
+HISTORIES = _histories("schedules properties master_property logical_schedules state_machine channel_schedules")
+TABLES = _histories("scenarios")
+POSTGRESQL = ("tests/stores/postgresql",)
 SPARK = ("tests/spark", "tests/arrow")
-DOORS = (
-    *(f"tests/{name}" for name in "server cli mqsc formats integrations".split()),
-    *_files("docs docs_typed examples contrib demo site web benchmarks soak"),
-)
+DOORS = (*(f"tests/{name}" for name in "server cli mq/mqsc formats integrations house".split()), *_histories("soak"))
 CLAIMED = (*HISTORIES, *TABLES, *POSTGRESQL, *SPARK, *DOORS)
 
 STORES = ("src/inorder/stores/", "src/inorder/rules/", "tests/scenarios/")
@@ -88,7 +85,7 @@ SHARDS = (
     Shard(
         name="server, console, command, pages",
         folders=(
-            *(f"src/inorder/{name}/" for name in "server cli mqsc formats integrations demo".split()),
+            *(f"src/inorder/{name}/" for name in "server cli mq formats integrations demo".split()),
             *("docs/", "examples/", "contrib/", "benchmarks/", "README.md", "SECURITY.md"),
         ),
         pytest=_tests(*DOORS),

@@ -19,7 +19,7 @@ from benchmarks.systems import BLOCK, BODY
 from benchmarks.systems.ours import QUEUE, settings_of
 from benchmarks.systems.postgresql import LOOPBACK
 from benchmarks.systems.postgresql import settings_of as postgresql_settings_of
-from inorder import channels
+from inorder.mq import channels
 
 BATCHES = 20  # in one run: a channel connects at its beginning
 CHANNEL, COPY = "a channel", "get_many and put_many in a unit"

@@ -18,10 +18,10 @@ import apsw
 
 from benchmarks.harness import Cannot
 from benchmarks.systems import BODY, System
+from inorder.stores.seam.tables import UnitRow
 from inorder.stores.sql.records import SqlRecords
 from inorder.stores.sql.selection import EVERYTHING, ordered
 from inorder.stores.sqlite.statements import SCHEMA, STATEMENTS
-from inorder.stores.tables import UnitRow
 
 BARE = "bare SQLite"
 BUSY_MS = 60_000

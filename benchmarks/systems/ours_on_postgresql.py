@@ -12,7 +12,7 @@ import inorder
 from benchmarks.systems import FILL_BLOCK
 from benchmarks.systems.ours import OURS_ON_POSTGRESQL, Ours
 from benchmarks.systems.postgresql import LOOPBACK, settings_of
-from inorder.attributes import QueueReadOrder
+from inorder.model.attributes import QueueReadOrder
 
 
 class OursOnPostgreSQL(Ours):

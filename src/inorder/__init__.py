@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from .attributes import ManagerAttributes, QueueAttributes, QueueStatus
-from .browsing import Browsing
+from .client.browsing import Browsing
+from .client.events import Registration
+from .client.groups import GroupWriter
+from .client.leases import Lease
+from .client.listening import Arrival, Listener
+from .client.manager import QueueManager, connect
+from .client.queue import Queue
+from .client.requesting import Replies
+from .client.signatures import show_keywords
+from .client.unit_of_work import UnitOfWork
+from .client.upgrading import rename, upgrade
 from .errors import (
     ArgumentError,
     CallerError,
@@ -71,29 +80,22 @@ from .errors import (
     WrongQueueType,
     WrongState,
 )
-from .events import Registration
-from .groups import GroupWriter
-from .handle import Queue
-from .kinds import Feedback
-from .leases import Lease
-from .listening import Arrival, Listener
-from .manager import QueueManager, connect
-from .message import EarlierPending, Flags, Got, Message, MessageType, Place, Report, Transmission, UniqueId
-from .options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
-from .process_attributes import ProcessAttributes
-from .properties import Properties, PropertyValue
-from .requesting import Replies
+from .model.attributes import ManagerAttributes, QueueAttributes, QueueStatus
+from .model.kinds import Feedback
+from .model.message import EarlierPending, Flags, Got, Message, MessageType, Place, Report, Transmission, UniqueId
+from .model.options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
+from .model.process_attributes import ProcessAttributes
+from .model.properties import Properties, PropertyValue
 from .rules.puts import PutResult
 from .rules.triggers import TriggerMessage
-from .signatures import show_keywords
-from .stores.migrations import Upgraded
-from .stores.records import Locked
-from .stores.telemetry import Observation, StoreEvent
-from .stores.views import OrderView, Unit
-from .unit_of_work import UnitOfWork
-from .upgrading import rename, upgrade
+from .stores.seam.migrations import Upgraded
+from .stores.seam.records import Locked
+from .stores.seam.telemetry import Observation, StoreEvent
+from .stores.seam.views import OrderView, Unit
+from .support import old_paths
 
 show_keywords(Match, Message, Queue, QueueManager)
+old_paths.find()
 
 __version__ = "0.1.1"
 

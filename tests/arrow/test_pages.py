@@ -13,8 +13,8 @@ from inorder.arrow import pages as arrow
 from inorder.arrow.pages import Origin, batches, joined
 from inorder.arrow.properties import FIELD_OF
 from inorder.arrow.schema import DESCRIPTOR, arrow_schema
-from inorder.bulk import BULK_COLUMNS, BulkBrowser, BulkPage
-from inorder.message import NO_ID
+from inorder.client.bulk import BULK_COLUMNS, BulkBrowser, BulkPage
+from inorder.model.message import NO_ID
 
 ORIGIN = Origin("Q", None, 100)
 LOGICAL = GetOptions(logical=True)

@@ -10,8 +10,8 @@ import pytest
 from tests.cli.conftest import Command, Ended
 
 import inorder
-from inorder.bulk import ClaimReader
 from inorder.cli.output import Advance, Output
+from inorder.client.bulk import ClaimReader
 
 
 @pytest.fixture

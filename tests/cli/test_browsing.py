@@ -13,12 +13,13 @@ from rich.console import Console
 from tests.cli.conftest import Command
 
 import inorder
-from inorder import Flags, Match, Message, QueueManager, operating
+from inorder import Flags, Match, Message, QueueManager
 from inorder.cli import browsing
 from inorder.cli.listing import Rows, preview_of
 from inorder.cli.output import NARROW
-from inorder.labels import in_words, name_of
-from inorder.operating import Sight
+from inorder.client import operating
+from inorder.client.labels import in_words, name_of
+from inorder.client.operating import Sight
 from inorder.rules.gaps import Gaps
 
 IN, LAST, SEGMENT, END = Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT

@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.channelled import bodies, link, manager
+from tests.helpers.channelled import bodies, link, manager
 from tests.tiers import gate
 
-from inorder import Undeliverable, channels, connect
+from inorder import Undeliverable, connect
 from inorder.cli import main
+from inorder.mq import channels
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from tests.cli.conftest import Command
 
 import inorder
 from inorder import Match
-from inorder.attributes import QUEUE_ATTRIBUTES
-from inorder.bulk import ClaimReader
+from inorder.client.bulk import ClaimReader
 from inorder.formats.json_lines import FIELDS, FILLED_IN
+from inorder.model.attributes import QUEUE_ATTRIBUTES
 
 PAGE = Path(__file__).parents[2] / "docs/reference/json.md"
 

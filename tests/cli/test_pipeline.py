@@ -18,11 +18,11 @@ import click
 import pytest
 from tests.cli.conftest import Command, Terminal
 
-from inorder.advice import how_to_install
 from inorder.cli import pipeline, readiness
 from inorder.cli.pipeline import tell_result, told_while_it_works
 from inorder.cli.running import Run
 from inorder.errors import QueueFull
+from inorder.support.advice import how_to_install
 
 
 @dataclass

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from tests.cli.conftest import Command
-from tests.support import called
+from tests.helpers.support import called
 
 import inorder
 from inorder import QueueManager
-from inorder.attributes import QUEUE_ATTRIBUTES
 from inorder.cli import output
+from inorder.model.attributes import QUEUE_ATTRIBUTES
 
 
 def test_the_first_queue_makes_the_store(run: Command, store: Path) -> None:

@@ -12,9 +12,9 @@ from tests.cli.conftest import Command
 from tests.cli.test_json import keys_below
 
 import inorder
-from inorder.advice import how_to_install
 from inorder.cli import serve
 from inorder.server import Settings, certificates, running
+from inorder.support.advice import how_to_install
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from tests.cli.conftest import Command
 
 import inorder
 from inorder import Match
-from inorder.bulk import ClaimReader, Stager
-from inorder.by_hand import INSTEAD
 from inorder.cli import main
 from inorder.cli.units import unit_names
 from inorder.cli.users import user_names
+from inorder.client.bulk import ClaimReader, Stager
+from inorder.client.unit_names import INSTEAD
 
 
 @pytest.fixture

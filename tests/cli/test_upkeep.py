@@ -7,8 +7,8 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from tests import invented
 from tests.cli.conftest import Command
+from tests.helpers import invented
 
 import inorder
 from inorder.stores.sqlite import upgrade_file

@@ -15,7 +15,7 @@ from tests.tiers import nightly
 
 import inorder
 from inorder import Match
-from inorder.bulk import ClaimReader, Stager
+from inorder.client.bulk import ClaimReader, Stager
 from inorder.stores.postgresql import drop, parse
 
 PASSWORD = "nobody-may-see-this"

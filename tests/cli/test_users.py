@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from tests.cli.conftest import Command, Ended
 
 import inorder
-from inorder import passwords
 from inorder.cli.app import app
+from inorder.support import passwords
 
 PASSWORD = "correct horse"
 

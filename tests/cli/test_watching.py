@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 from tests.cli.conftest import Command
-from tests.support import waiting
+from tests.helpers.support import waiting
 
 import inorder
 from inorder import QueueManager, Reason, Report
 from inorder.cli import watching
 from inorder.cli.watching import Look, Rates, rates
+from inorder.client.operating import QueueView
 from inorder.formats.json_lines import when
-from inorder.operating import QueueView
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
-"""`inorder work` before it works: what it lists, and what it refuses; tests/test_work_processes.py has it at work."""
+"""`inorder work` before it works: what it lists, and what it refuses; tests/work/test_started_processes.py has it at
+work.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Command
 from tests.cli.test_json import keys_below
-from tests.support import LIMIT_SECONDS
+from tests.helpers.support import LIMIT_SECONDS
 
 TASKS = '''
 from inorder.work import Backoff, Tasks

@@ -10,7 +10,7 @@ from typing import IO, Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support import Raw
+from tests.helpers.support import Raw
 
 from inorder import ArgumentError, Message
 from inorder.formats import FormatError

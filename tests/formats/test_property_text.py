@@ -8,7 +8,7 @@ from tests.rules.test_message_properties import NAMES, VALUES
 
 from inorder import ArgumentError
 from inorder.formats.property_text import read_property, write_property
-from inorder.properties import Properties, PropertyValue
+from inorder.model.properties import Properties, PropertyValue
 
 
 @given(NAMES, VALUES)

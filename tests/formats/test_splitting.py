@@ -10,7 +10,7 @@ from typing import IO, Any, cast
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.support import Raw
+from tests.helpers.support import Raw
 
 from inorder import ArgumentError
 from inorder.formats import Delimiter, FormatError, Regex, Rule, Size, Whole, join, parse_rule, split

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.formats.conftest import LINES
 from tests.formats.test_splitting import DATA, RULES
-from tests.support import bodies, examples, fresh_manager
+from tests.helpers.support import bodies, examples, fresh_manager
 from tests.tiers import ONCE
 
 import inorder

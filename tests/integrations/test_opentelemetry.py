@@ -22,8 +22,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from inorder import Message, QueueFull, QueueManager
 from inorder.integrations.opentelemetry import OPERATIONS, SCHEMA_URL, context_of, instrument
-from inorder.properties import LENGTH_MAX
-from inorder.stores.telemetry import EVENTS
+from inorder.model.properties import LENGTH_MAX
+from inorder.stores.seam.telemetry import EVENTS
 
 
 class Watched:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
-from tests.sqlite.programs import Program, child, path
-from tests.sqlite.programs import qm as file_manager
+from tests.stores.sqlite.programs import Program, child, path
+from tests.stores.sqlite.programs import qm as file_manager
 
 from inorder import ConnectionClosed, QueueFull, QueueManager
 from inorder.integrations import prometheus

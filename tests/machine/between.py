@@ -14,7 +14,8 @@ from tests.machine.once import Once
 from tests.machine.rules import Confirms, Gets, Lives, Puts, Units
 from tests.machine.side import listing
 
-from inorder import Report, across
+from inorder import Report
+from inorder.client import store_transfer
 
 REPORTS, WAY, DEAD = "REPORTS", "QM2", "DEAD"
 asked = st.sampled_from(
@@ -185,7 +186,7 @@ class Ways(Definitions):
 
         def step(side: Any) -> Any:
             qm = side.connections[number]
-            with across.moving(qm) as unit:
+            with store_transfer.moving(qm) as unit:
                 qm.put_many("B", qm.get_many("A", count, read_order="relaxed"), context="set_all")
                 if fails:
                     unit.back_out()

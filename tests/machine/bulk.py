@@ -14,7 +14,7 @@ from tests.machine.pairs import Failed, Returned, failed
 from tests.machine.side import Side, listing
 
 from inorder import Flags, GetOptions, InorderError, Reason, UniqueId
-from inorder.bulk import BULK_COLUMNS, BulkBrowser, BulkRow, ClaimReader, LedgerKey, Staged, Stager, Survey
+from inorder.client.bulk import BULK_COLUMNS, BulkBrowser, BulkRow, ClaimReader, LedgerKey, Staged, Stager, Survey
 
 LASTS_SECONDS = 10.0
 HOW_HELD: Mapping[str, Mapping[str, Any]] = {

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from inorder import Flags, GetOptions, InorderError, PutOptions, UniqueId
-from inorder.message import NO_ID
+from inorder.model.message import NO_ID
 
 Settings = dict[str, Any]
 Strategy = st.SearchStrategy[Any]

@@ -12,17 +12,16 @@ from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-from inorder.clock import Clock
-from inorder.message import NO_ID, Message
-from inorder.properties import Properties
+from inorder.model.message import NO_ID, Message
+from inorder.model.properties import Properties
 from inorder.rules import grouping, ordering
 from inorder.rules.lifecycle import Answer, Event, State, Step
 from inorder.rules.ordering import Decision, Kind, Moment
-from inorder.stores import (
+from inorder.stores.engine import (
     authority,
     claiming,
     confirming,
-    entering,
+    group_readers,
     putkeys,
     putting,
     queue,
@@ -31,15 +30,16 @@ from inorder.stores import (
     staging,
     waits,
 )
-from inorder.stores.backend import Expired
-from inorder.stores.catalog import Catalog
+from inorder.stores.engine.catalog import Catalog
+from inorder.stores.engine.operation import WRITING, Verb, run
+from inorder.stores.engine.process import OpenStore, VerbLock
+from inorder.stores.engine.queue import LocalQueue
 from inorder.stores.memory import MemoryStore, backend, bulk
 from inorder.stores.memory.backend import MemoryBackend
-from inorder.stores.process import OpenStore, VerbLock
-from inorder.stores.queue import LocalQueue
-from inorder.stores.queued import QueuedMessage
-from inorder.stores.tables import UnitRow
-from inorder.stores.verb import WRITING, Verb, run
+from inorder.stores.seam.backend import Expired
+from inorder.stores.seam.queued import QueuedMessage
+from inorder.stores.seam.tables import UnitRow
+from inorder.support.clock import Clock
 
 NUMBERS_BURNT = 1000
 
@@ -194,7 +194,7 @@ FAULTS: Mapping[str, Fault] = {
     "marks do not end": Fault(
         backend, "is_marked", lambda _: lambda row, reader: reader.co_op and row.co_op_marked_at > 0
     ),
-    "a closed handle stays inside its group": Fault(entering, "leave_all", lambda _: lambda *_: None),
+    "a closed handle stays inside its group": Fault(group_readers, "leave_all", lambda _: lambda *_: None),
     "what several connections put in a unit stands by the ids that each draws for itself": Fault(
         Verb, "pass_others", lambda _: lambda _verb: None
     ),
@@ -202,7 +202,7 @@ FAULTS: Mapping[str, Fault] = {
     "gets stay in the depth": Fault(reading, "happen", _stays_in_the_depth),
     "who takes the last of a group leaves others inside": Fault(MemoryBackend, "_remove", _of_groups_too),
     "a unit that is backed out has entered its groups all the same": Fault(
-        entering, "settle", lambda _: lambda *_: None
+        group_readers, "settle", lambda _: lambda *_: None
     ),
     "what is delayed can be read at once": Fault(
         queue, "available", lambda right: lambda row, reader: right(row._replace(due_at=0.0), reader)

@@ -10,8 +10,8 @@ from tests.machine.pairs import GENERATED_NAME, Differs, Failed, Outcome, Pairs,
 from tests.machine.side import OPERATOR, SENTINEL, Action, MakeStore, Side, listing, opened
 
 from inorder import Locked, Message, PutResult, UniqueId
-from inorder.handle import Queue
-from inorder.stores.views import ListingOrder
+from inorder.client.queue import Queue
+from inorder.stores.seam.views import ListingOrder
 from inorder.testing.stores import STORES
 
 ORDERS: tuple[ListingOrder, ...] = ("physical", "logical")

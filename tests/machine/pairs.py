@@ -14,12 +14,12 @@ from enum import Enum
 from typing import Any
 
 from inorder import InorderError, Message, Registration, UniqueId, Unit
-from inorder.handle import Queue
-from inorder.properties import Properties
+from inorder.client.queue import Queue
+from inorder.model.properties import Properties
 from inorder.rules.browse_token import Resumed, decode
 from inorder.rules.ordering import Cursor, Pending
-from inorder.stores.records import Locked
-from inorder.stores.views import LockView, Position
+from inorder.stores.seam.records import Locked
+from inorder.stores.seam.views import LockView, Position
 
 GENERATED_ID = b"AMQ "
 GENERATED_NAME = re.compile(r"\b(?:AMQ|DYN)\.[0-9A-F]+")  # of a dynamic queue; also within a text

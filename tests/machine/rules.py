@@ -14,10 +14,11 @@ from tests.machine.history import ORDERS, History
 from tests.machine.pairs import Returned
 from tests.machine.side import Failure, Side, listing, opened
 
-from inorder import Flags, Queue, UnitOfWork, leases, operating
-from inorder.leases import Lease
+from inorder import Flags, Queue, UnitOfWork
+from inorder.client import leases, operating
+from inorder.client.leases import Lease
 from inorder.rules.browse_token import decode
-from inorder.stores.views import ListingOrder
+from inorder.stores.seam.views import ListingOrder
 
 outcomes = st.sampled_from(["commit", "commit", "back_out"])
 unit_names = st.sampled_from(["u1", "u2"])
@@ -388,7 +389,7 @@ class Leases(History):
     def begin_lease(self, number: int, seconds: float) -> None:
         number = self.free(number)
         self.begun += 1
-        with mock.patch("inorder.secret.secrets.token_urlsafe", return_value=f"token {self.begun}"):
+        with mock.patch("inorder.support.secrets.secrets.token_urlsafe", return_value=f"token {self.begun}"):
             self.both(lambda side: side.connections[number].lease(seconds=seconds).name)
 
     @rule(number=choices.connections, back=st.integers(0, 2))

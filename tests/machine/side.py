@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from tests.helpers.support import LIMIT_SECONDS, Call, all_settle
 from tests.machine.pairs import Outcome, Returned, failed
-from tests.support import LIMIT_SECONDS, Call, all_settle
 
 from inorder import Arrival, InorderError, Match, Message, QueueManager, UnitOfWork, connect
-from inorder.bulk import ClaimReader
-from inorder.callers import Caller
-from inorder.clock import Clock
-from inorder.handle import Queue
-from inorder.leases import Lease
-from inorder.stores.protocol import Store
-from inorder.stores.views import ConnectionView, QueueView
+from inorder.client.bulk import ClaimReader
+from inorder.client.leases import Lease
+from inorder.client.queue import Queue
+from inorder.stores.seam.protocol import Store
+from inorder.stores.seam.views import ConnectionView, QueueView
+from inorder.support.callers import Caller
+from inorder.support.clock import Clock
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inorder.errors import InconsistentCall
-from inorder.message import IN_GROUP, LAST_IN_GROUP, SEGMENT
+from inorder.model.message import IN_GROUP, LAST_IN_GROUP, SEGMENT
 from inorder.rules.duplicates import Kept, Verdict, check_whole, judge, settled
 from inorder.rules.grouping import NOTHING_OPEN
 

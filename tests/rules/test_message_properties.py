@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inorder.errors import ArgumentError, PropertyNotAvailable, Reason
-from inorder.properties import LENGTH_MAX, NO_PROPERTIES, Properties, PropertyValue, decoded, is_encoded
+from inorder.model.properties import LENGTH_MAX, NO_PROPERTIES, Properties, PropertyValue, decoded, is_encoded
 
 
 class Name(str, enum.Enum):

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from inorder import Transmission, WrongQueueType
-from inorder.attributes import QueueAttributes, define_manager, define_queue
 from inorder.errors import ArgumentError, InorderError
+from inorder.model.attributes import QueueAttributes, define_manager, define_queue
 from inorder.rules.naming import Names, Route
 
 DEFINED: list[QueueAttributes] = [

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inorder.attributes import define_queue
-from inorder.message import IN_GROUP, LAST_IN_GROUP, Message, Place
+from inorder.model.attributes import define_queue
+from inorder.model.message import IN_GROUP, LAST_IN_GROUP, Message, Place
 from inorder.rules.ordering import UNSET, Moment, draws_number, effective_priority, first
 
 # delivery, the queue's default, index type, the message -> the effective priority

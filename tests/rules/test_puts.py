@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from inorder import Flags, Message, PutOptions, Reason
-from inorder.attributes import define_manager, define_queue
+from inorder.model.attributes import define_manager, define_queue
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.puts import Program, PutCircumstances, PutPlan
 

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from inorder.kinds import Feedback, MessageType, Report
-from inorder.message import Flags, Message
+from inorder.model.kinds import Feedback, MessageType, Report
+from inorder.model.message import Flags, Message
 from inorder.rules.dead_letters import WhyDead, buried
 from inorder.rules.puts import make_id
 from inorder.rules.reports import COA, COD, EXCEPTION, EXPIRATION, Kind, asks, bytes_of, report

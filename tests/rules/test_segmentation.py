@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inorder.errors import MessageTooBig, Reason
-from inorder.message import LAST_SEGMENT, SEGMENT, SEGMENTATION_ALLOWED, Message
+from inorder.model.message import LAST_SEGMENT, SEGMENT, SEGMENTATION_ALLOWED, Message
 from inorder.rules.segmentation import headers_length, join, split
 
 TOO_BIG = Reason.MSG_TOO_BIG_FOR_Q

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inorder.errors import ArgumentError, Reason
-from inorder.properties import RESERVED
+from inorder.model.properties import RESERVED
 from inorder.rules.selectors import LENGTH_MAX, compile_selector
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from inorder.message import Message
+from inorder.model.message import Message
 from inorder.rules.selector_fields import FIELDS
 from inorder.rules.selectors import LENGTH_MAX, Selector, compile_selector
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from inorder.attributes import QueueAttributes, define_manager, define_queue
 from inorder.errors import ArgumentError, CallerError, MessageTooBig
-from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT
+from inorder.model.attributes import QueueAttributes, define_manager, define_queue
+from inorder.model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT
 from inorder.rules.puts import NO_ACCOUNTING, Program, make_id
 from inorder.rules.staged_columns import Batch, check_columns, complete
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from inorder.attributes import define_queue
 from inorder.errors import ArgumentError
+from inorder.model.attributes import define_queue
 from inorder.rules.triggers import Seen, TriggerMessage, due, needed
 
 INTERVAL = 60.0

@@ -21,14 +21,14 @@ import httpx
 import pytest
 from argon2 import PasswordHasher
 from starlette.types import ASGIApp
-from tests.cutting import ended
+from tests.helpers.cutting import ended
 from tests.server.described import Described
 from tests.tiers import ON_BOTH
 
 import inorder
 from inorder.server import Authenticator, Settings, application
+from inorder.server.api.interface import document
 from inorder.server.identity import Authority, Identity
-from inorder.server.ours.interface import document
 from inorder.stores.postgresql import drop, parse
 
 TOKEN = "the-token-of-the-tests-0123456789"

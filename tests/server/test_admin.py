@@ -15,8 +15,8 @@ from tests.server.test_messaging import number_of
 
 import inorder
 from inorder import QueueManager, __version__
-from inorder.attributes import QUEUE_ATTRIBUTES
-from inorder.mqsc.words import keywords_of
+from inorder.model.attributes import QUEUE_ATTRIBUTES
+from inorder.mq.mqsc.words import keywords_of
 from inorder.server.queue_objects import PLACES
 
 V1, V2, V3 = (f"/ibmmq/rest/v{version}" for version in (1, 2, 3))

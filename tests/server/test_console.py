@@ -31,7 +31,7 @@ async def test_an_unexpected_error_is_a_page_and_is_in_the_log(
     def broken(*_: object) -> None:
         raise RuntimeError("a secret of the program")
 
-    monkeypatch.setattr("inorder.server.console.held.running", broken)
+    monkeypatch.setattr("inorder.server.console.held_messages.running", broken)
     page = await client.get("/console/held", headers=HTML)
     assert page.status_code == 500
     assert page.headers["content-type"].startswith("text/html")

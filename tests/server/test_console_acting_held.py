@@ -16,8 +16,9 @@ from tests.server.conftest import Everybody, Served, on_both, serving, with_role
 from tests.server.test_console_acting import HOSTILE, acts, bodies, send
 
 import inorder
-from inorder import Match, QueueManager, Report, channels
-from inorder.bulk import ClaimReader, Stager
+from inorder import Match, QueueManager, Report
+from inorder.client.bulk import ClaimReader, Stager
+from inorder.mq import channels
 from inorder.server import Identity
 from inorder.server.console import dead as dead_letters
 from inorder.server.console.listing import uid_text

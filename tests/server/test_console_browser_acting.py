@@ -12,7 +12,7 @@ from tests.server.conftest import Served
 
 import inorder
 from inorder import Report
-from inorder.bulk import ClaimReader
+from inorder.client.bulk import ClaimReader
 
 pytest.importorskip("selenium")
 

@@ -17,10 +17,10 @@ from tests.tiers import gate
 
 import inorder
 from inorder import Flags, QueueManager, Report
-from inorder.by_hand import key_of
-from inorder.operating import Sight
+from inorder.client.operating import Sight
+from inorder.client.unit_names import key_of
+from inorder.server.api.streaming import Streamed
 from inorder.server.console.queue import LOOKED_MAX
-from inorder.server.ours.streaming import Streamed
 
 IN, LAST, SEGMENT, END = Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT
 

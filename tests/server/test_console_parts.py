@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 import inorder
 import inorder.aio
 from inorder import Flags
-from inorder.message import NO_ID, Place
+from inorder.model.message import NO_ID, Place
 from inorder.rules.puts import Program
-from inorder.server.console import bodies, cursors, listing, words
+from inorder.server.console import bodies, cursors, labels, listing
 from inorder.server.console.groups import AGAIN_SECONDS, BUDGET_SECONDS, Groups, Wholeness, wholeness
 from inorder.server.console.pictures import POINTS_MAX, sparkline
 from inorder.server.console.programs import running
 from inorder.server.console.watching import KEPT_SECONDS, Watching
 from inorder.server.problems import Problem
 from inorder.server.sampling import Look
-from inorder.stores.views import ConnectionView, Position, QueueView
+from inorder.stores.seam.views import ConnectionView, Position, QueueView
 
 
 class Clock:
@@ -164,7 +164,7 @@ def test_what_is_not_a_cursor_is_refused(text: str) -> None:
     [(None, ""), (-3, "now"), (0.9, "now"), (1, "1 s"), (61, "1 min 1 s"), (3600, "1 h"), (90_061, "1 d 1 h")],
 )
 def test_spans(seconds: float | None, text: str) -> None:
-    assert words.span(seconds) == text
+    assert labels.span(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_spans(seconds: float | None, text: str) -> None:
     ],
 )
 def test_sizes(count: int, text: str) -> None:
-    assert words.size(count) == text
+    assert labels.size(count) == text
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ import pytest
 from tests.server.conftest import Served
 
 import inorder
-from inorder.by_hand import key_of
-from inorder.server.console import words
+from inorder.client.unit_names import key_of
+from inorder.server.console import labels
 
-TEMPLATES = Path(words.__file__).parent / "templates"
+TEMPLATES = Path(labels.__file__).parent / "templates"
 SHOWN = re.compile(r'<time datetime="([^"]*)">(\d[^<]*)</time>')
 OF_PEOPLE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?! UTC)")
 
@@ -26,9 +26,9 @@ def test_a_time_is_in_utc_and_says_so_wherever_the_server_stands(zone: str, monk
         with monkeypatch.context() as changed:
             changed.setenv("TZ", zone)
             time.tzset()
-            assert words.clock(1_795_476_548.25) == "2026-11-23 23:29:08 UTC"
-            assert words.iso(1_795_476_548.25) == "2026-11-23T23:29:08.250Z"
-            assert (words.clock(None), words.iso(None)) == ("", "")
+            assert labels.clock(1_795_476_548.25) == "2026-11-23 23:29:08 UTC"
+            assert labels.iso(1_795_476_548.25) == "2026-11-23T23:29:08.250Z"
+            assert (labels.clock(None), labels.iso(None)) == ("", "")
     finally:
         time.tzset()
 
@@ -63,7 +63,7 @@ async def test_each_time_on_each_page_names_its_zone(client: httpx.AsyncClient, 
             assert found, f"{place} shows a time"
             for machine, shown in found:
                 exact = datetime.fromisoformat(machine.replace("Z", "+00:00")).timestamp()
-                assert shown == words.clock(exact), place
+                assert shown == labels.clock(exact), place
 
 
 def test_templates_have_one_way_to_write_a_time() -> None:

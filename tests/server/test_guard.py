@@ -11,7 +11,7 @@ import httpx
 import pytest
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
-from tests.cutting import ended
+from tests.helpers.cutting import ended
 from tests.server.conftest import PORT, TEXT, Served
 from tests.server.test_messaging import V1, number_of
 from tests.server.test_protocol import answer_of, listening

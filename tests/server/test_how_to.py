@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pages import ROOT, blocks
+from tests.helpers.pages import ROOT, blocks
 from tests.server.conftest import Running, Start
 from tests.server.test_tutorial import free_port
 

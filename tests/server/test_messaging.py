@@ -10,12 +10,12 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.helpers.support import bodies
 from tests.server.conftest import TEXT, Served, alive, app_of, client_of, serving
-from tests.support import bodies
 
 import inorder
 from inorder import Message, QueueManager, aio
-from inorder.server import Limits, messaging, protocol, wanted
+from inorder.server import Limits, disconnects, messaging, protocol
 
 V1, V2, V3 = (f"/ibmmq/rest/v{version}/messaging/qmgr/QM1/queue/Q1" for version in (1, 2, 3))
 ALL = pytest.mark.parametrize("base", [V1, V2, V3], ids=["v1", "v2", "v3"])
@@ -395,7 +395,7 @@ async def test_a_client_that_goes_when_its_message_was_taken_leaves_it_in_its_pl
     async with alive(served.app()) as app, client_of(app):
         scope = scope_of("DELETE", f"{V1}/message", b"")
         if asks_the_system:
-            scope["state"] = {wanted.IS_GONE: lambda: bool(has_left)}
+            scope["state"] = {disconnects.IS_GONE: lambda: bool(has_left)}
         monkeypatch.setattr(messaging, "_answer", leave)
         await app(scope, goes.receive, goes.send)
     assert [one.get("status") for one in goes.sent][:1] == [499]
@@ -409,7 +409,7 @@ async def test_a_long_message_is_taken_in_a_thread(
     qm: QueueManager, served: Served, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     """The loop's own thread has no time for it, and nobody else could write meanwhile."""
-    text = "x" * (wanted.BRIEF_MAX + 1)
+    text = "x" * (disconnects.BRIEF_MAX + 1)
     for body in ("short", text):
         qm.put("Q1", body.encode(), format="MQSTR", coded_character_set_id=1208)
     run, calls = aio.QueueManager.run, list[bool]()
@@ -423,7 +423,7 @@ async def test_a_long_message_is_taken_in_a_thread(
         for due in ("short", text):
             client = Client()
             scope = scope_of("DELETE" if path.endswith("message") else "POST", path, b"")
-            await app({**scope, "state": {wanted.IS_GONE: lambda: False}}, client.receive, client.send)
+            await app({**scope, "state": {disconnects.IS_GONE: lambda: False}}, client.receive, client.send)
             assert client.sent[0]["status"] == 200
             assert due.encode() in client.sent[1]["body"]
     assert calls == [True, True, False]
@@ -438,7 +438,7 @@ async def test_a_client_that_stays_gets_one_message_after_the_other_in_one_go(qm
                 qm.put("Q1", body, format="MQSTR")
                 qm.put("Q1", b"no text")
             client, scope = Client(), scope_of("DELETE", f"{V1}/message", b"")
-            await app({**scope, "state": {wanted.IS_GONE: lambda: False}}, client.receive, client.send)
+            await app({**scope, "state": {disconnects.IS_GONE: lambda: False}}, client.receive, client.send)
             assert (client.sent[0]["status"], qm.depth("Q1")) == (status, left), "what is no text is no answer"
             if status == 501:
                 qm.get("Q1")

@@ -14,7 +14,7 @@ from tests.server.test_ours_messages import bodies_of
 
 import inorder
 from inorder import QueueManager
-from inorder.server.ours import browsing
+from inorder.server.api import browsing
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -19,8 +19,8 @@ import inorder
 from inorder import Message, QueueManager
 from inorder.rules import authorities
 from inorder.server import Limits
+from inorder.server.api import bulk
 from inorder.server.identity import Identity
-from inorder.server.ours import bulk
 
 pa = pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
 from tests.server.arrows import ARROW, batch_of, bodies_in, keyed, rows_in, stream_of  # noqa: E402 - needs pyarrow

@@ -8,9 +8,9 @@ import threading
 
 import httpx
 import pytest
+from tests.helpers.support import until
 from tests.server.conftest import Running, Served, Start
 from tests.server.test_ours_lost import Asked
-from tests.support import until
 
 import inorder
 

@@ -15,8 +15,8 @@ from tests.server.described import BASE, Described, refusal
 
 from inorder import QueueManager
 from inorder.server import Authority
-from inorder.server.ours import interface
-from inorder.server.ours.describing import Operation
+from inorder.server.api import interface
+from inorder.server.api.describing import Operation
 
 OPEN = {"openapi", "queues", "begin_lease", "lease", "extend_lease", "commit_lease", "back_out_lease", "queue_events"}
 
@@ -88,7 +88,7 @@ async def test_what_is_said_of_null_in_a_message_is_true(qm: QueueManager, ours:
 def test_every_error_that_the_interface_names_is_described() -> None:
     """What is answered is held against this by `Described`; here is what no test of ours may have reached."""
     folder = Path(interface.__file__).parent
-    shared = [folder.parent / name for name in ("addresses.py", "entrance.py", "guard.py", "wanted.py")]
+    shared = [folder.parent / name for name in ("addresses.py", "authentication.py", "guard.py", "disconnects.py")]
     named = {
         number
         for path in (*folder.glob("*.py"), *shared)

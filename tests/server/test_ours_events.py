@@ -17,7 +17,7 @@ from tests.server.test_messaging import context_of
 import inorder
 from inorder import QueueManager
 from inorder.server import Limits
-from inorder.server.ours import events, streaming
+from inorder.server.api import events, streaming
 
 QUEUES = "/inorder/v1/events"
 MESSAGES = "/inorder/v1/queues/Q1/events"

@@ -18,7 +18,7 @@ from tests.server.test_ours_messages import bodies_of, until_waiting
 import inorder
 from inorder import QueueManager, aio
 from inorder.server import Limits
-from inorder.server.ours import taking
+from inorder.server.api import taking
 
 OVER = (409, "INWB0014E", inorder.Reason.LEASE_OVER.value)
 

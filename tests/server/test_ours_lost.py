@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.helpers.support import until
 from tests.server.conftest import CSRF, PASSWORD, TOKEN, Running, Served, Start, add, app_of
 from tests.server.test_messaging import Client, scope_of
-from tests.support import until
 from tests.tiers import gate
 
 import inorder

@@ -11,16 +11,16 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.helpers.support import until
 from tests.server.conftest import Served, alive, client_of, serving, somebody
 from tests.server.described import BASE, Described, described, refusal
 from tests.server.test_messaging import Client, scope_of
-from tests.support import until
 
 import inorder
 from inorder import Flags, Message, QueueManager
-from inorder.server import Limits, wanted
-from inorder.server.ours import taking
-from inorder.server.wanted import IsWanted
+from inorder.server import Limits, disconnects
+from inorder.server.api import taking
+from inorder.server.disconnects import IsWanted
 
 ID = "0102030405060708090a0b0c0d0e0f101112131415161718"
 
@@ -380,14 +380,14 @@ async def test_a_client_that_goes_has_taken_nothing(
 
     async def gone_first(is_wanted: IsWanted) -> None:
         goes.leave()
-        await wanted.check_wanted(is_wanted)
+        await disconnects.check_wanted(is_wanted)
 
     async with alive(served.app()) as app, client_of(app) as client:
         with monkeypatch.context() as changed:
             changed.setattr(taking, "check_wanted", gone_first)
             scope = scope_of("POST", f"{BASE}/queues/Q1/{name}", b"")
             if asks_the_system:
-                scope["state"] = {wanted.IS_GONE: lambda: True}
+                scope["state"] = {disconnects.IS_GONE: lambda: True}
             await app(scope, goes.receive, goes.send)
         assert [one.get("status") for one in goes.sent][:1] == [499]
         ours = await described(client)

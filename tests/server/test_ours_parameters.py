@@ -10,9 +10,9 @@ from tests.server.described import Described, refusal
 
 from inorder import Message, QueueManager
 from inorder.formats.json_lines import id_of
-from inorder.options import MATCHABLE
-from inorder.server.ours.interface import OPERATIONS
-from inorder.server.ours.parameters import MATCHING
+from inorder.model.options import MATCHABLE
+from inorder.server.api.interface import OPERATIONS
+from inorder.server.api.parameters import MATCHING
 
 
 @pytest.mark.parametrize("name", ["message_id", "correlation_id", "group_id"])

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
+from tests.helpers.support import bodies, until
 from tests.server.conftest import Running, Served, Start, on_both
 from tests.server.described import BASE, refusal
-from tests.support import bodies, until
 from tests.tiers import gate, nightly
 
 import inorder

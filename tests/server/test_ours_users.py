@@ -18,8 +18,8 @@ from tests.server.test_ours_events import faster
 import inorder
 from inorder import QueueManager, aio
 from inorder.aio import waiting
-from inorder.server import presence
-from inorder.server.ours import events
+from inorder.server import connected_clients
+from inorder.server.api import events
 from inorder.server.users import Users
 
 Q = "/inorder/v1/queues/Q1"
@@ -123,7 +123,7 @@ async def listened(client: httpx.AsyncClient, qm: QueueManager, path: str) -> As
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether a user may go on is looked up at once."""
     real = asyncio.sleep
-    monkeypatch.setattr(presence, "pause", lambda seconds: real(0.001))
+    monkeypatch.setattr(connected_clients, "pause", lambda seconds: real(0.001))
 
 
 @pytest.fixture
@@ -195,15 +195,15 @@ async def test_a_stream_that_has_nothing_to_say_ends_within_seconds(
         pauses.append(seconds)
         await real(0.001)
 
-    monkeypatch.setattr(presence, "pause", noted)
+    monkeypatch.setattr(connected_clients, "pause", noted)
     async with listened(client, qm, path) as listener:
         if path == "/inorder/v1/events":
             assert (await listener.event()).kind == "queues"
         how(qm)
         assert (await listener.event()).kind == "failed"
         assert await listener.next() is None
-        assert set(pauses) == {presence.EVERY_SECONDS}
-        assert presence.EVERY_SECONDS <= 5
+        assert set(pauses) == {connected_clients.EVERY_SECONDS}
+        assert connected_clients.EVERY_SECONDS <= 5
 
 
 @pytest.mark.parametrize("how", [one[1] for one in OUT[:3]], ids=[one[0] for one in OUT[:3]])
@@ -339,15 +339,15 @@ async def test_a_stream_goes_on_for_a_user_who_is_back(
     add(served, "anna", **GRANTED)
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 600.0)
     outs: list[asyncio.Event] = []
-    real = presence.Presence.watched
+    real = connected_clients.Presence.watched
 
     @contextlib.contextmanager
-    def noted(self: presence.Presence, *given: Any, **more: Any) -> Iterator[asyncio.Event]:
+    def noted(self: connected_clients.Presence, *given: Any, **more: Any) -> Iterator[asyncio.Event]:
         with real(self, *given, **more) as out:
             outs.append(out)
             yield out
 
-    monkeypatch.setattr(presence.Presence, "watched", noted)
+    monkeypatch.setattr(connected_clients.Presence, "watched", noted)
 
     async with listened(client, qm, f"{Q}/events") as listener:
         outs[0].set()

@@ -8,9 +8,9 @@ from contextlib import ExitStack
 import pytest
 
 from inorder.errors import StoreError
-from inorder.server import presence
+from inorder.server import connected_clients
+from inorder.server.connected_clients import Presence
 from inorder.server.identity import Identity
-from inorder.server.presence import Presence
 
 ANNA = Identity(name="anna", roles=frozenset({"reader"}), session="1", token="t1")
 turns = asyncio.sleep
@@ -23,10 +23,10 @@ class Looks:
         self.asked: list[Identity] = []
         self.answers: dict[str, Identity | Exception | None] = {}
         self._due = asyncio.Event()
-        monkeypatch.setattr(presence, "pause", self._pause)
+        monkeypatch.setattr(connected_clients, "pause", self._pause)
 
     async def _pause(self, seconds: float) -> None:
-        assert seconds == presence.EVERY_SECONDS
+        assert seconds == connected_clients.EVERY_SECONDS
         await self._due.wait()
 
     async def again(self, identity: Identity) -> Identity | None:

@@ -11,7 +11,7 @@ from tests.server.conftest import on_both
 
 from inorder.errors import InorderError, ObjectInUse, Reason, UnknownQueue
 from inorder.server.problems import Problem, of_admin_error, of_error, of_our_error
-from inorder.stores.catalog import Catalog
+from inorder.stores.engine.catalog import Catalog
 
 ERROR = ObjectInUse("Q1 is open, by 1 handle(s)", remedy="close it with close_queue('Q1')", queue="Q1")
 

@@ -20,9 +20,9 @@ from typing import Any, cast
 
 import httpx
 import pytest
+from tests.helpers.support import LIMIT_SECONDS, until
 from tests.server.conftest import TEXT, Served, Start
 from tests.server.test_messaging import V1, V3, number_of
-from tests.support import LIMIT_SECONDS, until
 from tests.tiers import gate, nightly
 from uvicorn import Config, Server
 from uvicorn.config import STARTUP_FAILURE

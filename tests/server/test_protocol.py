@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.cutting import ended
+from tests.helpers.cutting import ended
+from tests.helpers.support import LIMIT_SECONDS
 from tests.server.conftest import Served
-from tests.support import LIMIT_SECONDS
 from uvicorn import Config
 from uvicorn.server import ServerState
 

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from tests.pages import ROOT, run_page
+from tests.helpers.pages import ROOT, run_page
 
 PAGE = ROOT / "docs/tutorial/another-machine.md"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inorder.properties import INTEGER_MAX, INTEGER_MIN, PropertyValue
+from inorder.model.properties import INTEGER_MAX, INTEGER_MIN, PropertyValue
 from inorder.server.user_properties import read, written
 
 # The header, and the properties that it is.

@@ -24,12 +24,13 @@ from tests.server.conftest import (
 from tests.server.test_messaging import number_of
 
 import inorder
-from inorder import QueueManager, passwords
-from inorder.mqsc import commands_in, parse
+from inorder import QueueManager
+from inorder.mq.mqsc import commands_in, parse
 from inorder.rules.log_ins import LIMITS
 from inorder.server import Limits
 from inorder.server import users as server_users
-from inorder.server.needed import need_of
+from inorder.server.mqsc_authorities import need_of
+from inorder.support import passwords
 
 V1, V3 = "/ibmmq/rest/v1", "/ibmmq/rest/v3"
 LOGIN = f"{V3}/login"

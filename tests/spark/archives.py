@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT, Message, Place, UniqueId
+from inorder.model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT, Message, Place, UniqueId
 from inorder.spark.schema import arrow_schema
 
 START = datetime(2024, 5, 1, 8, 0, tzinfo=timezone.utc)

@@ -22,7 +22,7 @@ from tests.spark.archives import Row, group, in_archive, interleaved, placed, se
 from tests.tiers import gate
 
 from inorder import ArgumentError
-from inorder.message import IN_GROUP, LAST_IN_GROUP
+from inorder.model.message import IN_GROUP, LAST_IN_GROUP
 from inorder.spark.jobs import Audited, audit, lanes
 from inorder.spark.jobs.findings import KINDS
 from inorder.spark.jobs.report import NO_PICTURES

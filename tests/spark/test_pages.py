@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql.types import StructField
-from tests.pages import PAGES, ROOT, blocks, commands, name_of, needs_spark, run_page
+from tests.helpers.pages import PAGES, ROOT, blocks, commands, name_of, needs_spark, run_page
 
 from inorder.cli.pipeline import pipeline
 from inorder.spark import spark_schema

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
+from tests.helpers.support import LIMIT_SECONDS, until
 from tests.spark.calls import ALL, Make, as_logged, depth, put, put_group, read, taken
-from tests.support import LIMIT_SECONDS, until
 
 import inorder
 import inorder.spark.drain
-from inorder.bulk import ClaimReader
+from inorder.client.bulk import ClaimReader
 from inorder.errors import Fenced
 from inorder.spark import planning
 from inorder.spark.drain import DrainReader

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
 
 import inorder
 from inorder import QueueCondition
-from inorder.properties import PropertyValue
+from inorder.model.properties import PropertyValue
 from inorder.spark.jobs import dump, load, replay
 
 GIVEN: dict[str, PropertyValue] = {

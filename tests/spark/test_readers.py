@@ -12,7 +12,7 @@ from tests.spark.calls import ALL, Make, as_logged, depth, put, put_group, read,
 
 import inorder
 from inorder import OptionsError, QueueCondition
-from inorder.bulk import ClaimReader
+from inorder.client.bulk import ClaimReader
 from inorder.errors import CheckpointLost, Fenced, InorderError, NotFound
 from inorder.spark import finish, release
 

@@ -14,7 +14,7 @@ from tests.spark.archives import Row, as_message, in_archive, interleaved, place
 from tests.tiers import gate
 
 from inorder import ArgumentError, OptionsError
-from inorder.message import ANY_GROUP, ANY_SEGMENT, SEGMENT
+from inorder.model.message import ANY_GROUP, ANY_SEGMENT, SEGMENT
 from inorder.rules.grouping import Members
 from inorder.rules.segmentation import join
 from inorder.spark.jobs import lanes, reorder

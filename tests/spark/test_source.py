@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In, IsNotNull, IsNull
 from pyspark.sql.types import StructType
+from tests.helpers.support import until
 from tests.spark.calls import put
-from tests.support import until
 from tests.tiers import gate
 
 import inorder

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support import LIMIT_SECONDS
-from tests.test_work_processes import Work
+from tests.helpers.support import LIMIT_SECONDS
 from tests.tiers import gate, nightly
+from tests.work.test_started_processes import Work
 
 import inorder
 from inorder import QueueManager

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from inorder.advice import how_to_install
 from inorder.errors import ArgumentError, CallerError
+from inorder.support.advice import how_to_install
 from inorder.work import due as due_module
 from inorder.work.due import Cron, Missed, check_cron, to_put, zone_of
 

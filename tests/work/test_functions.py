@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from tests.support import LIMIT_SECONDS, bodies
-from tests.test_work import AT_ONCE, tasks
-from tests.working import at_work
+from tests.helpers.support import LIMIT_SECONDS, bodies
+from tests.helpers.working import at_work
+from tests.work.test_worker import AT_ONCE, tasks
 
 from inorder import ConnectionBroken, Got, QueueManager
 from inorder.errors import ArgumentError, CallerError

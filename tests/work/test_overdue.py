@@ -6,8 +6,8 @@ import threading
 from typing import Any
 
 import pytest
-from tests.support import LIMIT_SECONDS
-from tests.working import Heard
+from tests.helpers.support import LIMIT_SECONDS
+from tests.helpers.working import Heard
 
 from inorder import Message, QueueManager
 from inorder.work import Backoff, Outcome, Tasks, Worker, WorkerEvent, attempts

@@ -10,11 +10,11 @@ from datetime import datetime, timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support import LIMIT_SECONDS, Call, Stores, bodies, examples
+from tests.helpers.support import LIMIT_SECONDS, Call, Stores, bodies, examples
 from tests.tiers import every_store
 
 from inorder import Message, QueueManager, connect
-from inorder.bulk import LedgerKey, Stager
+from inorder.client.bulk import LedgerKey, Stager
 from inorder.errors import ArgumentError, QueueManagerStopping, StoreDamaged, UnknownQueue
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore

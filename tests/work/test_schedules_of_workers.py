@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
-from tests.support import LIMIT_SECONDS, bodies
-from tests.working import Heard, at_work
+from tests.helpers.support import LIMIT_SECONDS, bodies
+from tests.helpers.working import Heard, at_work
 
 from inorder import Message, QueueManager
 from inorder.errors import ArgumentError

@@ -8,15 +8,16 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.channelled import link, manager
-from tests.support import LIMIT_SECONDS
-from tests.working import Heard
+from tests.helpers.channelled import link, manager
+from tests.helpers.support import LIMIT_SECONDS
+from tests.helpers.working import Heard
 
-from inorder import QueueManager, channels, connect
-from inorder.dead_letter_handler import handle_dead_letters, read_rules
+from inorder import QueueManager, connect
 from inorder.errors import StoreError
+from inorder.mq import channels
+from inorder.mq.dead_letter_handler import handle_dead_letters, read_rules
+from inorder.mq.trigger_monitor import run_trigger_monitor
 from inorder.stores.sqlite import log
-from inorder.trigger_monitor import run_trigger_monitor
 from inorder.work import Tasks, Worker
 from inorder.work.processes import STORE_LOST, serve
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support import LIMIT_SECONDS, bodies, until
-from tests.working import Heard, at_work
+from tests.helpers.support import LIMIT_SECONDS, bodies, until
+from tests.helpers.working import Heard, at_work
 
 from inorder import Got, PutInhibited, QueueFull, QueueManager, StoreFull, UnitOfWork
 from inorder.testing import ManualClock

@@ -18,18 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import inorder
-from inorder import (
-    Feedback,
-    InorderError,
-    Message,
-    NoMessageAvailable,
-    ObjectInUse,
-    PutResult,
-    QueueManager,
-    Report,
-    channels,
-)
+from inorder import Feedback, InorderError, Message, NoMessageAvailable, ObjectInUse, PutResult, QueueManager, Report
 from inorder.errors import Fenced
+from inorder.mq import channels
 
 from .history import History, Told, is_loss
 from .labels import Label, text_of

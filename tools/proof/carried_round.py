@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from inorder.channels.points import POINTS as CHANNEL_POINTS
+from inorder.mq.channels.points import POINTS as CHANNEL_POINTS
 
 from .acts import Finding
 from .carried import DRAIN, FEEDBACKS, HERE, ROLES, THERE, URLS, create, place

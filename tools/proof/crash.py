@@ -34,7 +34,7 @@ from .lives import ENDS, Crash, Life, Parent, live, lives_of, lives_of_crash
 from .order import Known
 
 if TYPE_CHECKING:
-    from tests.postgresql.server import Server
+    from tests.stores.postgresql.server import Server
 
 ROUNDS_OF_STORE = 8
 BETWEEN = 3  # so many rounds of a store before one between two queue managers
@@ -175,7 +175,7 @@ def remove(folder: Path) -> None:
 
 def run_on_server(**asked: Any) -> Report:
     """The same on a PostgreSQL server of its own."""
-    from tests.postgresql.server import Server  # noqa: PLC0415 - it is there where the tests are
+    from tests.stores.postgresql.server import Server  # noqa: PLC0415 - it is there where the tests are
 
     with Server() as server:
         report = run(**asked, server=server)

@@ -1,4 +1,5 @@
-"""Kills a process at a named point inside the stores' verbs (`inorder.stores.points`), or of the run of a channel.
+"""Kills a process at a named point inside the stores' verbs (`inorder.stores.engine.points`), or of the run of a
+channel.
 
 In a process of one's own: `reach(kill_at("committed:3"))`. A process that is started with a command line is given
 `environment("committed:3")`: Python then imports `sitecustomize.py`, beside this file, before the program.
@@ -11,8 +12,8 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from inorder.channels import points as channel_points
-from inorder.stores import points
+from inorder.mq.channels import points as channel_points
+from inorder.stores.engine import points
 
 VARIABLE = "PROOF_KILL_AT"
 POINTS = {**points.POINTS, **channel_points.POINTS}

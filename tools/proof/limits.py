@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from inorder.stores import verb
+from inorder.stores.engine import operation
 from inorder.stores.sql import leftovers
 from inorder.stores.sqlite import log
 
 
 def make_small() -> None:
     """For the stores that this process opens from now on."""
-    verb.RESERVE, verb.DRAWN = 20, 5
+    operation.RESERVE, operation.DRAWN = 20, 5
     leftovers.STEP_CONTENTS = 2
     log.LONG_PAGES = 200

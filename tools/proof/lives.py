@@ -1,8 +1,9 @@
 """One life of a worker, from its start to its violent end.
 
 A worker is a fork of a process that has imported all it needs, so a life costs little more than its work.
-Its end is a kill at a random moment, or at a named point inside the store's transactions (`inorder.stores.points`);
-on PostgreSQL also the loss of its connections, which the server ends at a random moment, or all of them by a crash.
+Its end is a kill at a random moment, or at a named point inside the store's transactions
+(`inorder.stores.engine.points`); on PostgreSQL also the loss of its connections, which the server ends at a random
+moment, or all of them by a crash.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from pathlib import Path
 from threading import Barrier
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from inorder.stores.points import POINTS as ALL_POINTS
+from inorder.stores.engine.points import POINTS as ALL_POINTS
 
 from . import awaiting, carried, crash_points, worker
 from .acts import Finding
 from .history import History
 
 if TYPE_CHECKING:
-    from tests.postgresql.server import Server
+    from tests.stores.postgresql.server import Server
 
 LIFE_SECONDS_MAX = 0.4
 START_SECONDS_MAX = 60.0

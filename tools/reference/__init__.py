@@ -1,7 +1,7 @@
 """What of docs/reference is made from the program: tables of attributes, errors, reason codes; our HTTP interface; the
 command; and the calls of `inorder.aio`.
 
-`make reference` writes them; tests/test_reference.py fails when one is not what the program says.
+`make reference` writes them; tests/house/test_reference.py fails when one is not what the program says.
 """
 
 from __future__ import annotations

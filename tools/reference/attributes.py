@@ -1,4 +1,4 @@
-"""The tables of attributes, read off the tables of `inorder.attributes`."""
+"""The tables of attributes, read off the tables of `inorder.model.attributes`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import Field, fields
 from typing import Any
 
-from inorder.attribute import Attribute
-from inorder.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, QueueStatus, QueueType, define_queue
-from inorder.channel_attributes import CHANNEL_ATTRIBUTES
+from inorder.model.attribute import Attribute
+from inorder.model.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, QueueStatus, QueueType, define_queue
+from inorder.model.channel_attributes import CHANNEL_ATTRIBUTES
 
 from .markdown import Parts, code, codes, table
 

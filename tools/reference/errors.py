@@ -11,7 +11,7 @@ from typing import Any
 
 from inorder import errors
 from inorder.errors import REASON_TEXT, CallerError, InorderError, QueueCondition, Reason, StoreError
-from inorder.parameters import Kind
+from inorder.model.parameters import Kind
 
 from .markdown import Parts, code, table
 from .remedies import REMEDIES

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from inorder.server.ours.describing import Answer, Operation, Parameter, Schema
-from inorder.server.ours.interface import BASE, OPERATIONS, SCHEMAS
+from inorder.server.api.describing import Answer, Operation, Parameter, Schema
+from inorder.server.api.interface import BASE, OPERATIONS, SCHEMAS
 
 from .markdown import Parts, code, table
 

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 '''
-MAKES: Final = "from .. import groups, handle\nfrom .. import manager as managing\n"
+MAKES: Final = "from ..client import groups, queue\nfrom ..client import manager as managing\n"
 
 
 class Kind(NamedTuple):
@@ -67,7 +67,7 @@ KINDS: Final = (
     Kind(
         "QueueCalls",
         Queue,
-        "handle.Queue",
+        "queue.Queue",
         "put put_many end_group browse_token resume leave_group unlock attributes status set close confirm_put "
         "confirm_get browse_and_lock unique_ids delete undo release_lock",
         {
@@ -95,8 +95,8 @@ def queue_page() -> str:
 
 
 def _page(of: str, kinds: Sequence[Kind]) -> str:
-    names: dict[str, set[str]] = {"..options": {"GetOptions", "DEFAULT_GET"}, "..keywords": set()}
-    names["..keywords"] |= {"BROWSE_FIRST", "BROWSE_NEXT", "get_options"}
+    names: dict[str, set[str]] = {"..model.options": {"GetOptions", "DEFAULT_GET"}, "..client.keywords": set()}
+    names["..client.keywords"] |= {"BROWSE_FIRST", "BROWSE_NEXT", "get_options"}
     names[".lanes"] = {"listed"}
     bodies = [_class(kind, names) for kind in kinds]
     checked = names.pop("typing_extensions", set())
@@ -180,7 +180,8 @@ def _origins_in(name: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for node in ast.walk(ast.parse(inspect.getsource(module))):
         if isinstance(node, ast.ImportFrom):
-            origin = f"..{node.module or ''}" if node.level else str(node.module)
+            above = name.split(".")[1 : len(name.split(".")) - node.level]
+            origin = f"..{'.'.join([*above, *filter(None, [node.module])])}" if node.level else str(node.module)
             found |= {alias.asname or alias.name: origin for alias in node.names}
         elif isinstance(node, ast.Import):
             found |= {alias.name: "" for alias in node.names}

@@ -6,7 +6,7 @@ import mmap
 import time
 from pathlib import Path
 
-from inorder.clock import SystemClock
+from inorder.support.clock import SystemClock
 
 LENGTH = 8
 

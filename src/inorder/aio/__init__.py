@@ -50,7 +50,7 @@ signatures.
 
 from __future__ import annotations
 
-from ..signatures import show_keywords
+from ..client.signatures import show_keywords
 from .calls import ManagerCalls
 from .entered import Entered
 from .groups import GroupWriter

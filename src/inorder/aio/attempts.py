@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from .. import unit_of_work
+from ..client import unit_of_work
 from .lanes import Connection
 
 T = TypeVar("T")

@@ -25,8 +25,8 @@ from copy import copy
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ..errors import ConnectionBroken, InorderError, OutcomeUnknown
-from ..stores.protocol import Promises
-from ..stores.records import PutOutcome
+from ..stores.seam.protocol import Promises
+from ..stores.seam.records import PutOutcome
 from .jobs import Job, finished
 from .lanes import Connection, Lane, closed
 

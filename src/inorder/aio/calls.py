@@ -10,22 +10,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from .. import housekeeping
-from .. import manager as managing
-from ..attributes import ManagerAttributes, ManagerKeywords, QueueAttributes, QueueKeywords, QueueStatus
+from ..client import housekeeping
+from ..client import manager as managing
+from ..client.keywords import PutCall, get_options
+from ..client.operating import Progress
+from ..client.requesting import Data
+from ..client.users import TOKEN_SECONDS, Token, User, Verify
 from ..errors import Reason
-from ..keywords import PutCall, get_options
-from ..message import Got, Message, UniqueId
-from ..operating import Progress
-from ..options import DEFAULT_GET, EVERYTHING, GetKeywords, GetOptions, Match, PutOptions
-from ..process_attributes import ProcessAttributes, ProcessKeywords
-from ..requesting import Data
+from ..model.attributes import ManagerAttributes, ManagerKeywords, QueueAttributes, QueueKeywords, QueueStatus
+from ..model.message import Got, Message, UniqueId
+from ..model.options import DEFAULT_GET, EVERYTHING, GetKeywords, GetOptions, Match, PutOptions
+from ..model.process_attributes import ProcessAttributes, ProcessKeywords
+from ..model.selecting import Selector
+from ..rules.dead_letters import Buried
 from ..rules.gaps import Gaps
 from ..rules.puts import PutResult
-from ..selecting import Selector
-from ..stores.dead_letters import Buried
-from ..stores.records import Act, Claims, LedgerKey, Locked, Noted, Outcome, Settled, Staged
-from ..stores.views import (
+from ..stores.seam.records import Act, Claims, LedgerKey, Locked, Noted, Outcome, Settled, Staged
+from ..stores.seam.views import (
     ConnectionView,
     Dropped,
     ListingOrder,
@@ -37,7 +38,6 @@ from ..stores.views import (
     Unit,
     Wait,
 )
-from ..users import TOKEN_SECONDS, Token, User, Verify
 from .lanes import listed
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class ManagerCalls(ABC):
         await self._call(managing.QueueManager.stop)
 
     async def create_queue(self, name: str, *, exist_ok: bool = False, **attributes: Unpack[QueueKeywords]) -> None:
-        """Defines a local queue. Attributes: see `inorder.attributes.QueueAttributes`."""
+        """Defines a local queue. Attributes: see `inorder.model.attributes.QueueAttributes`."""
         await self._call(managing.QueueManager.create_queue, name, exist_ok=exist_ok, **attributes)
 
     async def create_alias(self, name: str, *, exist_ok: bool = False, **attributes: Unpack[QueueKeywords]) -> None:
@@ -223,7 +223,7 @@ class ManagerCalls(ABC):
         await self._call(managing.QueueManager.alter_manager, **changes)
 
     async def create_process(self, name: str, *, exist_ok: bool = False, **attributes: Unpack[ProcessKeywords]) -> None:
-        """Defines what program serves a queue. Attributes: see `inorder.process_attributes.ProcessAttributes`."""
+        """Defines what program serves a queue. Attributes: see `inorder.model.process_attributes.ProcessAttributes`."""
         await self._call(managing.QueueManager.create_process, name, exist_ok=exist_ok, **attributes)
 
     async def alter_process(self, name: str, **changes: Unpack[ProcessKeywords]) -> None:

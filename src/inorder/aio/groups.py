@@ -6,9 +6,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import IO, Any, Concatenate, ParamSpec, TypeVar
 
-from .. import groups
+from ..client import groups
 from ..errors import CallerError, Reason
-from ..message import NO_ID
+from ..model.message import NO_ID
 from ..rules.puts import PutResult
 from .jobs import finished
 from .lanes import Connection, Lane

@@ -8,9 +8,9 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from .. import handle
-from ..browsing import Browsing as SyncBrowsing
-from ..options import BrowseKeywords, GetOptions, OpenOptions
+from ..client import queue
+from ..client.browsing import Browsing as SyncBrowsing
+from ..model.options import BrowseKeywords, GetOptions, OpenOptions
 from .lanes import Connection, Lane, joins
 from .loops import Browsing
 from .queue_calls import QueueCalls
@@ -30,7 +30,7 @@ class Queue(QueueCalls):
     Its calls are made on the connection on which it was opened. Other tasks may make some, too, one after another.
     """
 
-    def __init__(self, shared: Sharing, lane: Lane, opened: handle.Queue) -> None:
+    def __init__(self, shared: Sharing, lane: Lane, opened: queue.Queue) -> None:
         self._shared, self._lane, self._handle = shared, lane, opened
         lane.handles.add(self)
         weakref.finalize(self, lane.post, lambda _: _close(opened)).atexit = False
@@ -50,7 +50,7 @@ class Queue(QueueCalls):
         """Whether it was closed."""
         return self._handle.closed
 
-    async def _call(self, method: Callable[Concatenate[handle.Queue, P], T], /, *given: P.args, **named: P.kwargs) -> T:
+    async def _call(self, method: Callable[Concatenate[queue.Queue, P], T], /, *given: P.args, **named: P.kwargs) -> T:
         part = joins(method.__name__, given, named)
         return await self._shared.on(self._lane, part, lambda _: method(self._handle, *given, **named))
 
@@ -86,6 +86,6 @@ class Queue(QueueCalls):
         return repr(self._handle)
 
 
-def _close(opened: handle.Queue) -> None:
+def _close(opened: queue.Queue) -> None:
     if not opened.closed and not opened.session.closed:
         opened.close()

@@ -13,11 +13,11 @@ from contextvars import ContextVar
 from queue import SimpleQueue
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from .. import manager
-from ..callers import Caller
+from ..client import manager
+from ..client.unit_of_work import UnitOfWork
 from ..errors import ConnectionBroken, ConnectionClosed, InorderError, OutcomeUnknown
-from ..options import PutOptions
-from ..unit_of_work import UnitOfWork
+from ..model.options import PutOptions
+from ..support.callers import Caller
 from .jobs import Job, finished
 
 P = ParamSpec("P")

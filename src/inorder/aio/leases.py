@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from .. import leases
+from ..client import leases
 from .lanes import Connection
 from .sharing import Sharing
 

@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from .. import browsing, requesting, unit_of_work
+from ..client import browsing, requesting, unit_of_work
 from ..errors import NoMessageAvailable
-from ..message import Got
-from ..options import GetOptions
+from ..model.message import Got
+from ..model.options import GetOptions
 from ..rules.grouping import Numbers
 from .jobs import finished
 from .lanes import Connection, Lane

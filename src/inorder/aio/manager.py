@@ -8,20 +8,20 @@ from dataclasses import replace
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from .. import manager
+from ..client import manager
+from ..client.groups import whole_group
+from ..client.requesting import Data
 from ..errors import (
     IN_MEMORY,
     ObjectInUse,
     Reason,
 )
-from ..groups import whole_group
-from ..message import Descriptor, Got
-from ..options import EVERYTHING, BrowseKeywords, GetOptions, Match, OpenKeywords, check_whole
-from ..requesting import Data
+from ..model.message import Descriptor, Got
+from ..model.options import EVERYTHING, BrowseKeywords, GetOptions, Match, OpenKeywords, check_whole
+from ..rules.gets import rank_of
 from ..rules.ordering import ReadOrder
 from ..rules.puts import PutResult
-from ..stores.protocol import LocalStore
-from ..stores.waiting import rank_of
+from ..stores.seam.protocol import LocalStore
 from .calls import ManagerCalls
 from .entered import Entered
 from .groups import GroupWriter
@@ -271,7 +271,8 @@ class QueueManager(ManagerCalls):
         return Replies(self._shared, lambda one: one.replies(queue, body, timeout=timeout, count=count, **fields))
 
     async def put_stream(self, queue: str, stream: IO[bytes], **options: Any) -> PutResult:
-        """Puts a binary stream as one logical message in segments, or as a group; see `inorder.groups.put_stream`.
+        """Puts a binary stream as one logical message in segments, or as a group; see
+        `inorder.client.groups.put_stream`.
 
         The stream is read in the connection's thread. A cancel ends that, and nothing was put.
         """
@@ -288,7 +289,7 @@ class QueueManager(ManagerCalls):
         match: Match = EVERYTHING,
         as_group: bool = False,
     ) -> Got:
-        """Gets one logical message, or a group, into a binary stream; see `inorder.groups.get_stream`.
+        """Gets one logical message, or a group, into a binary stream; see `inorder.client.groups.get_stream`.
 
         The stream is written in the connection's thread. A cancel ends that, and nothing was got.
         """

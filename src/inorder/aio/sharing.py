@@ -12,9 +12,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-from .. import life
-from ..callers import Caller
-from ..clock import Clock
+from ..client.unit_of_work import UnitOfWork
 from ..errors import (
     CallerError,
     NoMessageAvailable,
@@ -23,9 +21,11 @@ from ..errors import (
     UnitOfAnother,
     forked,
 )
-from ..options import GetOptions
-from ..stores.waiting import rank_of
-from ..unit_of_work import UnitOfWork
+from ..model.options import GetOptions
+from ..rules.gets import rank_of
+from ..support import forks
+from ..support.callers import Caller
+from ..support.clock import Clock
 from .attempts import Attempt
 from .brief import BriefLane
 from .jobs import finished
@@ -48,7 +48,7 @@ class Sharing:
 
     def __init__(self, another: Callable[[], Connection], connections: int) -> None:
         self._another = another
-        self._loop, self._life = asyncio.get_running_loop(), life.current
+        self._loop, self._life = asyncio.get_running_loop(), forks.current
         self.lanes = Lanes(self._connect, connections)
         self._asking: Lane | None = None
         self._brief: BriefLane | None = None
@@ -64,7 +64,7 @@ class Sharing:
     # --- who has what
 
     def _check(self) -> None:
-        if self._life is not life.current:
+        if self._life is not forks.current:
             raise forked(self._path)
         if self.lanes.is_closed:
             raise closed()

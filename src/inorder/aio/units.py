@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
-from .. import unit_of_work
+from ..client import unit_of_work
 from ..errors import CallerError, ConnectionBroken, Reason, UnitNotFound
 from .lanes import Connection, Lane, Seat
 from .sharing import Sharing

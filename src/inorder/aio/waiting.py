@@ -18,8 +18,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Hashable
 
-from ..clock import Clock
 from ..errors import InorderError, WaitEnded
+from ..support.clock import Clock
 from .lanes import Connection
 
 KEPT_SECONDS = 5.0  # how long a thread rests before it ends

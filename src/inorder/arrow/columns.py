@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from ..advice import unknown_name
 from ..errors import Reason, bad_argument, written
-from ..field_checks import EXPIRY, EXPIRY_SECONDS_MAX, INT_MAX, NUMBER_MAX, REPORT_REJECT_MASK
-from ..message import PUT_AT_MAX, REPLY_NEEDED, REPORT_GENERATED, Descriptor, Message
-from ..parameters import Integer, Kind, Octets, Seconds, Text
-from ..properties import Properties
+from ..model.field_checks import EXPIRY, EXPIRY_SECONDS_MAX, INT_MAX, NUMBER_MAX, REPORT_REJECT_MASK
+from ..model.message import PUT_AT_MAX, REPLY_NEEDED, REPORT_GENERATED, Descriptor, Message
+from ..model.parameters import Integer, Kind, Octets, Seconds, Text
+from ..model.properties import Properties
+from ..support.advice import unknown_name
 from .properties import FIELD_OF, as_texts
 from .schema import DESCRIPTOR, PLACE
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..bulk import BULK_COLUMNS, BulkPage, BulkRow
+from ..client.bulk import BULK_COLUMNS, BulkPage, BulkRow
 from ..errors import QueueCondition, Reason
-from ..message import ANY_SEGMENT, LAST_SEGMENT
+from ..model.message import ANY_SEGMENT, LAST_SEGMENT
 from .properties import as_maps
 from .schema import POSITION, TIME, Body, arrow_schema
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..message import NO_ID, Message
+from ..model.message import NO_ID, Message
 from .properties import as_pairs
 from .schema import CONTENT, DESCRIPTOR, PLACE
 

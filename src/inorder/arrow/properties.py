@@ -17,7 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ..errors import InorderError
-from ..properties import Properties, PropertyValue, decoded
+from ..model.properties import Properties, PropertyValue, decoded
 
 FIELD_OF: Final[Mapping[type, str]] = {str: "string", int: "long", float: "double", bool: "boolean", bytes: "binary"}
 VALUE: Final = pa.struct(

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import ipc
 
-from ..bulk import BulkPage, Slice, Stager
+from ..client.bulk import BulkPage, Slice, Stager
 from ..errors import ArgumentError, Reason
 from .columns import Fault, check_schema, chunks, judge, kept
 from .framing import Broken, Frame

@@ -10,10 +10,10 @@ from typing import get_args
 import click
 
 from .. import Match, QueueManager
-from ..field_checks import NUMBER_MAX
-from ..message import ANY_GROUP, ANY_SEGMENT
-from ..operating import Gaps, QueueView, Sight
-from ..stores.views import ListingOrder, SightState
+from ..client.operating import Gaps, QueueView, Sight
+from ..model.field_checks import NUMBER_MAX
+from ..model.message import ANY_GROUP, ANY_SEGMENT
+from ..stores.seam.views import ListingOrder, SightState
 from .choosing import takes_match
 from .listing import Rows, record_of_sight
 from .output import count

@@ -10,11 +10,12 @@ from typing import Any
 
 import click
 
-from .. import QueueManager, StoreEvent, channels
-from ..channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes
-from ..channels import ChannelNow, Received
+from .. import QueueManager, StoreEvent
 from ..errors import ChannelStopped, InorderError, ObjectInUse, QueueCondition, StoreError
 from ..formats.json_lines import when
+from ..model.channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes
+from ..mq import channels
+from ..mq.channels import ChannelNow, Received
 from .lasting import ends_by_signal, run_all
 from .output import count, shown, table
 from .queues import takes_attributes_of

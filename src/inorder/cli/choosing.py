@@ -10,11 +10,11 @@ import click
 
 from .. import FOREVER, Match
 from ..errors import ArgumentError
-from ..field_checks import NUMBER_MAX
 from ..formats.property_text import read_property
-from ..options import MATCHABLE, UniqueIds
-from ..parameters import ID_LENGTH, TEXT_ID, Integer, Kind, Octets, Seconds
-from ..properties import PropertyValue
+from ..model.field_checks import NUMBER_MAX
+from ..model.options import MATCHABLE, UniqueIds
+from ..model.parameters import ID_LENGTH, TEXT_ID, Integer, Kind, Octets, Seconds
+from ..model.properties import PropertyValue
 
 F = TypeVar("F", bound=Callable[..., Any])
 UNIT_MESSAGES = 1_000  # a unit of work that others hardly notice

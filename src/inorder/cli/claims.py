@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ..formats.json_lines import when
-from ..stores.records import Claims
+from ..stores.seam.records import Claims
 from .output import count
 from .readiness import check_extras
 from .running import Group, Run, local_name, queue_names, says_yes, takes_store

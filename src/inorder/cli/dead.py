@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from .. import Match, Reason
-from ..dead import DeadLetter, Stayed
+from ..client.dead_letters import DeadLetter, Stayed
 from ..formats.json_lines import record_of, told_id, when
 from ..rules.dead_letters import reason_name, revived
 from .choosing import NAMED_ID

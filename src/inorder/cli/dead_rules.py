@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from .. import QueueManager
-from ..dead_letter_handler import DeadEvent, Handled, handle_dead_letters
 from ..errors import InorderError
 from ..formats.json_lines import told_id
+from ..mq.dead_letter_handler import DeadEvent, Handled, handle_dead_letters
 from ..rules.dead_letters import reason_name
 from ..rules.dead_rules import DeadRules
 from ..rules.dead_rules_syntax import read_rules

@@ -16,7 +16,7 @@ import click
 from .. import Message, NoMessageAvailable, QueueManager
 from ..formats import dmpmqmsg
 from ..formats.json_lines import record_of
-from ..streams import write_whole
+from ..support.streams import write_whole
 from .choosing import ORDER, READ_ORDER, UNIT_SIZE, WAIT, takes_format, takes_match
 from .output import json_line, plain
 from .parts import take

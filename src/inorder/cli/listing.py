@@ -11,12 +11,12 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from ..client.labels import in_words, name_of, place_of, text_of
+from ..client.operating import Gaps, Sight
 from ..formats.json_lines import record_of, when
 from ..formats.property_text import write_property
-from ..labels import in_words, name_of, place_of, text_of
-from ..message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, Message
-from ..operating import Gaps, Sight
-from ..stores.views import Holder, SightState
+from ..model.message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, Message
+from ..stores.seam.views import Holder, SightState
 from .output import NARROW, plain, size, span, table
 
 NARROW_GROUP = 12

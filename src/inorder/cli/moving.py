@@ -1,6 +1,7 @@
 """`inorder move` and `inorder copy`: messages from queue to queue, as they are.
 
-Within one store each batch is a unit of work. Into another store `inorder.across` carries them, exactly once.
+Within one store each batch is a unit of work. Into another store `inorder.client.store_transfer` carries them, exactly
+once.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import Any
 
 import click
 
-from .. import Match, NoMessageAvailable, QueueManager, across
-from ..attributes import QUEUE_ATTRIBUTES
+from .. import Match, NoMessageAvailable, QueueManager
+from ..client import store_transfer
 from ..errors import UnknownQueue
+from ..model.attributes import QUEUE_ATTRIBUTES
 from .choosing import ORDER, READ_ORDER, UNIT_SIZE, takes_match
 from .output import count
 from .parts import UNIT_BYTES, parts, take
@@ -70,7 +72,7 @@ def move(run: Run, source: str, target: str, to_store: Place | None, **given: An
         if other is None:
             steps = _within(qm, source, target, wants)
         else:
-            steps = across.move(qm, source, other, target, **wants.carried("move"), read_order=wants.read_order)
+            steps = store_transfer.move(qm, source, other, target, **wants.carried("move"), read_order=wants.read_order)
         moved = _in_steps(run, "moving", steps, _expected(qm, source, wants), is_across=other is not None)
         left = qm.depth(source) if other is not None and moved < wants.most else 0
     _tell(run, "moved", moved, source, target)
@@ -107,7 +109,7 @@ def copy(run: Run, source: str, target: str, to_store: Place | None, **given: An
     with _opened_both(run, to_store, source, target, wants) as (qm, other):
         is_across = other is not None and wants.read_order != "relaxed"
         if other is not None and is_across:
-            steps = across.copy(qm, source, other, target, **wants.carried("copy"), match=wants.match)
+            steps = store_transfer.copy(qm, source, other, target, **wants.carried("copy"), match=wants.match)
         else:
             units = parts(itertools.islice(qm.browse(source, **wants.options), wants.most), wants.size)
             steps = _put(other or qm, target, units)
@@ -185,7 +187,7 @@ def _within(qm: QueueManager, source: str, target: str, wants: _Wants) -> Iterat
     rest = wants.most
     while rest > 0:
         try:
-            with across.moving(qm):
+            with store_transfer.moving(qm):
                 messages = take(qm, source, min(wants.size, rest), wants.options)
                 qm.put_many(target, messages, context="set_all")
         except NoMessageAvailable:
@@ -197,7 +199,7 @@ def _within(qm: QueueManager, source: str, target: str, wants: _Wants) -> Iterat
 def _put(qm: QueueManager, target: str, units: Iterator[list[Any]]) -> Iterator[int]:
     """Puts messages in units of work; after each how many it had."""
     for unit in units:
-        with across.moving(qm):
+        with store_transfer.moving(qm):
             qm.put_many(target, unit, context="set_all")
         yield len(unit)
 

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, TypeVar
 import click
 from rich.text import Text
 
-from ..advice import how_to_install
 from ..errors import InorderError, QueueCondition, Reason
+from ..support.advice import how_to_install
 from .output import plain, size
 from .readiness import check_archive, check_extras, check_java, check_source, check_target, memory, split_rule
 from .running import NO, TROUBLE, Command, Group, Run, local_name, queue_names, takes_store, tells_json

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import click
 
-from ..advice import check_store_name
+from ..client.manager import check_client
 from ..errors import IN_MEMORY, StoreError, bad_argument, is_url
-from ..manager import check_client
+from ..support.advice import check_store_name
 
 
 class Place(NamedTuple):

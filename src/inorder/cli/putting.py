@@ -12,12 +12,12 @@ import click
 
 from .. import Message, PutResult, QueueManager
 from ..errors import MessageTooBig, Reason, UnknownQueue
-from ..field_checks import EXPIRY, PRIORITY
 from ..formats import FormatError, dmpmqmsg
 from ..formats.json_lines import LINE_BYTES_MAX, message_of, record_of_put, told_id
-from ..options import DEDUPLICATE_FOR_MAX
-from ..parameters import Seconds
-from ..streams import lines_up_to
+from ..model.field_checks import EXPIRY, PRIORITY
+from ..model.options import DEDUPLICATE_FOR_MAX
+from ..model.parameters import Seconds
+from ..support.streams import lines_up_to
 from .choosing import NAMED_ID, UNIT_SIZE, Of, one_property, takes_format
 from .output import count, standard_input
 from .parts import parts

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import click
 
 from .. import QueueManager
-from ..attribute import Attribute
-from ..attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus
+from ..client.operating import QueueView
 from ..errors import UnknownQueue, WrongQueueType
 from ..formats.json_lines import when
-from ..operating import QueueView
+from ..model.attribute import Attribute
+from ..model.attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus
 from .choosing import Of
 from .output import count, shown, table
 from .running import Group, Run, as_json_value, queue_names, says_yes, takes_store

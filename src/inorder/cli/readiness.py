@@ -16,9 +16,9 @@ from typing import Final
 
 import click
 
-from ..advice import how_to_install
 from ..errors import ArgumentError
 from ..formats import parse_rule
+from ..support.advice import how_to_install
 
 EXTRAS: Final = ("pyspark", "pyarrow")
 JAVA_VERSION_MIN: Final = 17

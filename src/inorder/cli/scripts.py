@@ -14,8 +14,8 @@ from typing import Any
 import click
 from rich.text import Text
 
-from .. import channels
-from ..mqsc import (
+from ..mq import channels
+from ..mq.mqsc import (
     Answer,
     Assembler,
     Source,

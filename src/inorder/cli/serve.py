@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from ..advice import how_to_install
+from ..support.advice import how_to_install
 from .output import Output
 from .places import Place, PlaceType
 from .running import Command, Run, takes_store

@@ -12,7 +12,7 @@ import click
 from .. import QueueManager
 from ..errors import InorderError
 from ..formats.json_lines import when
-from ..trigger_monitor import TriggerEvent, run_trigger_monitor
+from ..mq.trigger_monitor import TriggerEvent, run_trigger_monitor
 from .lasting import ends_by_signal, run_all
 from .running import STORE_VARIABLE, Command, Run, queue_names, takes_store
 

@@ -9,9 +9,9 @@ from typing import Any
 import click
 from rich.table import Table
 
-from ..by_hand import check_settled_here, find_unit, key_of, settle_by_hand
+from ..client.unit_names import check_settled_here, find_unit, key_of, settle_by_hand
 from ..formats.json_lines import when
-from ..stores.views import ConnectionView, LockView, Sight, Unit
+from ..stores.seam.views import ConnectionView, LockView, Sight, Unit
 from .listing import Rows, record_of_sight
 from .output import count, span
 from .running import Group, Run, completions, queue_names, says_yes, takes_store

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
+from ..client.manager import connect
+from ..client.upgrading import rename as rename_manager
+from ..client.upgrading import upgrade as upgrade_store
 from ..errors import StoreDamaged, StoreError
-from ..manager import connect
-from ..upgrading import rename as rename_manager
-from ..upgrading import upgrade as upgrade_store
 from .output import Output, size
 from .places import Place, PlaceType
 from .running import NO, PROGRAM, Command, Run, takes_store, tells_json

@@ -9,12 +9,13 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from .. import QueueManager, passwords
+from .. import QueueManager
+from ..client.users import TOKEN_SECONDS, TOKEN_SECONDS_MAX, Token, User
 from ..errors import ObjectExists, UnknownObject
 from ..formats.json_lines import when
 from ..rules.authorities import GRANTABLE, ROLES
-from ..stores.records import Act
-from ..users import TOKEN_SECONDS, TOKEN_SECONDS_MAX, Token, User
+from ..stores.seam.records import Act
+from ..support import passwords
 from .running import Command, Group, Run, completions, queue_names, says_yes, takes_store
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -15,10 +15,10 @@ from rich.live import Live
 from rich.text import Text
 
 from .. import QueueManager
-from ..channels import ChannelNow
+from ..client.operating import Dropped, QueueView, Wait
 from ..formats.json_lines import when
-from ..operating import Dropped, QueueView, Wait
-from ..parameters import Seconds
+from ..model.parameters import Seconds
+from ..mq.channels import ChannelNow
 from ..rules.dead_letters import reason_name
 from ..rules.ordering import pending_text
 from .channelling import record_of_channel

@@ -13,12 +13,12 @@ from typing import Any
 import click
 
 from .. import QueueManager
-from ..advice import how_to_install
-from ..attributes import DEAD_LETTERS, QueueAttributes
+from ..client.programs import WORKER
 from ..errors import ArgumentError
 from ..formats.json_lines import when
-from ..parameters import Seconds
-from ..programs import WORKER
+from ..model.attributes import DEAD_LETTERS, QueueAttributes
+from ..model.parameters import Seconds
+from ..support.advice import how_to_install
 from ..work.loading import load
 from ..work.periodic import Standing, restart, standings
 from ..work.processes import PROCESSES_MAX, STORE_LOST, Happened, Supervisor, leave, serve

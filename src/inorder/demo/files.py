@@ -27,10 +27,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..client.manager import QueueManager, connect
 from ..errors import InorderError, bad_argument
 from ..formats import folder
 from ..formats.loading import LoadEvent, load_folder
-from ..manager import QueueManager, connect
 from .screen import Screen
 
 QUEUE = "FILES"

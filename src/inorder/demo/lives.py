@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from ..message import UniqueId
+from ..model.message import UniqueId
 from .processes import Cast
 from .screen import Screen
 from .worker import names

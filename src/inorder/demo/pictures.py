@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
-from ..options import Match
+from ..model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
+from ..model.options import Match
 from .processes import Cast
 from .screen import Screen
 from .worker import names

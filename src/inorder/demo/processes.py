@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..attributes import OrderRule
-from ..manager import connect
+from ..client.manager import connect
+from ..model.attributes import OrderRule
 
 PATIENCE_SECONDS = 240.0  # a busy machine may take long; a process that has ended is noticed at once
 LOOK_SECONDS = 0.005

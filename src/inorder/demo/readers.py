@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..attributes import OrderRule
 from ..errors import NoMessageAvailable, OrderPending
-from ..options import AskedOrder
+from ..model.attributes import OrderRule
+from ..model.options import AskedOrder
 from .processes import Cast, Process
 from .screen import Screen
 from .worker import END

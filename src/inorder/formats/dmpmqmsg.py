@@ -31,12 +31,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Final, Literal, NamedTuple, NoReturn
 
-from ..attributes import MESSAGE_LENGTH_MAX
 from ..errors import InorderError, bad_argument
-from ..message import Message
-from ..options import check_switch
-from ..parameters import ID_LENGTH, Choice, Integer
-from ..streams import write_whole
+from ..model.attributes import MESSAGE_LENGTH_MAX
+from ..model.message import Message
+from ..model.options import check_switch
+from ..model.parameters import ID_LENGTH, Choice, Integer
+from ..support.streams import write_whole
 from .errors import FormatError
 from .splitting import Readable
 

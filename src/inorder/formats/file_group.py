@@ -23,9 +23,9 @@ from types import TracebackType
 from typing import IO, Final, Literal, NamedTuple
 
 from ..errors import bad_argument
-from ..field_checks import NUMBER_MAX
-from ..message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
-from ..parameters import one_of
+from ..model.field_checks import NUMBER_MAX
+from ..model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
+from ..model.parameters import one_of
 from .errors import FileChanged, FileError, FileExists, FormatError, RebuildError
 from .manifest import MODE_MAX, Manifest, make, parse, path_bytes
 from .paths import Root, naming, open_file, parent_of, refuse_store

@@ -17,12 +17,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from ..attributes import MESSAGE_LENGTH_MAX
 from ..errors import ArgumentError, nearest_names, written
-from ..message import Descriptor, Message, Transmission
-from ..parameters import ID_LENGTH, TEXT_ID, Octets
+from ..model.attributes import MESSAGE_LENGTH_MAX
+from ..model.message import Descriptor, Message, Transmission
+from ..model.parameters import ID_LENGTH, TEXT_ID, Octets
 from ..rules.puts import PutResult
-from ..stores.damage import utc
+from ..stores.seam.damage import utc
 from .errors import FormatError
 
 LINE_BYTES_MAX: Final = 6 * MESSAGE_LENGTH_MAX + 2**20  # a body all of control characters, and a descriptor

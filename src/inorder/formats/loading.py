@@ -30,11 +30,11 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, Literal, NamedTuple
 
+from ..client.manager import QueueManager, connect
+from ..client.queue import Queue
 from ..errors import NoMessageAvailable, ObjectExists, ObjectInUse
-from ..handle import Queue
-from ..manager import QueueManager, connect
-from ..message import Message
-from ..options import Match, check_whole
+from ..model.message import Message
+from ..model.options import Match, check_whole
 from .errors import FormatError
 from .paths import EVERY_FILE, Root, folder
 from .splitting import CHUNK_BYTES, RECORD_BYTES_MAX, Rule, rule_of

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ..errors import bad_argument
-from ..properties import PropertyValue
+from ..model.properties import PropertyValue
 
 ALLOWED: Final = "NAME=VALUE or NAME:TYPE=VALUE"
 

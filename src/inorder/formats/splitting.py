@@ -35,9 +35,9 @@ from dataclasses import dataclass
 from typing import IO, Final, Literal, Protocol
 
 from ..errors import bad_argument
-from ..field_checks import NUMBER_MAX
-from ..parameters import Integer, is_storable, one_of
-from ..streams import write_whole
+from ..model.field_checks import NUMBER_MAX
+from ..model.parameters import Integer, is_storable, one_of
+from ..support.streams import write_whole
 from .errors import FormatError
 
 CHUNK_BYTES: Final = 1024 * 1024

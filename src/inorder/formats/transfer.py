@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ..client.manager import QueueManager
+from ..client.queue import Queue
 from ..errors import CallerError, NoMessageAvailable, Reason, bad_argument
-from ..handle import Queue
-from ..manager import QueueManager
-from ..message import LAST_IN_GROUP, LAST_SEGMENT, SEGMENT, Descriptor, Message
-from ..options import EVERYTHING, GetOptions, Match, PutOptions
+from ..model.message import LAST_IN_GROUP, LAST_SEGMENT, SEGMENT, Descriptor, Message
+from ..model.options import EVERYTHING, GetOptions, Match, PutOptions
 from .errors import ManifestError, RebuildError
 from .file_group import Existing, Rebuilder, Record, records
 from .manifest import FORMAT, Manifest, parse

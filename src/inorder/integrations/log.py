@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from ..manager import QueueManager
-from ..parameters import NONE, Seconds
-from ..stores.telemetry import Observation, StoreEvent
+from ..client.manager import QueueManager
+from ..model.parameters import NONE, Seconds
+from ..stores.seam.telemetry import Observation, StoreEvent
 
 SHOWN: Final = ("queue", "unit", "outcome", "application", "name", "act", "program")  # keys worth their place in a line
 

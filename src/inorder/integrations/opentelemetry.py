@@ -22,10 +22,10 @@ from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode, TracerProvider
 
 from .. import __version__
+from ..client.manager import QueueManager
 from ..errors import InorderError
-from ..manager import QueueManager
-from ..message import Message
-from ..stores.telemetry import Observation, StoreEvent
+from ..model.message import Message
+from ..stores.seam.telemetry import Observation, StoreEvent
 
 log = logging.getLogger("inorder.opentelemetry")
 

@@ -16,10 +16,10 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from ..client.manager import QueueManager
 from ..errors import InorderError
-from ..manager import QueueManager
-from ..stores.telemetry import PREFIX, StoreEvent
-from ..stores.views import QueueView
+from ..stores.seam.telemetry import PREFIX, StoreEvent
+from ..stores.seam.views import QueueView
 
 log = logging.getLogger("inorder.integrations")
 

@@ -18,8 +18,8 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from ..client.manager import QueueManager
 from ..errors import bad_argument
-from ..manager import QueueManager
 from .prometheus import STOPS, Counters, Gauges
 
 FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"  # in the environment of a process before it imports the library

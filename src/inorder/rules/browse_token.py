@@ -12,7 +12,7 @@ import json
 from typing import Any, NamedTuple
 
 from ..errors import Reason, bad_argument
-from ..message import Place
+from ..model.message import Place
 from .grouping import GroupState
 from .ordering import Cursor
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ..errors import Fenced, SequenceError
 
+CHANNEL = "channel "  # and its name: the application of a channel, among those that claim
 HOPS_MAX = 32
 HOPS = "xqh.hops"
 """The property of a message on its way that counts the queue managers behind it; it goes where the message arrives."""

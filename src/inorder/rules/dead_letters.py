@@ -10,16 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from ..errors import InorderError, Reason
-from ..kinds import Feedback
-from ..message import Message
-from ..properties import Properties
+from ..model.kinds import Feedback
+from ..model.message import Message
+from ..model.properties import Properties
 from .retries import without
 
 PREFIX = "dlh."
 MARK = "dlh.reason"
+Buried = Literal["buried", "discarded"]
 ERROR_CHARACTERS_MAX = 4_000
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
-from ..message import Message
+from ..model.message import Message
 from .dead_letters import WhyDead
 
 Action = Literal["discard", "ignore", "retry", "fwd"]

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from ..errors import CallerError, Reason, nearest_names
-from ..kinds import Feedback, MessageType
+from ..model.kinds import Feedback, MessageType
 from .dead_rules import FIELDS, SYMBOLS, Action, DeadRule, DeadRules, Value
 
 CONTROL: Final = ("INPUTQ", "INPUTQM", "RETRYINT", "WAIT")

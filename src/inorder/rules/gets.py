@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..errors import CallerError, InconsistentCall, Reason, UnitNotAvailable
-from ..message import Message
-from ..options import EVERYTHING, GetOptions
+from ..model.message import Message
+from ..model.options import EVERYTHING, GetOptions
 from . import policy
 from .grouping import (
     NOTHING_OPEN,
@@ -26,6 +26,13 @@ from .grouping import (
 )
 from .ordering import UNSET, Cursor
 from .segmentation import join
+
+
+def rank_of(options: GetOptions) -> int:
+    """Who is served first; smaller is earlier (R3.27)."""
+    if options.browse and not options.lock:
+        return 2
+    return 0 if options.match.specific else 1
 
 
 def check_browse_mode(options: GetOptions, cursor: Cursor, *, strict: bool) -> None:

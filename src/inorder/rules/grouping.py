@@ -22,9 +22,9 @@ from itertools import product
 from typing import Literal, NamedTuple
 
 from ..errors import InconsistentCall, MatchError, Reason, bad_argument
-from ..field_checks import NUMBER_MAX
-from ..message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENTATION_ALLOWED, Message
-from ..options import EVERYTHING, GetOptions, Match
+from ..model.field_checks import NUMBER_MAX
+from ..model.message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENTATION_ALLOWED, Message
+from ..model.options import EVERYTHING, GetOptions, Match
 from . import policy
 from .selectors import Selector, selector_of
 
@@ -404,9 +404,9 @@ def has_what_it_needs(message: Message, needs: Needs, members: Callable[[bytes],
     """Whether what must be there besides `message` is there (R3.42, R3.43, R3.49 to R3.51).
 
     This is where it is decided whether a group, or a message in segments, is whole. Three copies pass over
-    many groups at once; `tests/sqlite/test_wholeness.py` holds them to this: the triggers of `gathering` in schema.sql
-    say of each head whether all *may* be there (they count, and never say "no" of one that is whole); "doubtful
-    groups" in queries_claims.sql finds of those the ones that only look so; `shortcuts._are_a_group` is for
+    many groups at once; `tests/stores/sqlite/test_wholeness.py` holds them to this: the triggers of `gathering` in
+    schema.sql say of each head whether all *may* be there (they count, and never say "no" of one that is whole);
+    "doubtful groups" in queries_claims.sql finds of those the ones that only look so; `shortcuts._are_a_group` is for
     plain groups.
     """
     if needs == "group" and message.flags & ANY_GROUP:

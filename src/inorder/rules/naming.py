@@ -22,10 +22,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..attribute import is_name
-from ..attributes import SYSTEM_QUEUES, ManagerAttributes, QueueAttributes
 from ..errors import UnknownQueue, WrongQueueType, bad_argument, nearest_names, written
-from ..message import Transmission
+from ..model.attribute import is_name
+from ..model.attributes import SYSTEM_QUEUES, ManagerAttributes, QueueAttributes
+from ..model.message import Transmission
 from ..reasons import Reason
 
 

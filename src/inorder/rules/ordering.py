@@ -41,9 +41,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
-from ..attributes import QueueAttributes
 from ..errors import OrderUnsupported
-from ..message import IN_GROUP, LAST_IN_GROUP, Message, Place
+from ..model.attributes import QueueAttributes
+from ..model.message import IN_GROUP, LAST_IN_GROUP, Message, Place
 
 PRIORITY_MAX = 9
 PRIORITY = Message.FIELDS["priority"].index

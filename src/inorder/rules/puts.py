@@ -11,9 +11,9 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from ..attributes import ManagerAttributes, QueueAttributes
 from ..errors import ArgumentError, CallerError, MessageTooBig, PutInhibited, Reason, UnitNotAvailable, bad_argument
-from ..message import (
+from ..model.attributes import ManagerAttributes, QueueAttributes
+from ..model.message import (
     ANY_SEGMENT,
     LAST_SEGMENT,
     NO_ID,
@@ -24,8 +24,8 @@ from ..message import (
     UniqueId,
     stored_flags,
 )
-from ..options import Context, PutOptions
-from ..properties import NO_PROPERTIES
+from ..model.options import Context, PutOptions
+from ..model.properties import NO_PROPERTIES
 from . import policy
 from .grouping import NOTHING_OPEN, UNGROUPED, GroupState, Numbers, check_put, number_put, state_after
 from .ordering import PRIORITY_MAX

@@ -22,9 +22,9 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ..kinds import Feedback, MessageType, Report
-from ..message import Message
-from ..properties import NO_PROPERTIES
+from ..model.kinds import Feedback, MessageType, Report
+from ..model.message import Message
+from ..model.properties import NO_PROPERTIES
 from .dead_letters import is_dead
 from .segmentation import DATA_BITS, DATA_BYTES
 

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ..errors import ArgumentError, bad_argument
-from ..message import Message, UniqueId
-from ..properties import Properties
+from ..model.message import Message, UniqueId
+from ..model.properties import Properties
 
 PREFIX: Final = "retry."
 GIVEN_UP: Final = "retry.given_up"

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..errors import MessageTooBig, Reason
-from ..kinds import Report
-from ..message import LAST_SEGMENT, SEGMENT, Message
+from ..model.kinds import Report
+from ..model.message import LAST_SEGMENT, SEGMENT, Message
 
 SPLIT_UNIT = 16
 DATA_BYTES = 100  # of a report "with data"

@@ -14,8 +14,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from ..message import Message, mq_date, mq_time
-from ..parameters import ID_LENGTH
+from ..model.message import Message, mq_date, mq_time
+from ..model.parameters import ID_LENGTH
 
 NUMBER, TEXT, BYTES, BOOLEAN, ANY = "a number", "a text", "a byte string", "a boolean", "anything"
 ROOT: Final = "Root.MQMD."

@@ -15,7 +15,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ..properties import INTEGER_MAX, is_reserved
+from ..model.properties import INTEGER_MAX, is_reserved
 
 if TYPE_CHECKING:
     from lark import Lark, Token

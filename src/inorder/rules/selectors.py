@@ -28,10 +28,10 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from ..errors import ArgumentError, Reason, bad_argument, nearest_names
-from ..message import Message
-from ..options import Match
-from ..parameters import is_storable
-from ..properties import INTEGER_MAX, PropertyValue, fault_of_name
+from ..model.message import Message
+from ..model.options import Match
+from ..model.parameters import is_storable
+from ..model.properties import INTEGER_MAX, PropertyValue, fault_of_name
 from .selector_fields import ANY, BOOLEAN, BYTES, FIELDS, JMS, NUMBER, TEXT, SelectorField
 from .selector_syntax import Fault, Node, read
 

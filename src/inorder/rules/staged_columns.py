@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..advice import unknown_name
-from ..attributes import ManagerAttributes, QueueAttributes
 from ..errors import (
     ArgumentError,
     CallerError,
@@ -21,8 +19,9 @@ from ..errors import (
     Reason,
     bad_argument,
 )
-from ..field_checks import NUMBER_MAX
-from ..message import (
+from ..model.attributes import ManagerAttributes, QueueAttributes
+from ..model.field_checks import NUMBER_MAX
+from ..model.message import (
     ANY_GROUP,
     ANY_SEGMENT,
     FLAGS_MAX,
@@ -35,8 +34,9 @@ from ..message import (
     Transmission,
     stored_flags,
 )
-from ..parameters import is_storable
-from ..properties import NO_PROPERTIES, Properties
+from ..model.parameters import is_storable
+from ..model.properties import NO_PROPERTIES, Properties
+from ..support.advice import unknown_name
 from . import policy
 from .grouping import NOTHING_OPEN, put_row
 from .puts import NO_ACCOUNTING, Program, ReplyTo, check_sent, default_context, defaults, make_id

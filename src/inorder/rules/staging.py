@@ -15,9 +15,9 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ..attributes import QueueAttributes
 from ..errors import InconsistentCall, QueueFull
-from ..message import IN_GROUP, LAST_IN_GROUP, NO_ID, Message
+from ..model.attributes import QueueAttributes
+from ..model.message import IN_GROUP, LAST_IN_GROUP, NO_ID, Message
 from .grouping import data_length
 from .ordering import GROUP_INDEX_RANK_MIN, PRIORITY_MAX
 

@@ -28,9 +28,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple
 
-from ..attributes import QueueAttributes
 from ..errors import bad_argument
-from ..message import Message
+from ..model.attributes import QueueAttributes
+from ..model.message import Message
 from .reports import APPLICATION_TYPE_QUEUE_MANAGER, PROGRAM_NAME_LENGTH
 
 FORMAT: Final = "MQTRIG"

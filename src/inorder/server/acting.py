@@ -9,10 +9,10 @@ from typing import Final, TypeVar
 
 from starlette.requests import Request
 
-from ..acts import Acting
-from ..manager import QueueManager
+from ..client.manager import QueueManager
+from ..client.operator_log import Acting
+from .authentication import address_of
 from .calls import Context
-from .entrance import address_of
 from .identity import Identity
 from .watching import PROGRAM
 

@@ -9,16 +9,16 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from .. import __version__
-from ..acts import Acting
+from ..client.manager import QueueManager
+from ..client.operator_log import Acting
 from ..errors import ArgumentError, InorderError, StoreError
-from ..manager import QueueManager
-from ..mqsc import Answer, MqscSyntaxError, Source, columns, commands_in, parse, run_command
-from ..mqsc.commands import Display
-from ..mqsc.json_commands import object_of, source_of
-from ..mqsc.running import REFUSED_FOR, nothing_fits
+from ..mq.mqsc import Answer, MqscSyntaxError, Source, columns, commands_in, parse, run_command
+from ..mq.mqsc.commands import Display
+from ..mq.mqsc.json_commands import object_of, source_of
+from ..mq.mqsc.running import REFUSED_FOR, nothing_fits
 from .acting import acted
 from .calls import Call
-from .needed import Need, need_of
+from .mqsc_authorities import Need, need_of
 from .problems import of_admin_error, problem, stated
 
 FAILED, COMMAND_FAILED = 2, 3008  # MQCC_FAILED, MQRCCF_COMMAND_FAILED

@@ -23,22 +23,22 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .. import aio
 from ..errors import InorderError, StoreError
+from .api import interface as ours
+from .authentication import identity_of, of_link
 from .calls import Context
 from .console import Console
 from .console.console import moved
-from .entrance import identity_of, of_link
+from .disconnects import IN_ONE_WRITE, ended
 from .guard import Guard
 from .identity import Authenticator, LaunchToken
 from .interface import BASE, Interface
 from .login import set_session
 from .logs import LOGGER
-from .ours import interface as ours
 from .problems import Problem, of_admin_error, problem
 from .sessions import Sessions
 from .settings import Settings
 from .stopping import set_by_signals
 from .users import Users
-from .wanted import IN_ONE_WRITE, ended
 from .watching import PROGRAM, Metrics, health, ready
 
 log = logging.getLogger(LOGGER)

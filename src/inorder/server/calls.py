@@ -18,11 +18,11 @@ from starlette.requests import Request
 from starlette.types import Message, Receive
 
 from .. import aio
+from ..client.manager import QueueManager
 from ..errors import Reason
-from ..manager import QueueManager
 from ..rules.authorities import Authority
+from .connected_clients import Presence
 from .identity import Authenticator, Identity
-from .presence import Presence
 from .problems import NOT_AUTHORIZED, Problem, problem
 from .sampling import Samples
 from .sessions import Sessions

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from ..attribute import is_name
 from ..errors import ArgumentError
-from ..message import NO_ID, Got, Message
-from ..options import EVERYTHING, Match
-from ..parameters import Integer, Switch
+from ..model.attribute import is_name
+from ..model.message import NO_ID, Got, Message
+from ..model.options import EVERYTHING, Match
+from ..model.parameters import Integer, Switch
 from . import user_properties
 from .calls import Call
 from .problems import must_be, problem

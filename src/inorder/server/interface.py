@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope
 
 from . import admin, login, messaging, queues
 from .addresses import check_csrf, cut, names_in, raw_path_of
+from .authentication import identity_of
 from .calls import Call, Context
-from .entrance import identity_of
 from .identity import Identity
 from .problems import problem
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
+from .authentication import of_password
 from .calls import Call, Context
-from .entrance import of_password
 from .identity import IBM_ROLES, Identity
 from .problems import problem
 

@@ -19,16 +19,16 @@ from typing import Final, TypeVar
 
 from starlette.responses import JSONResponse, Response
 
+from ..client.manager import QueueManager
 from ..errors import ArgumentError, GetInhibited, InorderError, NoMessageAvailable, OrderPending, Reason
-from ..manager import QueueManager
-from ..message import NO_ID, Got
-from ..options import EVERYTHING, GetOptions, PutOptions
-from ..parameters import Integer
+from ..model.message import NO_ID, Got
+from ..model.options import EVERYTHING, GetOptions, PutOptions
+from ..model.parameters import Integer
 from ..rules.puts import PutResult
 from .calls import Call, check_media_type
 from .descriptors import headers_of, match_of, message_of, shown_correlation, shown_id, text_of
+from .disconnects import BRIEF_MAX, IsGone, IsWanted, check_wanted, is_gone_of, taken_in_one_call, while_wanted
 from .problems import of_error, problem, wrong_parameter
-from .wanted import BRIEF_MAX, IsGone, IsWanted, check_wanted, is_gone_of, taken_in_one_call, while_wanted
 
 T = TypeVar("T")
 TYPES = ("text/plain", "text/html", "text/xml", "application/json", "application/xml")

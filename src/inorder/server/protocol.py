@@ -22,11 +22,11 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from .app import Factory
 from .calls import CERTIFICATE_COUNTS
+from .disconnects import IN_ONE_WRITE, IS_GONE
 from .problems import Problem, problem
 from .renewing import Renewed, Shown
 from .settings import Limits
 from .subjects import subject_of
-from .wanted import IN_ONE_WRITE, IS_GONE
 
 PROBE_AFTER_SECONDS, PROBE_EVERY_SECONDS, PROBES = 30, 10, 3
 UNACKNOWLEDGED_MS: Final = 60_000

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..mqsc.filters import is_like
-from ..parameters import one_of
+from ..model.parameters import one_of
+from ..mq.mqsc.filters import is_like
 
 COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "lessThan": operator.lt,

@@ -1,7 +1,7 @@
 """A queue as version 1 of IBM's administration interface shows it: nested objects, with names that differ from MQSC's.
 
-The table says where each attribute of ours stands; values and their checks are those of `inorder.attributes`. The names
-are those of IBM's own answers. Attributes of ours without a name there are in `runCommandJSON`, which has all.
+The table says where each attribute of ours stands; values and their checks are those of `inorder.model.attributes`. The
+names are those of IBM's own answers. Attributes of ours without a name there are in `runCommandJSON`, which has all.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus
-from ..parameters import one_of
-from ..stores.damage import utc
+from ..model.attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus
+from ..model.parameters import one_of
+from ..stores.seam.damage import utc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

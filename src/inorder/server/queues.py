@@ -9,14 +9,14 @@ from urllib.parse import quote
 
 from starlette.responses import JSONResponse, Response
 
-from ..attributes import QueueAttributes, QueueStatus, QueueType
+from ..client.manager import QueueManager
 from ..errors import InorderError, UnknownQueue, WrongQueueType
-from ..manager import QueueManager
-from ..mqsc.commands import Define
-from ..mqsc.filters import is_like
-from ..mqsc.running import define
-from ..mqsc.words import BY_TYPE, age
-from ..parameters import one_of
+from ..model.attributes import QueueAttributes, QueueStatus, QueueType
+from ..model.parameters import one_of
+from ..mq.mqsc.commands import Define
+from ..mq.mqsc.filters import is_like
+from ..mq.mqsc.running import define
+from ..mq.mqsc.words import BY_TYPE, age
 from .acting import acted
 from .calls import Call
 from .problems import of_admin_error, problem

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from .. import aio
-from ..operating import QueueView
+from ..client.operating import QueueView
 
 SAMPLE_SECONDS: Final = 0.5
 

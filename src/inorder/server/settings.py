@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from ..attributes import MESSAGE_LENGTH_MAX
+from ..model.attributes import MESSAGE_LENGTH_MAX
 
 MIB: Final = 1_048_576
 

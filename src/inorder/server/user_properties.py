@@ -21,8 +21,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from ..parameters import Integer, Switch, one_of
-from ..properties import PropertyValue
+from ..model.parameters import Integer, Switch, one_of
+from ..model.properties import PropertyValue
 
 NAME, TYPE = r'\s*([^;,"\s]+)\s*', r"\s*([A-Za-z0-9.]+)\s*"
 VALUE: Final = r'\s*("(?:[^"\\]|\\.)*"|[^;,"]*?)\s*'

@@ -20,10 +20,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from .. import aio, passwords
+from .. import aio
+from ..client.users import User
 from ..errors import LogInRefused, UnknownObject
-from ..parameters import is_storable
-from ..users import User
+from ..model.parameters import is_storable
+from ..support import passwords
 from .calls import Room
 from .identity import Identity, LaunchToken
 

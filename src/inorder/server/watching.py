@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from ..client.manager import connect
 from ..errors import InorderError
-from ..manager import connect
+from .authentication import identity_of
 from .calls import Context
-from .entrance import identity_of
 from .logs import LOGGER
 from .problems import NOT_AUTHORIZED, problem
 

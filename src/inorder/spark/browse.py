@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 
 from ..arrow.pages import Origin, batches
-from ..bulk import NO_LIMIT, BulkBrowser, Stretch
+from ..client.bulk import NO_LIMIT, BulkBrowser, Stretch
+from ..client.manager import QueueManager
+from ..client.queue import Queue
 from ..errors import OptionsError, QueueCondition, Reason
-from ..handle import Queue
-from ..manager import QueueManager
 from ..rules.ordering import UNSET
 from .opening import check_queue, check_same, made_at, store_for_task
 from .options import SourceOptions

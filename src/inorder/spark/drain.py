@@ -32,10 +32,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from ..arrow.pages import Origin, batches
-from ..bulk import Claim, ClaimReader, Slice
+from ..client.bulk import Claim, ClaimReader, Slice
+from ..client.manager import QueueManager
+from ..client.queue import Queue
 from ..errors import CheckpointLost, Fenced, OptionsError
-from ..handle import Queue
-from ..manager import QueueManager
 from . import points
 from .opening import check_queue, check_same, made_at, store_for_task
 from .options import SourceOptions

@@ -35,7 +35,7 @@ from ..errors import InorderError
 from ..formats import FORMAT, FileError, Rebuilder, dmpmqmsg, folder, records
 from ..formats.manifest import parse
 from ..formats.paths import length_of
-from ..message import NO_ID, Message
+from ..model.message import NO_ID, Message
 from .batches import in_batches, rows_of
 from .tally import Tally
 

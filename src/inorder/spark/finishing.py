@@ -13,9 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..bulk import LedgerKey
+from ..client.bulk import LedgerKey
 from ..errors import CheckpointLost, OptionsError
-from ..stores.damage import utc
+from ..stores.seam.damage import utc
 from .drain import claim_of
 from .opening import check_queue, made_at, open_store
 from .options import DEFAULT_SINK_APPLICATION, SourceOptions, store_place

@@ -16,9 +16,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from ..attributes import QueueAttributes
+from ..client.manager import QueueManager, connect
 from ..errors import InorderError, QueueCondition, Reason, StoreError, WrongQueueType, is_url
-from ..manager import QueueManager, connect
+from ..model.attributes import QueueAttributes
 
 PROGRAM = "inorder.spark"
 IDLE_SECONDS = 3.0

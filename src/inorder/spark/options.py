@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ..advice import check_store_name, translated
 from ..arrow.schema import Body
-from ..bulk import NAME_LENGTH_MAX
+from ..client.bulk import NAME_LENGTH_MAX
 from ..errors import ArgumentError, OptionsError, Reason, bad_argument, is_url, nearest_names
-from ..options import AskedOrder, GetOptions
-from ..parameters import Choice, Integer, Kind, Seconds, Switch, Text
+from ..model.options import AskedOrder, GetOptions
+from ..model.parameters import Choice, Integer, Kind, Seconds, Switch, Text
+from ..support.advice import check_store_name, translated
 
 Use = Literal["batch read", "stream read", "batch write", "stream write"]
 READS: tuple[Use, ...] = ("batch read", "stream read")

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..client.manager import QueueManager
+from ..client.queue import Queue
 from ..errors import OptionsError
-from ..handle import Queue
-from ..manager import QueueManager
 from .opening import check_queue, open_store
 from .options import NO_LIMIT, SourceOptions
 from .versions import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows

@@ -31,11 +31,11 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from ..advice import translated
 from ..arrow.columns import COLUMNS, POSITIONS, Given, Judged, cast_columns, judged_of, rows_where
 from ..arrow.properties import ALLOWED, FIELD_OF
 from ..errors import OptionsError, nearest_names
-from ..message import ANY_SEGMENT, SEGMENT, SEGMENTATION_ALLOWED
+from ..model.message import ANY_SEGMENT, SEGMENT, SEGMENTATION_ALLOWED
+from ..support.advice import translated
 from .options import SinkOptions
 
 INTEGERS = (ByteType, ShortType, IntegerType, LongType)

@@ -6,9 +6,9 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ..advice import translated
 from ..arrow.schema import Body, arrow_schema
 from ..errors import OptionsError, nearest_names
+from ..support.advice import translated
 from .versions import as_arrow
 
 

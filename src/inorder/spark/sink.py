@@ -29,9 +29,9 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from ..arrow.columns import Fault, Judged, chunks, kept
-from ..bulk import LedgerKey, Settled, Staged, Stager
+from ..client.bulk import LedgerKey, Settled, Staged, Stager
+from ..client.queue import Queue
 from ..errors import CallerError, MessageTooBig, OptionsError, QueueCondition
-from ..handle import Queue
 from . import points
 from .batches import batch_of
 from .opening import check_queue, check_same, made_at, store_for_task

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ..client.manager import QueueManager
+from ..client.queue import Queue
 from ..errors import InorderError, NoMessageAvailable, OrderPending, Reason
 from ..formats.property_text import read_property, write_property
-from ..handle import Queue
-from ..kinds import Feedback, Report
-from ..manager import QueueManager
-from ..message import (
+from ..model.kinds import Feedback, Report
+from ..model.message import (
     IN_GROUP,
     LAST_IN_GROUP,
     LAST_SEGMENT,
@@ -22,8 +22,8 @@ from ..message import (
     Message,
     UniqueId,
 )
-from ..options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
-from ..properties import PropertyValue
+from ..model.options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
+from ..model.properties import PropertyValue
 from ..rules.puts import PutResult
 from ..work.periodic import Schedule
 from .language import NO_PROPERTIES, Step

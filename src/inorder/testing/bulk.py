@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..bulk import NO_LIMIT, BulkBrowser, ClaimReader, Stager
-from ..manager import QueueManager
-from ..message import NO_ID, Message
-from ..options import GetOptions, OpenOptions
+from ..client.bulk import NO_LIMIT, BulkBrowser, ClaimReader, Stager
+from ..client.manager import QueueManager
+from ..model.message import NO_ID, Message
+from ..model.options import GetOptions, OpenOptions
 from ..rules.ordering import UNSET, Cursor
-from ..stores.records import BULK_COLUMNS, BulkRow, LedgerKey, Slice
+from ..stores.seam.records import BULK_COLUMNS, BulkRow, LedgerKey, Slice
 from .actors import FOR_BROWSE, READ_ORDERS, Outcome, Table, number, one_of, properties, report_options
 from .language import Step
 from .once import OnceActor

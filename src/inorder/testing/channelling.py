@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from .. import channels
-from ..channels import points
-from ..channels.sides import Receiver
 from ..errors import InorderError, Reason, StoreError
+from ..mq import channels
+from ..mq.channels import points
+from ..mq.channels.sides import Receiver
 from .actors import Outcome, number, translate_error
 from .language import OPERATOR, Step
 from .sites import Site, Sites, manager_name

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..message import IN_GROUP, LAST_IN_GROUP, Message
-from ..options import OpenOptions, PutOptions
+from ..model.message import IN_GROUP, LAST_IN_GROUP, Message
+from ..model.options import OpenOptions, PutOptions
 from ..work.periodic import Periodic, Schedule
 from .actors import Actor, Outcome, Table, key_of
 from .clock import START

@@ -10,7 +10,7 @@ from typing import Final
 import psycopg
 from psycopg import sql
 
-from ..stores.store import new_manager
+from ..stores.engine.store import new_manager
 
 STORES_MAX: Final = 50  # in one schema, one after the other: what is deleted stays in the way until it is vacuumed
 BYTES_MAX: Final = 2**20  # of the table of messages

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..manager import QueueManager, connect
+from ..client.manager import QueueManager, connect
 from .actors import Table
 from .clock import ManualClock
 from .language import HERE

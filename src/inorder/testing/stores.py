@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ..clock import Clock
+from ..client.manager import QueueManager, connect
 from ..errors import bad_argument
-from ..manager import QueueManager, connect
+from ..stores.engine.waiting import WaitingRoom
 from ..stores.memory import MemoryStore
-from ..stores.protocol import LocalStore
-from ..stores.waiting import WaitingRoom
+from ..stores.seam.protocol import LocalStore
+from ..support.clock import Clock
 from .clock import ManualClock
 
 if TYPE_CHECKING:

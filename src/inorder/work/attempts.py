@@ -35,12 +35,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from ..attributes import QueueAttributes
-from ..clock import Clock
 from ..errors import InorderError, PutInhibited, QueueFull, Reason, StoreFull, Undeliverable
-from ..message import IN_GROUP, LAST_IN_GROUP, Got
-from ..options import GetOptions, Match
+from ..model.attributes import QueueAttributes
+from ..model.message import IN_GROUP, LAST_IN_GROUP, Got
+from ..model.options import GetOptions, Match
 from ..rules.retries import GivenUp, Later, failure_of, given_up
+from ..support.clock import Clock
 from .tasks import ATTEMPTS, Dead, Discard, Retry, Task
 
 

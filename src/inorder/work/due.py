@@ -20,8 +20,8 @@ from importlib import import_module
 from typing import Any, Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
-from ..advice import not_installed
 from ..errors import CallerError, Reason, bad_argument
+from ..support.advice import not_installed
 
 Missed = Literal["one", "all", "none"]
 MISSED: Final[tuple[Missed, ...]] = ("one", "all", "none")

@@ -22,7 +22,7 @@ from ..errors import (
     StoreError,
     WaitEnded,
 )
-from ..message import Got
+from ..model.message import Got
 from ..rules.retries import Backoff, Failure, failure_of
 from . import attempts
 from .attempts import Connection, Ended, OrderStops, Outcome, Taken, Verdict

@@ -37,8 +37,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Final, NamedTuple, Protocol
 
-from ..bulk import BulkCalls, LedgerKey, Stager, check_name
-from ..clock import Clock
+from ..client.bulk import BulkCalls, LedgerKey, Stager, check_name
 from ..errors import (
     ConnectionBroken,
     ConnectionClosed,
@@ -51,12 +50,13 @@ from ..errors import (
     StoreError,
     bad_argument,
 )
-from ..message import NO_ID, Message
-from ..options import check_instance
+from ..model.message import NO_ID, Message
+from ..model.options import check_instance
 from ..rules.staged_columns import KEYS, STAGED_COLUMNS
-from ..stores.clocks import is_ahead
-from ..stores.damage import damaged
-from ..stores.records import Settled, Staged
+from ..stores.seam.clocks import is_ahead
+from ..stores.seam.damage import damaged
+from ..stores.seam.records import Settled, Staged
+from ..support.clock import Clock
 from .due import MISSED, Cron, Missed, check_cron, to_put, zone_of
 
 APPLICATION: Final = "inorder periodic"  # in the ledger; its queries are the names of schedules

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, TypeVar
 
-from ..attribute import check_queue_name
 from ..errors import ArgumentError, bad_argument
-from ..message import Message
-from ..options import EVERYTHING, GetOptions, Match, check_instance, check_switch, check_whole
-from ..parameters import NONE, Choice, Seconds
+from ..model.attribute import check_queue_name
+from ..model.message import Message
+from ..model.options import EVERYTHING, GetOptions, Match, check_instance, check_switch, check_whole
+from ..model.parameters import NONE, Choice, Seconds
 from ..rules.ordering import ReadOrder
 from ..rules.retries import SECONDS_MAX, Backoff
 from .due import Missed

@@ -19,10 +19,10 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Protocol
 
-from ..clock import Clock
 from ..errors import CallerError, InorderError, StoreError, bad_argument
-from ..options import check_instance, check_whole
+from ..model.options import check_instance, check_whole
 from ..rules.retries import Failure
+from ..support.clock import Clock
 from .lane import Lane
 from .reporting import WorkerEvent, to_log
 from .tasks import THREADS_MAX, Task, Tasks, check_seconds

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
+from tests.helpers.support import until
 from tests.spark.jvm import SHORT_LIFE
 from tests.spark.kills.processes import kill_and_wait, kill_session, members_of
-from tests.support import until
 
 STARTED = re.compile(r"Starting Spark master at (spark://\S+)|Successfully registered with master")
 EXECUTOR = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"

@@ -11,7 +11,7 @@ from tests.spark.kills.world import PER_BATCH, TARGET, World, killed_at
 from tests.tiers import gate
 
 import inorder
-from inorder.stores.views import Unit
+from inorder.stores.seam.views import Unit
 
 EXPIRY_SECONDS = 60.0
 REPEATS = 5 if "INORDER_LONG" in os.environ else 1

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 
 import pytest
+from tests.helpers.support import until
 from tests.spark.kills.processes import Driver, DriverFailed
 from tests.spark.kills.world import Log, World, killed_at
-from tests.support import until
 from tests.tiers import gate
 
 LONG = "INORDER_LONG" in os.environ

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Iterator
 
 import pytest
-from tests.postgresql.conftest import own_server
+from tests.stores.postgresql.conftest import own_server
 
 import inorder
 from inorder.stores.postgresql import drop, parse

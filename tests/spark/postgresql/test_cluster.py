@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 from benchmarks.servers import LOOPBACK
-from tests.postgresql.server import Server
 from tests.spark.kills.cluster import SPECULATION, Cluster, cluster
 from tests.spark.kills.processes import Driver, driver
 from tests.spark.kills.world import SOURCE, TARGET, World, newest
+from tests.stores.postgresql.server import Server
 
 import inorder
 from inorder.spark.options import DAY_SECONDS

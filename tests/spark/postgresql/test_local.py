@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
+from tests.helpers.support import until
 from tests.spark.calls import put
-from tests.support import until
 
 import inorder
 from inorder.cli import main

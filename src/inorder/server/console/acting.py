@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
+from ...client.manager import QueueManager
 from ...errors import ArgumentError, NoMessageAvailable, bad_argument
-from ...manager import QueueManager
-from ...message import Got, UniqueId
-from ...options import Match
+from ...model.message import Got, UniqueId
+from ...model.options import Match
 from ...rules.ordering import ReadOrder
-from ...stores.views import Position, Sight
+from ...stores.seam.views import Position, Sight
 from . import listing
 
 CHOSEN_MAX: Final = 5_000

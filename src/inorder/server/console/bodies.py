@@ -6,7 +6,7 @@ import codecs
 import json
 from typing import Final, Literal, NamedTuple
 
-from .words import visible
+from .labels import visible
 
 View = Literal["json", "text", "hex"]
 SHOWN_MAX: Final = 65_536  # bytes of a body that are read

@@ -12,10 +12,10 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from ...errors import StoreError
-from ...mqsc import Answer, MqscSyntaxError, Source, columns, commands_in, parse
-from ...mqsc.commands import Clear, Define, Delete, ObjectCommand
+from ...mq.mqsc import Answer, MqscSyntaxError, Source, columns, commands_in, parse
+from ...mq.mqsc.commands import Clear, Define, Delete, ObjectCommand
 from ..admin import answered
-from .noting import text_in, texts_in
+from .form_results import text_in, texts_in
 from .page import Page, Visit
 from .rendering import shown
 

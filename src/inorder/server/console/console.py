@@ -14,12 +14,12 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from ...errors import InorderError
+from ..authentication import identity_of
 from ..calls import Call, Context
-from ..entrance import identity_of
 from ..identity import Identity
 from ..logs import LOGGER
 from ..problems import Problem, of_admin_error, problem
-from . import entering, files, forms
+from . import files, forms, log_in
 from .groups import Groups
 from .page import BASE, Page, Visit, address
 from .pages import PAGES
@@ -74,11 +74,11 @@ class Console:
             case ("GET" | "HEAD", "static", mark, name):
                 return files.answer(mark, name)
             case ("GET" | "HEAD", "log-in"):
-                return await entering.ask(_call(context, request, {}, NOBODY))
+                return await log_in.ask(_call(context, request, {}, NOBODY))
             case ("POST", "log-in"):
-                return await entering.begin(_call(context, request, {}, NOBODY))
+                return await log_in.begin(_call(context, request, {}, NOBODY))
             case ("POST", "log-out"):
-                return await entering.end(_call(context, request, {}, await identity_of(context, request)))
+                return await log_in.end(_call(context, request, {}, await identity_of(context, request)))
         identity = await identity_of(context, request)
         page, names = _page(request, pieces)
         return await self._visited(context, request, page, names, identity)

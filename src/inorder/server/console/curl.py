@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote as encoded
 from urllib.parse import urlencode
 
-from ..ours.describing import EVENTS, JSON
+from ..api.describing import EVENTS, JSON
 from .described import Operation, resolved
 
 TOKEN: Final = '-H "Authorization: Bearer $token"'  # the shell puts it in

@@ -7,8 +7,8 @@ import binascii
 import json
 from typing import Any
 
-from ...message import NO_ID, Place
-from ...stores.views import UNPLACED, Position
+from ...model.message import NO_ID, Place
+from ...stores.seam.views import UNPLACED, Position
 from ..problems import problem
 
 LENGTH_MAX = 400

@@ -9,20 +9,20 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from ...attributes import DEAD_LETTERS
-from ...dead import DeadLetter
+from ...client.dead_letters import DeadLetter
+from ...client.manager import QueueManager
 from ...errors import InorderError, bad_argument
-from ...manager import QueueManager
-from ...message import UniqueId
-from ...options import EVERYTHING, Match
-from ...parameters import one_of
+from ...model.attributes import DEAD_LETTERS
+from ...model.message import UniqueId
+from ...model.options import EVERYTHING, Match
+from ...model.parameters import one_of
 from ...rules.authorities import MANAGER
 from ...rules.dead_letters import WhyDead, reason_name
 from ..problems import Problem, problem
 from . import acting, notices
 from .acting import Acted, Missing
+from .form_results import noted, refused, text_in, texts_in, told
 from .listing import uid_text
-from .noting import noted, refused, text_in, texts_in, told
 from .page import Page, Visit, to
 from .rendering import shown
 

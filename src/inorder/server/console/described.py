@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from ...options import UniqueIds
+from ...model.options import UniqueIds
 from ...rules.authorities import GRANTABLE, MANAGER, ROLES, may
-from ..ours.interface import document
-from .words import number
+from ..api.interface import document
+from .labels import number
 
 Schema = Mapping[str, Any]
 IN_HEX: Final = re.compile(  # a pattern of patterns

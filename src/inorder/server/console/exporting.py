@@ -19,19 +19,19 @@ from typing import Any, Final, Protocol
 from starlette.responses import Response
 
 from ...aio import QueueManager as QueueManagerOfTasks
+from ...client.manager import QueueManager
 from ...errors import ArgumentError, bad_argument
 from ...formats import dmpmqmsg
 from ...formats.errors import FormatError
 from ...formats.json_lines import lines_of
-from ...manager import QueueManager
-from ...message import Message, UniqueId
-from ...options import EVERYTHING, Match
-from ...parameters import one_of
-from ...stores.views import Sight
-from ..ours.streaming import Streamed
+from ...model.message import Message, UniqueId
+from ...model.options import EVERYTHING, Match
+from ...model.parameters import one_of
+from ...stores.seam.views import Sight
+from ..api.streaming import Streamed
 from ..problems import problem
 from . import acting
-from .noting import refused
+from .form_results import refused
 from .page import Visit
 
 PREVIEW: Final = 65_536  # bytes of a body that are read with its page; longer ones are read alone

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ... import aio
-from ...message import ANY_GROUP, ANY_SEGMENT, Message
+from ...model.message import ANY_GROUP, ANY_SEGMENT, Message
 from ...rules.gaps import Gaps, gaps, member_of
-from ...stores.views import QueueView, Sight
+from ...stores.seam.views import QueueView, Sight
 
 LOOKED_MAX: Final = 500
 AGAIN_SECONDS: Final = 5.0

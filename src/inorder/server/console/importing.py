@@ -8,12 +8,12 @@ from typing import Any, BinaryIO, Final
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
+from ...client.manager import QueueManager
 from ...errors import InorderError, bad_argument
 from ...formats import FormatError
 from ...formats.json_lines import message_of
-from ...manager import QueueManager
 from . import acting, notices
-from .noting import noted, refused, text_in
+from .form_results import noted, refused, text_in
 from .page import Page, Visit, to
 from .rendering import shown
 

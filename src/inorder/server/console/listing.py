@@ -8,11 +8,11 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from ...labels import in_words, name_of, place_of, text_of
-from ...message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, Message, UniqueId
+from ...client.labels import in_words, name_of, place_of, text_of
+from ...model.message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, Message, UniqueId
 from ...rules.gaps import Gaps
-from ...stores.views import Holder, Sight
-from . import words
+from ...stores.seam.views import Holder, Sight
+from . import labels
 from .groups import group_of
 
 SHADES: Final = 16
@@ -155,7 +155,7 @@ def _body(message: Message, text: str | None) -> str:
     """The beginning of a body in one line; bytes that are not a text in hex."""
     if text is None:
         return f"{message.body[:HEX_SHOWN].hex(' ')}{' …' if message.length > HEX_SHOWN else ''}"
-    return f"{words.one_line(text)}{'…' if message.length > len(message.body) else ''}"
+    return f"{labels.one_line(text)}{'…' if message.length > len(message.body) else ''}"
 
 
 def by_whom(holder: Holder) -> str:

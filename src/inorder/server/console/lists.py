@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
-from ...channels import channels, status
-from ...manager import QueueManager
+from ...client.manager import QueueManager
+from ...mq.channels import channels, status
 from ...rules.dead_letters import reason_name
 from .page import Page, Visit
 

@@ -11,16 +11,16 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from ... import Flags, Match, MessageType, QueueManager, Report
-from ...by_hand import key_in
-from ...labels import in_words, name_of
-from ...message import Message, UniqueId
-from ...operating import PREVIEW_MAX
+from ...client.labels import in_words, name_of
+from ...client.operating import PREVIEW_MAX
+from ...client.unit_names import key_in
+from ...model.message import Message, UniqueId
 from ...rules.dead_letters import is_dead, reason_name, why_dead
 from ...rules.gaps import Gaps
 from ...rules.retries import failure_of
-from ...stores.views import Holder, Sight
+from ...stores.seam.views import Holder, Sight
 from ..problems import problem
-from . import bodies, listing, words
+from . import bodies, labels, listing
 from .groups import group_of
 from .page import Page, Visit, address
 
@@ -92,9 +92,9 @@ def _field(name: str, value: Any) -> str:
     if name == "message_type":
         return f"{MessageType(value).name} ({value})" if value in list(MessageType) else str(value)
     if name == "put_at":
-        return words.iso(value)
+        return labels.iso(value)
     if name == "expiry":
-        return "never" if value in (None, math.inf) else words.span(value)
+        return "never" if value in (None, math.inf) else labels.span(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if name in ("uid", "place", "transmission"):
@@ -108,7 +108,7 @@ def _value(value: Any) -> str:
         text = short.decode("ascii", "replace")
         readable = f"  “{text}”" if short and text.isprintable() and "\ufffd" not in text else ""
         return f"{short.hex()}{readable}"
-    return "" if value is None else words.visible(str(value))
+    return "" if value is None else labels.visible(str(value))
 
 
 def _life(sight: Sight, now: float) -> Iterator[tuple[float | None, str]]:

@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 from starlette.responses import Response
 
 from ... import QueueManager
-from ...attributes import DEAD_LETTERS, ManagerAttributes, QueueAttributes
-from ...stores.views import Dropped, QueueView, Unit, Wait
-from ..ours.describing import EVENTS
-from ..ours.streaming import Streamed
+from ...model.attributes import DEAD_LETTERS, ManagerAttributes, QueueAttributes
+from ...stores.seam.views import Dropped, QueueView, Unit, Wait
+from ..api.describing import EVENTS
+from ..api.streaming import Streamed
 from .page import Page, Visit
+from .problems import Seen, troubles
 from .rendering import shown
-from .troubles import Seen, troubles
 from .watching import Recent
 
 SHOWN_MAX: Final = 200  # queues

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from . import api, commands, dead, held, importing, lists, message, overview, putting, queue, selection
+from . import api, commands, dead, held_messages, importing, lists, message, overview, putting, queue, selection
 from .page import Page
 
 PAGES: Final[tuple[Page, ...]] = (
@@ -14,7 +14,7 @@ PAGES: Final[tuple[Page, ...]] = (
     *putting.PAGES,
     *importing.PAGES,
     *selection.PAGES,
-    *held.PAGES,
+    *held_messages.PAGES,
     *dead.PAGES,
     *commands.PAGES,
     *lists.PAGES,

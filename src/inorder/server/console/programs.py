@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...programs import WORKER
+from ...client.programs import WORKER
 from ...rules.puts import Program
-from ...stores.views import ConnectionView, Opening, Unit, Wait
+from ...stores.seam.views import ConnectionView, Opening, Unit, Wait
 from ..watching import PROGRAM
 
 

@@ -12,10 +12,10 @@ from starlette.responses import Response
 
 from ...errors import InorderError, bad_argument
 from ...formats.property_text import ALLOWED, read_property
-from ...message import IN_GROUP, LAST_IN_GROUP, Message
-from ...parameters import NOTHING, Switch, one_of
+from ...model.message import IN_GROUP, LAST_IN_GROUP, Message
+from ...model.parameters import NOTHING, Switch, one_of
 from . import notices
-from .noting import refused, text_in
+from .form_results import refused, text_in
 from .page import Page, Visit, to
 
 TEXT: Final = "MQSTR"

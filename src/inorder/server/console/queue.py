@@ -9,13 +9,13 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from ... import QueueManager
-from ...attributes import QueueAttributes
 from ...errors import CallerError, UnknownQueue
-from ...parameters import one_of
+from ...model.attributes import QueueAttributes
+from ...model.parameters import one_of
 from ...rules.gaps import Gaps
 from ...rules.ordering import Pending, pending_text
 from ...rules.selectors import Selector, compile_selector
-from ...stores.views import ListingOrder, LockView, Opening, OrderView, Position, QueueView, Sight, Unit, Wait
+from ...stores.seam.views import ListingOrder, LockView, Opening, OrderView, Position, QueueView, Sight, Unit, Wait
 from ..calls import QUERY_FIELDS_MAX
 from ..problems import problem
 from . import cursors, listing

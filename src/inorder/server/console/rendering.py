@@ -11,10 +11,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, Response
 
-from ...by_hand import key_of
+from ...client.unit_names import key_of
 from ..calls import Context
 from ..identity import Identity
-from . import notices, words
+from . import labels, notices
 from .files import static
 from .page import BASE, Page, Visit, address
 from .pictures import sparkline
@@ -35,13 +35,13 @@ def environment() -> Environment:
     )
     made.globals |= {"static": static, "sparkline": sparkline, "at": address, "base": BASE, "unit_key": key_of}
     made.filters |= {
-        "span": words.span,
-        "size": words.size,
-        "number": words.number,
-        "rate": words.rate,
-        "clock": words.clock,
-        "iso": words.iso,
-        "line": words.one_line,
+        "span": labels.span,
+        "size": labels.size,
+        "number": labels.number,
+        "rate": labels.rate,
+        "clock": labels.clock,
+        "iso": labels.iso,
+        "line": labels.one_line,
         "marked": marked,
     }
     return made

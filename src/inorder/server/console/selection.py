@@ -13,18 +13,18 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from ...client.manager import QueueManager
 from ...errors import InorderError, bad_argument
-from ...manager import QueueManager
-from ...message import UniqueId
-from ...options import EVERYTHING, Match
-from ...parameters import one_of
+from ...model.message import UniqueId
+from ...model.options import EVERYTHING, Match
+from ...model.parameters import one_of
 from ...rules.authorities import Authority
-from ...stores.views import Sight
+from ...stores.seam.views import Sight
 from ..problems import Problem, problem
 from . import acting, exporting, notices
 from .acting import Acted, Meant
+from .form_results import noted, refused, text_in, texts_in, told
 from .listing import uid_text
-from .noting import noted, refused, text_in, texts_in, told
 from .page import Page, Visit, to
 from .rendering import shown
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ...errors import InorderError
-from ...stores.views import QueueView
+from ...stores.seam.views import QueueView
 from ..calls import Room
 from ..logs import LOGGER
 from ..sampling import Look

@@ -17,7 +17,7 @@ from pyspark.sql.types import DateType, StringType, StructField, StructType
 
 from ...errors import bad_argument
 from ...formats import FileError
-from ...message import ANY_GROUP, ANY_SEGMENT
+from ...model.message import ANY_GROUP, ANY_SEGMENT
 from ...stores.sqlite import SIDECAR, is_of_any_store
 from ..schema import arrow_schema, spark_schema
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
-from ...message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT
+from ...model.message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT
 from .archive import PLACE
 
 # What names a group. Spark sorts by the first eight bytes of the first column, and looks at the rows themselves only

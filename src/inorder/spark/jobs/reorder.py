@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
 from ...errors import OptionsError, bad_argument
-from ...message import ANY_GROUP, ANY_SEGMENT, LAST_SEGMENT
+from ...model.message import ANY_GROUP, ANY_SEGMENT, LAST_SEGMENT
 from ..schema import arrow_schema
 from . import groups, lanes
 from .archive import PLACE, Archive, check_replaceable, check_target, columns, is_member, read_archive

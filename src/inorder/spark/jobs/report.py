@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from ...advice import how_to_install
+from ...support.advice import how_to_install
 from .findings import KINDS
 from .summary import Audited
 

@@ -13,10 +13,10 @@ from typing import Literal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
+from ...client.manager import QueueManager
 from ...errors import NoMessageAvailable, bad_argument
 from ...formats import FORMAT, get_file
 from ...formats.file_group import EXISTING, Existing
-from ...manager import QueueManager
 from ...stores.sqlite import is_of_any_store
 from ..files import DUMPED, MEMBER, PART, Report, Trouble, register_formats
 from .archive import MEMBER_OF, Archive, check_local, is_member, read_archive

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...clock import Clock, SystemClock
 from ...errors import IN_MEMORY
-from .. import connections
-from ..store import QueueStore, new_manager
+from ...support.clock import Clock, SystemClock
+from ..engine import connections
+from ..engine.store import QueueStore, new_manager
 from .backend import MemoryBackend
 from .host import MemoryHost
 

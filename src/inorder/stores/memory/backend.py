@@ -16,12 +16,12 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from ...message import NO_ID, REPORT_GENERATED, Message, Place, Row
+from ...model.message import NO_ID, REPORT_GENERATED, Message, Place, Row
 from ...rules.grouping import Wanted, is_end
 from ...rules.lifecycle import State, becomes_visible
 from ...rules.ordering import UNSET, Cursor, Decision, Pending, Standing, decide, rank
-from ..backend import Expired, Kind, QueueState, SearchedQueue, Share, Tally
-from ..queued import (
+from ..seam.backend import Expired, Kind, QueueState, SearchedQueue, Share, Tally
+from ..seam.queued import (
     GOT,
     LOCKS,
     NEVER,
@@ -37,7 +37,7 @@ from ..queued import (
     number_of,
     numbers,
 )
-from ..tables import KEY_LENGTHS, ActRow, DefinitionRow, EnteredRow, ManagerRow, MarkRow, UnitRow, UpTo, WaitRow
+from ..seam.tables import KEY_LENGTHS, ActRow, DefinitionRow, EnteredRow, ManagerRow, MarkRow, UnitRow, UpTo, WaitRow
 from .bulk import MemoryBulk
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from ...message import NO_ID, Message, Place, UniqueId
+from ...model.message import NO_ID, Message, Place, UniqueId
 from ...rules.grouping import Wanted, is_head
 from ...rules.lifecycle import State
 from ...rules.ordering import Cursor, Standing, rank
@@ -16,15 +16,15 @@ from ...rules.puts import NO_ACCOUNTING, make_id
 from ...rules.selectors import selector_of
 from ...rules.staged_columns import KEYS, STAGED_COLUMNS, Batch
 from ...rules.staging import StagedMessage, check_numbers, grouped, lined_up
-from ..backend import Counts, Listed, SearchedQueue
-from ..bulk_page import BulkPage
-from ..looking import group_of, logical_key, logical_position, physical_position, unplaced_position
-from ..queued import GOT, QueuedMessage, Reader, as_got, available, is_in_sight, number_of, onlooker, place_of
-from ..reading import page_end
-from ..records import PAGE_BYTES, PAGE_ROWS, BulkRow, Stretch
-from ..surveying import Cut, Shown, cut, looked_for, within
-from ..tables import StagingRow, UnitRow
-from ..views import ListingOrder, LookRequest, OrderView, Position
+from ..engine.reading import page_end
+from ..seam.backend import Counts, Listed, SearchedQueue
+from ..seam.bulk_page import BulkPage
+from ..seam.looking import group_of, logical_key, logical_position, physical_position, unplaced_position
+from ..seam.queued import GOT, QueuedMessage, Reader, as_got, available, is_in_sight, number_of, onlooker, place_of
+from ..seam.records import PAGE_BYTES, PAGE_ROWS, BulkRow, Stretch
+from ..seam.surveying import Cut, Shown, cut, looked_for, within
+from ..seam.tables import StagingRow, UnitRow
+from ..seam.views import ListingOrder, LookRequest, OrderView, Position
 
 NONE = {"message_id": NO_ID, "correlation_id": NO_ID, "group_id": NO_ID, "accounting_token": NO_ACCOUNTING}
 Behind = tuple[Any, ...]

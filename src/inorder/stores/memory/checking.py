@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...rules.lifecycle import State
-from ..queued import HELD, LOCKS, QueuedMessage
-from ..tables import DefinitionRow, UnitRow
+from ..seam.queued import HELD, LOCKS, QueuedMessage
+from ..seam.tables import DefinitionRow, UnitRow
 from .backend import MemoryBackend
 
 

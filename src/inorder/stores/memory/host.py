@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable
 
 from ...errors import CallerError, Reason
-from ...life import began_at
-from ...locks import Bell
-from ..backend import Peer
+from ...support.forks import began_at
+from ...support.locks import Bell
+from ..seam.backend import Peer
 from . import checking
 from .backend import MemoryBackend
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...clock import Clock, SystemClock
-from .. import connections
-from ..store import QueueStore, new_manager
+from ...support.clock import Clock, SystemClock
+from ..engine import connections
+from ..engine.store import QueueStore, new_manager
 from .address import Address, parse
 from .backend import PostgresBackend
 from .engine import PostgresEngine

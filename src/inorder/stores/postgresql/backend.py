@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, Any, Final
 from psycopg import errors
 
 from ...errors import InorderError, QueueManagerStopping
-from ...message import Message, Place, Row
+from ...model.message import Message, Place, Row
 from ...rules.lifecycle import State
-from ..backend import Kind, Passing, QueueState, SearchedQueue, Share, Tally
-from ..definitions import queue_of
-from ..queued import QueuedMessage
+from ..seam.backend import Kind, Passing, QueueState, SearchedQueue, Share, Tally
+from ..seam.definitions import queue_of
+from ..seam.queued import QueuedMessage
+from ..seam.tables import DefinitionRow, WaitRow
 from ..sql.attention import FRONTS, GROUPS, HEARD, LOOKED_FOR
 from ..sql.backend import SqlBackend
 from ..sql.codec import GOT_COLUMNS
 from ..sql.selection import Heads, Selection, ordered
 from ..sql.shapes import COUNTED_MAX
-from ..tables import DefinitionRow, WaitRow
 from .fronts import BEHIND, ENTRIES_MAX, GETS_A_LOOK, TOGETHER_A_LOOK, Fronts
 from .known import Guess, Known
 from .making import APPENDED, ARRIVALS, PUTS, PUTS_TOGETHER, Block, alike_in, counted, in_arrays

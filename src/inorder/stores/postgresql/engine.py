@@ -9,10 +9,10 @@ from typing import Any
 import psycopg
 
 from ...errors import CallInProgress, InorderError, OutcomeUnknown
-from ...locks import Lock
 from ...rules.staging import Key
-from .. import points
-from ..backend import Kind, Passing
+from ...support.locks import Lock
+from ..engine import points
+from ..seam.backend import Kind, Passing
 from ..sql.shapes import Table
 from .faults import fault, is_lost
 from .keys import encoded

@@ -10,7 +10,7 @@ import psycopg
 from psycopg import errors
 
 from ...errors import ArgumentError, ConnectionBroken, InorderError, StoreDamaged, StoreError, StoreFull
-from ..backend import Passing
+from ..seam.backend import Passing
 
 if TYPE_CHECKING:
     from .address import Address

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from ...errors import CallerError, ConnectionBroken, OutcomeUnknown, Reason, StoreError
-from ...locks import Bell, Taken, TryLock
-from .. import points
-from ..backend import Peer
+from ...support.locks import Bell, Taken, TryLock
+from ..engine import points
+from ..seam.backend import Peer
 from .backend import PostgresBackend
 from .checking import PostgresSource, parts
 from .faults import replaced, told_as_ours
@@ -22,7 +22,7 @@ from .opening import refuse_upgraded
 from .watch import QueueBell, Watch
 
 if TYPE_CHECKING:
-    from ..process import OpenStore
+    from ..engine.process import OpenStore
 
 log = logging.getLogger("inorder.stores")
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ..backend import QueueState, Tally
+from ..seam.backend import QueueState, Tally
 from ..sql.attention import FRONTS, QUIET
 from ..sql.shapes import COUNTED_MAX
 from .pipeline import Answer, Pipeline

@@ -13,8 +13,8 @@ from typing import Final
 from psycopg import sql
 
 from ...errors import StoreError, StoreForeign, StoreNewer, StoreOlder
-from ..backend import Passing
-from ..migrations import Ladder
+from ..seam.backend import Passing
+from ..seam.migrations import Ladder
 from .address import Address
 from .faults import told_as_ours
 from .link import Link

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..migrations import POSTGRESQL, Ladder
+from ..seam.migrations import POSTGRESQL, Ladder
 from ..sql.shapes import BLOB, INTEGER, REAL, TEXT, Types
 from ..sql.statements import fragments, made, named, read, statements, tables, together
 

@@ -23,10 +23,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from ..seam.tables import DefinitionRow, ManagerRow, UnitRow
 from ..sql.attention import DUE, EXPIRES, FRONTS, HEARD
 from ..sql.records import saving, selecting
 from ..sql.selection import EVERYTHING, WHOLE, ordered
-from ..tables import DefinitionRow, ManagerRow, UnitRow
 from .making import ARRIVALS, PUTS_TOGETHER, counted, in_arrays
 from .statements import STATEMENTS
 

@@ -13,8 +13,8 @@ import psycopg
 from psycopg import sql
 
 from ...errors import StoreError
-from ..migrations import Ladder, Upgraded
-from ..points import reach
+from ..engine.points import reach
+from ..seam.migrations import Ladder, Upgraded
 from .address import Address
 from .faults import told_as_ours
 from .link import Link

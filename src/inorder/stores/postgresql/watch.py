@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 
 from ...errors import ConnectionClosed, InorderError
-from ...locks import Bell, Lock
-from ..changes import Change
-from ..connections import bury_dead
+from ...support.locks import Bell, Lock
+from ..engine.connections import bury_dead
+from ..seam.changes import Change
 from .faults import replaced, told_as_ours
 from .link import Link, connected
 from .statement import array
@@ -37,7 +37,7 @@ from .statement import array
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from ..process import OpenStore
+    from ..engine.process import OpenStore
     from .address import Address
 
 log = logging.getLogger("inorder.stores")

@@ -10,12 +10,12 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ...message import NO_ID, Place
-from ...properties import PropertyValue, decoded
+from ...model.message import NO_ID, Place
+from ...model.properties import PropertyValue, decoded
 from ...rules.puts import NO_ACCOUNTING
 from ...rules.selectors import Selector
-from ..damage import DECODING
-from ..queued import Seen, cost_of
+from ..seam.damage import DECODING
+from ..seam.queued import Seen, cost_of
 from .descriptors import BETWEEN, FIELDS, values_of
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ...message import Message, Row
+from ...model.message import Message, Row
 from ...rules.lifecycle import State, becomes_visible
-from ..backend import Expired, Kind, QueueState, SearchedQueue, Share, Tally
-from ..damage import damaged
-from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
-from ..tables import DefinitionRow, EnteredRow, MarkRow, ProcessRow, UnitRow, WaitRow
+from ..seam.backend import Expired, Kind, QueueState, SearchedQueue, Share, Tally
+from ..seam.damage import damaged
+from ..seam.queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
+from ..seam.tables import DefinitionRow, EnteredRow, MarkRow, ProcessRow, UnitRow, WaitRow
 from .attention import (
     DUE,
     EDGES,

@@ -12,15 +12,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, compress, islice, takewhile
 from typing import Any, NamedTuple
 
-from ...message import IN_GROUP, LAST_IN_GROUP, SEGMENTATION_ALLOWED, Place
+from ...model.message import IN_GROUP, LAST_IN_GROUP, SEGMENTATION_ALLOWED, Place
 from ...rules.grouping import Members, has_what_it_needs
 from ...rules.ordering import UNSET, Cursor
-from ..backend import SearchedQueue
-from ..bulk_page import BulkPage
-from ..queued import Reader, available, is_in_sight
-from ..records import PAGE_BYTES, PAGE_ROWS, Stretch
-from ..surveying import Cut, looked_for
-from ..tables import UnitRow
+from ..seam.backend import SearchedQueue
+from ..seam.bulk_page import BulkPage
+from ..seam.queued import Reader, available, is_in_sight
+from ..seam.records import PAGE_BYTES, PAGE_ROWS, Stretch
+from ..seam.surveying import Cut, looked_for
+from ..seam.tables import UnitRow
 from .attention import GROUPS
 from .codec import READ_IN_BULK
 from .engine import TAKE_AWAY

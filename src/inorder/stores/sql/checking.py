@@ -12,13 +12,13 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
 from ...errors import ArgumentError, StoreDamaged
-from ...message import PUT_AT_MAX, Message
-from ..claiming import state_of
-from ..damage import DECODING
-from ..definitions import manager_of, queue_of
-from ..entries import entry_of
-from ..looking import pending_from_text
-from ..waits import levels_of
+from ...model.message import PUT_AT_MAX, Message
+from ..engine.claiming import state_of
+from ..engine.group_records import entry_of
+from ..engine.waits import levels_of
+from ..seam.damage import DECODING
+from ..seam.definitions import manager_of, queue_of
+from ..seam.looking import pending_from_text
 from .codec import wrong_body, wrong_descriptor
 from .shapes import COUNTED_MAX, Shapes, Table
 

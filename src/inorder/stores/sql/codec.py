@@ -20,15 +20,15 @@ from typing import Any, NamedTuple, NoReturn
 from zlib import crc32
 
 from ...errors import StoreDamaged
-from ...message import ANY_GROUP, NO_ID, PUT_AT_MAX, REPORT_GENERATED, Message, Place, Row, UniqueId
-from ...parameters import ID_LENGTH
-from ...properties import NO_PROPERTIES, Properties
+from ...model.message import ANY_GROUP, NO_ID, PUT_AT_MAX, REPORT_GENERATED, Message, Place, Row, UniqueId
+from ...model.parameters import ID_LENGTH
+from ...model.properties import NO_PROPERTIES, Properties
 from ...rules.lifecycle import State
 from ...rules.ordering import effective_priority
 from ...rules.puts import NO_ACCOUNTING, make_id
-from ..bulk_page import BulkPage
-from ..damage import DECODING, damaged
-from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
+from ..seam.bulk_page import BulkPage
+from ..seam.damage import DECODING, damaged
+from ..seam.queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
 from .attention import DUE, EXPIRES, GROUPS, REPORTS
 from .descriptors import BETWEEN, Values, as_text, check, parts_of, values_of, with_properties
 from .descriptors import FIELDS as DESCRIBED

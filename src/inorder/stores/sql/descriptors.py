@@ -24,8 +24,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ...errors import ArgumentError
-from ...message import Message, Transmission
-from ...properties import Properties, is_encoded, is_readable
+from ...model.message import Message, Transmission
+from ...model.properties import Properties, is_encoded, is_readable
 from ...rules.puts import NO_ACCOUNTING
 
 FIELDS: Final = (

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from ...rules.staging import Key
-from ..backend import Kind
+from ..seam.backend import Kind
 from .shapes import Table
 
 TAKE_AWAY = "take away"  # a statement by which a database reads, removes and counts at once; not all have it

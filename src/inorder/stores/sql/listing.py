@@ -9,14 +9,14 @@ from heapq import merge
 from itertools import islice, takewhile
 from typing import Any
 
-from ...message import NO_ID, Place
+from ...model.message import NO_ID, Place
 from ...rules.grouping import wanted_by
 from ...rules.lifecycle import State
 from ...rules.ordering import PRIORITY_MAX, Moment, draws_number
-from ..backend import Counts, Listed, SearchedQueue
-from ..looking import NUMBERED, group_of, unplaced_position
-from ..queued import STEP, QueuedMessage, Seen, as_got, cost_of, onlooker, place_of
-from ..views import UNPLACED, WITH_HEAD, WITHOUT_HEAD, LookRequest, OrderView, Position
+from ..seam.backend import Counts, Listed, SearchedQueue
+from ..seam.looking import NUMBERED, group_of, unplaced_position
+from ..seam.queued import STEP, QueuedMessage, Seen, as_got, cost_of, onlooker, place_of
+from ..seam.views import UNPLACED, WITH_HEAD, WITHOUT_HEAD, LookRequest, OrderView, Position
 from .asking import Asking
 from .attention import DUE, EXPIRES, LEASES
 from .search import PAGES, START, SqlSearch

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ...errors import StoreDamaged
-from ..damage import damaged
-from ..tables import KEY_LENGTHS, ActRow, UpTo
+from ..seam.damage import damaged
+from ..seam.tables import KEY_LENGTHS, ActRow, UpTo
 from .engine import Engine
 from .shapes import Shapes, Table
 

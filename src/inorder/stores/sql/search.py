@@ -13,12 +13,12 @@ from itertools import islice, takewhile
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from ...message import NO_ID, Message, Place, UniqueId
-from ...options import Match
+from ...model.message import NO_ID, Message, Place, UniqueId
+from ...model.options import Match
 from ...rules.grouping import Wanted
 from ...rules.ordering import PRIORITY_MAX, UNSET, Cursor, Decision, Pending, Standing, decide_levels
-from ..backend import SearchedQueue
-from ..queued import QueuedMessage, Reader, Seen, first_of_places, in_order, number_of, place_of
+from ..seam.backend import SearchedQueue
+from ..seam.queued import QueuedMessage, Reader, Seen, first_of_places, in_order, number_of, place_of
 from .asking import Asking
 from .attention import GROUPS
 from .codec import NARROW, NULLS, Codec

@@ -13,18 +13,18 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from ...attributes import QueueAttributes
-from ...message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, Message, Place
-from ...options import DEFAULT_GET, GetOptions
+from ...model.attributes import QueueAttributes
+from ...model.message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, Message, Place
+from ...model.options import DEFAULT_GET, GetOptions
 from ...rules.grouping import NOTHING_OPEN, GroupState, state_after
 from ...rules.lifecycle import Event, State, step
 from ...rules.ordering import UNSET, read_order
-from ..claiming import Claiming, Taken
-from ..process import OpenHandle
-from ..queue import LocalQueue
-from ..queued import QueuedMessage
-from ..records import GetOutcome, GetRequest, Rest
-from ..verb import Verb
+from ..engine.claiming import Claiming, Taken
+from ..engine.operation import Verb
+from ..engine.process import OpenHandle
+from ..engine.queue import LocalQueue
+from ..seam.queued import QueuedMessage
+from ..seam.records import GetOutcome, GetRequest, Rest
 from .attention import GROUPS
 from .bulk import NO_END, Levels, SqlBulk
 from .engine import MANY, TAKE_AWAY

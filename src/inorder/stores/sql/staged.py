@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
-from ...message import REPORT_GENERATED, Message
+from ...model.message import REPORT_GENERATED, Message
 from ...rules.lifecycle import Event, State, step
 from ...rules.puts import make_id
 from ...rules.staged_columns import KEYS, Batch, Columns
 from ...rules.staging import check_next, rank_range
-from ..backend import SearchedQueue
-from ..tables import StagingRow
+from ..seam.backend import SearchedQueue
+from ..seam.tables import StagingRow
 from .attention import DUE, EXPIRES, GROUPS, REPORTS
 from .codec import Codec
 from .descriptors import FIELDS, with_properties

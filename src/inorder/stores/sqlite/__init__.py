@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from ...clock import Clock, SystemClock
-from .. import connections
+from ...support.clock import Clock, SystemClock
+from ..engine import connections
+from ..engine.store import QueueStore, new_manager
 from ..sql.backend import SqlBackend
-from ..store import QueueStore, new_manager
 from .checking import problems
 from .database import Database
 from .engine import SqliteEngine

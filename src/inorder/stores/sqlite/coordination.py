@@ -47,7 +47,7 @@ from pathlib import Path
 from typing import Final
 
 from ...errors import StoreError
-from ...locks import Bell, Lock, Taken, TryLock
+from ...support.locks import Bell, Lock, Taken, TryLock
 from . import bell
 from .bell import SharedBell
 from .files import allocate, identity_of, opening_error

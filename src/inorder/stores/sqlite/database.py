@@ -34,9 +34,9 @@ from ...errors import (
     StoreForeign,
     forked,
 )
-from ...locks import Lock
-from .. import points
-from ..migrations import Ladder
+from ...support.locks import Lock
+from ..engine import points
+from ..seam.migrations import Ladder
 from .bell import SharedBell
 from .coordination import STOPPED, TURN, UNANNOUNCED, Coordination, attach, detach
 from .faults import PASSING, is_full, patiently, store_error, told_as_ours

@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 
 from ...rules.staging import Key
-from ..backend import Kind
+from ..seam.backend import Kind
 from ..sql.shapes import Table
 from .database import Database
 from .statements import STATEMENTS, TABLES

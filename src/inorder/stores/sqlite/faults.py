@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 
 from ...errors import StoreDamaged, StoreError, StoreFull
-from ..damage import damaged
+from ..seam.damage import damaged
 from .files import FULL, opening_error
 
 HEADER_LENGTH = 100  # bytes at the beginning of a file

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from ...locks import Lock
+from ...support.locks import Lock
 from .coordination import forget_all
 
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...errors import InorderError
-from ...life import began_at
-from ...locks import Bell, Taken, TryLock
-from .. import points
-from ..backend import Peer
+from ...support.forks import began_at
+from ...support.locks import Bell, Taken, TryLock
+from ..engine import points
+from ..seam.backend import Peer
 from ..sql.backend import SqlBackend
 from .backup import back_up
 from .checking import SqliteSource, parts

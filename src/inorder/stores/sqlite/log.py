@@ -49,8 +49,8 @@ from pathlib import Path
 import apsw
 
 from ...errors import StoreError
-from ...locks import Lock
-from .. import points
+from ...support.locks import Lock
+from ..engine import points
 from .coordination import SYNC_FAILED, TIDYING, TURN, Coordination
 from .faults import PASSING, is_full, told_as_ours
 from .files import opening_error

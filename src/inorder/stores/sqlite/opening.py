@@ -19,7 +19,7 @@ from typing import Any, Final
 import apsw
 
 from ...errors import StoreError, StoreForeign, StoreNewer, StoreOlder
-from ..migrations import Ladder
+from ..seam.migrations import Ladder
 from .coordination import attached
 from .faults import HEADER_LENGTH, told_as_ours
 from .files import identity_of, opening_error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..migrations import SQLITE, Ladder
+from ..seam.migrations import SQLITE, Ladder
 from ..sql.shapes import BLOB, INTEGER, REAL, TEXT
 from ..sql.statements import fragments, made, named, read, statements, tables
 

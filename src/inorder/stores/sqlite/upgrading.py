@@ -21,8 +21,8 @@ from typing import Final
 import apsw
 
 from ...errors import ForkedConnection, StoreError
-from ..migrations import Ladder, Upgraded
-from ..points import reach
+from ..engine.points import reach
+from ..seam.migrations import Ladder, Upgraded
 from .backup import copy_to, refuse_target
 from .coordination import TURN, Coordination, attach, attached, detach
 from .faults import PASSING, store_error

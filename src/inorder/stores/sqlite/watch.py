@@ -15,10 +15,10 @@ import weakref
 from collections.abc import Callable
 
 from ...errors import ConnectionClosed
-from ...locks import Bell, Lock
-from ..changes import Change
-from ..connections import bury_dead
-from ..process import OpenStore
+from ...support.locks import Bell, Lock
+from ..engine.connections import bury_dead
+from ..engine.process import OpenStore
+from ..seam.changes import Change
 from . import bell
 from .database import Database
 

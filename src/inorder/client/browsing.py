@@ -1,0 +1,222 @@
+"""A browse of all messages as a loop that says where it stands, how it ended, and goes on from a token.
+
+Where each call is a trip to a server the loop fetches pages ahead. A page is what consecutive calls would have shown at
+one moment (`stores/engine/paging.py`); the handle's cursor moves with each message that the loop gives, and the page is
+dropped, not shown, when the connection has done anything else, when the cursor was moved, or after a second. So the
+loop goes on from the cursor, as without pages: it misses nothing, repeats nothing, sees what its program has done
+itself, and shows nothing that has been gone for more than that second.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, Protocol
+
+from ..errors import NoMessageAvailable, OrderPending
+from ..model.message import Got
+from ..model.options import GetOptions
+from ..rules.browse_token import encode
+from ..rules.grouping import Numbers, next_member
+from ..rules.ordering import UNSET, Cursor
+from ..stores.seam.protocol import Store
+from ..stores.seam.records import GetOutcome, GetRequest
+from .confirming import Use
+from .session import NOT_OPEN, Retained, Session
+
+PAGES: Final = (4, 8, 256)  # messages of the first page, how many times more those of the next, and of any at most
+PAGE_SECONDS: Final = 1.0
+
+
+class Standing(NamedTuple):
+    """Where a browse stands.
+
+    Args:
+        token: of a strict browse; None: a relaxed one has none.
+        awaits: the next member of the group, or piece of the message, inside which it stands; None: it is in none.
+    """
+
+    token: str | None = None
+    awaits: Numbers | None = None
+
+
+class Page:
+    """Messages that a loop has fetched ahead, each with what the handle becomes by it.
+
+    Attributes:
+        fetch: how many it fetches next.
+    """
+
+    __slots__ = ("_calls", "_cursor", "_outcomes", "_until", "fetch")
+
+    def __init__(self) -> None:
+        self._outcomes: Iterator[GetOutcome] = iter(())
+        self._calls, self._cursor, self._until, self.fetch = 0, UNSET, 0.0, PAGES[0]
+
+    def fill(self, outcomes: Iterable[GetOutcome], now: float) -> GetOutcome | None:
+        """A new page; the first of it."""
+        self._outcomes, self._until = iter(outcomes), now + PAGE_SECONDS
+        return next(self._outcomes, None)
+
+    def stands(self, session: Session, cursor: Cursor) -> None:
+        """The loop has given a message; nothing is to happen until the next one."""
+        self._calls, self._cursor = session.calls, cursor
+
+    def next(self, session: Session, cursor: Cursor) -> GetOutcome | None:
+        """What comes next, if the page is still good."""
+        is_good = session.calls == self._calls + 1 and cursor is self._cursor and session.services.now() < self._until
+        outcome = next(self._outcomes, None)
+        if outcome is None:
+            self.fetch = min(self.fetch * PAGES[1], PAGES[2])
+        elif not is_good:
+            self._outcomes, self.fetch, outcome = iter(()), PAGES[0], None
+        return outcome
+
+
+class Browsed(Protocol):
+    """The handle that is browsed."""
+
+    def browse_first(self, options: GetOptions) -> Got: ...
+
+    def browse_on(self, options: GetOptions, page: Page) -> Got: ...
+
+    def go_on(self, token: str, options: GetOptions) -> GetOptions:
+        """Puts the cursor where a token says; the options with which the browse goes on from there."""
+        ...
+
+    @property
+    def standing(self) -> Standing: ...
+
+
+class Browsing(Iterator[Got]):
+    """The messages that a browse shows, one after another; made by `browse` of a queue manager or a handle.
+
+        for message in (browsing := qm.browse("ORDERS", logical=True, read_order="strict")):
+            ...
+        if browsing.awaits:  # it ended inside a group: this member is not there yet
+            ...
+
+    The loop ends where there is nothing more to show. A strict one that is withheld for order raises OrderPending with
+    the `token` of the place; `qm.browse("ORDERS", after=token)` goes on from there, also after a restart.
+    """
+
+    def __init__(self, opening: AbstractContextManager[Browsed], options: GetOptions, after: str | None) -> None:
+        self._place = _Place(None, Standing(after))
+        self._messages = _run(opening, options, after, self._place)
+
+    def __next__(self) -> Got:
+        return next(self._messages)
+
+    def close(self) -> None:
+        """Ends the loop early, and closes the handle if the loop has one of its own. Harmless when repeated."""
+        self._messages.close()
+
+    @property
+    def token(self) -> str | None:
+        """Where it stands, or stood at its end, for `browse(..., after=token)`; a relaxed browse has none."""
+        return self._where.token
+
+    @property
+    def awaits(self) -> Numbers | None:
+        """The member of a group, or piece of a message in segments, that comes next; None: it is inside none.
+
+        If the loop has ended and this is not None, it ended inside that group: the member is not there, or is pending.
+
+        Rules: B-44.
+        """
+        return self._where.awaits
+
+    @property
+    def _where(self) -> Standing:
+        place = self._place
+        return place.last if place.browsed is None else place.browsed.standing
+
+
+class BrowsingAhead(ABC):
+    """The part of `Queue` from which a loop fetches its pages."""
+
+    _session: Session
+    _store: Store
+    _handle: int
+    _incarnation: int
+    _cursor: Cursor
+    _browses: Retained
+
+    @abstractmethod
+    def _need(self, use: Use) -> None: ...
+
+    @abstractmethod
+    def _need_for_reading(self, options: GetOptions) -> None: ...
+
+    @abstractmethod
+    def browse_next(self, options: GetOptions) -> Got: ...
+
+    @property
+    def incarnation(self) -> int:
+        """Names the queue since it was created: one made again under its name has another."""
+        return self._incarnation
+
+    @property
+    def standing(self) -> Standing:
+        """Where the browse of this handle stands."""
+        state = self._browses.state
+        has_token = self._handle != NOT_OPEN and (self._cursor.logical is None or self._cursor.strict)
+        token = encode(self._incarnation, self._cursor, state) if has_token else None
+        return Standing(token, next_member(state))
+
+    def browse_on(self, options: GetOptions, page: Page) -> Got:
+        """`browse_next` of a loop that fetches ahead."""
+        most = self._store.page_messages
+        if most == 1:
+            return self.browse_next(options)
+        with self._session:
+            self._need_for_reading(options)
+            outcome = page.next(self._session, self._cursor)
+            if outcome is None:
+                request = GetRequest(self._handle, options, self._browses.state, self._cursor, False, 1, False)
+                found = self._store.browse_page(request, min(page.fetch, most))
+                outcome = page.fill(found, self._session.services.now())
+            if outcome is not None:
+                self._browses.advance(outcome.state, None)
+                self._cursor = outcome.cursor
+                page.stands(self._session, self._cursor)
+                return outcome.messages[0]
+        return self.browse_next(options)
+
+
+@dataclass(slots=True)
+class _Place:
+    """What the loop and its owner share, so that neither holds the other: a loop that is dropped ends at once.
+
+    Attributes:
+        browsed: the handle, while the loop runs.
+        last: where it stood at the end.
+    """
+
+    browsed: Browsed | None
+    last: Standing
+
+
+def _run(
+    opening: AbstractContextManager[Browsed], options: GetOptions, after: str | None, place: _Place
+) -> Generator[Got, None, None]:
+    following = replace(options, browse="next")
+    with opening as browsed:
+        place.browsed = browsed
+        try:
+            if after is None:
+                yield browsed.browse_first(replace(options, browse="first"))
+            else:
+                following = browsed.go_on(after, following)
+            page = Page()
+            while True:
+                yield browsed.browse_on(following, page)
+        except NoMessageAvailable:
+            return
+        except OrderPending as pending:
+            pending.data["token"] = browsed.standing.token
+            raise
+        finally:
+            place.browsed, place.last = None, browsed.standing

@@ -1,0 +1,140 @@
+"""Events that happen in this process: hooks (lifecycle A-36, A-37).
+
+A *hook* hears what the calls of this process do, on any queue: "put", "visible", "expired", "duplicate". A
+browser could not see all of that; what other processes do is not reported. To hear of the messages of a
+queue, from any process, listen: see `listening`.
+
+All are called on one thread that is not the application's, in the order in which things happened. An error in
+one is logged and changes nothing. The end of the last connection waits a few seconds until all is reported, the end
+of the interpreter does not.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue as queues
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ..errors import Reason, bad_argument
+from ..model.message import Message
+from ..stores.seam.changes import Change, Changes, Happened
+
+log = logging.getLogger("inorder.events")
+
+JOIN_SECONDS = 5.0  # so long the end of the last connection waits for hooks that are still being called
+
+HookName = Literal["put", "visible", "expired", "duplicate"]
+HOOKS: tuple[HookName, ...] = ("put", "visible", "expired", "duplicate")
+
+
+Hook = Callable[[str, Message], object]
+Calls = queues.SimpleQueue[Callable[[], object] | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Registration:
+    """A hook that is registered; `cancel` ends it."""
+
+    name: HookName
+    called: Hook
+    hub: Hub
+
+    def cancel(self) -> None:
+        """No event that happens from now on is reported. Harmless when repeated."""
+        self.hub.cancel(self)
+
+
+class Hub:
+    """Passes on what happens at the store to hooks of this process."""
+
+    def __init__(self, changes: Changes) -> None:
+        # The collector may close a generator, and with it a handle, in the middle of a line here: so it may re-enter.
+        self._lock = threading.RLock()
+        self._registered: list[Registration] = []
+        self._calls: Calls | None = None
+        self._thread: threading.Thread | None = None
+
+        self._subscription = changes.subscribe(self._happened)
+
+    def hook(self, name: HookName, called: Hook) -> Registration:
+        if not isinstance(name, str) or name not in HOOKS:
+            raise bad_argument("hook", name, f"one of: {', '.join(HOOKS)}", Reason.OPTIONS_ERROR)
+        check_callable(called)
+        registration = Registration(name, called, self)
+        with self._lock:
+            self._registered.append(registration)
+            if self._calls is None:
+                self._start()
+        return registration
+
+    def cancel(self, registration: Registration) -> None:
+        with self._lock:
+            self._registered = [one for one in self._registered if one is not registration]
+
+    def _start(self) -> None:
+        calls: Calls = queues.SimpleQueue()
+        self._calls = calls
+        self._subscription.turn(heeds=True, wants=True)
+        self._thread = threading.Thread(target=_run, args=(calls,), name="inorder events", daemon=True)
+        self._thread.start()
+        # The thread does not keep the hub: it ends with it, where no connection was closed.
+        self._no_more = weakref.finalize(self, calls.put, None)
+        self._no_more.atexit = False
+
+    def _happened(self, change: Happened) -> None:
+        if self._calls is None or not isinstance(change, Change):
+            return
+        with self._lock:
+            registered, calls = self._registered, self._calls
+        if calls is not None:
+            for one in list(registered):
+                for call in _calls_of(one, change):
+                    calls.put(call)
+
+    def close(self) -> threading.Thread | None:
+        """Takes no more; returns the thread that still tells what has happened so far, and then ends."""
+        with self._lock:
+            thread, self._thread, self._registered = self._thread, None, []
+            self._calls = None
+            self._subscription.turn(heeds=False)
+            if thread is not None:
+                self._no_more()
+        return thread
+
+
+def await_end(thread: threading.Thread | None) -> None:
+    """Waits a while for a thread that `Hub.close` returned; a hook that ends the hub waits for nothing."""
+    if thread is None or thread is threading.current_thread():
+        return
+    thread.join(JOIN_SECONDS)
+    if thread.is_alive():
+        log.warning("a hook has not returned in %s s; it is left alone", JOIN_SECONDS)
+
+
+def check_callable(called: object) -> None:
+    """What is to be called when something happens."""
+    if not callable(called):
+        raise bad_argument("callback", called, "something that can be called", Reason.OPTIONS_ERROR)
+
+
+def _run(calls: Calls) -> None:
+    while (call := calls.get()) is not None:
+        try:
+            call()
+        except BaseException:
+            log.exception("a hook failed; the queue is as it was")
+
+
+def _calls_of(one: Registration, change: Change) -> Iterator[Callable[[], object]]:
+    """The calls by which a hook hears of a change."""
+    told = {"put": change.put, "visible": change.visible, "expired": change.expired, "duplicate": change.duplicates}
+    for message in told[one.name]:
+        yield _call(one.called, change.queue, message)
+
+
+def _call(called: Callable[..., object], *arguments: object) -> Callable[[], object]:
+    return lambda: called(*arguments)

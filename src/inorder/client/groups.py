@@ -1,0 +1,334 @@
+"""Groups as whole things: put one in a block, get one in a loop; and long messages as streams.
+
+All of it is made of ordinary puts and gets in logical order; what is added is that a group is closed, a stream
+is whole, and a unit of work is there when one is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import nullcontext
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any
+
+from ..errors import CallerError, ConnectionBroken, InconsistentCall, OutcomeUnknown, Reason, bad_argument
+from ..model.field_checks import NUMBER_MAX
+from ..model.message import ANY_GROUP, IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, Descriptor, Got, Message
+from ..model.options import EVERYTHING, GetOptions, Match, PutOptions, check_switch
+from ..model.parameters import Integer
+from ..rules.grouping import GroupState
+from ..rules.ordering import ReadOrder
+from ..rules.puts import PutResult
+from ..support.streams import flush, write_whole
+from .queue import Queue
+from .session import Session
+from .unit_of_work import UnitOfWork
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+CHUNK_BYTES = 1024 * 1024
+BYTES = Integer(1, NUMBER_MAX, what="a number of bytes")
+LOGICAL_IN_UNIT = PutOptions(logical=True, syncpoint=True)
+
+
+class GroupWriter:
+    """Puts one group; made by `QueueManager.group`.
+
+        with qm.group("ORDERS") as group:
+            group.put(b"header")
+            group.put(b"line 1")
+
+    Leaving the block closes the group: the last message is marked as last in group; if that one is committed
+    already it raises WrongState, so say `last=True` on its put. If there is no unit of work the block makes one,
+    committed at its end; after a commit inside the block, another. After an exception nothing is marked.
+
+    Attributes:
+        group_id: the group's id, after the first put.
+    """
+
+    def __init__(self, session: Session, queue: Queue) -> None:
+        self._session = session
+        self._queue = queue
+        self._own_unit: UnitOfWork | None = None
+        self._closed = False
+        self._put_any = False
+        self._state = queue.put_state
+        self.group_id = NO_ID
+
+    def __enter__(self) -> GroupWriter:
+        """Begins the group. Raises: UnitOfAnother, another thread or task has a unit of work open here."""
+        try:
+            self._have_unit()
+        except BaseException as failure:  # nobody will leave what was not entered
+            self._leave(type(failure), failure, failure.__traceback__)
+            raise
+        return self
+
+    def _have_unit(self) -> None:
+        """A commit inside the block ended the unit: the group goes on in another, which ends with the block."""
+        if not self._session.can_join_unit():
+            self._own_unit = UnitOfWork(self._session).__enter__()
+
+    def put(
+        self,
+        body: bytes | bytearray | memoryview | Message,
+        *,
+        last: bool = False,
+        **fields: Unpack[Descriptor],
+    ) -> PutResult:
+        """Puts the next message of the group; the queue manager gives the group id and the sequence number.
+
+        Args:
+            last: this is the last message of the group.
+            **fields: fields of the descriptor; `flags` may say that it is a segment, or may be segmented.
+
+        Raises: CallerError after the last message; otherwise as `Queue.put`.
+        """
+        if self._closed:
+            raise CallerError("the last message of this group has been put", reason=Reason.INCOMPLETE_GROUP)
+        check_switch("last", last)
+        self._check_goes_on()
+        _check_fields(fields)
+        self._have_unit()
+        given = fields.get("flags", body.flags if isinstance(body, Message) else 0)
+        fields["flags"] = _flags(given) | (LAST_IN_GROUP if last else IN_GROUP)
+        result = self._queue.put(body, LOGICAL_IN_UNIT, **fields)
+        self.group_id, self._put_any, self._state = result.group_id, True, self._queue.put_state
+        self._closed = last and not self._queue.put_state.message_open
+        return result
+
+    def put_stream(self, stream: IO[bytes], *, last: bool = False, chunk: int = CHUNK_BYTES) -> PutResult:
+        """Puts a binary stream as the next message of the group, in segments; see `put_stream` below."""
+        check_switch("last", last)
+        self._check_goes_on()
+        self._have_unit()
+        flags = LAST_IN_GROUP if last else IN_GROUP
+        result = put_stream(self._session, self._queue, stream, chunk=chunk, flags=flags)
+        self.group_id, self._put_any, self._state = result.group_id, True, self._queue.put_state
+        self._closed = last
+        return result
+
+    def _check_goes_on(self) -> None:
+        """Raises: InconsistentCall 2241, what the group has put was backed out."""
+        if self._queue.put_state != self._state:
+            raise InconsistentCall(
+                "what this group has put was backed out: begin it again", reason=Reason.INCOMPLETE_GROUP
+            )
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None and self._put_any and not self._closed:
+                self._check_goes_on()
+                self._queue.end_group()
+        except BaseException as failure:
+            self._leave(type(failure), failure, failure.__traceback__)
+            raise
+        self._leave(kind, error, trace)
+
+    def _leave(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._own_unit is not None:
+                self._own_unit.__exit__(kind, error, trace)
+        finally:
+            if not self._session.closed and not self._queue.closed:
+                try:  # noqa: SIM105 - `suppress` is not a block that is written in C
+                    self._queue.close()
+                except (ConnectionBroken, OutcomeUnknown):  # it ended with the connection
+                    pass
+
+
+def whole_group(
+    *, wait: float | None = 0, match: Match = EVERYTHING, read_order: ReadOrder | None = None
+) -> GetOptions:
+    """The options of `get_group`.
+
+    Args:
+        wait: seconds to wait until a whole group is there.
+        match: which group: what its first message must be.
+        read_order: as of a get.
+    """
+    return GetOptions(
+        logical=True, complete=True, all_messages=True, wait=wait, match=match, read_order=read_order, syncpoint=True
+    )
+
+
+def get_group(session: Session, queue: Queue, options: GetOptions) -> Generator[Got, None, None]:
+    """One complete group in order, or one message in no group, segments joined; taken as one step.
+
+    Outside a unit of work it makes one: committed when the loop ends, backed out when it is left early. Until then
+    puts and gets of this connection belong to that unit. A loop that is left early ends it at once, unless the
+    iterator is kept in a name: then close it, or take the group in a unit of work of your own.
+
+    Memory holds a page of a large group, which is read as the loop goes on; so a unit of your own may be settled
+    when the loop has ended, not before.
+
+    Raises: NoMessageAvailable 2033; InconsistentCall 2241, this handle is inside a group; as `Queue.get`;
+    UnitOfAnother, the unit of work that is open is that of another thread or task; UnitNotFound, it was settled before
+    all of a large group was read.
+    """
+    state = queue.get_state
+    if state.group_open or state.message_open:
+        raise InconsistentCall(
+            "this handle is inside a group: finish it first, or close the handle", reason=Reason.INCOMPLETE_GROUP
+        )
+    with _unit(session):
+        yield from queue.take_group(options)
+
+
+def put_stream(
+    session: Session,
+    queue: Queue,
+    stream: IO[bytes],
+    *,
+    chunk: int = CHUNK_BYTES,
+    as_group: bool = False,
+    most: int = NUMBER_MAX,
+    **fields: Any,
+) -> PutResult:
+    """Puts all that a binary stream holds as one logical message, a segment for every `chunk` bytes.
+
+    Memory holds two chunks. It is one unit of work: the open one, or one of its own. If it fails, nothing of it
+    stays on the queue.
+
+    Args:
+        chunk: bytes, 1 to 999,999,999.
+        as_group: the stream becomes a group of its own, of as many logical messages as it needs, so that it may be of
+            any length; `get_stream(as_group=True)` brings all of it back. Also a short one does.
+        most: bytes of one logical message, 1 to 999,999,999.
+        **fields: fields of the descriptor of all segments; `properties` of the first one of each logical message.
+
+    Returns: what the last put returned; its offset plus the last chunk is the length of the last logical message.
+
+    Raises: ArgumentError 2251, the stream is longer than `most` bytes and is to be no group; InconsistentCall 2242,
+    2241, the handle has a logical message or (with `as_group`) a group open; as `Queue.put`.
+    """
+    BYTES.check("chunk", chunk)
+    BYTES.check("most", most)
+    check_switch("as_group", as_group)
+    if not callable(getattr(stream, "read", None)):
+        raise bad_argument("stream", stream, "a binary stream to read from")
+    _check_fields(fields)
+    given = _flags(fields.pop("flags", 0))
+    behind = {name: value for name, value in fields.items() if name != "properties"}
+    before = queue.put_state
+    if before.message_open:
+        raise InconsistentCall("this handle has a logical message open: end it first", reason=Reason.INCOMPLETE_MSG)
+    if as_group and (given & ANY_GROUP or before.group_open):
+        raise InconsistentCall("a stream as a group is a group of its own", reason=Reason.INCOMPLETE_GROUP)
+    queue.checked_for("output")  # a call that is made again then has a stream of which nothing was read
+    with _unit(session):
+        try:
+            for data, flags in _pieces(stream, chunk, most, IN_GROUP if as_group else 0):
+                own = behind if queue.put_state.message_open else fields
+                result = queue.put(data, LOGICAL_IN_UNIT, flags=given | flags, **own)
+            if as_group:
+                queue.end_group()
+        except BaseException:
+            after = queue.put_state
+            if after.message_open or (as_group and after.group_open):
+                queue.withdraw(before, whole_group=as_group)
+            raise
+        return result
+
+
+def _pieces(stream: IO[bytes], chunk: int, most: int, group: int) -> Iterator[tuple[bytes, int]]:
+    """The segments that a stream becomes, with the flags of each: of one logical message, or with the flag `group`
+    of as many as are needed.
+
+    Raises: ArgumentError 2251, it is too long for one.
+    """
+    length, following = 0, _read(stream, min(chunk, most))
+    while True:
+        data, length = following, length + len(following)
+        following = _read(stream, min(chunk, most - length if length < most else most))
+        if length > most or (length == most and following and not group):
+            allowed = f"at most {most:,} bytes for one logical message; as_group=True makes a group of several"
+            raise bad_argument("stream", f"{length + len(following):,} bytes or more", allowed, Reason.OFFSET_ERROR)
+        ends_message = length == most or not following
+        begins_message = length == len(data)
+        segment = 0 if begins_message and ends_message else LAST_SEGMENT if ends_message else SEGMENT
+        yield data, group | segment
+        if not following:
+            return
+        if ends_message:
+            length = 0
+
+
+def get_stream(
+    session: Session,
+    queue: Queue,
+    stream: IO[bytes],
+    *,
+    wait: float | None = 0,
+    match: Match = EVERYTHING,
+    as_group: bool = False,
+) -> Got:
+    """Gets one logical message and writes its data to a binary stream, segment by segment.
+
+    Memory holds one segment. It is one unit of work: the open one, or one of its own, committed when all is
+    written and the stream is flushed, backed out if that fails (what was written then is not all). Data that must
+    outlive a crash of the machine need ``os.fsync`` before the commit: get them in a unit of work of your own.
+
+    Args:
+        as_group: gets a whole group, as `put_stream(as_group=True)` makes one, and writes the data of all its logical
+            messages, in order; or one logical message in no group.
+
+    Returns: the first segment's descriptor, without body, with the whole length.
+
+    Raises: NoMessageAvailable 2033; InconsistentCall 2242, 2241, this handle is inside a logical message or (with
+    `as_group`) a group.
+    """
+    if not callable(getattr(stream, "write", None)):
+        raise bad_argument("stream", stream, "a binary stream to write to")
+    check_switch("as_group", as_group)
+    state = queue.get_state
+    if state.message_open:
+        raise InconsistentCall("this handle is inside a logical message: finish it first", reason=Reason.INCOMPLETE_MSG)
+    if as_group and state.group_open:
+        raise InconsistentCall("this handle is inside a group: finish it first", reason=Reason.INCOMPLETE_GROUP)
+    options = GetOptions(logical=True, all_segments=True, all_messages=as_group, wait=wait, match=match, syncpoint=True)
+    following = GetOptions(logical=True, syncpoint=True)
+    with _unit(session):
+        first = message = queue.get(options)
+        length = message.length
+        write_whole(stream, message.body)
+        while _goes_on(queue.get_state, as_group=as_group):
+            message = queue.get(following)
+            write_whole(stream, message.body)
+            length += message.length
+        flush(stream)
+        return first.with_values(body=b"", length=length, flags=first.flags | message.flags)  # type: ignore[return-value]
+
+
+def _goes_on(state: GroupState, *, as_group: bool) -> bool:
+    return state.message_open or (as_group and state.group_open)
+
+
+def _read(stream: IO[bytes], chunk: int) -> bytes:
+    data = stream.read(chunk)
+    if not isinstance(data, bytes):  # a text stream, or one that does not block and has nothing yet
+        raise bad_argument("stream", stream, "a binary stream that blocks: one whose reads return bytes")
+    return data
+
+
+def _check_fields(fields: Mapping[str, object]) -> None:
+    """Only fields of the descriptor; the options of these puts are settled."""
+    for name in fields:
+        if name not in Descriptor.__annotations__:
+            raise bad_argument("field", name, f"one of: {', '.join(sorted(Descriptor.__annotations__))}")
+
+
+def _flags(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise bad_argument("flags", value, "Flags, added up", Reason.MSG_FLAGS_ERROR)
+    return int(value)
+
+
+def _unit(session: Session) -> UnitOfWork | nullcontext[None]:
+    """The unit of work that the call stands in, or one of its own."""
+    return nullcontext() if session.can_join_unit() else UnitOfWork(session)

@@ -1,0 +1,107 @@
+"""Keywords: what callers may write behind a put, a get or a browse, made into messages and options.
+
+A call takes its options as one value, as keywords, or as a value with some of it replaced by keywords.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from ..errors import ArgumentError, OptionsError, Reason, bad_argument
+from ..model.message import Descriptor, Message
+from ..model.options import BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutKeywords, PutOptions
+from ..rules.selectors import selector_of
+from ..support.advice import unknown_name
+
+DEFAULT_PUT = PutOptions()
+FOR_INPUT = OpenOptions(input="as_queue")
+BROWSE_FIRST = GetOptions(browse="first")
+BROWSE_NEXT = GetOptions(browse="next")
+MESSAGE_FIELDS, PUT_OPTIONS = Descriptor.__annotations__.keys(), PutKeywords.__annotations__.keys()
+GET_OPTIONS, BROWSE_OPTIONS = GetKeywords.__annotations__.keys(), BrowseKeywords.__annotations__.keys()
+Options = TypeVar("Options", PutOptions, GetOptions)
+
+
+class PutCall(Descriptor, PutKeywords, total=False):
+    """Everything a put takes by keyword: fields of the descriptor, and options."""
+
+
+def message_of(body: bytes | bytearray | memoryview | Message, fields: dict[str, Any]) -> Message | bytes:
+    """The message of a body, or of a message with some fields replaced; bytes that say nothing else are themselves."""
+    if not fields and (type(body) is bytes or isinstance(body, Message)):
+        return body
+    return body.replace(**fields) if isinstance(body, Message) else Message(body, **fields)
+
+
+def split_put(keywords: Any, options: PutOptions | None) -> tuple[dict[str, Any], PutOptions]:
+    """Keywords are fields of the message or options of the put."""
+    if options is not None and not isinstance(options, PutOptions):
+        raise bad_argument("options", options, "PutOptions, or keywords", Reason.OPTIONS_ERROR)
+    if not keywords:
+        return {}, options or DEFAULT_PUT
+    fields: dict[str, Any] = {}
+    chosen: dict[str, Any] = {}
+    for name, value in keywords.items():
+        if name in PUT_OPTIONS:
+            chosen[name] = value
+        elif name in MESSAGE_FIELDS:
+            fields[name] = value
+        elif name == "selector":
+            raise OptionsError(
+                "a put selects nothing: a selector is for gets and browses", reason=Reason.SELECTOR_INVALID_FOR_TYPE
+            )
+        else:
+            raise unknown_name("field or option", name, PutCall.__annotations__, Reason.ARGUMENT_ERROR)
+    return fields, changed(options or DEFAULT_PUT, chosen)
+
+
+def changed(options: Options, chosen: dict[str, Any]) -> Options:
+    """The options with some chosen otherwise. Raises: as the options themselves."""
+    if not chosen:
+        return options
+    try:
+        made: Options = _changed(options, **chosen)
+    except ArgumentError:
+        raise
+    except (TypeError, ValueError):  # a value that cannot be kept: the options say what is wrong with it
+        return replace(options, **chosen)
+    return made
+
+
+# Options never change, so what a program asks for again and again is made and checked once.
+_changed = functools.lru_cache(maxsize=256, typed=True)(replace)
+
+
+def sweep_options(options: GetOptions | None, keywords: Any) -> GetOptions:
+    """The options of a browse of all messages. Raises: OptionsError, they would stop its cursor for ever."""
+    chosen = get_options(keywords, options, BROWSE_FIRST)
+    if chosen.buffer is not None and not chosen.accept_truncated:
+        raise OptionsError("a browse of all messages with a buffer needs accept_truncated")
+    return chosen
+
+
+def get_options(keywords: Any, options: GetOptions | None, default: GetOptions) -> GetOptions:
+    """The options of a get, or of a browse if `default` is one; its selector is one that can be compiled."""
+    if options is not None and not isinstance(options, GetOptions):
+        raise bad_argument("options", options, "GetOptions, or keywords", Reason.OPTIONS_ERROR)
+    if options is not None and options.browse and not default.browse:
+        raise OptionsError("a get removes: browse with browse_first, browse_next or browse_cursor")
+    allowed = BROWSE_OPTIONS if default.browse else GET_OPTIONS
+    for name in keywords:
+        if name not in allowed:
+            raise unknown_name("option", name, allowed, Reason.OPTIONS_ERROR)
+    chosen = options or default
+    if "selector" in keywords:
+        keywords = _with_selector(chosen.match, **keywords)
+    chosen = changed(chosen, keywords)
+    if chosen.match.selector is not None:
+        selector_of(chosen.match)
+    return chosen
+
+
+def _with_selector(usual: Match, *, selector: str | None, match: Any = None, **keywords: Any) -> dict[str, Any]:
+    """The keywords with the selector as a part of the match."""
+    match = usual if match is None else match
+    return {**keywords, "match": match.selecting(selector) if isinstance(match, Match) else match}

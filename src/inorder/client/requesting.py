@@ -1,0 +1,445 @@
+"""Requests and replies: the part of a connection that asks other programs, and answers them.
+
+A request is a message that names a queue for the reply to it. The reply carries, as its correlation id, the message id
+of the request, so that many requesters can share a reply queue and each gets what is its own. All that a request says
+of its reply is in its descriptor, so either end may be a program that knows nothing of these calls:
+
+    reply_to_queue            where the reply goes
+    report                    `Report` bits: what becomes the reply's message id and correlation id; 0 as above
+    priority, persistent      the reply has the same
+    expiry                    what is left of it is the life of the reply
+
+By default a request lives no longer than the requester waits: nobody works for one who has gone, and a reply that is
+too late goes by itself. Request and reply are outside of any unit of work of the requester: nobody could answer a
+request before its commit, which would come after the wait for the reply.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+
+from ..errors import ArgumentError, CallerError, NoMessageAvailable, QueueDeleted, Reason, UnknownQueue, bad_argument
+from ..model.attributes import ManagerAttributes, QueueAttributes
+from ..model.field_checks import EXPIRY_SECONDS_MAX
+from ..model.message import NO_ID, Descriptor, Got, Message, MessageType, Report
+from ..model.options import (
+    FOREVER,
+    GetKeywords,
+    GetOptions,
+    Match,
+    OpenKeywords,
+    OpenOptions,
+    PutOptions,
+    check_instance,
+    check_whole,
+)
+from ..model.parameters import Seconds
+from ..rules.puts import PutResult
+from ..rules.reports import ACTIONS, fields_of_report
+from ..support.advice import unknown_name
+from .keywords import DEFAULT_PUT, FOR_INPUT, MESSAGE_FIELDS, PutCall, changed, split_put
+from .queue import Queue
+from .session import Session
+from .unit_of_work import UnitOfWork
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+log = logging.getLogger("inorder.requesting")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Data = bytes | bytearray | memoryview | Message
+Answer = Callable[[Got], Data | None]
+
+MODEL = "SYSTEM.DEFAULT.MODEL.QUEUE"  # as in MQ
+EXPIRY_SECONDS_MIN = 0.1
+GONE = (UnknownQueue, QueueDeleted)
+TIMEOUT = Seconds(above=True, reason=Reason.WAIT_INTERVAL_ERROR, also={"inorder.FOREVER": FOREVER})
+
+
+class Asked(NamedTuple):
+    """A request that was put.
+
+    Args:
+        reply_to: the handle of the connection's own queue for replies, or the name of a queue.
+        match: which replies are to it.
+    """
+
+    queue: str
+    message_id: bytes
+    reply_to: Queue | str
+    match: Match
+
+
+class Aside(NamedTuple):
+    """Where requests are put that fail again and again, and after how many back outs."""
+
+    after: int
+    queue: str
+
+
+class Replies(Iterator[Got]):
+    """The replies to one request, as they come; made by `QueueManager.replies`.
+
+    Attributes:
+        message_id: of the request.
+    """
+
+    def __init__(self, manager: Requesting, asked: Asked, timeout: float, count: int | None) -> None:
+        self.message_id = asked.message_id
+        self._manager, self._asked, self._timeout, self._count = manager, asked, timeout, count
+        self._came = 0
+        self._ends_at = manager._now() + timeout
+
+    def __next__(self) -> Got:
+        return self.next_within(self.left)
+
+    def next_within(self, seconds: float) -> Got:
+        """The next reply, if it comes in so many seconds. Raises: as the loop, which ends."""
+        if self._came == self._count:
+            raise StopIteration
+        try:
+            message = self._manager._next_reply(self._asked, seconds)
+        except NoMessageAvailable:
+            if self._count is None:
+                raise StopIteration from None
+            raise _no_reply(self._asked, self._timeout, self._came, self._count) from None
+        self._came += 1
+        return message
+
+    @property
+    def left(self) -> float:
+        """Seconds within which more replies are taken; 0: it is over."""
+        return 0.0 if self._came == self._count else max(0.0, self._ends_at - self._manager._now())
+
+    @property
+    def reply_queue(self) -> str:
+        """Where the replies come."""
+        reply_to = self._asked.reply_to
+        return reply_to.name if isinstance(reply_to, Queue) else reply_to
+
+
+class Requesting(ABC):
+    """What `QueueManager` has of it."""
+
+    _session: Session
+    _reply_queues: dict[str, Queue]  # those that were made for this connection, by the name of their model
+    _name = ""
+
+    # --- asking
+
+    def request(self, queue: str, body: Data, *, timeout: float, **fields: Unpack[Descriptor]) -> Got:
+        """Puts a request and returns the reply to it.
+
+        Args:
+            queue: where those who answer get requests.
+            timeout: seconds to wait for the reply, more than 0; or `FOREVER`.
+            **fields: fields of the message, with these meanings: `reply_to_queue` is a queue that any number of
+                requesters may share, or a model that makes temporary queues; without it the connection makes a
+                temporary queue for all its requests, which goes with the connection. `expiry` is `timeout` unless
+                given. `persistent` is False, unless given, if replies go to a temporary queue, which takes no
+                persistent ones. `report` may have `Report` bits.
+
+        Raises: NoMessageAvailable 2033, no reply in time; data: queue, message_id, reply_to_queue, timeout.
+        UnknownQueue 2085, ObjectInUse 2042, about either queue. ArgumentError, about a field. And what a put and a get
+        raise.
+
+        It is outside of any unit of work: the request is put at once, and its reply is gone when the call returns.
+        """
+        TIMEOUT.check("timeout", timeout)
+        asked = self._ask(queue, body, timeout, fields)
+        try:
+            return self._next_reply(asked, timeout)
+        except NoMessageAvailable:
+            raise _no_reply(asked, timeout, 0, 1) from None
+
+    def replies(
+        self, queue: str, body: Data, *, timeout: float, count: int | None = None, **fields: Unpack[Descriptor]
+    ) -> Replies:
+        """Puts a request that several may answer; the replies as they come.
+
+        Args:
+            timeout: seconds from now on within which replies are taken, or `FOREVER`.
+            count: how many are wanted: the loop ends with the last. None: all that come in time.
+            **fields: as `request`.
+
+        Raises: as `request`. In the loop: NoMessageAvailable 2033, fewer than `count` came in time; those were given.
+        """
+        TIMEOUT.check("timeout", timeout)
+        if count is not None:
+            check_whole("count", count, 1)
+        return Replies(self, self._ask(queue, body, timeout, fields), timeout, count)
+
+    def _ask(self, queue: str, body: Data, timeout: float, fields: Any) -> Asked:
+        for name in fields:
+            if name not in MESSAGE_FIELDS:
+                raise unknown_name("field", name, Descriptor.__annotations__, Reason.ARGUMENT_ERROR)
+        message = body if isinstance(body, Message) else Message(body)
+        reply_to = self._opened_for_replies(fields.get("reply_to_queue", message.reply_to_queue))
+        is_own = isinstance(reply_to, Queue)
+        defaults: dict[str, Any] = {"message_type": MessageType.REQUEST}
+        if message.expiry is None:
+            defaults["expiry"] = _life(timeout)
+        if message.persistent is None and is_own:
+            defaults["persistent"] = False
+        chosen = {**defaults, **fields, "reply_to_queue": reply_to.name if isinstance(reply_to, Queue) else reply_to}
+        message = message.replace(**chosen)
+        by_correlation = bool(message.report & Report.PASS_CORRELATION_ID)
+        options = {
+            "syncpoint": False,
+            "new_message_id": "message_id" not in fields,
+            "new_correlation_id": by_correlation and message.correlation_id == NO_ID,
+        }
+        put = self.put(queue, message, changed(DEFAULT_PUT, options))
+        match = Match(correlation_id=put.correlation_id if by_correlation else put.message_id)
+        return Asked(queue, put.message_id, reply_to, match)
+
+    def _next_reply(self, asked: Asked, seconds: float) -> Got:
+        options = GetOptions(match=asked.match, wait=seconds, syncpoint=False)
+        if isinstance(asked.reply_to, Queue):
+            return asked.reply_to.get(options)
+        return self.get(asked.reply_to, options)
+
+    def _now(self) -> float:
+        """By the clock that waits go by."""
+        return self._session.services.store.clock.monotonic()
+
+    def _opened_for_replies(self, name: str) -> Queue | str:
+        """A queue of the connection's own, made from a model, or the name of one that is there; open, before we ask."""
+        model = name or MODEL
+        if model in self._reply_queues:
+            return self._reply_queues[model]
+        if name and (name in self._queues or self.attributes(name).type != "model"):
+            self._through(name, FOR_INPUT, _open_for_input)
+            return name
+        if self.attributes(model).definition_type != "temporary_dynamic":
+            raise bad_argument(
+                "reply_to_queue", model, "a queue, or a model that makes temporary queues", Reason.Q_TYPE_ERROR
+            )
+        return self._reply_queues.setdefault(model, self.open(model, input="as_queue"))
+
+    # --- answering
+
+    def reply(
+        self, request: Message, body: Data, options: PutOptions | None = None, **keywords: Unpack[PutCall]
+    ) -> PutResult:
+        """Puts the reply to a request, where and as the request says.
+
+        Args:
+            request: as it was got.
+            body: the data, or a whole message.
+            options: the options of the put; or give them by keyword.
+            **keywords: fields of the message, and options. What is not given: `message_id` and `correlation_id` are as
+                the `report` bits of the request say; priority and persistence are those of the request, but not
+                persistent where the queue takes none; `expiry` is what the request had left.
+
+        Raises: CallerError 2027, it names no queue for a reply. WrongQueueType 2087 and as `open`, nothing leads to the
+        queue manager that it names. UnknownQueue 2085, QueueDeleted 2052, the requester has gone. And what a put does.
+
+        Under a unit of work the reply is seen by nobody until commit: with the get of the request in the same unit, a
+        request is answered once or comes back.
+        """
+        check_instance("request", request, Message, "a message that was got")
+        if not request.reply_to_queue:
+            raise CallerError("the message asks for no reply: it names no queue", reason=Reason.MISSING_REPLY_TO_Q)
+        there = request.reply_to_queue_manager
+        manager = "" if there == self._own_name() else there
+        fields, options = split_put(keywords, options)
+        message = body if isinstance(body, Message) else Message(body)
+        is_said = "persistent" in fields or message.persistent is not None
+        message = message.replace(**{**_fields_of_reply(request, message), **fields})
+        try:
+            return self.put(request.reply_to_queue, message, options, manager=manager)
+        except ArgumentError as error:
+            if is_said or error.reason is not Reason.PERSISTENT_NOT_ALLOWED:
+                raise
+        return self.put(request.reply_to_queue, message.replace(persistent=False), options, manager=manager)
+
+    def report(
+        self,
+        message: Message,
+        feedback: int,
+        /,
+        body: Data = b"",
+        options: PutOptions | None = None,
+        **keywords: Unpack[PutCall],
+    ) -> PutResult | None:
+        """Puts a report about a message that was got: what has become of it, by `Feedback.PAN`, `Feedback.NAN`, say.
+
+        Args:
+            message: as it was got.
+            feedback: PAN, NAN, or a number of the program's own, from 65536.
+            body: what the program says of it.
+            options: the options of the put; or give them by keyword.
+            **keywords: fields of the report, and options. What is not given is as the `report` bits of the message
+                say, as with the reports of the queue manager.
+
+        Returns: what the put did; None: the message does not ask for PAN, or for NAN, and nothing was put.
+
+        Raises: as `reply`.
+
+        Under a unit of work it is seen by nobody until commit: with the get of the message in the same unit, it is
+        reported if and only if it is done.
+        """
+        check_instance("message", message, Message, "a message that was got")
+        if isinstance(feedback, bool) or not isinstance(feedback, int):
+            raise bad_argument("feedback", feedback, "a Feedback, or an integer", Reason.FEEDBACK_ERROR)
+        if feedback in ACTIONS and not message.report & ACTIONS[feedback]:
+            return None
+        left = math.inf if message.expiry is None else _life(message.expiry)
+        said: dict[str, Any] = {**fields_of_report(message, left), "feedback": feedback, **keywords}
+        return self.reply(message, body, options, **said)
+
+    def _own_name(self) -> str:
+        """What the queue manager is called, which is for good."""
+        if not self._name:
+            self._name = self.manager_attributes().name
+        return self._name
+
+    def serve(self, queue: str, answer: Answer, *, wait: float | None = FOREVER) -> int:
+        """Answers requests, one after another, each in a unit of work of its own: its get, and the put of the reply.
+
+        Args:
+            answer: is given the request, and returns the body of the reply, or a message; None: no reply. What else it
+                puts and gets through this connection is part of the same unit of work.
+            wait: how many seconds without a request end the loop.
+
+        Returns: how many requests there were.
+
+        What `answer` raises backs the request out and ends the loop, unless the queue says what should become of such
+        a request: with a `backout_threshold` and a `backout_requeue_queue` the error is logged and the request comes
+        again, and when it was backed out that often it is put on that queue. A requester who has gone gets no reply.
+
+        Raises: CallerError 2128, the connection has a unit of work. And what a get, a reply, and `answer` raise.
+        """
+        _check_callable(answer)
+        served = 0
+        while self._serve_one(queue, answer, wait):
+            served += 1
+        return served
+
+    def _serve_one(self, queue: str, answer: Answer, wait: float | None) -> bool:
+        """Whether there was a request."""
+        with self.unit_of_work() as unit:
+            try:
+                request = self.get(queue, wait=wait)
+            except NoMessageAvailable:
+                return False
+            aside = self._place_aside(queue) if request.backout_count else None
+            if aside is not None and request.backout_count >= aside.after:
+                self.put(aside.queue, request, context="set_all")
+                return True
+            try:
+                self._answer(request, answer)
+            except Exception:
+                if self._place_aside(queue) is None:
+                    raise
+                log.exception("a request on %s failed, and comes again: %s", queue, request.message_id.hex())
+                unit.back_out()
+        return True
+
+    def _answer(self, request: Got, answer: Answer) -> None:
+        body = answer(request)
+        if body is None:
+            return
+        try:
+            self.reply(request, body)
+        except GONE:
+            log.info("nobody is there for the reply to %s: %s", request.message_id.hex(), request.reply_to_queue)
+
+    def _place_aside(self, queue: str) -> Aside | None:
+        """Where requests go that fail again and again; None: the queue does not say (R6.9)."""
+        found = self.attributes(queue)
+        if found.type == "alias":
+            found = self.attributes(found.base_queue)
+        if not (found.backout_threshold and found.backout_requeue_queue):
+            return None
+        return Aside(found.backout_threshold, found.backout_requeue_queue)
+
+    # --- what it is made of
+
+    _queues: Mapping[Any, Queue]
+
+    @abstractmethod
+    def attributes(self, name: str) -> QueueAttributes: ...
+    @abstractmethod
+    def manager_attributes(self) -> ManagerAttributes: ...
+    @abstractmethod
+    def open(
+        self, name: str, *, manager: str = "", dynamic_name: str = "*", **options: Unpack[OpenKeywords]
+    ) -> Queue: ...
+    @abstractmethod
+    def put(
+        self,
+        queue: str,
+        body: Data,
+        options: PutOptions | None = None,
+        *,
+        manager: str = "",
+        **keywords: Unpack[PutCall],
+    ) -> PutResult: ...
+    @abstractmethod
+    def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got: ...
+    @abstractmethod
+    def unit_of_work(self) -> UnitOfWork: ...
+    @abstractmethod
+    def _through(
+        self,
+        name: str,
+        options: OpenOptions,
+        call: Callable[Concatenate[Queue, P], T],
+        /,
+        *given: P.args,
+        **named: P.kwargs,
+    ) -> T: ...
+
+
+def _open_for_input(queue: Queue) -> None:
+    with queue.session:
+        queue.opened_for("input")
+
+
+def _fields_of_reply(request: Message, reply: Message) -> dict[str, Any]:
+    """What the descriptor of a request says of the reply's (mq-semantics 1.2), beside what the reply says itself."""
+    by_correlation = request.report & Report.PASS_CORRELATION_ID
+    said: dict[str, Any] = {
+        "message_type": MessageType.REPLY,
+        "correlation_id": request.correlation_id if by_correlation else request.message_id,
+    }
+    if request.report & Report.PASS_MESSAGE_ID:
+        said["message_id"] = request.message_id
+    if request.report & Report.PASS_DISCARD_AND_EXPIRY:
+        said["report"] = request.report & Report.DISCARD_MESSAGE | reply.report
+    if reply.priority is None:
+        said["priority"] = request.priority
+    if reply.persistent is None:
+        said["persistent"] = request.persistent
+    if reply.expiry is None and request.expiry is not None:
+        said["expiry"] = _life(request.expiry)
+    return said
+
+
+def _life(seconds: float) -> float:
+    """As an expiry, which has bounds."""
+    return math.inf if seconds == math.inf else min(EXPIRY_SECONDS_MAX, max(EXPIRY_SECONDS_MIN, seconds))
+
+
+def _no_reply(asked: Asked, timeout: float, came: int, wanted: int) -> NoMessageAvailable:
+    few = f"{came:,} of {wanted:,} replies" if wanted > 1 else "no reply"
+    return NoMessageAvailable(
+        f"{few} within {timeout:,} s to the request {asked.message_id.hex()} on {asked.queue}",
+        queue=asked.queue,
+        message_id=asked.message_id,
+        reply_to_queue=asked.reply_to.name if isinstance(asked.reply_to, Queue) else asked.reply_to,
+        timeout=timeout,
+    )
+
+
+def _check_callable(answer: object) -> None:
+    if not callable(answer):
+        raise bad_argument("answer", answer, "a function of a request", Reason.OPTIONS_ERROR)

@@ -1,0 +1,324 @@
+"""Messages from a queue of one store to a queue of another, each exactly once, however often the work is stopped.
+
+Two stores have no transaction in common. So each batch is put at the target together with a line in the ledger there,
+which says how far the work is; and a run that goes on asks the ledger first:
+
+    move    claim a batch at the source  ->  stage it, put it with the claim's name in the ledger  ->  confirm the claim
+    copy    browse strictly on from the token in the ledger  ->  stage it, put it with the token that is behind it
+
+Killed before the put, the batch comes again; killed after it, the ledger has it. The put names the line of the ledger
+that must be the last one: of two that run under one name one alone gets through, the other is `Fenced`.
+
+The work has a name, its application. In the ledger it stands with the queue that it reads, as it was created: a queue
+made again, another one, or another choice of messages is other work. The claims of a move bear its name and the target,
+so that a batch which may have arrived at one target is not put at another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from ..errors import (
+    Fenced,
+    InorderError,
+    MessageTooBig,
+    NoMessageAvailable,
+    ObjectInUse,
+    OrderPending,
+    PutInhibited,
+    Reason,
+)
+from ..model.message import Message
+from ..model.options import EVERYTHING, AskedOrder, GetOptions, Match, check_whole
+from ..model.properties import Properties
+from ..rules.staged_columns import STAGED_COLUMNS
+from ..rules.staging import check_room
+from .bulk import NO_LIMIT, BulkPage, ClaimReader, LedgerKey, Slice, Stager, check_name
+from .manager import QueueManager
+from .queue import Queue
+from .unit_of_work import UnitOfWork
+
+UNIT_MESSAGES, UNIT_BYTES = 1_000, 64 * 2**20
+STAGING_SECONDS = 3_600.0
+EXPIRY_SECONDS_MIN = 0.1
+CLAIMER_MAX, SIGN_LENGTH = 180, 12  # characters of the name as which a move claims, before the target; of a sign
+COLUMNS = tuple(name for name in STAGED_COLUMNS if name not in ("delay", "group_key", "order_key"))
+
+Columns = dict[str, Sequence[Any]]
+
+
+def move(
+    source: QueueManager,
+    queue: str,
+    target: QueueManager,
+    to: str,
+    *,
+    application: str = "move",
+    logical: bool = False,
+    read_order: AskedOrder | None = None,
+    most: int = NO_LIMIT,
+    unit: int = UNIT_MESSAGES,
+    unit_bytes: int = UNIT_BYTES,
+) -> Iterator[int]:
+    """Moves messages to a queue of another store; yields after each batch how many it had.
+
+    Messages keep their descriptor, and get new places and unique ids. What cannot be got now stays: what others hold,
+    what is delayed. A run that is stopped may leave its last batch in a claim; the next run goes on with that.
+
+    Args:
+        application: the name of the work, 1 to 200 characters. A run that begins under it fences earlier ones.
+        most: messages of this run at most, a batch that an earlier run left counted, though it is moved whole.
+        unit, unit_bytes: messages, and bytes of bodies, of a batch. Memory holds some 8 MiB of it, or one message.
+
+    What has gone is known by the name of the work and the queue it came from, in the target's ledger. So a run that was
+    stopped goes on to the same queue of the same store; it goes to no other one while it has left a batch.
+
+    Raises: QueueFull 2053, PutInhibited 2051, MessageTooBig 2030 and 2031, of the target; Fenced, another run has begun
+    under this name; ObjectInUse 2042, a run to another queue has left a batch; GetInhibited 2016; as
+    `QueueManager.open`. The batch of an error stays claimed, for the next run.
+    """
+    options = GetOptions(logical=logical, read_order=read_order)
+    check_whole("most", most, 1)
+    with contextlib.ExitStack() as stack:
+        reading = stack.enter_context(source.open(queue, input="as_queue"))
+        writing = stack.enter_context(target.open(to, output=True))
+        onto = _Target(target, writing, application, f"move {_made(source, queue)}")
+        name = _claimer(application, target, writing.local_name)
+        is_left = _is_claimed(source, queue, application, name)
+        reader = ClaimReader(reading, name, delivers=False)
+        done, rest = reader.begin().settled, most
+        while rest > 0 and (is_left or source.depth(queue)):
+            room = NO_LIMIT if is_left else onto.room()
+            if not room and not _has_some(source, queue, options):
+                return
+            claim = reader.claim(done, options, most=min(unit, rest, room or onto.full()), most_bytes=unit_bytes)
+            if claim is None:
+                return
+            batch = f"{claim.number} {claim.started_at!r}"  # a store that was put back gives the number again
+            if batch != onto.last:
+                age = reading.session.services.now() - claim.started_at
+                pages = reader.read(Slice(claim.number, 1, claim.messages, claim.delivered))
+                onto.put(batch, (_of_page(page, age) for page in pages), may_be_there=True)
+            reader.settle(claim.number)
+            done, rest, is_left = claim.number, rest - claim.messages, False
+            yield claim.messages
+
+
+def copy(
+    source: QueueManager,
+    queue: str,
+    target: QueueManager,
+    to: str,
+    *,
+    application: str = "copy",
+    logical: bool = False,
+    match: Match = EVERYTHING,
+    most: int = NO_LIMIT,
+    unit: int = UNIT_MESSAGES,
+    unit_bytes: int = UNIT_BYTES,
+) -> Iterator[int]:
+    """Copies messages to a queue of another store; yields after each batch how many it had.
+
+    It browses strictly, which misses nothing and repeats nothing, and goes on where the last copy of this name stood,
+    with the same `logical` and `match`: behind what it has copied, also if that was everything.
+
+    Args:
+        application: the name of the work, 1 to 200 characters.
+        most: messages of this run at most.
+        unit, unit_bytes: messages, and bytes of bodies, of a batch; memory holds it.
+
+    Raises: OrderPending, when all before that message is copied; OrderUnsupported, the queue has no order; Fenced,
+    another run under this name has put a batch meanwhile; and of the target as `move`.
+    """
+    check_whole("most", most, 1)
+    given = match.fields if match.selector is None else {**match.fields, "selector": match.selector}
+    chosen = " ".join(f"{name}={value!r}" for name, value in sorted(given.items()))
+    query = f"copy {_made(source, queue)} {'logical' if logical else 'physical'} {chosen}".rstrip()
+    with target.open(to, output=True) as writing:
+        onto = _Target(target, writing, application, query)
+        browsing = source.browse(queue, after=onto.last or None, read_order="strict", logical=logical, match=match)
+        with contextlib.closing(browsing):
+            for part in _parts(browsing, most, unit, unit_bytes):
+                assert browsing.token is not None, "it is strict"
+                onto.put(browsing.token, [_of_messages(part)])
+                yield len(part)
+
+
+def moving(manager: QueueManager) -> UnitOfWork:
+    """A unit of work, as a block, in which an operator moves messages to another queue of the store, or copies them.
+
+    What it gets is not delivered, and what it puts does not arrive: no COD, no COA. The report options travel along.
+    """
+    return UnitOfWork(manager._session, moves=True)
+
+
+class _Target:
+    """The queue that messages go to, and the line in its ledger that says how far the work is.
+
+    Attributes:
+        last: the batch that was put last; empty: none was.
+    """
+
+    def __init__(self, manager: QueueManager, queue: Queue, application: str, query: str) -> None:
+        check_name("application", application)
+        self._manager, self._queue, self._application, self._query = manager, queue, application, query
+        self._local = queue.local_name
+        self.last = manager.last_settled(self._local, application, query)
+
+    def room(self) -> int:
+        """For how many messages there is room now. Raises: PutInhibited 2051."""
+        for name in (self._queue.name, self._local):
+            if not self._manager.attributes(name).put_allowed:
+                raise PutInhibited(f"puts to {name} are inhibited", queue=name)
+        return max(0, self._manager.attributes(self._local).max_depth - self._manager.depth(self._local))
+
+    def full(self) -> int:
+        """There was no room. Returns: for how many there is now. Raises: QueueFull 2053."""
+        attributes, depth = self._manager.attributes(self._local), self._manager.depth(self._local)
+        check_room(attributes, depth, 1)
+        return attributes.max_depth - depth
+
+    def put(self, batch: str, parts: Iterable[Columns], *, may_be_there: bool = False) -> None:
+        """Puts a batch as the next one, all or nothing. Raises: Fenced, it is not the next one; and as `move`.
+
+        Args:
+            may_be_there: another run may have put this very batch meanwhile: then it is done.
+        """
+        stager = Stager(
+            self._queue,
+            f"{self._application} {uuid.uuid4()}"[-200:],
+            lasts=STAGING_SECONDS,
+            checks_numbers=False,
+            arrives=False,
+        )
+        try:
+            for columns in parts:
+                self._check_lengths(columns["body"])
+                stager.stage(len(columns["body"]), columns)
+            key = LedgerKey(self._application, self._query, batch)
+            settled = self._manager.settle_staging(key, [stager.staged], after=self.last)
+        except BaseException:
+            with contextlib.suppress(InorderError):  # else it expires
+                self._manager.undo_staging([stager.name])
+            raise
+        if settled.already and not may_be_there:
+            raise Fenced(
+                f"{self._application!r} has another writer on {self._local}: it has put the same batch just now. Only "
+                "one may run at a time under one name; what this one had staged was not put",
+                application=self._application,
+            )
+        self.last = batch
+
+    def _check_lengths(self, bodies: Sequence[bytes]) -> None:
+        """What is staged would be cut into segments; a message that goes over stays what it is."""
+        of_queue = self._manager.attributes(self._local).max_length
+        of_manager = self._manager.manager_attributes().max_length
+        longest, limit = max(map(len, bodies)), min(of_queue, of_manager)
+        if longest > limit:
+            raise MessageTooBig(
+                f"{self._local} takes messages of at most {limit:,} bytes, one that is to go there has {longest:,}",
+                reason=Reason.MSG_TOO_BIG_FOR_Q if of_queue <= of_manager else Reason.MSG_TOO_BIG_FOR_Q_MGR,
+                length=longest,
+                limit=limit,
+            )
+
+
+def _local(manager: QueueManager, name: str) -> str:
+    """The queue that an alias stands for; of any other queue its name."""
+    found = manager.attributes(name)
+    return found.base_queue if found.type == "alias" else found.name
+
+
+def _made(manager: QueueManager, queue: str) -> str:
+    """Names a queue for all stores, as it was made: one that is made again under its name is another one."""
+    local = _local(manager, queue)
+    return f"{manager.manager_attributes().origin} {local} {manager.status(local).created_at!r}"
+
+
+def _claimer(application: str, target: QueueManager, to: str) -> str:
+    """As whom a move to this target claims: its own name and a sign of the target."""
+    sign = hashlib.sha256(_made(target, to).encode()).hexdigest()[:SIGN_LENGTH]
+    return _claiming(application) + sign
+
+
+def _claiming(application: str) -> str:
+    """How the names begin as which moves of this name claim; a long one has a sign of its own at its end."""
+    if len(application) > CLAIMER_MAX:
+        sign = hashlib.sha256(application.encode()).hexdigest()[:SIGN_LENGTH]
+        application = f"{application[: CLAIMER_MAX - SIGN_LENGTH]}{sign}"
+    return f"{application} to "
+
+
+def _is_claimed(manager: QueueManager, queue: str, application: str, name: str) -> bool:
+    """Whether an earlier run has left a batch. Raises: ObjectInUse, one to another target has."""
+    local, begins = _local(manager, queue), _claiming(application)
+    left = {one.application for one in manager.claims() if one.queue == local and one.open is not None}
+    for other in sorted(left - {name}):
+        if other.startswith(begins) and len(other) == len(name):
+            raise ObjectInUse(
+                f"an earlier run of {application!r} has left a batch of {local} that was on its way to another queue, "
+                f"and may have arrived there: let it end with that one. If that queue is gone, or does not have the "
+                f"batch, release_claims({local!r}, {other!r}) gives it back",
+                queue=local,
+                application=other,
+            )
+    return name in left
+
+
+def _has_some(manager: QueueManager, queue: str, options: GetOptions) -> bool:
+    """Whether something can be got now."""
+    with manager.open(queue, browse=True) as browsing:
+        try:
+            browsing.browse_first(logical=options.logical, read_order=options.read_order)
+        except (NoMessageAvailable, OrderPending):
+            return False
+    return True
+
+
+def _parts(browsing: Iterator[Message], most: int, unit: int, unit_bytes: int) -> Iterator[list[Message]]:
+    """Messages in batches; what is there before an OrderPending comes before it is raised."""
+    part: list[Message] = []
+    size, withheld = 0, None
+    while most > 0:
+        try:
+            message = next(browsing)
+        except StopIteration:
+            break
+        except OrderPending as pending:
+            withheld = pending
+            break
+        part.append(message)
+        most, size = most - 1, size + message.length
+        if len(part) >= unit or size >= unit_bytes:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+    if withheld is not None:
+        raise withheld
+
+
+def _of_page(page: BulkPage, age: float) -> Columns:
+    """The columns to stage of what was claimed so many seconds ago; its expiry is that of then."""
+    columns = {name: page.column(name) for name in COLUMNS}
+    columns["persistent"] = list(map(bool, columns["persistent"]))
+    columns["properties"] = [None if text is None else Properties.from_text(text) for text in columns["properties"]]
+    columns["expiry"] = [
+        math.inf if left is None else max(EXPIRY_SECONDS_MIN, left - age) for left in columns["expiry"]
+    ]
+    return columns
+
+
+def _of_messages(messages: Sequence[Message]) -> Columns:
+    """The columns to stage of messages."""
+    columns: Columns = {name: [getattr(message, name) for message in messages] for name in COLUMNS}
+    columns["expiry"] = [math.inf if left is None else left for left in columns["expiry"]]
+    return columns
+
+
+__all__ = ["copy", "move", "moving"]

@@ -1,0 +1,88 @@
+"""Units under the names that operators give them, and how they are ended by hand; for doors.
+
+A unit is named by its kind, where it lives, and its name::
+
+    session:12                  the open unit of work of connection 12
+    prepared:NAME               a unit that was prepared
+    confirm:QUEUE:7             what is held under confirm id 7
+    lock:QUEUE:3                what is locked under lock id 3
+    claim:QUEUE:APPLICATION#4   what a bulk reader has claimed
+    staging:NAME                what a bulk writer has not put yet
+    lease:NAME                  what clients of a server do under a token until a deadline
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from ..errors import UnitNotFound, WrongState, nearest_names, written
+from ..stores.seam.records import Outcome
+from ..stores.seam.views import Holder, Unit
+from .manager import QueueManager
+
+INSTEAD: Final[Mapping[tuple[Outcome, str], str]] = MappingProxyType(
+    {
+        ("commit", "session"): "only its own connection can commit it; when that ends without, it is backed out",
+        ("back_out", "session"): "only its own connection can back it out, or the end of that process",
+        ("commit", "confirm"): "its messages are confirmed one by one, by confirm_put and confirm_get",
+        ("commit", "staging"): "what was staged is put by the commit of its writer",
+        ("commit", "lease"): "it is committed with its token, or backed out at its deadline",
+        ("commit", "lock"): "a lock id has nothing to commit; 'inorder lock release' ends it",
+        ("back_out", "lock"): "'inorder lock release' ends it",
+        ("commit", "claim"): "'inorder claim finish' confirms it",
+        ("back_out", "claim"): "'inorder claim release' returns its messages",
+    }
+)
+"""What ends a unit where an operator cannot do it by its name."""
+
+
+def key_of(one: Unit) -> str:
+    """What names a unit."""
+    return key_in(one.queue, one)
+
+
+def key_in(queue: str | None, one: Unit | Holder) -> str:
+    """What names a unit, of which a message of that queue may be held."""
+    if one.kind == "session":
+        return f"session:{one.connection}"
+    name = f"{queue}:{one.name}" if one.kind in ("confirm", "lock", "claim") else one.name
+    return f"{one.kind}:{name}"
+
+
+def find_unit(qm: QueueManager, name: str) -> Unit:
+    """The unit of that name; of a prepared one the name alone will do. Raises: UnitNotFound, with the nearest names."""
+    units = {key_of(one): one for one in qm.units()}
+    found = units.get(name) or units.get(f"prepared:{name}")
+    if found is None:
+        near = nearest_names(name, units)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ": 'inorder unit list' lists them"
+        raise UnitNotFound(f"there is no unit {written(name)}{hint}", unit=name, nearest=near)
+    return found
+
+
+def check_settled_here(one: Unit, outcome: Outcome) -> None:
+    """Raises: WrongState, this kind of unit is settled otherwise."""
+    if (outcome, one.kind) in INSTEAD:
+        process = f" (process {one.process})" if one.process else ""
+        raise WrongState(f"{key_of(one)}{process}: {INSTEAD[outcome, one.kind]}", unit=key_of(one))
+
+
+def settle_by_hand(qm: QueueManager, one: Unit, outcome: Outcome) -> None:
+    """Commits a prepared unit; backs out one, or a lease, undoes a confirm id, or drops what was staged.
+
+    Raises: WrongState, this kind of unit is settled otherwise; UnitNotFound and others: it is settled already.
+    """
+    check_settled_here(one, outcome)
+    if one.kind == "prepared":
+        qm.settle(one.name, outcome)
+    elif one.kind == "confirm":
+        qm.undo(one.queue, int(one.name))
+    elif one.kind == "lease":
+        qm.end_lease(one.name)
+    else:
+        qm.undo_staging([one.name])
+
+
+__all__ = ["INSTEAD", "check_settled_here", "find_unit", "key_of", "settle_by_hand"]

@@ -1,0 +1,127 @@
+"""A unit of work as a block: committed at its end, backed out by an exception.
+
+One connection has one unit of work at a time (R5.1). Inside the block every put and get is part of it unless it
+says `syncpoint=False`, or is a confirmed call, which acts at once (lifecycle A-3). The object can be used once; it
+says how it ended. After a commit, back out or prepare inside the block the unit is over: what follows stands
+outside any unit.
+
+The unit belongs to the thread that began it, and to the asyncio task: see `callers`. Puts and gets of others that
+would be part of it are refused. Settling it is for anybody: a block may end in another thread, by a finalizer say.
+"""
+
+from __future__ import annotations
+
+import logging
+from types import TracebackType
+from typing import Literal
+
+from ..errors import CallerError, InorderError, Reason, UnitNotFound, bad_argument
+from ..model.field_checks import EXPIRY_SECONDS_MAX
+from ..model.parameters import Seconds, is_storable
+from ..rules.retries import Later
+from .session import Session
+
+log = logging.getLogger("inorder.unit_of_work")
+
+DELAY = Seconds(0, EXPIRY_SECONDS_MAX)
+Status = Literal["new", "open", "committed", "backed out", "prepared"]
+
+
+class UnitOfWork:
+    """A unit of work; made by `QueueManager.unit_of_work`, or by `across.moving`.
+
+    Attributes:
+        status: "new", "open", "committed", "backed out" or "prepared".
+        task: of a worker's unit, the name of the task whose function is called in it.
+    """
+
+    task = ""
+
+    def __init__(self, session: Session, *, moves: bool = False) -> None:
+        self._session, self._moves = session, moves
+        self.status: Status = "new"
+
+    def __enter__(self) -> UnitOfWork:
+        """Begins the unit. Raises: CallerError 2128 UOW_IN_PROGRESS, the connection has one already.
+
+        It is an `UnitOfAnother` if another thread or task has it.
+        """
+        if self.status != "new":
+            raise CallerError(f"this unit of work is {self.status}: make another", reason=Reason.UOW_NOT_AVAILABLE)
+        try:
+            self._session.begin(self)
+            self.status = "open"
+        except BaseException:
+            if self._session.block is self:  # an exception from outside has come in between: nothing was done in it
+                self._session.block = None
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Commits, or with an exception backs out; if that fails too, the exception that was there first goes on.
+
+        A unit that could not be settled belongs to no later call: the connection's next call backs it out first.
+        """
+        if self.status != "open":
+            return
+        if self._session.closed:
+            self.status = "backed out"
+            return
+        try:
+            if error is None:
+                self.commit()
+            else:
+                self.back_out()
+        except BaseException as failure:
+            self._session.give_up("commit" if error is None else "back_out")
+            self.status = "backed out"
+            if error is None or not isinstance(failure, InorderError):
+                raise
+            log.warning("a unit of work is backed out later, it could not be now: %s", failure)
+
+    def commit(self) -> None:
+        """Makes its puts visible and its gets final."""
+        self._check_open()
+        self._session.settle("commit", moves=self._moves)
+        self.status = "committed"
+
+    def back_out(self, *, delay: float = 0, error: str = "") -> None:
+        """Undoes its puts; what it got returns to its place, with one more back out; see `QueueManager.back_out`."""
+        self._put_off(later_of(delay, error))
+
+    def _put_off(self, later: Later | None) -> None:
+        """The same, as a program of ours says it that counts several works apart."""
+        self._check_open()
+        self._session.settle("back_out", later)
+        self.status = "backed out"
+
+    def prepare(self, name: str) -> None:
+        """Gives the unit a name; it waits, also over a restart, until someone settles it.
+
+        Args:
+            name: 1 to 256 characters.
+
+        Raises: ArgumentError; UnitExists, the name is taken; UnitNotFound, the unit holds nothing.
+
+        Rules: R5.10.
+        """
+        self._check_open()
+        self._session.prepare(name)
+        self.status = "prepared"
+
+    def _check_open(self) -> None:
+        if self.status != "open":
+            raise UnitNotFound(f"this unit of work is {self.status}")
+
+    def __repr__(self) -> str:
+        return f"<unit of work, {self.status}>"
+
+
+def later_of(delay: object, error: object) -> Later | None:
+    """How a unit is backed out, of what a caller says; None: plainly. Raises: ArgumentError."""
+    seconds = DELAY.check("delay", delay)
+    if not isinstance(error, str) or not is_storable(error):
+        raise bad_argument("error", error, "a text")
+    return Later(seconds, error) if seconds or error else None

@@ -1,0 +1,107 @@
+"""`inorder.upgrade` and `inorder.rename`: what happens to a store only while nobody has it open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import IN_MEMORY, CallerError, Reason, StoreError, bad_argument, is_url
+from ..model.attribute import check_queue_name
+from ..model.options import is_path
+from ..stores.seam.migrations import Upgraded
+from .manager import check_client, connect
+from .programs import program_name, running_script
+
+
+def upgrade(
+    store: str | os.PathLike[str],
+    *,
+    backup: str | os.PathLike[str] | bool = True,
+    progress: Callable[[int, int], object] | None = None,
+) -> Upgraded:
+    """Upgrades a store that an older release made, in one transaction.
+
+    Nobody may have the store open, this process neither. A crash, a full disk or an error leaves it as it was. Releases
+    older than the upgrade cannot open it afterwards; they can open the backup. A store that is of this release already
+    is left alone.
+
+    Args:
+        store: the path of a file, or the URL of a PostgreSQL database with the role that owns the store.
+        backup: where a copy of the file goes before anything is changed. It is never written over a file. True: beside
+            the store, as `orders.db.schema-10` if that is the version found; False: no copy is made. A store in
+            PostgreSQL is backed up by pg_dump, so that False must be said there.
+        progress: called with the bytes copied and the bytes in all, for each few MiB and at the end. What it raises
+            ends the upgrade.
+
+    Returns: the version found, the version now, and the path of the backup.
+
+    Raises: ArgumentError, there is a file where the backup is to go. StoreError: there is no store, others have it
+    open, or this role does not own it. StoreOlder 9070, it is too old to be upgraded; StoreNewer 9015; StoreForeign
+    9014; StoreFull 2192. CallerError 2298, a backup of a store in PostgreSQL.
+    """
+    if not isinstance(backup, bool) and not (isinstance(backup, str | os.PathLike) and is_path(backup)):
+        raise bad_argument("backup", backup, "the path of a file, in UTF-8, or True or False")
+    if progress is not None and not callable(progress):
+        raise bad_argument("progress", progress, "a function, or None")
+    if is_url(store):
+        return _upgrade_on_server(str(store), backup)
+    _check_path(store)
+    from ..stores.sqlite import upgrade_file  # noqa: PLC0415 - who does not upgrade does not load the database
+
+    return upgrade_file(store, backup=backup, progress=progress)
+
+
+def _upgrade_on_server(url: str, backup: str | os.PathLike[str] | bool) -> Upgraded:
+    check_client()
+    from ..stores.postgresql import parse, upgrade_schema  # noqa: PLC0415 - as above
+
+    address = parse(url)
+    if backup is not False:
+        raise CallerError(
+            f"{address} is backed up by PostgreSQL's own means: pg_dump -n {address.schema}. Do that first, and then "
+            "say backup=False",
+            reason=Reason.FUNCTION_NOT_SUPPORTED,
+        )
+    return upgrade_schema(address, program=program_name(running_script()))
+
+
+def _check_path(store: object) -> None:
+    if not isinstance(store, str | os.PathLike) or not is_path(store) or store == IN_MEMORY:
+        raise bad_argument("store", store, "the path of a file, in UTF-8, or a URL")
+
+
+def rename(store: str | os.PathLike[str], name: str) -> str:
+    """Gives the queue manager of a store another name, while nobody is connected.
+
+    Message ids, group ids and unique ids stay as they are, and new ones still begin with the name that the queue
+    manager was created with (`ManagerAttributes.origin`). Messages keep the names that they carry, and other queue
+    managers know the old one: "Rename a queue manager" in the how-to on channels says what to change.
+
+    Args:
+        store: the path of a file, or the URL of a PostgreSQL database.
+        name: 1 to 48 characters out of A-Z a-z 0-9 . / _ %. Case counts.
+
+    Returns: the name before.
+
+    Raises: ObjectInUse 2042, this process or another has the store open. ArgumentError 2058, the name is not valid, or
+    a transmission queue or remote queue here leads to a queue manager of this name. StoreError, there is no store; and
+    its kinds as `connect`.
+    """
+    check_queue_name(name, argument="name", reason=Reason.Q_MGR_NAME_ERROR)
+    program = program_name(running_script())
+    if not _is_there(store, program):
+        raise StoreError(f"there is no store at {store}", path=str(store))
+    with connect(store, program=program) as qm, qm._session:
+        return qm._store.rename(qm._session.owner, name)
+
+
+def _is_there(store: str | os.PathLike[str], program: str) -> bool:
+    if is_url(store):
+        check_client()
+        from ..stores.postgresql import is_there, parse  # noqa: PLC0415 - who uses files does not load a client
+
+        return is_there(parse(str(store)), program)
+    _check_path(store)
+    file = Path(os.fsdecode(store))
+    return file.exists() and (not file.is_file() or file.stat().st_size > 0)

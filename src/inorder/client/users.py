@@ -1,0 +1,503 @@
+"""The part of a connection that has users, their tokens, and the question who somebody is; for servers.
+
+They are kept in the store, so that all servers of it know the same. They bind at a server alone: this connection, like
+any program that can open the store, may do everything, and defines them. Passwords come here as hashes, and are
+compared by the server, which has the library: see `inorder.support.passwords`.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from ..errors import (
+    CallerError,
+    LogInRefused,
+    NotAuthorized,
+    ObjectExists,
+    Reason,
+    TooManyLogIns,
+    UnknownObject,
+    bad_argument,
+)
+from ..model.options import check_switch
+from ..model.parameters import Seconds, is_storable
+from ..rules import authorities, log_ins
+from ..stores.seam.damage import decodes
+from ..stores.seam.protocol import Store
+from .session import Session
+
+USER, TOKEN = "user", "token"  # kinds of objects
+NAME_LENGTH_MAX: Final = 64
+SUBJECT_LENGTH_MAX: Final = 1024
+DESCRIPTION_LENGTH_MAX: Final = 256
+SUBJECTS_MAX, GRANTS_MAX, TOKENS_MAX = 16, 1000, 100
+ID_BYTES = 8
+DAY_SECONDS: Final = 86_400.0
+TOKEN_SECONDS, TOKEN_SECONDS_MAX = 90 * DAY_SECONDS, 3650 * DAY_SECONDS
+
+Verify = Callable[[str | None], bool]
+"""Whether a password is the one with this hash; called with None for a user that has no password, or does not exist."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """A user, as the store has it.
+
+    Attributes:
+        roles: out of `rules.authorities.ROLES`, sorted.
+        queues: what a user with the role application may do: by the name of a queue, or its beginning and a `*`.
+        subjects: of client certificates that are this user's.
+        enabled: whether it may come in.
+        has_password: whether it may come in by a password.
+        identifier: another one after the user was disabled, and of another user of this name.
+    """
+
+    name: str
+    roles: tuple[str, ...]
+    queues: Mapping[str, tuple[str, ...]]
+    subjects: tuple[str, ...]
+    description: str
+    enabled: bool
+    identifier: str
+    password_hash: str | None = field(repr=False)
+
+    @property
+    def has_password(self) -> bool:
+        return self.password_hash is not None
+
+    def may(self, authority: str, queue: str = authorities.MANAGER) -> bool:
+        """Whether the user may do this with a queue; "" is the queue manager. What is not allowed is refused."""
+        return self.enabled and authorities.may(self.roles, self.queues, authority, queue)
+
+    def check(self, authority: str, queue: str = authorities.MANAGER) -> None:
+        """Raises: NotAuthorized 2035, the user may not."""
+        if not self.may(authority, queue):
+            where = f"queue {queue}" if queue else "the queue manager"
+            raise NotAuthorized(
+                f"user {self.name} may not {authority} on {where}", user=self.name, authority=authority, queue=queue
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A token of a user: of its secret the store has a hash alone.
+
+    Attributes:
+        name: the beginning of the token.
+        label: what it is for, in its owner's words.
+        created_at, expires_at: seconds since 1970; it is refused from then on.
+    """
+
+    name: str
+    user: str
+    label: str
+    created_at: float
+    expires_at: float
+    user_identifier: str = field(repr=False)
+    secret_hash: str = field(repr=False)
+
+
+class UserCalls(ABC):
+    """What `QueueManager` has of it."""
+
+    _session: Session
+    _store: Store
+
+    # --- users
+
+    def create_user(
+        self,
+        name: str,
+        *,
+        roles: Iterable[str] = ("reader",),
+        queues: Mapping[str, Iterable[str]] | None = None,
+        subjects: Iterable[str] = (),
+        description: str = "",
+        password_hash: str | None = None,
+    ) -> User:
+        """Defines a user, for servers; a program that opens the store is not bound by it.
+
+        Args:
+            name: 1 to 64 characters, without blanks and colons; not "launch-token".
+            roles: "admin", "operator", "reader", "application"; each gives what `rules.authorities.TABLE` says.
+            queues: with the role application: by the name of a queue, or its beginning and a `*`, out of "put", "get",
+                "browse", "inquire", "set", "display", "alter", "clear".
+            subjects: of client certificates, 16 at most; each is one user's.
+            password_hash: as `inorder.support.passwords.hashed` makes it; None: the user has no password.
+
+        Raises: ArgumentError; ObjectExists 2100.
+        """
+        given = {
+            "roles": roles,
+            "queues": {} if queues is None else queues,
+            "subjects": subjects,
+            "description": description,
+        }
+        user = _checked(_blank(name), **given, password_hash=password_hash)
+        self._check_subjects(user)
+        with self._session:
+            self._store.define_object(USER, name, _as_text(user))
+        return user
+
+    def alter_user(
+        self,
+        name: str,
+        *,
+        roles: Iterable[str] | None = None,
+        queues: Mapping[str, Iterable[str]] | None = None,
+        subjects: Iterable[str] | None = None,
+        description: str | None = None,
+        password_hash: str | None = None,
+        enabled: bool | None = None,
+    ) -> User:
+        """Changes what is given of a user, and leaves the rest; it binds from the user's next request on.
+
+        Args:
+            queues: instead of those that were granted.
+            password_hash: "" takes the password away.
+            enabled: a user that is not enabled cannot come in and may do nothing. Sessions and tokens of before are
+                over for good, and reports that were asked for are not made, as if the user had been deleted.
+
+        Raises: UnknownObject 2085; ArgumentError; QueueCondition 2041, somebody has altered the user meanwhile.
+        """
+        changes = {
+            "roles": roles, "queues": queues, "subjects": subjects, "description": description,
+            "password_hash": password_hash, "enabled": enabled,
+        }  # fmt: skip
+        before = self._user_text(name)
+        user = _checked(_user(before), **{key: value for key, value in changes.items() if value is not None})
+        if enabled is False:
+            user = replace(user, identifier=_identifier())
+        self._check_subjects(user)
+        with self._session:
+            self._store.alter_object(USER, name, before, _as_text(user))
+        if enabled is False:
+            self._forget_tokens(name)
+        return user
+
+    def delete_user(self, name: str) -> None:
+        """Deletes a user and all its tokens; a later user of the name is another one. Raises: UnknownObject 2085."""
+        with self._session:
+            self._store.delete_object(USER, name)
+        self._forget_tokens(name)
+
+    def user(self, name: str) -> User:
+        """A user as it is now. Raises: UnknownObject 2085."""
+        return _user(self._user_text(name))
+
+    def users(self) -> list[User]:
+        """All users, by name."""
+        with self._session:
+            return [_user(one.attributes) for one in self._store.objects(USER)]
+
+    def _user_text(self, name: str) -> str:
+        with self._session:
+            return self._store.object(USER, name).attributes
+
+    def _check_subjects(self, user: User) -> None:
+        """Raises: ArgumentError, a subject is another user's."""
+        for one in self.users() if user.subjects else ():
+            taken = set(one.subjects) & set(user.subjects)
+            if taken and one.name != user.name:
+                raise bad_argument("subjects", sorted(taken), f"of nobody else: user {one.name} has it")
+
+    # --- tokens
+
+    def create_token(self, user: str, label: str, *, seconds: float = TOKEN_SECONDS) -> str:
+        """A new token for a user, which is shown this once: the store has a hash of it.
+
+        Args:
+            label: what it is for, 1 to 64 characters.
+            seconds: until it expires, above 0 up to ten years; default: 90 days.
+
+        Raises: UnknownObject 2085; ArgumentError; ObjectExists 2100, the user has 100 tokens.
+        """
+        from ..support import secrets  # noqa: PLC0415 - few programs need it
+
+        _check_text("label", label, NAME_LENGTH_MAX, least=1)
+        Seconds(0, TOKEN_SECONDS_MAX, above=True).check("seconds", seconds)
+        owner, now = self.user(user), self._now()
+        tokens = self.tokens(user)
+        for old in [one for one in tokens if one.expires_at <= now]:
+            self._forget_token(old.name)
+        if sum(one.expires_at > now for one in tokens) >= TOKENS_MAX:
+            raise ObjectExists(f"user {user} has {TOKENS_MAX} tokens: revoke one", kind=TOKEN, object=user)
+        number, text = secrets.new_name(ID_BYTES), secrets.new_secret()
+        token = Token(
+            name=number, user=user, label=label, created_at=now, expires_at=now + seconds,
+            user_identifier=owner.identifier, secret_hash=secrets.hashed(text),
+        )  # fmt: skip
+        with self._session:
+            self._store.define_object(TOKEN, number, _as_text(token))
+        return f"{number}.{text}"
+
+    def tokens(self, user: str | None = None) -> list[Token]:
+        """The tokens of a user, or of all, the oldest first; those that have expired too, until they are replaced."""
+        with self._session:
+            found = [_token(one.attributes) for one in self._store.objects(TOKEN)]
+        chosen = [one for one in found if user is None or one.user == user]
+        return sorted(chosen, key=lambda one: (one.created_at, one.name))
+
+    def token(self, name: str) -> Token:
+        """A token by its name, as it is now; one that has expired too. Raises: UnknownObject 2085."""
+        with self._session:
+            return _token(self._store.object(TOKEN, name).attributes)
+
+    def revoke_token(self, token: str) -> None:
+        """Ends a token at once; it is named by its id, or given itself. Raises: UnknownObject 2085."""
+        if not isinstance(token, str):
+            raise bad_argument("token", "...", "a token or its id, a text")
+        with self._session:
+            self._store.delete_object(TOKEN, token.partition(".")[0])
+
+    def _forget_tokens(self, user: str) -> None:
+        for token in self.tokens(user):
+            self._forget_token(token.name)
+
+    def _forget_token(self, number: str) -> None:
+        try:
+            self.revoke_token(number)
+        except UnknownObject:  # somebody else has
+            return
+
+    # --- who is it?
+
+    def identify(
+        self,
+        *,
+        name: str | None = None,
+        verify: Verify | None = None,
+        token: str | None = None,
+        subject: str | None = None,
+        address: str = "",
+    ) -> User:
+        """The user who asks: by a name and a password, by a token, or by the subject of a client certificate.
+
+        Failures are counted by user and by address, for all servers together. Where too many have come a password is
+        refused untried; tokens and certificates, which nobody guesses, are tried all the same.
+
+        Args:
+            name, verify: a user, and what compares the password with its hash: `inorder.support.passwords.verifier`.
+            token: as `create_token` gave it.
+            subject: of a certificate that the server has verified.
+            address: where the user comes from; "": that is not known, and not counted.
+
+        Raises: LogInRefused 2035: nobody, and not why; TooManyLogIns 9061; ArgumentError.
+        """
+        ways = (name is not None and verify is not None, token is not None, subject is not None)
+        if sum(ways) != 1 or (name is None) is not (verify is None):
+            raise CallerError("identify takes one of name and verify, token, or subject", reason=Reason.OPTIONS_ERROR)
+        for argument, text in (("name", name), ("token", token), ("subject", subject), ("address", address)):
+            if text is not None and not isinstance(text, str):
+                raise bad_argument(argument, "..." if argument == "token" else text, "a text")
+        if name is not None and verify is not None:
+            return self._by_password(name, verify, address)
+        found = self._by_token(token) if token is not None else self._by_subject(subject or "")
+        if found is None:
+            self._count(_keys(None, address))
+            raise _refused()
+        return found
+
+    def _by_password(self, name: str, verify: Verify, address: str) -> User:
+        keys = _keys(name, address)
+        self._count(keys)
+        user = self._find(name)
+        kept = user.password_hash if user is not None and user.enabled else None
+        if not verify(kept) or kept is None or user is None:
+            raise _refused()
+        with self._session:
+            self._store.forgive_log_in(keys)
+        return user
+
+    def _by_token(self, token: str) -> User | None:
+        from ..support import secrets  # noqa: PLC0415 - few programs need it
+
+        number, _, text = token.partition(".")
+        if not is_storable(token):
+            return None
+        try:
+            found = self.token(number)
+        except UnknownObject:
+            return None
+        user = self._find(found.user)
+        is_right = secrets.is_hash_of(found.secret_hash, text) and self._now() < found.expires_at
+        return user if is_right and user is not None and user.identifier == found.user_identifier else None
+
+    def _by_subject(self, subject: str) -> User | None:
+        found = [one for one in self.users() if subject in one.subjects and one.enabled]
+        return found[0] if len(found) == 1 else None  # of two that were defined at once neither is it
+
+    def _find(self, name: str) -> User | None:
+        """A user that may come in."""
+        if not is_storable(name):
+            return None
+        try:
+            user = self.user(name)
+        except UnknownObject:
+            return None
+        return user if user.enabled else None
+
+    def _count(self, keys: Collection[str]) -> None:
+        if keys:
+            with self._session:
+                seconds = self._store.try_log_in(list(keys))
+            if seconds:
+                raise TooManyLogIns(f"too many log-ins have failed: try again in {seconds:.0f} s", seconds=seconds)
+
+    def _now(self) -> float:
+        return self._session.services.now()
+
+
+def _keys(name: str | None, address: str) -> list[str]:
+    """The buckets in which a log-in is counted; a name is hashed, for it may be a password in the wrong field."""
+    from ..support import secrets  # noqa: PLC0415 - few programs need it
+
+    keys = [] if name is None else [log_ins.key_of("user", secrets.hashed(name)[:32])]
+    return [*keys, log_ins.key_of("address", secrets.hashed(address)[:32])] if address else keys
+
+
+def _refused() -> LogInRefused:
+    return LogInRefused("the name, password, token or certificate is not that of a user who may come in")
+
+
+# --- values
+
+
+def _blank(name: object) -> User:
+    """A user of this name, who may do nothing yet. Raises: ArgumentError."""
+    _check_text("name", name, NAME_LENGTH_MAX, least=1)
+    assert isinstance(name, str)
+    if any(one.isspace() or one == ":" for one in name) or not name.isprintable():
+        raise bad_argument("name", name, "without blanks, colons and control characters")
+    if name == authorities.LAUNCH_TOKEN:
+        raise bad_argument("name", name, "another one: it stands for the launch token of a server")
+    return User(
+        name=name, roles=(), queues=MappingProxyType({}), subjects=(), description="", enabled=True,
+        identifier=_identifier(), password_hash=None,
+    )  # fmt: skip
+
+
+def _identifier() -> str:
+    from ..support import secrets  # noqa: PLC0415 - few programs need it
+
+    return secrets.new_name(ID_BYTES)
+
+
+def _checked(user: User, **given: Any) -> User:
+    """The user with what is given. Raises: ArgumentError."""
+    changes = {name: CHECKS[name](value) for name, value in given.items()}
+    changed = replace(user, **changes)
+    if changed.queues and "application" not in changed.roles:
+        raise bad_argument("queues", dict(changed.queues), "empty unless one of the roles is 'application'")
+    return changed
+
+
+def _roles(value: object) -> tuple[str, ...]:
+    allowed = f"one or more of {', '.join(authorities.ROLES)}"
+    found = _texts("roles", value, allowed)
+    if not found or not set(found) <= set(authorities.ROLES):
+        raise bad_argument("roles", value, allowed)
+    return tuple(sorted(set(found)))
+
+
+def _queues(value: object) -> Mapping[str, tuple[str, ...]]:
+    if not isinstance(value, Mapping) or len(value) > GRANTS_MAX:
+        raise bad_argument("queues", value, f"a mapping of at most {GRANTS_MAX:,} names to authorities")
+    return MappingProxyType({_pattern(name): _verbs(verbs) for name, verbs in value.items()})
+
+
+def _pattern(name: object) -> str:
+    is_name = isinstance(name, str) and is_storable(name) and 0 < len(name) <= NAME_LENGTH_MAX
+    if not is_name or "*" in str(name)[:-1]:
+        raise bad_argument("queues", name, "the name of a queue, or its beginning and a * at the end")
+    return str(name)
+
+
+def _verbs(value: object) -> tuple[str, ...]:
+    allowed = f"one or more of {', '.join(authorities.GRANTABLE)}"
+    found = _texts("queues", value, allowed)
+    if not found or not set(found) <= set(authorities.GRANTABLE):
+        raise bad_argument("queues", value, allowed)
+    return tuple(one for one in authorities.GRANTABLE if one in found)
+
+
+def _subjects(value: object) -> tuple[str, ...]:
+    found = _texts("subjects", value, f"at most {SUBJECTS_MAX} texts")
+    if len(found) > SUBJECTS_MAX:
+        raise bad_argument("subjects", value, f"at most {SUBJECTS_MAX} of them")
+    for one in found:
+        _check_text("subjects", one, SUBJECT_LENGTH_MAX, least=1)
+    return tuple(sorted(set(found)))
+
+
+def _texts(argument: str, value: object, allowed: str) -> list[str]:
+    """Several texts; one alone is a mistake, for its characters are not meant."""
+    if isinstance(value, str | bytes | bytearray | memoryview) or not isinstance(value, Iterable):
+        raise bad_argument(argument, value, f"a list: {allowed}")
+    found = list(value)
+    if not all(isinstance(one, str) for one in found):
+        raise bad_argument(argument, value, allowed)
+    return found
+
+
+def _password_hash(value: object) -> str | None:
+    if value is None or (isinstance(value, str) and not value):
+        return None
+    if not isinstance(value, str) or not value.startswith("$") or len(value) > SUBJECT_LENGTH_MAX:
+        raise bad_argument(
+            "password_hash", "...", "as inorder.support.passwords.hashed makes it; never a password itself"
+        )
+    return value
+
+
+def _description(value: object) -> str:
+    _check_text("description", value, DESCRIPTION_LENGTH_MAX)
+    return str(value)
+
+
+def _enabled(value: object) -> bool:
+    check_switch("enabled", value)
+    return bool(value)
+
+
+def _check_text(argument: str, value: object, most: int, *, least: int = 0) -> None:
+    if not isinstance(value, str) or not is_storable(value) or not least <= len(value) <= most:
+        raise bad_argument(argument, value, f"a text of {least} to {most:,} characters")
+
+
+CHECKS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
+    {
+        "roles": _roles,
+        "queues": _queues,
+        "subjects": _subjects,
+        "description": _description,
+        "password_hash": _password_hash,
+        "enabled": _enabled,
+    }
+)
+
+
+# --- as they are kept
+
+
+def _as_text(value: User | Token) -> str:
+    fields = {name: getattr(value, name) for name in type(value).__slots__}
+    return json.dumps({name: dict(one) if isinstance(one, Mapping) else one for name, one in fields.items()})
+
+
+@decodes("a user")
+def _user(text: str) -> User:
+    kept = json.loads(text)
+    queues = {name: tuple(verbs) for name, verbs in kept.pop("queues").items()}
+    kept |= {name: tuple(kept[name]) for name in ("roles", "subjects")}
+    return User(queues=MappingProxyType(queues), **kept)
+
+
+@decodes("a token")
+def _token(text: str) -> Token:
+    return Token(**json.loads(text))

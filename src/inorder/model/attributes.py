@@ -1,0 +1,387 @@
+"""The attributes of queues and of the queue manager: one table each, every attribute declared once.
+
+A field of ``QueueAttributes`` or ``ManagerAttributes`` is the declaration: its type and default are Python's,
+and its metadata says what MQ calls it, which values it takes, which types of queue have it and who may change
+it. The tables ``QUEUE_ATTRIBUTES`` and ``MANAGER_ATTRIBUTES`` are read off the fields. Everything else goes
+through the tables: defining, altering, the texts of errors, and the documentation.
+
+Values are checked here and nowhere else: ``define_queue`` and ``altered`` (and their twins for the manager)
+make every set of attributes, and refuse a bad one before anything is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypedDict
+
+from ..errors import ObjectExists, Reason, bad_argument
+from .attribute import COUNT_MAX, Change, Table, booleans, checked, choices, integers, names, seconds, table_of, texts
+
+QueueType = Literal["local", "alias", "model", "remote"]
+Delivery = Literal["priority", "fifo"]
+OrderRule = Literal["put", "prepare", "commit"]
+QueueReadOrder = Literal["required", "strict", "relaxed", "unordered"]
+IndexType = Literal["none", "message_id", "correlation_id", "message_token", "group_id"]
+DefaultInput = Literal["shared", "exclusive"]
+DefinitionType = Literal["predefined", "permanent_dynamic", "temporary_dynamic"]
+NonpersistentClass = Literal["normal", "high"]
+TriggerType = Literal["none", "first", "every", "depth", "group"]
+Usage = Literal["normal", "transmission"]
+
+MESSAGE_LENGTH_MAX: Final = 104_857_600
+EXPIRY_SECONDS_MAX: Final = 99_999_999.9
+MARK_INTERVAL_SECONDS_MAX: Final = 999_999.999
+TRIGGER_INTERVAL_SECONDS_MAX: Final = 999_999.999
+TRIGGER_DATA_LENGTH_MAX: Final = 64
+
+ANY_QUEUE: Final = frozenset({"local", "alias", "model", "remote"})
+READABLE: Final = ANY_QUEUE - {"remote"}
+HOLDERS: Final = frozenset({"local", "model"})
+ALIAS: Final = frozenset({"alias"})
+REMOTE: Final = frozenset({"remote"})
+MANAGER: Final = frozenset({"manager"})
+
+
+# ---- the declarations
+
+# Set by hand: in the formatter's way, one argument a line, the two tables would fill six screens.
+# fmt: off
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueAttributes:
+    """The attributes of one queue; made and checked by ``define_queue`` and ``altered`` (A-33)."""
+
+    name: str = field(metadata=names(
+        1, "QName", 2016, "What the queue is called, for good.", applies_to=ANY_QUEUE, changed_by="create",
+        mqsc="QUEUE"))
+    type: QueueType = field(default="local", metadata=choices(
+        QueueType, "QType", 20,
+        "Local holds messages, alias stands for a queue, model makes queues, remote is elsewhere (R4.1).",
+        applies_to=ANY_QUEUE, changed_by="create", mq_values=(1, 3, 2, 6),
+        mqsc="TYPE", mqsc_words=("QLOCAL", "QALIAS", "QMODEL", "QREMOTE")))
+    description: str = field(default="", metadata=texts(
+        "QDesc", 2013, "What the queue is for, in words.", applies_to=ANY_QUEUE, mqsc="DESCR"))
+    delivery: Delivery = field(default="priority", metadata=choices(
+        Delivery, "MsgDeliverySequence", 16,
+        "Whether newcomers are placed by their own priority, or all at the default one (R4.10, R4.11).",
+        mq_values=(0, 1), mqsc="MSGDLVSQ", mqsc_words=("PRIORITY", "FIFO")))
+    default_priority: int = field(default=0, metadata=integers(
+        0, 9, "DefPriority", 6,
+        "The priority of a message that sets none, and under fifo the place of every newcomer (R1.4, R4.11).",
+        applies_to=ANY_QUEUE, reason=Reason.PRIORITY_ERROR, mqsc="DEFPRTY"))
+    default_persistence: bool = field(default=True, metadata=booleans(
+        "DefPersistence", 5,
+        "Whether a message survives a restart if it does not say; no on temporary queues (R1.5).",
+        applies_to=ANY_QUEUE, mq_values=(1, 0), mqsc="DEFPSIST", mqsc_words=("YES", "NO")))
+    order: OrderRule = field(default="put", metadata=choices(
+        OrderRule, None, None, "What gives a message its place: its put, its prepare or its commit (B-5).",
+        mqsc="ORDER", mqsc_words=("PUT", "PREPARE", "COMMIT")))
+    read_order: QueueReadOrder = field(default="relaxed", metadata=choices(
+        QueueReadOrder, None, None, "How strictly readers keep the order, and if they may choose (B-18).",
+        mqsc="READORDER", mqsc_words=("REQUIRED", "STRICT", "RELAXED", "UNORDERED")))
+    index_type: IndexType = field(default="none", metadata=choices(
+        IndexType, "IndexType", 57, "What getters mostly choose by; group_id places a group's head (R4.13).",
+        mq_values=(0, 1, 2, 4, 5), mqsc="INDXTYPE", mqsc_words=("NONE", "MSGID", "CORRELID", "MSGTOKEN", "GROUPID")))
+    max_depth: int = field(default=COUNT_MAX, metadata=integers(
+        0, COUNT_MAX, "MaxQDepth", 15, "How many messages, in any state, the queue takes (R4.6, R4.7).",
+        mqsc="MAXDEPTH"))
+    max_length: int = field(default=4_194_304, metadata=integers(
+        0, MESSAGE_LENGTH_MAX, "MaxMsgLength", 13,
+        "The most bytes of one message, or of each piece if it may be split (R2.22, R2.23).", mqsc="MAXMSGL"))
+    get_allowed: bool = field(default=True, metadata=booleans(
+        "InhibitGet", 9, "Whether messages can be got and browsed; takes effect at once (R4.8).",
+        applies_to=READABLE, changed_by="set", reason=Reason.INHIBIT_VALUE_ERROR,
+        mq_values=(0, 1), mqsc="GET", mqsc_words=("ENABLED", "DISABLED")))
+    put_allowed: bool = field(default=True, metadata=booleans(
+        "InhibitPut", 10, "Whether messages can be put; takes effect at once (R4.8).",
+        applies_to=ANY_QUEUE, changed_by="set", reason=Reason.INHIBIT_VALUE_ERROR,
+        mq_values=(0, 1), mqsc="PUT", mqsc_words=("ENABLED", "DISABLED")))
+    shareable: bool = field(default=True, metadata=booleans(
+        "Shareability", 23, "Whether several handles may be open for input at once (R4.4).", mq_values=(1, 0),
+        mqsc="SHARE"))
+    default_input: DefaultInput = field(default="shared", metadata=choices(
+        DefaultInput, "DefInputOpenOption", 4, "How an open for input shares if it does not say (R4.4).",
+        mq_values=(2, 4), mqsc="DEFSOPT", mqsc_words=("SHARED", "EXCL")))
+    definition_type: DefinitionType = field(default="predefined", metadata=choices(
+        DefinitionType, "DefinitionType", 7,
+        "How the queue came to be; of a model, what it makes, and there it can be altered (R4.3).",
+        changed_by="create", mq_values=(1, 2, 3), mqsc="DEFTYPE", mqsc_words=("PREDEFINED", "PERMDYN", "TEMPDYN")))
+    backout_threshold: int = field(default=0, metadata=integers(
+        0, COUNT_MAX, "BackoutThreshold", 22,
+        "After how many backouts a getter should set a message aside; kept for applications (R6.9).", mqsc="BOTHRESH"))
+    backout_requeue_queue: str = field(default="", metadata=names(
+        0, "BackoutRequeueQName", 2019, "Where a getter should set it aside; kept for applications (R6.9).",
+        mqsc="BOQNAME"))
+    harden_get_backout: bool = field(default=True, metadata=booleans(
+        "HardenGetBackout", 8, "Whether the backout count of a message must survive a restart (R1.13).",
+        mq_values=(1, 0), mqsc="HARDENBO"))
+    retention_interval: int = field(default=COUNT_MAX, metadata=integers(
+        0, COUNT_MAX, "RetentionInterval", 21,
+        "How many hours the queue is needed; kept for applications (4.1).", mqsc="RETINTVL"))
+    nonpersistent_class: NonpersistentClass = field(default="normal", metadata=choices(
+        NonpersistentClass, "NonPersistentMessageClass", 78,
+        "Whether a restart discards non-persistent messages, or under high keeps what it can (R1.5).",
+        mq_values=(0, 10), mqsc="NPMCLASS", mqsc_words=("NORMAL", "HIGH")))
+    expiry: float | None = field(default=None, metadata=seconds(
+        EXPIRY_SECONDS_MAX, None, None,
+        "The life in seconds of a message that sets none; None is for ever (A-38).", mqsc="EXPIRY"))
+    trigger_control: bool = field(default=False, metadata=booleans(
+        "TriggerControl", 24, "Whether trigger messages are put for the queue; under depth each one ends it (R4.9).",
+        changed_by="set", reason=Reason.TRIGGER_CONTROL_ERROR, mq_values=(1, 0), mqsc="TRIGGER"))
+    trigger_type: TriggerType = field(default="first", metadata=choices(
+        TriggerType, "TriggerType", 28, "What a trigger message is put for; group is ours (R4.9, P-2).",
+        changed_by="set", reason=Reason.TRIGGER_TYPE_ERROR, mq_values=(0, 1, 2, 3, 1001),
+        mqsc="TRIGTYPE", mqsc_words=("NONE", "FIRST", "EVERY", "DEPTH", "GROUP")))
+    trigger_priority: int = field(default=0, metadata=integers(
+        0, 9, "TriggerMsgPriority", 26, "Messages of a lower priority do not trigger, and do not count (R4.9).",
+        changed_by="set", reason=Reason.TRIGGER_MSG_PRIORITY_ERR, mqsc="TRIGMPRI"))
+    trigger_depth: int = field(default=1, metadata=integers(
+        1, COUNT_MAX, "TriggerDepth", 29, "Under depth: at how many messages a trigger message is put (R4.9).",
+        changed_by="set", reason=Reason.TRIGGER_DEPTH_ERROR, mqsc="TRIGDPTH"))
+    trigger_data: str = field(default="", metadata=texts(
+        "TriggerData", 2023, "What trigger messages carry for the program that is started (R4.9).",
+        TRIGGER_DATA_LENGTH_MAX, changed_by="set", mqsc="TRIGDATA"))
+    initiation_queue: str = field(default="", metadata=names(
+        0, "InitiationQName", 2008, "The local queue that trigger messages are put on (R4.9).", mqsc="INITQ"))
+    process: str = field(default="", metadata=names(
+        0, "ProcessName", 2012, "The process definition of the program that is started; empty: none (R4.9).",
+        mqsc="PROCESS"))
+    base_queue: str = field(default="", metadata=names(
+        0, "BaseQName", 2002, "The queue that an alias stands for, looked up at each open (R4.1).",
+        applies_to=ALIAS, mqsc="TARGET"))
+    usage: Usage = field(default="normal", metadata=choices(
+        Usage, "Usage", 12, "Whether programs get its messages, or they wait to go to another queue manager (R4.1).",
+        mq_values=(0, 1), mqsc="USAGE", mqsc_words=("NORMAL", "XMITQ")))
+    remote_queue: str = field(default="", metadata=names(
+        0, "RemoteQName", 2018, "The queue there; '' makes it an alias of the queue manager (R4.1).",
+        applies_to=REMOTE, mqsc="RNAME"))
+    remote_manager: str = field(default="", metadata=names(
+        0, "RemoteQMgrName", 2017, "The queue manager that has the queue (R4.1).", applies_to=REMOTE, mqsc="RQMNAME"))
+    transmission_queue: str = field(default="", metadata=names(
+        0, "XmitQName", 2024, "Where messages wait to go there; '': on the queue called as the queue manager (R4.1).",
+        applies_to=REMOTE, mqsc="XMITQ"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagerAttributes:
+    """The attributes of the queue manager; made and checked by ``define_manager`` and ``altered_manager``."""
+
+    name: str = field(default="INORDER", metadata=names(
+        1, "QMgrName", 2015, "What the queue manager is called; `inorder rename` changes it while nobody is connected.",
+        changed_by="create", mqsc="QMNAME"))
+    origin: str = field(default="", metadata=names(
+        0, None, None, "The name that the queue manager was created with; ids of messages and unique ids are made of "
+        "it, and a rename leaves it (R1.1).", changed_by="create", mqsc="ORIGIN"))
+    description: str = field(default="", metadata=texts(
+        "QMgrDesc", 2014, "What the queue manager is for, in words.", mqsc="DESCR"))
+    max_uncommitted: int = field(default=1_000_000, metadata=integers(
+        1, COUNT_MAX, "MaxUncommittedMsgs", 33, "How many puts and gets one unit of work takes (R5.8).",
+        mqsc="MAXUMSGS"))
+    max_priority: int = field(default=9, metadata=integers(
+        9, 9, "MaxPriority", 14, "The highest priority that places a message; always 9 (R1.4).",
+        changed_by="create", mqsc="MAXPRTY"))
+    max_length: int = field(default=MESSAGE_LENGTH_MAX, metadata=integers(
+        32_768, MESSAGE_LENGTH_MAX, "MaxMsgLength", 13,
+        "The most bytes of a message on any queue (R2.22); above MQ's 4,194,304, so that by default only "
+        "the queue's own limit binds.", mqsc="MAXMSGL"))
+    max_handles: int = field(default=256, metadata=integers(
+        1, COUNT_MAX, "MaxHandles", 11, "How many handles one connection can have open (reason 2017).",
+        mqsc="MAXHANDS"))
+    coded_character_set_id: int = field(default=1208, metadata=integers(
+        1, 65_535, "CodedCharSetId", 2, "What replaces 0 in a message at the put; 1208 is UTF-8 (1.1).", mqsc="CCSID"))
+    mark_interval: float | None = field(default=5.0, metadata=seconds(
+        MARK_INTERVAL_SECONDS_MAX, "MsgMarkBrowseInterval", 68,
+        "After how many seconds the marks of cooperating browsers end; None is never (R3.74).",
+        mqsc="MARKINT", mqsc_per_second=1000))
+    dead_letter_queue: str = field(default="", metadata=names(
+        0, "DeadLetterQName", 2006,
+        "Where the queue manager puts what it cannot deliver; empty is nowhere (R6.8, C-5).", mqsc="DEADQ"))
+    trigger_interval: float | None = field(default=TRIGGER_INTERVAL_SECONDS_MAX, metadata=seconds(
+        TRIGGER_INTERVAL_SECONDS_MAX, "TriggerInterval", 25,
+        "So many seconds after a trigger message of type first a newcomer has another one put, though the queue was "
+        "not empty; None is never (R4.9).", mqsc="TRIGINT", mqsc_per_second=1000))
+    default_transmission_queue: str = field(default="", metadata=names(
+        0, "DefXmitQName", 2025, "Where messages wait whose queue manager has no transmission queue (R4.1).",
+        mqsc="DEFXMITQ"))
+    acts_kept: int = field(default=10_000, metadata=integers(
+        1, 1_000_000, None, None,
+        "How many acts that cannot be taken back, and were done through a server, the log keeps: the newest.",
+        mqsc="ACTSKEPT"))
+
+    def __post_init__(self) -> None:
+        if not self.origin:  # of a new queue manager, or of one that 0.1.0 wrote
+            object.__setattr__(self, "origin", self.name)
+
+
+# fmt: on
+
+
+class QueueKeywords(TypedDict, total=False):
+    """The attributes of a queue as keywords, for ``**``; the name and the type go before them."""
+
+    description: str
+    delivery: Delivery
+    default_priority: int
+    default_persistence: bool
+    order: OrderRule
+    read_order: QueueReadOrder
+    index_type: IndexType
+    max_depth: int
+    max_length: int
+    get_allowed: bool
+    put_allowed: bool
+    shareable: bool
+    default_input: DefaultInput
+    definition_type: DefinitionType
+    backout_threshold: int
+    backout_requeue_queue: str
+    harden_get_backout: bool
+    retention_interval: int
+    nonpersistent_class: NonpersistentClass
+    expiry: float | None
+    trigger_control: bool
+    trigger_type: TriggerType
+    trigger_priority: int
+    trigger_depth: int
+    trigger_data: str
+    initiation_queue: str
+    process: str
+    base_queue: str
+    usage: Usage
+    remote_queue: str
+    remote_manager: str
+    transmission_queue: str
+
+
+class ManagerKeywords(TypedDict, total=False):
+    """The attributes of the queue manager that can be altered, as keywords."""
+
+    description: str
+    max_uncommitted: int
+    max_length: int
+    max_handles: int
+    coded_character_set_id: int
+    mark_interval: float | None
+    dead_letter_queue: str
+    trigger_interval: float | None
+    default_transmission_queue: str
+    acts_kept: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStatus:
+    """What a queue is at one moment: how deep, how often open, how old. No one sets these.
+
+    ``current_depth`` counts messages in every state but those got (R4.6), ``uncommitted`` the puts and gets
+    in open units of work. Browsing handles are in neither open count. Times are seconds since 1970, UTC.
+    The metadata are MQ's name and selector.
+    """
+
+    current_depth: int = field(metadata={"mq_name": "CurrentQDepth", "selector": 3})
+    open_input_count: int = field(metadata={"mq_name": "OpenInputCount", "selector": 17})
+    open_output_count: int = field(metadata={"mq_name": "OpenOutputCount", "selector": 18})
+    uncommitted: int
+    created_at: float
+    altered_at: float
+
+
+QUEUE_ATTRIBUTES: Final[Table] = table_of(QueueAttributes, HOLDERS)
+MANAGER_ATTRIBUTES: Final[Table] = table_of(ManagerAttributes, MANAGER)
+
+
+# ---- defining and altering
+
+
+def define_queue(name: str, type: QueueType = "local", **given: object) -> QueueAttributes:
+    """The attributes of a new queue: those given, and the defaults of its type.
+
+    Args:
+        name: 1 to 48 characters out of A-Z a-z 0-9 . / _ %
+        type: "local", "alias", "model" or "remote".
+        given: any of ``QueueKeywords`` that a queue of this type has.
+
+    Raises:
+        ArgumentError: an attribute is unknown (2067), not one of this type (2068) or has a bad value.
+    """
+    kind = QUEUE_ATTRIBUTES["type"].check(type)
+    values = checked(QUEUE_ATTRIBUTES, kind, "create", {"name": name, **given})
+    return _agreeing(QueueAttributes(type=kind, **{**_defaults_of(kind, values), **values}))
+
+
+def check_same(there: QueueAttributes, wanted: QueueAttributes, given: Iterable[str]) -> None:
+    """Raises: ObjectExists, the queue that is there is of another type, or has another value of what was given."""
+    differing = [name for name in ("type", *given) if getattr(there, name) != getattr(wanted, name)]
+    if differing:
+        told = ", ".join(f"its {name} is {getattr(there, name)!r}, not {getattr(wanted, name)!r}" for name in differing)
+        differs = {name: (getattr(there, name), getattr(wanted, name)) for name in differing}
+        raise ObjectExists(f"there is a queue {there.name!r} already: {told}", queue=there.name, differs=differs)
+
+
+def altered(attributes: QueueAttributes, by: Change, /, **changes: object) -> QueueAttributes:
+    """The attributes of a queue after a change; what is given is untouched.
+
+    Args:
+        attributes: as they are.
+        by: "alter" for the administrator, "set" for a handle that was opened to set.
+        changes: any of ``QueueKeywords`` that may be changed this way.
+
+    Raises:
+        ArgumentError: as ``define_queue``; or the attribute cannot be changed this way (2067).
+    """
+    return _agreeing(replace(attributes, **checked(QUEUE_ATTRIBUTES, attributes.type, by, changes)))
+
+
+def define_manager(**given: object) -> ManagerAttributes:
+    """The attributes of a new queue manager: those given, and defaults. Raises as ``define_queue``."""
+    return ManagerAttributes(**checked(MANAGER_ATTRIBUTES, "manager", "create", given))
+
+
+def altered_manager(attributes: ManagerAttributes, by: Change = "alter", /, **changes: object) -> ManagerAttributes:
+    """The attributes of the queue manager after a change. Raises as ``altered``; nothing can be "set"."""
+    return replace(attributes, **checked(MANAGER_ATTRIBUTES, "manager", by, changes))
+
+
+def _defaults_of(kind: QueueType, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The defaults that hang on something else (mq-semantics 4.1).
+
+    Models make temporary queues, which keep nothing; what they make is for one reader unless they say otherwise.
+    """
+    made = given.get("definition_type", "temporary_dynamic" if kind == "model" else "predefined")
+    defaults = {"definition_type": made, "default_persistence": made != "temporary_dynamic"}
+    return defaults | ({"shareable": False, "default_input": "exclusive"} if kind == "model" else {})
+
+
+def _agreeing(queue: QueueAttributes) -> QueueAttributes:
+    """The same, if its values agree with each other."""
+    if queue.definition_type == "temporary_dynamic" and queue.default_persistence:
+        allowed = "False for a temporary dynamic queue"
+        raise bad_argument("default_persistence", True, allowed, Reason.PERSISTENT_NOT_ALLOWED)
+    if queue.type == "model" and queue.definition_type == "predefined":
+        allowed = "'permanent_dynamic' or 'temporary_dynamic' for a model"
+        raise bad_argument("definition_type", queue.definition_type, allowed)
+    if queue.trigger_type == "depth" and queue.read_order == "unordered":
+        allowed = "another one where read_order is 'unordered': such a queue has no depth at one moment"
+        raise bad_argument("trigger_type", "depth", allowed, Reason.TRIGGER_TYPE_ERROR)
+    return queue
+
+
+# ---- what every store has
+
+DEAD_LETTERS: Final = "SYSTEM.DEAD.LETTER.QUEUE"
+
+# Queues that are there without having been made, as in MQ: the store keeps one from its first change or open on.
+SYSTEM_QUEUES: Final[Mapping[str, QueueAttributes]] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            define_queue("SYSTEM.DEFAULT.LOCAL.QUEUE"),
+            define_queue("SYSTEM.DEFAULT.ALIAS.QUEUE", "alias"),
+            define_queue("SYSTEM.DEFAULT.MODEL.QUEUE", "model"),
+            define_queue("SYSTEM.DEFAULT.REMOTE.QUEUE", "remote"),
+            define_queue(DEAD_LETTERS),
+        )
+    }
+)

@@ -1,0 +1,322 @@
+"""Kinds of parameters: what each takes, checked as a value of Python or read from a text, with one refusal for all.
+
+`check` is for values of Python; `read` is for the texts of a query, a header, a form, an option of Spark or of the
+command. Both raise the same error, "NAME must be ALLOWED, not VALUE", with the kind's reason.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from uuid import UUID
+
+from ..errors import ArgumentError, Reason, bad_argument
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+T = TypeVar("T")
+
+UNBOUNDED: Final = sys.float_info.max
+"""The most seconds where there is no limit: an integer may be too large for any clock."""
+TEXT_ID: Final = "text:"
+"""Before an id that is given as a text, where texts stand for hexadecimal digits."""
+WHOLE_MAX: Final = 2**63 - 1  # what a store keeps as a number
+ID_LENGTH: Final = 24
+BYTES_LIKE: Final = (bytes, bytearray, memoryview)  # made once: a union in a check costs more than the check
+REAL: Final = (int, float)
+INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
+NUMBER: Final = re.compile(r"([0-9]{1,15}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][-+]?[0-9]{1,3})?")
+HEX: Final = re.compile(r"([0-9a-fA-F]{2})*")
+POWERS: Final = {2**64 - 1: "2**64 - 1", 2**63 - 1: "2**63 - 1", -(2**63): "-2**63"}
+NONE: Final[Mapping[str, Any]] = MappingProxyType({"None": None})
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def one_of(words: Iterable[object]) -> str:
+    """A choice in words, to be read after "must be"."""
+    return f"one of: {', '.join(map(str, words))}"
+
+
+def is_storable(value: str) -> bool:
+    """Whether it is text: halves of characters, which Python allows, are not text, and no file can hold them."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_integer(value: object) -> bool:
+    """Whether it is an integer; True, which is 1 to Python, is a mistake here."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+class Kind(Generic[T]):
+    """A kind of parameter.
+
+    Args:
+        allowed: the values in words, to be read after "must be".
+        reason: of the refusal.
+        also: what is taken besides, by what the words call it; `read` takes these texts for it.
+    """
+
+    __slots__ = ("_words", "allowed", "also", "reason")
+    schema: Mapping[str, Any] = NOTHING
+    """Of the texts that `read` takes, as JSON schema."""
+
+    def __init__(self, allowed: str, reason: Reason = Reason.ARGUMENT_ERROR, also: Mapping[str, Any] = NOTHING) -> None:
+        self._words, self.reason = allowed, reason
+        self._take(also)
+
+    def _take(self, also: Mapping[str, Any]) -> None:
+        *most, last = self._words, *also
+        self.allowed = f"{', '.join(most)}, or {last}" if most else last
+        self.also = also
+
+    def taking(self, also: Mapping[str, Any] = NOTHING) -> Self:
+        """The same kind, with these in place of what it takes besides: an interface has words of its own for them."""
+        made = copy.copy(self)
+        made._take(also)
+        return made
+
+    def check(self, name: str, value: Any) -> Any:
+        """The value as it is kept. Raises: ArgumentError, it is not one of this kind."""
+        raise NotImplementedError
+
+    def read(self, name: str, text: str) -> Any:
+        """The value that a text means. Raises: ArgumentError, it means none."""
+        if text in self.also:
+            return self.also[text]
+        value = self._meant(text)
+        if value is None:
+            raise self.refusal(name, text)
+        return value
+
+    def refusal(self, name: str, value: object) -> ArgumentError:
+        """The error for a value that is not of this kind."""
+        return bad_argument(name, value, self.allowed, self.reason)
+
+    def _meant(self, text: str) -> T | None:
+        raise NotImplementedError
+
+    def _besides(self, name: str, value: Any) -> Any:
+        """One of `also`. Raises: ArgumentError, it is none of them."""
+        for one in self.also.values():
+            if one is value or (isinstance(value, float) and value == one):
+                return one
+        raise self.refusal(name, value)
+
+
+class Integer(Kind[int]):
+    """A whole number; `what` says of what, "an integer" otherwise; `words` say all."""
+
+    __slots__ = ("high", "low")
+
+    def __init__(
+        self,
+        low: int = 0,
+        high: int = WHOLE_MAX,
+        reason: Reason = Reason.ARGUMENT_ERROR,
+        *,
+        what: str = "an integer",
+        words: str = "",
+        also: Mapping[str, Any] = NOTHING,
+    ) -> None:
+        self.low, self.high = low, high
+        bounds = f"{low}" if low == high else f"{what} from {_shown(low)} to {_shown(high)}"
+        super().__init__(words or bounds, reason, also)
+
+    def check(self, name: str, value: Any) -> Any:
+        if isinstance(value, int) and not isinstance(value, bool) and self.low <= value <= self.high:
+            return int(value)
+        return self._besides(name, value)
+
+    def _meant(self, text: str) -> int | None:
+        return int(text) if INTEGER.fullmatch(text) and self.low <= int(text) <= self.high else None
+
+    @property
+    def schema(self) -> Mapping[str, Any]:  # type: ignore[override]
+        return {"type": "integer", "minimum": self.low, "maximum": self.high}
+
+
+class Seconds(Kind[float]):
+    """A duration, or an instant; `above`: the lower bound is not one itself."""
+
+    __slots__ = ("above", "high", "low")
+
+    def __init__(
+        self,
+        low: float = 0,
+        high: float = UNBOUNDED,
+        reason: Reason = Reason.ARGUMENT_ERROR,
+        *,
+        above: bool = False,
+        also: Mapping[str, Any] = NOTHING,
+    ) -> None:
+        self.low, self.high, self.above = low, high, above
+        words = f"a number of seconds {'above' if above else 'from'} {_shown(low)}"
+        if high < UNBOUNDED:
+            words += f" {'and up to' if above else 'to'} {_shown(high)}"
+        super().__init__(words, reason, also)
+
+    def check(self, name: str, value: Any) -> Any:
+        is_number = isinstance(value, REAL) and not isinstance(value, bool)
+        if is_number and self.low <= value <= self.high and not (self.above and value == self.low):
+            return float(value)
+        return self._besides(name, value)
+
+    def _meant(self, text: str) -> float | None:
+        value = float(text) if NUMBER.fullmatch(text) else math.nan
+        return value if self.low <= value <= self.high and not (self.above and value == self.low) else None
+
+    @property
+    def schema(self) -> Mapping[str, Any]:  # type: ignore[override]
+        return {"type": "number", "exclusiveMinimum" if self.above else "minimum": self.low, "maximum": self.high}
+
+
+class Choice(Kind[str]):
+    """One of some words."""
+
+    __slots__ = ("words",)
+
+    def __init__(
+        self, words: Iterable[str], reason: Reason = Reason.ARGUMENT_ERROR, *, also: Mapping[str, Any] = NOTHING
+    ) -> None:
+        self.words = tuple(words)
+        super().__init__(one_of(self.words), reason, also)
+
+    def check(self, name: str, value: Any) -> Any:
+        if isinstance(value, str) and value in self.words:
+            return str.__str__(value)  # a member of an enumeration becomes what every store can keep
+        return self._besides(name, value)
+
+    def _meant(self, text: str) -> str | None:
+        return text if text in self.words else None
+
+    @property
+    def schema(self) -> Mapping[str, Any]:  # type: ignore[override]
+        return {"type": "string", "enum": list(self.words)}
+
+
+class Switch(Kind[bool]):
+    """True or False; `words` are what a text says for the two, and then stand in the refusal."""
+
+    __slots__ = ("words",)
+    schema = MappingProxyType({"type": "boolean"})
+
+    def __init__(
+        self,
+        words: tuple[str, str] = ("True", "False"),
+        reason: Reason = Reason.ARGUMENT_ERROR,
+        *,
+        also: Mapping[str, Any] = NOTHING,
+    ) -> None:
+        self.words = words
+        super().__init__(", ".join(words) if also else " or ".join(words), reason, also)
+
+    def check(self, name: str, value: Any) -> Any:
+        if value is True or value is False:
+            return value
+        return self._besides(name, value)
+
+    def _meant(self, text: str) -> bool | None:
+        return text == self.words[0] if text in self.words else None
+
+
+class Text(Kind[str]):
+    """A text of so many characters; `fits` narrows it, and `words` then say how. Blanks at its end are `trimmed`."""
+
+    __slots__ = ("fits", "least", "most", "trimmed")
+
+    def __init__(
+        self,
+        most: int,
+        reason: Reason = Reason.ARGUMENT_ERROR,
+        *,
+        least: int = 0,
+        words: str = "",
+        fits: Callable[[str], bool] = is_storable,
+        trimmed: bool = False,
+        also: Mapping[str, Any] = NOTHING,
+    ) -> None:
+        self.least, self.most, self.fits, self.trimmed = least, most, fits, trimmed
+        counted = f"{least:,} to {most:,}" if least else f"at most {most:,}"
+        super().__init__(words or f"a text of {counted} characters", reason, also)
+
+    def check(self, name: str, value: Any) -> Any:
+        if isinstance(value, str) and self.least <= len(value) <= self.most and self.fits(value):
+            return value.rstrip(" \0") if self.trimmed else str.__str__(value)
+        return self._besides(name, value)
+
+    def _meant(self, text: str) -> str | None:
+        return text if self.least <= len(text) <= self.most and self.fits(text) else None
+
+    @property
+    def schema(self) -> Mapping[str, Any]:  # type: ignore[override]
+        return {"type": "string", "minLength": self.least, "maxLength": self.most}
+
+
+class Octets(Kind[bytes]):
+    """So many bytes, fewer are padded with NUL; a text is hexadecimal digits.
+
+    An id that programs make up is `named`: it may be a text, which is its UTF-8, or a UUID, and `text:` and a text.
+    """
+
+    __slots__ = ("least", "length", "named")
+
+    def __init__(self, length: int, reason: Reason = Reason.MD_ERROR, *, least: int = 1, named: bool = False) -> None:
+        self.length, self.least, self.named = length, least, named
+        words = f"bytes, at most {length} of them"
+        super().__init__(f"{words}, a text of at most as many in UTF-8, or a uuid.UUID" if named else words, reason)
+
+    def check(self, name: str, value: Any) -> bytes:
+        given = value
+        if self.named and isinstance(value, str) and is_storable(value):
+            given = value.encode()
+        elif self.named and isinstance(value, UUID):
+            given = value.bytes
+        try:
+            octets = bytes(given) if isinstance(given, BYTES_LIKE) else None
+        except ValueError:  # a memoryview that was released
+            octets = None
+        if octets is None or len(octets) > self.length:
+            raise self.refusal(name, value)
+        return octets.ljust(self.length, b"\0")
+
+    def read(self, name: str, text: str) -> bytes:
+        found = self._meant(text)
+        if found is None or not self.least <= len(found) <= self.length:
+            raise bad_argument(name, text, self.readable, self.reason)
+        return found.ljust(self.length, b"\0")
+
+    @property
+    def readable(self) -> str:
+        """What `read` takes, in words."""
+        digits, counted = (f"{2 * self.least} to ", f"{self.least} to ") if self.least else ("at most ", "at most ")
+        words = f"{digits}{2 * self.length} hexadecimal digits, two for each byte"
+        return f"{words}, or {TEXT_ID} and a text of {counted}{self.length} bytes" if self.named else words
+
+    def _meant(self, text: str) -> bytes | None:
+        if self.named and text.startswith(TEXT_ID):
+            made_up = text.removeprefix(TEXT_ID)
+            return made_up.encode() if is_storable(made_up) else None
+        return bytes.fromhex(text) if HEX.fullmatch(text) else None
+
+    @property
+    def schema(self) -> Mapping[str, Any]:  # type: ignore[override]
+        pattern = f"([0-9a-fA-F]{{2}}){{{self.least},{self.length}}}"
+        if self.named:
+            pattern += f"|{TEXT_ID}.{{{self.least},{self.length}}}"
+        return {"type": "string", "pattern": f"^({pattern})$"}
+
+
+def _shown(bound: float) -> str:
+    if bound in POWERS:
+        return POWERS[int(bound)]
+    return f"{int(bound):,}" if math.isfinite(bound) and bound == int(bound) else f"{bound:,}"

@@ -1,0 +1,118 @@
+"""Selectors: what an attribute of a queue is called where it is inquired or set: by our name, MQ's name or MQ's number.
+
+The names and numbers of MQ are those of the tables in `attributes`. An inquiry in MQ's words gets MQ's values, and a
+set takes them, so that a program goes on to compare with MQ's constants: InhibitGet (9) is 1 where `get_allowed` is
+False.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from types import MappingProxyType
+from typing import Any, Final
+
+from ..errors import ArgumentError, Reason, bad_argument
+from ..support.advice import unknown_name
+from .attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus, QueueType
+
+Selector = str | int
+NO_CHANGES: Final[Mapping[Selector, object]] = MappingProxyType({})
+
+
+def _words_of_mq() -> Iterator[tuple[Selector, str]]:
+    for name, attribute in QUEUE_ATTRIBUTES.items():
+        yield from ((word, name) for word in (attribute.mq_name, attribute.selector) if word is not None)
+    for each in fields(QueueStatus):
+        yield from ((word, each.name) for word in each.metadata.values())
+
+
+OURS: Final = frozenset(QUEUE_ATTRIBUTES.keys() | set(QueueStatus.__slots__))
+BY_MQ: Final[Mapping[Selector, str]] = MappingProxyType(dict(_words_of_mq()))
+"""Our name for each of MQ's names and numbers."""
+
+
+def inquired(
+    attributes: QueueAttributes, ask_status: Callable[[], QueueStatus], selectors: Sequence[Selector]
+) -> dict[Selector, Any]:
+    """The values under the selectors by which they were asked for; without any, all there are, by our names.
+
+    Args:
+        ask_status: what brings the status; called if it is wanted.
+        selectors: of attributes, and but for models and remote queues of the status.
+
+    Raises: ArgumentError 2067, there is no such selector; 2068, a model or remote queue has no status.
+    """
+    has_status = attributes.type not in ("model", "remote")
+    if not selectors:
+        selectors = [*_names_of(attributes.type), *(QueueStatus.__slots__ if has_status else ())]
+    names = [_known(selector) for selector in selectors]
+    _check_type(attributes, zip(selectors, names, strict=True))
+    of_status = [selector for selector, name in zip(selectors, names, strict=True) if name not in QUEUE_ATTRIBUTES]
+    if of_status and not has_status:
+        allowed = f"one that a queue of type {attributes.type} has"
+        raise bad_argument("selector", of_status[0], allowed, Reason.SELECTOR_NOT_FOR_TYPE)
+    status = ask_status() if of_status else None
+    return {
+        selector: _value(selector, name, attributes if name in QUEUE_ATTRIBUTES else status)
+        for selector, name in zip(selectors, names, strict=True)
+    }
+
+
+def _names_of(kind: QueueType) -> list[str]:
+    """The attributes of a queue of this type. An alias and a model have all, some of them of no use."""
+    return [name for name, one in QUEUE_ATTRIBUTES.items() if kind != "remote" or kind in one.applies_to]
+
+
+def _check_type(attributes: QueueAttributes, asked: Iterable[tuple[Selector, str]]) -> None:
+    names = {*_names_of(attributes.type), *QueueStatus.__slots__}
+    for selector, name in asked:
+        if name not in names:
+            allowed = f"one that a queue of type {attributes.type} has"
+            raise bad_argument("selector", selector, allowed, Reason.SELECTOR_NOT_FOR_TYPE)
+
+
+def _value(selector: Selector, name: str, told: object) -> Any:
+    value, attribute = getattr(told, name), QUEUE_ATTRIBUTES.get(name)
+    return value if selector == name or attribute is None else attribute.to_mq(value)
+
+
+def _known(selector: object) -> str:
+    """Our name of what a selector selects."""
+    if isinstance(selector, str) and selector in OURS:
+        return selector
+    if isinstance(selector, str | int) and not isinstance(selector, bool) and selector in BY_MQ:
+        return BY_MQ[selector]
+    raise _unknown(selector)
+
+
+def _unknown(selector: object) -> ArgumentError:
+    if isinstance(selector, str):
+        names = OURS | {word for word in BY_MQ if isinstance(word, str)}
+        return unknown_name("selector", selector, names, Reason.SELECTOR_ERROR)
+    numbers = sorted(word for word in BY_MQ if isinstance(word, int))
+    allowed = f"a name, or one of: {', '.join(map(str, numbers))}"
+    return bad_argument("selector", selector, allowed, Reason.SELECTOR_ERROR)
+
+
+def in_our_words(changes: Mapping[Selector, object], named: Mapping[str, object]) -> dict[str, Any]:
+    """What is to be set, by our names and in our values. A name that nobody knows is left to the table of attributes.
+
+    Args:
+        changes, named: by whatever selector; in MQ's values if it is MQ's.
+
+    Raises: ArgumentError 2067, an unknown number, or an attribute that is named twice; for a value that MQ does not
+    know, the attribute's reason.
+    """
+    if not isinstance(changes, Mapping):
+        raise bad_argument("changes", changes, "a mapping of selectors to values")
+    found: dict[str, Any] = {}
+    for selector, value in (*changes.items(), *named.items()):
+        is_unknown_name = isinstance(selector, str) and selector not in BY_MQ
+        name = str(selector) if is_unknown_name else _known(selector)
+        if name in found:
+            raise bad_argument("selector", selector, "one of an attribute that is given once", Reason.SELECTOR_ERROR)
+        attribute = QUEUE_ATTRIBUTES.get(name)
+        is_in_mq = selector != name and attribute is not None and attribute.changed_by == "set"
+        found[name] = attribute.from_mq(value) if attribute is not None and is_in_mq else value
+    return found

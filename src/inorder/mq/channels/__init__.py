@@ -1,0 +1,46 @@
+"""Channels: messages of a transmission queue go to another queue manager, each once, in order (between C-1 to C-7).
+
+A channel is defined where it sends from, with the transmission queue and the place of the other store. `run_channel`
+carries it; any number of processes may try, one at a time does.
+"""
+
+from __future__ import annotations
+
+from ...model.channel_attributes import ChannelAttributes
+from ...stores.seam.records import ChannelNow, Received
+from .carrying import run_channel
+from .defining import (
+    alter_channel,
+    channel,
+    channels,
+    define_channel,
+    delete_channel,
+    ping_channel,
+    received,
+    reset_channel,
+    resolve_channel,
+    start_channel,
+    status,
+    stop_channel,
+)
+from .exits import Exit
+
+__all__ = [
+    "ChannelAttributes",
+    "ChannelNow",
+    "Exit",
+    "Received",
+    "alter_channel",
+    "channel",
+    "channels",
+    "define_channel",
+    "delete_channel",
+    "ping_channel",
+    "received",
+    "reset_channel",
+    "resolve_channel",
+    "run_channel",
+    "start_channel",
+    "status",
+    "stop_channel",
+]

@@ -1,0 +1,293 @@
+"""A run of a channel: batches go from the transmission queue to the other store, each once, in order (C-1, C-6).
+
+::
+
+    take the channel, bind the receiver      earlier runs are fenced on both sides; both agree which batch is next
+    claim a batch, confirm the one before    one transaction here
+    read it, past the exits                  nothing changes
+    receive                                  one transaction there, which advances its record by one
+    ... and so on; what was received last is confirmed with the next claim
+
+Wherever a run dies, the next one finds the open claim and what the receiver knows, and sends the batch again: if the
+receiver already has it, it says so. After trouble with a store the run tries again, first at short intervals and then
+at long ones; what an operator must see to (a sequence error, a message that cannot be put, an exit that raises, a store
+that is damaged, or not ours) stops the channel. If a store was replaced, or a sync to its disk has failed, only another
+process can go on: the run ends, and the channel is inactive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ...client.manager import QueueManager
+from ...errors import (
+    ChannelStopped,
+    ConnectionBroken,
+    Fenced,
+    GetInhibited,
+    InorderError,
+    NoMessageAvailable,
+    ObjectInUse,
+    OrderPending,
+    OutcomeUnknown,
+    QueueManagerStopping,
+    StoreDamaged,
+    StoreError,
+    StoreForeign,
+    StoreNewer,
+    Undeliverable,
+    bad_argument,
+)
+from ...model.channel_attributes import ChannelAttributes
+from ...rules.channels import check_agreement
+from ...stores.seam.records import Carrying, ChannelBatch, ChannelNow, Claim, Receipt
+from . import points
+from .defining import channel, status
+from .exits import load, passed
+from .sides import Connect, Receiver, Sending, aged, bound, digest, open_receiver
+
+LOOK_SECONDS = 1.0  # how soon an idle run sees that it was stopped
+BUSY_SECONDS = 0.1  # between two looks where there is something that cannot be claimed now
+LASTING = (StoreDamaged, StoreForeign, StoreNewer)
+TROUBLE = (StoreError, ConnectionBroken, OutcomeUnknown, QueueManagerStopping, GetInhibited)  # it may pass by itself
+
+Wait = Callable[[float], bool]
+"""Waits so many seconds; True: the program that carries the channel ends."""
+
+
+class Stopping(Exception):
+    """The run is to end; `mode`: how an operator has stopped it, or "": its program ends."""
+
+    def __init__(self, mode: str = "") -> None:
+        super().__init__(mode)
+        self.mode = mode
+
+
+class Retries(NamedTuple):
+    """How often a run has tried in vain since it carried something."""
+
+    short: int = 0
+    long: int = 0
+
+    def next(self, definition: ChannelAttributes) -> tuple[Retries, int] | None:
+        """The next try, and the seconds before it; None: there is none."""
+        if self.short < definition.short_retry_count:
+            return self._replace(short=self.short + 1), definition.short_retry_interval
+        if self.long < definition.long_retry_count:
+            return self._replace(long=self.long + 1), definition.long_retry_interval
+        return None
+
+
+def run_channel(
+    qm: QueueManager,
+    name: str,
+    *,
+    until_empty: bool = False,
+    wait: Wait | None = None,
+    connects: Connect = open_receiver,
+) -> ChannelNow:
+    """Carries a channel's messages until it is stopped, or its `disconnect_interval` is over.
+
+    Args:
+        until_empty: it ends when nothing more can be claimed.
+        wait: how it waits; returns True when the run is to end behind its batch. Default: it sleeps, and never ends.
+        connects: how the other side is reached; default: what `inorder.connect` opens, which must be there.
+
+    Returns: what the channel does now.
+
+    Raises: ChannelStopped, an operator has stopped it: start it; ObjectInUse 2042, another program carries it; Fenced,
+    another one does now; UnknownObject 2085. SequenceError 9030, Undeliverable, what exits raise, StoreDamaged,
+    StoreForeign and StoreNewer have stopped it. StoreError with `must_reopen`, a store was replaced or could not be
+    synced: this process must end, or close it; another one can go on.
+    """
+    definition = channel(qm, name)
+    if definition.type != "sender":
+        raise bad_argument("name", name, "a sender channel: a receiver is run from its sender's side")
+    with qm.connect() as own:
+        _Run(own, definition, wait or _never_ends, connects, until_empty=until_empty).run()
+    return next(one for one in status(qm) if one.name == name)
+
+
+def _never_ends(seconds: float) -> bool:
+    threading.Event().wait(seconds)
+    return False
+
+
+class _Run:
+    """One call of `run_channel`."""
+
+    def __init__(
+        self, own: QueueManager, definition: ChannelAttributes, wait: Wait, connects: Connect, *, until_empty: bool
+    ) -> None:
+        self._definition, self._wait, self._connects = definition, wait, connects
+        self._until_empty = until_empty
+        self._sending = Sending(own, definition)
+        self._retries = Retries()
+        self._idle = 0.0  # seconds since there was something last
+
+    def run(self) -> None:
+        try:
+            while True:
+                try:
+                    self._carry()
+                    return
+                except TROUBLE as error:
+                    if _lasts(error):
+                        raise
+                    self._retry(error)
+        except Stopping as stopping:
+            self._ends("stopped" if stopping.mode else "inactive")
+        except Fenced:
+            if not self._stop():  # another program carries it
+                raise
+            self._ends("stopped")
+        except (ChannelStopped, ObjectInUse):
+            raise
+        except InorderError as error:
+            self._ends("inactive" if error.data.get("must_reopen") else "stopped", error)
+            raise
+
+    def _stop(self) -> str:
+        """How an operator has stopped it; "": nobody has."""
+        name = self._definition.name
+        return next((one.stop for one in status(self._sending.manager) if one.name == name), "")
+
+    def _ends(self, status: str, error: InorderError | None = None) -> None:
+        """The run is over; if another one has fenced it, that one records what the channel does."""
+        reason, text = (0, "") if error is None else (int(error.reason), str(error.args[0]))
+        with contextlib.suppress(Fenced, StoreError):  # if this store is in trouble, only the error says so
+            self._sending.note(status, reason=reason, error=text, short=self._retries.short, long=self._retries.long)
+
+    def _carry(self) -> None:
+        """From the take to the end. Raises: Stopping, and all that `run` sees to."""
+        carrying = self._sending.take()
+        _at("taken")
+        with contextlib.closing(self._connects(self._definition.connection)) as receiver:
+            last = bound(self._sending, carrying, receiver)
+            _at("bound")
+            check_agreement(last, carrying.number, is_open=carrying.is_open, channel=self._definition.name)
+            self._heed(self._sending.note("running"))
+            self._retries = Retries()
+            self._batches(carrying, receiver)
+
+    def _batches(self, carrying: Carrying, receiver: Receiver) -> None:
+        sending, done, number = self._sending, carrying.settled, carrying.number
+        there, was_there = receiver.definition(self._definition.name), False
+        while True:
+            try:
+                found = sending.next(carrying, done)
+            except GetInhibited:
+                sending.confirm(carrying, done)  # what is there is not sent again
+                raise
+            claim = found.claim
+            if claim is None:
+                _at("confirmed")
+                self._heed(found.stop)
+                if self._until_empty:
+                    raise Stopping
+                if was_there and self._wait(BUSY_SECONDS):  # and cannot be claimed now
+                    raise Stopping
+                was_there = self._await_messages(receiver)
+                continue
+            _at("claimed")
+            read_at = sending.now()
+            self._deliver(self._batch(carrying, claim, number + 1, there), receiver, there, read_at)
+            _at("received")
+            done, number, self._idle, was_there = claim.number, number + 1, 0.0, False
+            if self._wait(0.0):
+                sending.confirm(carrying, done)
+                raise Stopping
+
+    def _heed(self, stop: str) -> None:
+        if stop:
+            raise Stopping(stop)
+
+    def _batch(self, carrying: Carrying, claim: Claim, number: int, there: ChannelAttributes) -> ChannelBatch:
+        """A claim as it is sent: past the exits of both sides, which this process calls."""
+        messages = self._sending.read(carrying, claim)
+        mark = digest(messages)
+        gone, vetoed = passed(messages, frozenset(), load(self._definition.message_exit), self._definition)
+        gone, vetoed = passed(gone, vetoed, load(there.message_exit), there)
+        _at("sending")
+        return ChannelBatch(carrying.sender, number, carrying.epoch, mark, gone, vetoed)
+
+    def _deliver(self, batch: ChannelBatch, receiver: Receiver, there: ChannelAttributes, read_at: float) -> Receipt:
+        """The receipt of a batch, which is tried as often as the receiver's definition says (C-5).
+
+        Its messages have aged since they were read, by exits and earlier tries.
+        """
+        tries = there.message_retry_count
+        for attempt in range(tries + 1):
+            messages = aged(batch.messages, self._sending.now() - read_at)
+            now = batch._replace(messages=messages, attempts=attempt, buries=attempt == tries)
+            try:
+                receipt = receiver.call(lambda store: store.receive(now))  # noqa: B023 - called at once
+            except Undeliverable as error:
+                if attempt == tries:
+                    raise
+                self._pause(error, there.message_retry_interval or 0.0)
+            else:
+                if attempt:
+                    self._sending.note("running")
+                return receipt
+        raise AssertionError("the last try ends it")
+
+    def _pause(self, error: Undeliverable, seconds: float) -> None:
+        stop = self._sending.note("paused", reason=int(error.reason), error=str(error.args[0]))
+        self._heed(stop)
+        if self._wait(seconds):
+            raise Stopping
+
+    def _await_messages(self, receiver: Receiver) -> bool:
+        """Waits until there is something, a second at most; whether there is."""
+        definition = self._definition
+        if definition.disconnect_interval and self._idle >= definition.disconnect_interval:
+            raise Stopping
+        try:
+            self._sending.queue.browse_first(wait=LOOK_SECONDS, read_order=definition.read_order)
+        except (NoMessageAvailable, OrderPending):
+            self._idle += LOOK_SECONDS
+            self._sending.manager.check_store()
+            if self._idle % definition.heartbeat_interval < LOOK_SECONDS:
+                assert receiver.manager, "it answers"
+            is_there = False
+        else:
+            is_there = True
+        if self._wait((definition.batch_interval or 0.0) if is_there else 0.0):
+            raise Stopping
+        return is_there
+
+    def _retry(self, error: InorderError) -> None:
+        """Waits for the next try. Raises: the error, there is none."""
+        following = self._retries.next(self._definition)
+        if following is None:
+            raise error
+        self._retries, seconds = following
+        with contextlib.suppress(*TROUBLE):  # if this side cannot be reached, the status cannot be kept
+            self._sending.note(
+                "retrying",
+                reason=int(error.reason),
+                error=str(error.args[0]),
+                short=self._retries.short,
+                long=self._retries.long,
+            )
+        left = float(seconds)
+        while left > 0:
+            with contextlib.suppress(*TROUBLE):
+                self._heed(self._stop())
+            if self._wait(min(left, LOOK_SECONDS)):
+                raise Stopping
+            left -= LOOK_SECONDS
+
+
+def _lasts(error: InorderError) -> bool:
+    """Whether trouble will not pass by itself: a store that is damaged, not ours, newer, or must be reopened."""
+    return isinstance(error, LASTING) or bool(error.data.get("must_reopen"))
+
+
+def _at(point: str) -> None:
+    if points.reached:
+        points.reached(point)

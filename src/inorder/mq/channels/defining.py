@@ -1,0 +1,238 @@
+"""What operators do with channels: define, alter, delete, list; start, stop, reset, resolve, ping (C-6)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from ...client.manager import QueueManager
+from ...errors import (
+    ArgumentError,
+    NotFound,
+    ObjectInUse,
+    QueueCondition,
+    Reason,
+    SequenceError,
+    StoreError,
+    bad_argument,
+)
+from ...model.channel_attributes import ChannelAttributes, ChannelType, altered, define
+from ...model.options import check_whole
+from ...model.parameters import one_of
+from ...stores.seam.definitions import as_text, channel_of
+from ...stores.seam.records import Carrying, ChannelNow, Received
+from .sides import Connect, Receiver, Sending, bound, digest, open_receiver
+
+KIND = "channel"
+StopMode = Literal["quiesce", "force", "terminate"]
+STOP_MODES = ("quiesce", "force", "terminate")
+Action = Literal["commit", "back_out"]
+
+
+def define_channel(qm: QueueManager, name: str, type: ChannelType = "sender", **attributes: Any) -> ChannelAttributes:
+    """Defines a channel. Raises: ArgumentError; ObjectExists 2100."""
+    made = define(name, type, **attributes)
+    with qm._session:
+        qm._store.define_object(KIND, name, as_text(made))
+    return made
+
+
+def alter_channel(qm: QueueManager, name: str, **changes: Any) -> ChannelAttributes:
+    """Changes attributes; a channel that runs uses them from its next run on.
+
+    Raises: UnknownObject 2085; ArgumentError; ObjectInUse 2042, another transmission queue while a batch is in doubt.
+    """
+    with qm._session:
+        row = qm._store.object(KIND, name)
+        there = channel_of(row.attributes)
+        made = altered(there, **changes)
+        if made.transmission_queue != there.transmission_queue:
+            _check_nothing_in_doubt(qm, there)
+        qm._store.alter_object(KIND, name, row.attributes, as_text(made))
+    return made
+
+
+def delete_channel(qm: QueueManager, name: str) -> None:
+    """Deletes a definition. Raises: UnknownObject 2085; ObjectInUse 2042, it runs or has a batch in doubt."""
+    with qm._session:
+        there = channel_of(qm._store.object(KIND, name).attributes)
+        if there.type == "sender":
+            _check_nothing_in_doubt(qm, there)
+        qm._store.delete_object(KIND, name)
+
+
+def _check_nothing_in_doubt(qm: QueueManager, there: ChannelAttributes) -> None:
+    (now,) = qm._store.channels([(there.name, there.transmission_queue)])
+    if now.in_doubt or now.status not in ("inactive", "stopped"):
+        what = "has a batch in doubt: resolve it" if now.in_doubt else "runs: stop it"
+        raise ObjectInUse(f"channel {there.name} {what} first", channel=there.name)
+
+
+def channel(qm: QueueManager, name: str) -> ChannelAttributes:
+    """One channel. Raises: UnknownObject 2085 with the nearest names."""
+    with qm._session:
+        return channel_of(qm._store.object(KIND, name).attributes)
+
+
+def channels(qm: QueueManager) -> list[ChannelAttributes]:
+    """All channels, by name."""
+    with qm._session:
+        return [channel_of(row.attributes) for row in qm._store.objects(KIND)]
+
+
+def status(qm: QueueManager) -> list[ChannelNow]:
+    """What the sender channels do, by name: DISPLAY CHSTATUS."""
+    senders = [(one.name, one.transmission_queue) for one in channels(qm) if one.type == "sender"]
+    with qm._session:
+        return qm._store.channels(senders)
+
+
+def received(qm: QueueManager) -> list[Received]:
+    """The channels that have come here, and the last batch of each."""
+    with qm._session:
+        return qm._store.received()
+
+
+def start_channel(qm: QueueManager, name: str) -> None:
+    """Lets a stopped channel run again: a program that waits to carry it then does. Raises: UnknownObject 2085."""
+    _sender(qm, name)
+    with qm._session:
+        qm._store.start_channel(name)
+
+
+def stop_channel(qm: QueueManager, name: str, mode: StopMode = "quiesce") -> None:
+    """Ends the run of a channel; none begins until the channel is started.
+
+    Args:
+        mode: "quiesce": behind the batch that is under way. "force": at the next call, a batch may stay in doubt.
+            "terminate": the same, without waiting for the program that carries it.
+
+    Raises: UnknownObject 2085; ArgumentError.
+    """
+    if mode not in STOP_MODES:
+        raise bad_argument("mode", mode, one_of(STOP_MODES))
+    definition = _sender(qm, name)
+    with qm._session:
+        qm._store.stop_channel(definition.transmission_queue, name, mode)
+
+
+def ping_channel(qm: QueueManager, name: str, connects: Connect = open_receiver) -> str:
+    """Asks the other side of a channel for its name. Raises: StoreError and its kinds, it cannot be reached."""
+    with contextlib.closing(connects(_sender(qm, name).connection)) as receiver:
+        return receiver.manager
+
+
+def reset_channel(qm: QueueManager, name: str, number: int = 1, connects: Connect = open_receiver) -> None:
+    """Gives the next batch of a channel this number, on both sides: RESET CHANNEL SEQNUM.
+
+    Raises: QueueCondition 9032, a batch is in doubt: resolve it first; ObjectInUse 2042, the channel runs; StoreError,
+    the other side cannot be reached.
+    """
+    check_whole("number", number, 1)
+    with _operating(qm, name) as (sending, carrying), contextlib.closing(connects(sending.definition.connection)) as to:
+        if carrying.is_open:
+            raise QueueCondition(
+                f"channel {name} has a batch in doubt: resolve it before its number is set",
+                reason=Reason.CHANNEL_IN_DOUBT,
+                channel=name,
+            )
+        to.call(lambda store: store.reset_received(carrying.sender, carrying.epoch, number - 1))
+        sending.call(lambda store, handle: store.reset_channel(handle, name, number - 1))
+
+
+def resolve_channel(
+    qm: QueueManager, name: str, action: Action | None = None, *, force: bool = False, connects: Connect = open_receiver
+) -> Action:
+    """Confirms the batch in doubt, or returns it to its place, as the receiver says: RESOLVE CHANNEL.
+
+    Args:
+        action: what the operator believes; it must be what the receiver says.
+        force: the receiver cannot be asked, or says neither: `action` is done all the same. What was put there and is
+            backed out here comes twice; what was not put there and is confirmed here is lost.
+
+    Returns: what was done.
+
+    Raises: NotFound, nothing is in doubt; SequenceError, the receiver says neither; StoreError, it cannot be reached;
+    ArgumentError, the receiver says the other.
+    """
+    if action not in (None, "commit", "back_out"):
+        raise bad_argument("action", action, "one of: commit, back_out")
+    if force and action is None:
+        raise bad_argument("action", action, "commit or back_out where force is given")
+    with _operating(qm, name) as (sending, carrying):
+        if not carrying.is_open:
+            raise NotFound(f"channel {name} has nothing in doubt", channel=name)
+        try:
+            with contextlib.closing(connects(sending.definition.connection)) as receiver:
+                said = _asked(sending, carrying, receiver)
+        except (StoreError, SequenceError):
+            if not force or action is None:
+                raise
+            said = action
+        if action not in (None, said):
+            raise ArgumentError(
+                f"the receiver of channel {name} says {said}, not {action}: "
+                + ("it has put the batch" if said == "commit" else "it has not put the batch"),
+                reason=Reason.CHANNEL_IN_DOUBT,
+                argument="action",
+                value=action,
+                allowed=said,
+            )
+        sending.call(lambda store, handle: store.resolve_channel(handle, name, said))
+    return said
+
+
+def _asked(sending: Sending, carrying: Carrying, receiver: Receiver) -> Action:
+    """What the receiver knows of the open batch. Earlier runs are fenced there from now on."""
+    last = bound(sending, carrying, receiver)
+    if last.number == carrying.number:
+        return "back_out"
+    batch = sending.open_batch(carrying)
+    if last.number == carrying.number + 1 and last.digest == digest(batch):
+        return "commit"
+    raise SequenceError(
+        f"channel {carrying.sender.channel} has confirmed batch {carrying.number}, the receiver has had {last.number}, "
+        "and not the one in doubt: one side was put back to an older state",
+        channel=carrying.sender.channel,
+        number=carrying.number + 1,
+        expected=last.number + 1,
+    )
+
+
+def _sender(qm: QueueManager, name: str) -> ChannelAttributes:
+    found = channel(qm, name)
+    if found.type != "sender":
+        raise bad_argument("name", name, "a sender channel: a receiver is run from its sender's side")
+    return found
+
+
+@contextlib.contextmanager
+def _operating(qm: QueueManager, name: str) -> Iterator[tuple[Sending, Carrying]]:
+    """An operator holds the channel, so that nobody carries it; as it was afterwards. Raises: ObjectInUse 2042."""
+    definition = _sender(qm, name)
+    before = next(one for one in status(qm) if one.name == name)
+    with qm.connect() as own, Sending(own, definition) as sending:
+        carrying = sending.take(operates=True)
+        try:
+            yield sending, carrying
+        finally:
+            status_then = "stopped" if before.stop else "inactive"
+            sending.note(status_then, reason=before.reason, error=before.error)
+
+
+__all__ = [
+    "STOP_MODES",
+    "alter_channel",
+    "channel",
+    "channels",
+    "define_channel",
+    "delete_channel",
+    "ping_channel",
+    "received",
+    "reset_channel",
+    "resolve_channel",
+    "start_channel",
+    "status",
+    "stop_channel",
+]

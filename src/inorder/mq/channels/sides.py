@@ -1,0 +1,218 @@
+"""The two sides of a channel as its run sees them: the transmission queue here, and the store that messages go to."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from ...client.manager import QueueManager, check_client, connect
+from ...client.store_transfer import EXPIRY_SECONDS_MIN
+from ...errors import Fenced, SequenceError, StoreError, UnknownObject, is_url
+from ...model.channel_attributes import ChannelAttributes
+from ...model.message import NO_ID, Message, UniqueId
+from ...model.options import GetOptions
+from ...model.properties import NO_PROPERTIES, Properties
+from ...rules.channels import CHANNEL, Last
+from ...rules.puts import NO_ACCOUNTING
+from ...stores.seam.bulk_page import BulkPage
+from ...stores.seam.definitions import channel_of
+from ...stores.seam.protocol import Store
+from ...stores.seam.records import Carrying, Claim, Claimer, ClaimRequest, NextBatch, Slice
+
+T = TypeVar("T")
+KILOBYTE = 1000
+
+
+def digest(messages: Iterable[Message]) -> bytes:
+    """Distinguishes batches of one number: made of the unique ids of their messages, in order (C-1)."""
+    uids = [one.uid for one in messages if one.uid is not None]
+    return hashlib.sha256("\n".join(f"{origin} {number}" for origin, number in uids).encode()).digest()
+
+
+class Sending:
+    """The sender's side: a handle of the transmission queue, and the claims of the channel."""
+
+    def __init__(self, manager: QueueManager, definition: ChannelAttributes) -> None:
+        self.manager, self.definition = manager, definition
+        self.queue = manager.open(definition.transmission_queue, input="shared", browse=True)
+        self.options = GetOptions(read_order=definition.read_order)
+
+    def __enter__(self) -> Sending:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.queue.close()
+
+    def call(self, act: Callable[[Store, int], T]) -> T:
+        """A verb of the store, with this side's handle."""
+        with self.queue.session:
+            store, handle = self.queue.opened_for("input")
+            return act(store, handle)
+
+    def now(self) -> float:
+        """By the clock of this side's store, seconds since 1970."""
+        return self.manager._session.services.now()
+
+    def take(self, *, operates: bool = False) -> Carrying:
+        return self.call(lambda store, handle: store.take_channel(handle, self.definition.name, operates=operates))
+
+    def note(self, status: str, *, reason: int = 0, error: str = "", short: int = 0, long: int = 0) -> str:
+        """What the channel does now; how an operator has stopped it, or ""."""
+        return self.call(
+            lambda store, handle: store.note_channel(
+                handle, self.definition.name, status, reason=reason, error=error, short_retries=short, long_retries=long
+            )
+        )
+
+    def _request(self, handle: int, carrying: Carrying, done: int) -> ClaimRequest:
+        claimer = Claimer(handle, CHANNEL + self.definition.name, carrying.epoch)
+        most_bytes = self.definition.batch_kilobytes * KILOBYTE
+        return ClaimRequest(claimer, done, self.options, self.definition.batch_size, most_bytes)
+
+    def next(self, carrying: Carrying, done: int) -> NextBatch:
+        """Confirms all up to claim `done`, and takes the next batch, or the one that is open."""
+        return self.call(
+            lambda store, handle: store.next_batch(self._request(handle, carrying, done), self.definition.name)
+        )
+
+    def confirm(self, carrying: Carrying, done: int) -> int:
+        return self.call(
+            lambda store, handle: store.confirm_batch(self._request(handle, carrying, done), self.definition.name)
+        )
+
+    def read(self, carrying: Carrying, claim: Claim) -> list[Message]:
+        """The messages of a batch; their expiry counts the time since the claim (C-4)."""
+        age = self.now() - claim.started_at
+        part, messages = Slice(claim.number, 1, claim.messages, claim.delivered), list[Message]()
+        while len(messages) < claim.messages:
+            messages += messages_of(self._page(carrying, part, len(messages) + 1), age)
+        return messages
+
+    def _page(self, carrying: Carrying, part: Slice, first: int) -> BulkPage:
+        return self.call(
+            lambda store, handle: store.read_claim(self._request(handle, carrying, 0).claimer, part, first)
+        )
+
+    def check(self, carrying: Carrying) -> None:
+        """Raises: Fenced, another run has begun since."""
+        self.call(
+            lambda store, handle: store.plan_claims(
+                self._request(handle, carrying, 0).claimer, carrying.settled, carrying.settled, 1
+            )
+        )
+
+    def open_batch(self, carrying: Carrying) -> list[Message]:
+        """The messages of the batch that is open."""
+        claim = self.next(carrying, carrying.settled).claim
+        return [] if claim is None else self.read(carrying, claim)
+
+
+FIELDS = (
+    "report message_type expiry feedback encoding coded_character_set_id format priority persistent message_id "
+    "correlation_id reply_to_queue reply_to_queue_manager user_identifier accounting_token application_identity_data "
+    "put_application_type put_application_name put_at application_origin_data group_id sequence_number offset flags "
+    "original_length"
+).split()
+NONE = {"correlation_id": NO_ID, "accounting_token": NO_ACCOUNTING, "group_id": NO_ID}
+
+
+def messages_of(page: BulkPage, age: float) -> list[Message]:
+    """Rows of a claim as messages, so many seconds after it was taken."""
+    columns = [list(page.column(name)) for name in FIELDS]
+    for name, none in NONE.items():
+        at = FIELDS.index(name)
+        columns[at] = [none if value is None else value for value in columns[at]]
+    at = FIELDS.index("expiry")
+    columns[at] = [math.inf if left is None else max(EXPIRY_SECONDS_MIN, left - age) for left in columns[at]]
+    at = FIELDS.index("persistent")
+    columns[at] = list(map(bool, columns[at]))
+    properties = [NO_PROPERTIES if text is None else Properties.from_text(text) for text in page.column("properties")]
+    uids = map(UniqueId, page.column("uid_origin"), page.column("uid_number"))
+    rest = zip(properties, page.column("transmission"), page.column("body"), page.column("length"), uids, strict=True)
+    rows = zip(zip(*columns, strict=True), rest, strict=True)
+    return Message.from_rows(
+        (*row, 0.0, transmission, properties, body, length, 0, bytes(16), uid, None, None, None)
+        for row, (properties, transmission, body, length, uid) in rows
+    )
+
+
+def aged(messages: Sequence[Message], seconds: float) -> Sequence[Message]:
+    """The messages so many seconds later, which their expiry counts (C-4)."""
+    if all(one.expiry is None for one in messages):
+        return messages
+    return [
+        one if one.expiry is None else one.with_values(expiry=max(EXPIRY_SECONDS_MIN, one.expiry - seconds))
+        for one in messages
+    ]
+
+
+class Receiver:
+    """The receiver's side: a connection to the store that messages go to."""
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._manager = manager
+
+    def call(self, act: Callable[[Store], T]) -> T:
+        """A verb of that store."""
+        with self._manager._session:
+            return act(self._manager._store)
+
+    @property
+    def manager(self) -> str:
+        """The name of that queue manager; it is asked."""
+        return self.call(lambda store: store.manager().name)
+
+    def definition(self, name: str) -> ChannelAttributes:
+        """The channel's attributes as defined there; the defaults if it is not defined."""
+        try:
+            found = self.call(lambda store: store.object("channel", name))
+        except UnknownObject:
+            return ChannelAttributes(name=name, type="receiver")
+        there = channel_of(found.attributes)
+        return there if there.type == "receiver" else ChannelAttributes(name=name, type="receiver")
+
+    def close(self) -> None:
+        self._manager.close()
+
+
+def bound(sending: Sending, carrying: Carrying, receiver: Receiver) -> Last:
+    """The last batch that the receiver has had; earlier runs are fenced there from now on.
+
+    Raises: Fenced, another one has come to the channel since; SequenceError, none has, and the receiver knows a later
+    run all the same.
+    """
+    try:
+        known = receiver.call(lambda store: store.bind_channel(carrying.sender, carrying.epoch))
+    except Fenced as later:
+        sending.check(carrying)
+        raise SequenceError(
+            f"the receiver of channel {carrying.sender.channel} knows a later run of it: this side was put back to an "
+            "older state; find out which messages are there already, then reset the channel",
+            channel=carrying.sender.channel,
+            number=carrying.number + 1,
+            expected=None,
+        ) from later
+    return Last(known.number, known.epoch, known.digest)
+
+
+Connect = Callable[[str], Receiver]
+
+
+def open_receiver(connection: str) -> Receiver:
+    """Connects to the other side, which must be there. Raises: StoreError and its kinds."""
+    if is_url(connection):
+        check_client()
+        from ...stores.postgresql import is_there, parse  # noqa: PLC0415 - who sends to files does not load a client
+
+        if not is_there(parse(connection), "channel"):
+            raise StoreError(f"there is no store at {parse(connection)}", path=str(parse(connection)))
+    elif not Path(connection).is_file():
+        raise StoreError(f"there is no store at {connection}", path=connection)
+    return Receiver(connect(connection, program="channel"))
+
+
+__all__ = ["Connect", "Receiver", "Sending", "aged", "messages_of", "open_receiver"]

@@ -1,0 +1,304 @@
+"""A dead-letter queue handler: a table of rules is applied to dead letters, as MQ's runmqdlq does it (C-5).
+
+`rules.dead_rules` says which rule is next. What a rule does is done in one unit of work: the letter is got, and put
+where the rule says, or it stays. So a handler that is killed has handled some letters and lost none, and several may
+run at once. A try that failed is kept with the letter, by its back out (`rules.retries`): which rule it was, when, and
+how often it has failed in a row. So the next run goes on where the last one stopped. Which letters they ignore handlers
+only remember while they run.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Literal, NamedTuple, cast
+
+from ..client.dead_letters import DeadLetter
+from ..client.manager import QueueManager
+from ..errors import CallerError, InorderError, NoMessageAvailable, Reason, StoreError, bad_argument
+from ..model.message import Got, UniqueId
+from ..model.options import Match, check_instance, check_switch
+from ..rules.dead_letters import is_dead, revived, why_dead
+from ..rules.dead_rules import DeadRule, DeadRules, Try, Value, facts, first_try, next_try, sign, target, try_after
+from ..rules.dead_rules_syntax import DeadRulesError, read_rules
+from ..rules.retries import Later, failure_of, without
+
+LOOK_SECONDS = 1.0  # how soon a handler that waits sees that something has come
+
+HandledAs = Literal["discarded", "retried", "forwarded", "failed", "ignored"]
+Wait = Callable[[float], bool]
+
+
+class DeadEvent(NamedTuple):
+    """What a handler has done with a dead letter, or in a dry run would do.
+
+    Args:
+        event: "discarded"; "retried", it is where it should have gone; "forwarded"; "failed", the action was tried in
+            vain; "ignored", it stays.
+        letter: the letter, without its body.
+        line: of the rule in its file; 0: no rule is left for it, or the message is not a dead letter.
+        queue, manager: where it was put, or should have been; else empty.
+        error: why the action failed, or why there was no rule; else None.
+    """
+
+    event: HandledAs
+    letter: DeadLetter
+    line: int = 0
+    queue: str = ""
+    manager: str = ""
+    error: InorderError | None = None
+
+
+class Handled(NamedTuple):
+    """How many letters were handled in which way; failed: tries."""
+
+    discarded: int = 0
+    retried: int = 0
+    forwarded: int = 0
+    failed: int = 0
+    ignored: int = 0
+
+
+Report = Callable[[DeadEvent], object]
+
+
+def handle_dead_letters(
+    qm: QueueManager,
+    rules: DeadRules,
+    *,
+    queue: str | None = None,
+    dry_run: bool = False,
+    wait: Wait | None = None,
+    report: Report | None = None,
+) -> Handled:
+    """Applies a table of rules to the dead letters, until nothing is left to do and the table's WAIT is over.
+
+    Args:
+        rules: the table: `rules.dead_rules_syntax.read_rules` reads one.
+        queue: where the dead letters lie; None: as the table says, or else the queue manager.
+        dry_run: nothing is changed: each letter is reported with what its first rule would do; then it ends.
+        wait: how it waits: so many seconds; True: it ends. Default: it sleeps, and never ends.
+        report: called with each `DeadEvent`. What it raises ends the work.
+
+    Messages keep their ids, group, priority, what is left of their life and who put them when; unique ids and places
+    are new. A message that is not a dead letter stays.
+
+    Raises: ArgumentError, the table is for another queue manager; UnknownQueue 2085, there is no such queue;
+    CallerError 2128, the connection has a unit of work; StoreError and its kinds.
+    """
+    check_instance("rules", rules, DeadRules, "a DeadRules, as read_rules gives it")
+    check_switch("dry_run", dry_run)
+    for name, given in (("wait", wait), ("report", report)):
+        if given is not None and not callable(given):
+            raise bad_argument(name, given, "a function, or None")
+    with qm.connect() as own:
+        handler = _Handler(own, rules, queue, wait or _sleep, report or _nowhere, dry_run=dry_run)
+        handler.run()
+    return handler.handled
+
+
+def _sleep(seconds: float) -> bool:
+    threading.Event().wait(seconds)
+    return False
+
+
+def _nowhere(event: DeadEvent) -> None:
+    del event
+
+
+class _Known(NamedTuple):
+    """A letter that was tried in vain, and when it is next; `next` None: it stays."""
+
+    next: Try | None
+    due_at: float = math.inf
+
+
+class _Handler:
+    """One call of `handle_dead_letters`."""
+
+    def __init__(
+        self, own: QueueManager, rules: DeadRules, queue: str | None, wait: Wait, report: Report, *, dry_run: bool
+    ) -> None:
+        self._own, self._rules, self._wait, self._report, self._dry_run = own, rules, wait, report, dry_run
+        self._manager = own.manager_attributes().name
+        if rules.manager not in ("", self._manager):
+            raise bad_argument("rules", rules.manager, f"for queue manager {self._manager}, or for any: INPUTQM(' ')")
+        self._queue = self._local(own._dead_letter_queue(queue or rules.queue or None))
+        self._known: dict[UniqueId, _Known] = {}
+        self._seen: object = None
+        self.handled = Handled()
+
+    def run(self) -> None:
+        idle = 0.0
+        while True:
+            had_work = self._pass()
+            if self._dry_run:
+                return
+            idle = 0.0 if had_work else idle
+            due_at = min((one.due_at for one in self._known.values()), default=math.inf)
+            if due_at == math.inf and self._rules.wait is not None and idle >= self._rules.wait:
+                return
+            seconds = min(LOOK_SECONDS, max(0.0, due_at - self._now()))
+            if self._wait(seconds):
+                return
+            idle += seconds
+
+    def _pass(self) -> bool:
+        """Handles all that is there and due; whether there was anything."""
+        self._own.check_store()
+        now = self._now()
+        due = [uid for uid, one in self._known.items() if one.due_at <= now]
+        before = self._moment()
+        if before == self._seen and not due:
+            return False
+        there, had_work = set[UniqueId](), False
+        for letter in self._letters():
+            uid = letter.message.uid
+            assert uid is not None, "it lies on a queue"
+            there.add(uid)
+            known = self._known.get(uid)
+            if known is None or known.due_at <= now:
+                had_work = True
+                self._handle(uid, letter, known)
+        self._known = {uid: one for uid, one in self._known.items() if uid in there}
+        self._seen = before
+        return had_work
+
+    def _letters(self) -> Iterator[DeadLetter]:
+        """What can be got, without bodies."""
+        for sight in self._own.look(self._queue, preview=0):
+            if sight.state == "available":
+                yield DeadLetter(
+                    cast(Got, sight.message), why_dead(sight.message)
+                )  # what lies on a queue has all of it
+
+    def _moment(self) -> object:
+        """Another one when something has come or gone, or can be got again; None: the queue was never used."""
+        found = next(iter(self._own.overview(self._queue)), None)
+        return (
+            None if found is None else (found.arrived, found.depth, found.puts, found.gets, found.locked, found.delayed)
+        )
+
+    # --- one letter
+
+    def _handle(self, uid: UniqueId, letter: DeadLetter, known: _Known | None) -> None:
+        if not is_dead(letter.message):
+            error = CallerError("it does not say why it is here", reason=Reason.FORMAT_ERROR)
+            self._stays(uid, DeadEvent("ignored", letter, error=error))
+            return
+        rules, given = self._rules.rules, facts(letter.message, letter.why, self._manager)
+        known = self._remembered(letter, given) if known is None else known
+        if known.next is not None and known.due_at > self._now() and not self._dry_run:
+            self._known[uid] = known
+            return
+        at = known.next
+        while at is not None:
+            rule = rules[at.rule]
+            queue, manager = target(rule, letter.message, letter.why) if rule.action in ("retry", "fwd") else ("", "")
+            if rule.action == "ignore":
+                self._stays(uid, DeadEvent("ignored", letter, rule.line))
+                return
+            try:
+                event = self._act(rule, letter, queue, manager)
+            except StoreError:
+                raise
+            except InorderError as error:
+                if error.reason is Reason.UOW_IN_PROGRESS:
+                    raise
+                self._tell(DeadEvent("failed", letter, rule.line, queue, manager, error))
+                following = next_try(rules, given, at)
+                if following is not None and following.rule == at.rule:
+                    self._known[uid] = _Known(following, self._now() + self._rules.retry_seconds)
+                    return
+                at = following
+            else:
+                self._known.pop(uid, None)
+                if event is not None:
+                    self._tell(event)
+                return
+        self._stays(uid, DeadEvent("ignored", letter))
+
+    def _remembered(self, letter: DeadLetter, given: Mapping[str, Value]) -> _Known:
+        """What is next for a letter that this run has not handled yet, by what is kept with it of earlier tries."""
+        rules, last = self._rules.rules, failure_of(letter.message)
+        if last is None:
+            return _Known(first_try(rules, given), -math.inf)
+        following = try_after(rules, given, last.work, last.tries)
+        is_again = following is not None and following.failed > 0
+        return _Known(following, min(last.time, self._now()) + self._rules.retry_seconds if is_again else -math.inf)
+
+    def _act(self, rule: DeadRule, letter: DeadLetter, queue: str, manager: str) -> DeadEvent | None:
+        """Does what a rule says; None: somebody else has the letter."""
+        if rule.action == "discard":
+            return DeadEvent("discarded", letter, rule.line) if self._dry_run or self._discard(letter) else None
+        done: HandledAs = "retried" if rule.action == "retry" else "forwarded"
+        if self._dry_run:
+            self._check(queue, manager)
+        elif not self._put(letter, rule, queue, manager):
+            return None
+        return DeadEvent(done, letter, rule.line, queue, manager)
+
+    def _discard(self, letter: DeadLetter) -> bool:
+        try:
+            self._own.get(self._queue, match=Match(uid=letter.message.uid), read_order="relaxed", syncpoint=False)
+        except NoMessageAvailable:
+            return False
+        return True
+
+    def _put(self, letter: DeadLetter, rule: DeadRule, queue: str, manager: str) -> bool:
+        """Whether the letter was there. Raises: what says why it could not be put; that is kept with it then."""
+        with self._own.unit_of_work() as unit:
+            try:
+                message: Got = self._own.get(self._queue, match=Match(uid=letter.message.uid), read_order="relaxed")
+            except NoMessageAvailable:
+                return False
+            keeps_header = rule.action == "fwd" and rule.header
+            going = message.with_values(properties=without(message)) if keeps_header else revived(message)
+            try:
+                self._check(queue, manager)
+                self._own.put(queue, going, manager=manager, context="set_all")
+            except StoreError:
+                raise
+            except InorderError as error:
+                unit._put_off(Later(error=str(error), work=sign(rule)))
+                raise
+        return True
+
+    def _check(self, queue: str, manager: str) -> None:
+        """Raises: CallerError, there is no target, or it is where the letter lies."""
+        if not queue:
+            raise CallerError("the letter names no queue", reason=Reason.UNKNOWN_OBJECT_NAME)
+        if manager in ("", self._manager) and self._local(queue) == self._queue:
+            raise CallerError(
+                f"{queue} is where it lies: it would come back for ever", reason=Reason.OPTION_NOT_VALID_FOR_TYPE
+            )
+
+    def _stays(self, uid: UniqueId, event: DeadEvent) -> None:
+        self._known[uid] = _Known(None)
+        self._tell(event)
+
+    # --- small things
+
+    def _tell(self, event: DeadEvent) -> None:
+        self.handled = self.handled._replace(**{event.event: getattr(self.handled, event.event) + 1})
+        self._report(event)
+
+    def _local(self, name: str) -> str:
+        """The local queue that an alias stands for; of any other name itself. Raises: UnknownQueue 2085."""
+        found = self._own.attributes(name)
+        return found.base_queue if found.type == "alias" else found.name
+
+    def _now(self) -> float:
+        return self._own._session.services.now()
+
+
+__all__ = [
+    "DeadEvent",
+    "DeadRule",
+    "DeadRules",
+    "DeadRulesError",
+    "Handled",
+    "handle_dead_letters",
+    "read_rules",
+]

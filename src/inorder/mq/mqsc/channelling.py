@@ -1,0 +1,227 @@
+"""Commands about channels: read without I/O, and run.
+
+DEFINE, ALTER, DELETE, DISPLAY, START, STOP, PING, RESET and RESOLVE CHANNEL, DISPLAY CHSTATUS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ...client.manager import QueueManager
+from ...errors import UnknownObject
+from ...model.attribute import Attribute
+from ...model.channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes, define
+from ...stores.seam.damage import utc
+from ...stores.seam.definitions import channel_of
+from ...stores.seam.records import ChannelNow
+from .. import channels
+from ..channels.defining import KIND
+from .commands import ObjectCommand
+from .errors import syntax_error, unsupported
+from .lacking import LACKING_CHANNEL_TYPES, LACKING_IN_CHANNELS
+from .objects import Row, Words, chosen, fits, meets, read_define, read_display, without
+from .parameters import Parameter
+from .tokens import Token
+from .values import Scalar, allowed_values, mqsc_value, read_value
+from .words import age
+
+OBJECTS: Final = ("CHANNEL", "CHSTATUS")
+VERBS: Final = ("START", "STOP", "PING", "RESET", "RESOLVE")
+STATUS: Final = (
+    "CHANNEL XMITQ CONNAME STATUS INDOUBT CURMSGS CURSEQNO LSTSEQNO MSGS BYTSSENT SHORTRTS LONGRTS STOPREQ XQMSGSA "
+    "XQMSGAGE LSTMSGDA LSTMSGTI REASON"
+).split()
+STATUS_INTEGERS: Final = frozenset(
+    "CURMSGS CURSEQNO LSTSEQNO MSGS BYTSSENT SHORTRTS LONGRTS XQMSGSA XQMSGAGE REASON".split()
+)
+MODES: Final = {"QUIESCE": "quiesce", "FORCE": "force", "TERMINATE": "terminate"}
+ACTIONS: Final = {"COMMIT": "commit", "BACKOUT": "back_out"}
+
+# The numbers of runmqsc's answers.
+NUMBERS: Final[Mapping[tuple[str, str], str]] = {
+    ("DEFINE", "CHANNEL"): "AMQ8014I",
+    ("DELETE", "CHANNEL"): "AMQ8015I",
+    ("ALTER", "CHANNEL"): "AMQ8016I",
+    ("START", "CHANNEL"): "AMQ8018I",
+    ("STOP", "CHANNEL"): "AMQ8019I",
+    ("PING", "CHANNEL"): "AMQ8020I",
+    ("RESET", "CHANNEL"): "AMQ8023I",
+    ("RESOLVE", "CHANNEL"): "AMQ8025I",
+    ("DISPLAY", "CHANNEL"): "AMQ8414I",
+    ("DISPLAY", "CHSTATUS"): "AMQ8417I",
+}
+
+
+def _read(attribute: Attribute, token: Token) -> Any:
+    """The value of an attribute; MQ's other types are refused by name."""
+    if attribute.name == "type" and token.value in LACKING_CHANNEL_TYPES:
+        what, why = f"MQ's channel type {token.value}", LACKING_CHANNEL_TYPES[token.value]
+        raise unsupported(token.at, what, why, allowed_values(attribute))
+    return read_value(attribute, token)
+
+
+KEYWORDS: Final = {one.mqsc: one for one in CHANNEL_ATTRIBUTES.values()}
+WORDS: Final = Words(
+    who="a channel", keywords=KEYWORDS, shown=("ALTDATE", "ALTTIME"), lacking=LACKING_IN_CHANNELS, read=_read
+)
+STATUS_WORDS: Final = Words(
+    who="a channel's status", keywords={}, shown=STATUS, integers=STATUS_INTEGERS, lacking=LACKING_IN_CHANNELS
+)
+
+
+def read_channel_command(verb: str, target: str, name: str, parameters: Sequence[Parameter]) -> ObjectCommand:
+    """Raises: MqscSyntaxError; Unsupported."""
+    if verb == "DISPLAY":
+        return read_display(target, name, parameters, STATUS_WORDS if target == "CHSTATUS" else WORDS)
+    if verb in ("DEFINE", "ALTER"):
+        return read_define(verb, target, name, parameters, WORDS)
+    return ObjectCommand(verb=verb, target=target, name=name, given=_operands(verb, parameters))
+
+
+def _operands(verb: str, parameters: Sequence[Parameter]) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for each in parameters:
+        match verb, each.keyword:
+            case "STOP", "MODE":
+                given["mode"] = _word(each, MODES)
+            case "RESOLVE", "ACTION":
+                given["action"] = _word(each, ACTIONS)
+            case "RESET", "SEQNUM":
+                given["number"] = _number(each.value("SEQNUM(1 to 999999999)"))
+            case _:
+                allowed = {"STOP": "MODE(...)", "RESOLVE": "ACTION(...)", "RESET": "SEQNUM(...)"}
+                raise syntax_error(each.token.at, each.token.found, allowed.get(verb, "nothing more"))
+    return given
+
+
+def _word(parameter: Parameter, words: Mapping[str, str]) -> str:
+    allowed = " or ".join(f"{parameter.keyword}({word})" for word in words)
+    token = parameter.value(allowed)
+    if token.value not in words:
+        raise syntax_error(token.at, token.found, allowed)
+    return words[token.value]
+
+
+def _number(token: Token) -> int:
+    if not token.value.isdecimal() or not 1 <= int(token.value[:12]) <= 999_999_999:
+        raise syntax_error(token.at, token.found, "SEQNUM(1 to 999999999)")
+    return int(token.value)
+
+
+# --- run
+
+
+def run_channel_command(qm: QueueManager, command: ObjectCommand) -> tuple[str, str, tuple[Row, ...]]:
+    """The number of the answer, what is done, in words, and what a DISPLAY found.
+
+    Raises: as the calls of `inorder.mq.channels`; UnknownObject, a DISPLAY finds none.
+    """
+    number = NUMBERS[command.verb, command.target]
+    if command.verb != "DISPLAY":
+        return number, _done(qm, command) + without(command), ()
+    rows = _statuses(qm, command) if command.target == "CHSTATUS" else _definitions(qm, command)
+    if not rows:
+        condition = " and the condition" if command.where else ""
+        raise UnknownObject(f"no channel fits {command.name}{condition}", kind="channel", object=command.name)
+    shown = "Channel Status" if command.target == "CHSTATUS" else "Channel"
+    return number, f"Display {shown} details.", tuple(rows)
+
+
+def _done(qm: QueueManager, command: ObjectCommand) -> str:
+    name, given = command.name, dict(command.given)
+    match command.verb:
+        case "DEFINE":
+            text = _define(qm, command)
+        case "ALTER":
+            given.pop("type", None)
+            channels.alter_channel(qm, name, **given)
+            text = f"Channel {name} altered."
+        case "DELETE":
+            channels.delete_channel(qm, name)
+            text = f"Channel {name} deleted."
+        case "START":
+            channels.start_channel(qm, name)
+            text = f"Channel {name} may run: `inorder channel run {name}` carries it."
+        case "STOP":
+            channels.stop_channel(qm, name, **given)
+            text = f"Channel {name} is to stop."
+        case "PING":
+            text = f"Channel {name} reaches queue manager {channels.ping_channel(qm, name)}."
+        case "RESET":
+            channels.reset_channel(qm, name, **given)
+            text = f"The next batch of channel {name} is {given.get('number', 1)} on both sides."
+        case _:
+            done = channels.resolve_channel(qm, name, **given)
+            text = f"The batch of channel {name} is {'confirmed' if done == 'commit' else 'back in its place'}."
+    return text
+
+
+def _define(qm: QueueManager, command: ObjectCommand) -> str:
+    name, given = command.name, dict(command.given)
+    kind = given.pop("type", "sender")
+    if command.like is not None:
+        like = channels.channel(qm, command.like)
+        kind = command.given.get("type", like.type)
+        given = {**_attributes_of(like, kind), **given}
+    try:
+        there = channels.channel(qm, name) if command.replace else None
+    except UnknownObject:
+        there = None
+    if there is None or there.type != kind:
+        channels.define_channel(qm, name, kind, **given)
+        return f"Channel {name} defined."
+    wanted = _attributes_of(define(name, kind, **given), kind)
+    channels.alter_channel(qm, name, **{one: wanted[one] for one in wanted if wanted[one] != getattr(there, one)})
+    return f"Channel {name} replaced."
+
+
+def _attributes_of(one: ChannelAttributes, kind: str) -> dict[str, Any]:
+    """What a channel of this type can take over from another one."""
+    return {
+        each.name: getattr(one, each.name)
+        for each in CHANNEL_ATTRIBUTES.values()
+        if each.changed_by != "create" and {one.type, kind} <= each.applies_to
+    }
+
+
+def _definitions(qm: QueueManager, command: ObjectCommand) -> list[Row]:
+    if not command.name.endswith("*"):
+        channels.channel(qm, command.name)  # which says what is like it
+    with qm._session:
+        found = [each for each in qm._store.objects(KIND) if fits(each.name, command.name)]
+    rows: list[Row] = []
+    for each in found:
+        one, altered = channel_of(each.attributes), utc(each.altered_at)
+        row = channel_row(one) | {"ALTDATE": f"{altered:%Y-%m-%d}", "ALTTIME": f"{altered:%H.%M.%S}"}
+        if meets(command.where, one, row, WORDS):
+            rows.append(chosen(row, command.asked, ("CHANNEL", "CHLTYPE")))
+    return rows
+
+
+def channel_row(one: ChannelAttributes) -> dict[str, Scalar]:
+    """The attributes of a channel by their keywords, as MQSC writes them."""
+    return {
+        word: mqsc_value(each, getattr(one, each.name))
+        for word, each in KEYWORDS.items()
+        if one.type in each.applies_to
+    }
+
+
+def _statuses(qm: QueueManager, command: ObjectCommand) -> list[Row]:
+    places, now = {one.name: one.connection for one in channels.channels(qm)}, qm._session.services.now()
+    found = [one for one in channels.status(qm) if fits(one.name, command.name)]
+    rows = [_status(one, places.get(one.name, ""), now) for one in found]
+    return [chosen(row, command.asked, ("CHANNEL",)) for row in rows if meets(command.where, None, row, STATUS_WORDS)]
+
+
+def _status(one: ChannelNow, place: str, now: float) -> Row:
+    sent = None if one.sent_at is None else utc(one.sent_at)
+    date, time = (f"{sent:%Y-%m-%d}", f"{sent:%H.%M.%S}") if sent else ("", "")
+    values: list[int | str] = [
+        one.name, one.queue, place, one.status.upper(), "YES" if one.in_doubt else "NO", one.in_doubt,
+        one.number + bool(one.in_doubt), one.number, one.messages, one.size, one.short_retries, one.long_retries,
+        "YES" if one.stop else "NO", one.waiting, age(one.oldest_put_at, now), date, time,
+        one.reason,
+    ]  # fmt: skip
+    return dict(zip(STATUS, values, strict=True))

@@ -1,0 +1,133 @@
+"""Commands as values: what the parser makes and what is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ...model.attributes import QueueType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Define:
+    """DEFINE: a new queue, or with `replace` an old one as if it were new.
+
+    Args:
+        attributes: by our names.
+        like: the queue whose attributes are taken where none are given.
+        without_effect: keywords of MQ's that ask for nothing here.
+    """
+
+    name: str
+    type: QueueType
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    like: str | None = None
+    replace: bool = False
+    without_effect: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alter:
+    """ALTER of a queue; `changes` by our names."""
+
+    name: str
+    type: QueueType
+    changes: Mapping[str, Any]
+    without_effect: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterManager:
+    """ALTER QMGR; `changes` by our names."""
+
+    changes: Mapping[str, Any]
+    without_effect: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """DELETE; `purge` with the messages."""
+
+    name: str
+    type: QueueType
+    purge: bool = False
+    without_effect: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clear:
+    """CLEAR QLOCAL."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """WHERE: a keyword, an operator and a value, which is as MQSC has it; a switch is compared as True or False."""
+
+    keyword: str
+    operator: str
+    value: int | float | str | bool
+
+
+Handles = Literal["ALL", "INPUT", "OUTPUT"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Display:
+    """DISPLAY of queues: QUEUE and the types, or QSTATUS.
+
+    Args:
+        name: of one queue, or its beginning followed by "*".
+        type: only queues of this type; None is all.
+        keywords: what is asked for; empty is everything.
+        is_status: QSTATUS.
+        handles: QSTATUS of handles, by what they are open for; None: of queues.
+    """
+
+    name: str
+    type: QueueType | None = None
+    keywords: tuple[str, ...] = ()
+    where: Condition | None = None
+    is_status: bool = False
+    handles: Handles | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisplayManager:
+    """DISPLAY QMGR; `keywords` as in `Display`."""
+
+    keywords: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """END, QUIT or EXIT: what follows is not read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectCommand:
+    """A command about channels, process definitions or connections.
+
+    Args:
+        verb: "DEFINE" ... "RESOLVE"; target: the object: "CHANNEL", "CHSTATUS", "PROCESS", "CONN".
+        name: of one object, or in a DISPLAY its beginning followed by "*".
+        given: attributes by our names; else what the command takes: "mode", "number", "action", "type".
+        asked: the keywords that a DISPLAY asks for; none: all.
+        like: the object whose attributes are taken where none are given.
+        without_effect: keywords of MQ's that ask for nothing here.
+    """
+
+    verb: str
+    target: str
+    name: str
+    given: Mapping[str, Any] = field(default_factory=dict)
+    asked: tuple[str, ...] = ()
+    where: Condition | None = None
+    like: str | None = None
+    replace: bool = False
+    without_effect: tuple[str, ...] = ()
+
+
+Command = Define | Alter | AlterManager | Delete | Clear | Display | DisplayManager | ObjectCommand | End

@@ -1,0 +1,211 @@
+"""Who has the queue manager open, and which queues: DISPLAY CONN, and DISPLAY QSTATUS of handles.
+
+The tables say what is shown, and where it comes from. What the store does not keep is not in them: MQ's other names are
+in `lacking`, each with the reason. A DISPLAY reads the connections, then their units of work, then the waits; each is
+one moment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from ...client.manager import QueueManager
+from ...errors import UnknownObject
+from ...stores.seam.damage import utc
+from ...stores.seam.views import ConnectionView, Opening, Unit
+from .commands import Condition, Handles, ObjectCommand
+from .errors import shown, syntax_error
+from .filters import holds
+from .lacking import LACKING_IN_CONNECTIONS
+from .objects import OBJECTS, Found, Row, Words, chosen, fits, read_display
+from .parameters import Parameter
+from .tokens import Token
+from .values import Value
+
+OBJECT: Final = "CONN"
+SHOWN: Final = "AMQ8276I"  # the number of runmqsc's answer
+NUMBER: Final = re.compile(r"[0-9A-F]{1,16}|[0-9A-F]{0,15}\*")
+TYPES: Final[Mapping[str, str]] = {"CONN": "CONN", "HANDLE": "HANDLE", "ALL": "ALL", "*": "ALL"}
+INTEGERS: Final = frozenset({"PID"})
+
+
+class Seen(NamedTuple):
+    """What is known of a connection, or of one of its handles.
+
+    Args:
+        unit: its unit of work, if one is open.
+        waits: the queues on which it waits.
+        handle: None: it is about the connection.
+    """
+
+    connection: ConnectionView
+    unit: Unit | None
+    waits: frozenset[str]
+    handle: Opening | None = None
+
+    @property
+    def opening(self) -> Opening:
+        assert self.handle is not None, "a keyword of handles is asked of a handle"
+        return self.handle
+
+
+Keywords = Mapping[str, Callable[[Seen], Value | None]]  # None: it is not known, and not shown
+
+
+def _begun(form: str) -> Callable[[Seen], str]:
+    return lambda seen: "" if seen.unit is None else format(utc(seen.unit.started_at), form)
+
+
+def _state(seen: Seen) -> str:
+    """ACTIVE: a call waits. The store knows the queue on which a connection waits, and not the handle."""
+    reads = seen.opening.input is not None or not seen.opening.output
+    return "ACTIVE" if reads and seen.opening.queue in seen.waits else "INACTIVE"
+
+
+def _options(seen: Seen) -> tuple[str, ...]:
+    """Those that the store keeps: not browse alone, inquire and set."""
+    handle = seen.opening
+    found = {
+        "MQOO_INPUT_SHARED": handle.input == "shared",
+        "MQOO_INPUT_EXCLUSIVE": handle.input == "exclusive",
+        "MQOO_BROWSE": handle.co_op,  # which needs it
+        "MQOO_OUTPUT": handle.output,
+        "MQOO_CO_OP": handle.co_op,
+    }
+    return tuple(word for word, is_so in found.items() if is_so)
+
+
+OWNER: Final[Keywords] = {
+    "APPLTAG": lambda seen: seen.connection.program.name,
+    "APPLTYPE": lambda _: "USER",  # a store has no processes of its own
+    "CONNAME": lambda seen: seen.connection.host,
+    "PID": lambda seen: seen.connection.process,
+    "USERID": lambda seen: seen.connection.program.user,
+}
+CONNECTION: Final[Keywords] = {
+    "CONN": lambda seen: f"{seen.connection.connection:016X}",
+    **OWNER,
+    "UOWSTATE": lambda seen: "NONE" if seen.unit is None else "ACTIVE",
+    "UOWSTDA": _begun("%Y-%m-%d"),
+    "UOWSTTI": _begun("%H.%M.%S"),
+}
+HANDLE: Final[Keywords] = {
+    "OBJNAME": lambda seen: seen.opening.name,
+    "OBJTYPE": lambda _: "QUEUE",
+    "HSTATE": _state,
+    "OPENOPTS": _options,
+}
+STATUS: Final[Keywords] = {
+    "QUEUE": lambda seen: seen.opening.queue,
+    **OWNER,
+    "HSTATE": _state,
+    "INPUT": lambda seen: {None: "NO", "shared": "SHARED", "exclusive": "EXCL"}[seen.opening.input],
+    "OUTPUT": lambda seen: "YES" if seen.opening.output else "NO",
+}
+OF_TYPE: Final[Mapping[str, Sequence[str]]] = {
+    "CONN": (*CONNECTION,),
+    "HANDLE": ("CONN", *HANDLE),
+    "ALL": (*CONNECTION, *HANDLE),
+}
+COMPARED: Final = OF_TYPE["ALL"]  # by WHERE, whatever is displayed
+
+
+# --- read
+
+
+def connection_number(token: Token) -> str:
+    """The number in CONN(...), or its beginning and an asterisk. Raises: MqscSyntaxError."""
+    number = token.value.upper()
+    if not NUMBER.fullmatch(number):
+        allowed = "1 to 16 hexadecimal digits, as DISPLAY CONN(*) shows them, or their beginning and *"
+        raise syntax_error(token.at, shown(token.value), allowed)
+    return number
+
+
+def read_display_of_connections(name: str, parameters: Sequence[Parameter]) -> ObjectCommand:
+    """DISPLAY CONN. Raises: MqscSyntaxError; Unsupported."""
+    kind, rest = "CONN", []
+    for each in parameters:
+        if each.keyword == "TYPE" and each.values is not None:
+            allowed = " or ".join(f"TYPE({word})" for word in TYPES)
+            token = each.value(allowed)
+            if token.value not in TYPES:
+                raise syntax_error(token.at, token.found, allowed)
+            kind = TYPES[token.value]
+        else:
+            rest.append(each)
+    words = Words(
+        who="a connection",
+        keywords={},
+        shown=OF_TYPE[kind],
+        integers=INTEGERS,
+        lacking=LACKING_IN_CONNECTIONS,
+        compared=COMPARED,
+    )
+    return replace(read_display(OBJECT, name, rest, words), given={"type": kind})
+
+
+# --- run
+
+
+def run_display_of_connections(qm: QueueManager, command: ObjectCommand) -> tuple[str, str, tuple[Found, ...]]:
+    """The number of the answer, its text, and the connections. Raises: UnknownObject, there is none."""
+    kind = command.given["type"]
+    rows = tuple(row for each in _connections(qm) if (row := _connection_row(each, command, kind)) is not None)
+    if not rows:
+        condition = " and the condition" if command.where else ""
+        raise UnknownObject(f"no connection fits {command.name}{condition}", kind="connection", object=command.name)
+    return SHOWN, "Display Connection details.", rows
+
+
+def handle_rows(qm: QueueManager, handles: Handles) -> Iterator[Row]:
+    """The handles that have a queue open, and for what."""
+    for each in _connections(qm):
+        for one in _handles(each):
+            row = _row(one, STATUS)
+            if {"ALL": True, "INPUT": row["INPUT"] != "NO", "OUTPUT": row["OUTPUT"] == "YES"}[handles]:
+                yield row | {"TYPE": "HANDLE"}
+
+
+def _connections(qm: QueueManager) -> list[Seen]:
+    connections = qm.connections()
+    units = {one.connection: one for one in qm.units() if one.connection is not None}
+    waits = qm.waits()
+    return [
+        Seen(
+            one,
+            units.get(one.connection),
+            frozenset(wait.queue for wait in waits if wait.connection == one.connection),
+        )
+        for one in connections
+    ]
+
+
+def _handles(seen: Seen) -> list[Seen]:
+    return [seen._replace(handle=one) for one in seen.connection.opened]
+
+
+def _row(seen: Seen, keywords: Keywords) -> dict[str, Value]:
+    return {word: value for word, of in keywords.items() if (value := of(seen)) is not None}
+
+
+def _connection_row(seen: Seen, command: ObjectCommand, kind: str) -> Found | None:
+    """A connection as it is shown, with the handles that the condition means; None: it is not meant."""
+    own = _row(seen, CONNECTION)
+    handles = [_row(one, HANDLE) for one in _handles(seen)]
+    meant = [one for one in handles if _meets(command.where, own | one)]
+    if not fits(str(own["CONN"]), command.name) or not (meant or _meets(command.where, own)):
+        return None
+    row: dict[str, Value | tuple[Row, ...]] = {"CONN": own["CONN"], "TYPE": kind}
+    if kind != "HANDLE":
+        row |= chosen({word: own[word] for word in sorted(own.keys() - row.keys())}, command.asked, ())
+    if kind != "CONN":
+        row[OBJECTS] = tuple(chosen(one, command.asked, ("OBJNAME", "OBJTYPE")) for one in meant)
+    return row
+
+
+def _meets(condition: Condition | None, row: Mapping[str, Value]) -> bool:
+    return condition is None or (condition.keyword in row and holds(condition, row[condition.keyword]))

@@ -1,0 +1,89 @@
+"""Definitions as a script of DEFINE commands: what moves them to another store, or to MQ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ...model.attribute import Attribute
+from ...model.attributes import ManagerAttributes, QueueAttributes
+from ...model.channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes
+from ...model.process_attributes import ProcessAttributes
+from .channelling import channel_row
+from .processes import process_row
+from .values import Scalar, mqsc_value, written
+from .words import KINDS, MANAGER_KEYWORDS, is_ours, keywords_of
+
+INDENT = "   "
+
+
+def export_queue(queue: QueueAttributes) -> str:
+    """The command that defines this queue, on several lines, each but the first with one attribute.
+
+    It says REPLACE, so that a script can be run again. Attributes that MQ refuses stand there only if they are not at
+    their defaults, so that a queue that does without them can be defined in MQ by the same text.
+    """
+    items = [written(word, mqsc_value(each, getattr(queue, each.name))) for word, each in _told(queue)]
+    kind = mqsc_value(keywords_of(queue.type)["TYPE"], queue.type)
+    return " +\n".join(
+        [f"DEFINE {written(str(kind), queue.name)}", *(INDENT + item for item in items), f"{INDENT}REPLACE"]
+    )
+
+
+def _told(queue: QueueAttributes) -> Iterator[tuple[str, Attribute]]:
+    for word, each in keywords_of(queue.type).items():
+        is_default = getattr(queue, each.name) == each.default
+        if each.name not in ("name", "type") and not (is_default and _is_unknown_to_mq(queue, each)):
+            yield word, each
+
+
+def _is_unknown_to_mq(queue: QueueAttributes, attribute: Attribute) -> bool:
+    """Whether MQ refuses it: DEFTYPE of a local queue is none of DEFINE's, and INDXTYPE exists on z/OS only."""
+    of_no_use = attribute.name == "definition_type" and queue.type == "local"
+    return is_ours(attribute) or of_no_use or attribute.name == "index_type"
+
+
+def export_manager(manager: ManagerAttributes) -> str | None:
+    """The command that gives another queue manager what is not at its default here; None if all is.
+
+    The name is not in it: it is given when a store is made.
+    """
+    items = [
+        written(word, mqsc_value(each, getattr(manager, each.name)))
+        for word, each in MANAGER_KEYWORDS.items()
+        if each.changed_by != "create" and getattr(manager, each.name) != each.default
+    ]
+    return " +\n".join(["ALTER QMGR", *(INDENT + item for item in items)]) if items else None
+
+
+def export_queues(queues: Iterable[QueueAttributes]) -> Iterator[str]:
+    """The commands for queues, an alias after what it stands for; each may be several lines, without the last end.
+
+    What a DEFINE takes its defaults from comes last, so that no other one takes them.
+
+    Temporary dynamic queues belong to the handle that opened them: a comment names them instead.
+    """
+    defaults = {each.default for each in KINDS.values()}
+    for queue in sorted(queues, key=lambda queue: (queue.name in defaults, queue.type == "alias", queue.name)):
+        if queue.type == "local" and queue.definition_type == "temporary_dynamic":
+            yield f"* {queue.name} is a temporary dynamic queue, which ends with its opener"
+        else:
+            yield export_queue(queue)
+
+
+def export_process(process: ProcessAttributes) -> str:
+    """The command that defines this process; it says REPLACE."""
+    return _define(process_row(process))
+
+
+def export_channel(channel: ChannelAttributes) -> str:
+    """The command that defines this channel; it says REPLACE. READORDER, which is ours, is in it if it is RELAXED."""
+    row = channel_row(channel)
+    if channel.read_order == CHANNEL_ATTRIBUTES["read_order"].default:
+        row.pop("READORDER", None)
+    return _define(row)
+
+
+def _define(row: Mapping[str, Scalar]) -> str:
+    """A definition of which the name is the first item."""
+    first, *items = [written(word, value) for word, value in row.items()]
+    return " +\n".join([f"DEFINE {first}", *(INDENT + item for item in items), f"{INDENT}REPLACE"])

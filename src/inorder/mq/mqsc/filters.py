@@ -1,0 +1,120 @@
+"""WHERE: which rows of a DISPLAY are shown."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from ...model.attribute import Attribute
+from .commands import Condition
+from .errors import syntax_error, unknown_word, unsupported
+from .lacking import Lacking
+from .tokens import Token
+from .values import INTEGER, Value, comparable, digits, read_value
+from .words import INTEGER_STATUS, is_switch
+
+COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = MappingProxyType(
+    {
+        "EQ": operator.eq,
+        "NE": operator.ne,
+        "LT": operator.lt,
+        "GT": operator.gt,
+        "LE": operator.le,
+        "GE": operator.ge,
+        "CT": operator.eq,  # contains: one value is a list of one
+        "EX": operator.ne,
+    }
+)
+LIKE: Final[Mapping[str, bool]] = MappingProxyType({"LK": True, "NL": False, "CTG": True, "EXG": False})
+ANY: Final[Mapping[str, str]] = MappingProxyType({"CT": "EQ", "CTG": "LK"})  # of a list, and of its values
+NONE: Final[Mapping[str, str]] = MappingProxyType({"EX": "CT", "EXG": "CTG"})
+OPERATORS: Final = (*COMPARE, *LIKE)
+YES: Final[Mapping[str, bool]] = MappingProxyType({"YES": True, "NO": False})
+FORM: Final = f"WHERE(KEYWORD EQ VALUE); instead of EQ: {', '.join(OPERATORS[1:])}"
+
+
+def read_condition(
+    token: Token,
+    values: Sequence[Token],
+    keywords: Mapping[str, Attribute | None],
+    lacking: Mapping[str, Lacking],
+    integers: Collection[str] = INTEGER_STATUS,
+    read: Callable[[Attribute, Token], Any] = read_value,
+) -> Condition:
+    """The condition that stands in WHERE(...).
+
+    Args:
+        token: the word WHERE.
+        keywords: what may be compared, by any operator; None for what is not an attribute.
+        lacking: what MQ could compare and we cannot.
+        integers: what is not an attribute, and a number.
+        read: a value of an attribute.
+
+    Raises: MqscSyntaxError; Unsupported.
+    """
+    if len(values) != 3:
+        raise syntax_error(token.at, f"WHERE with {len(values)} instead of 3 words", FORM)
+    subject, comparison, value = values
+    if subject.kind == "word" and subject.value in lacking:
+        allowed = f"one of {', '.join(keywords)}"
+        raise unsupported(subject.at, f"MQ's attribute {subject.value}", lacking[subject.value].why, allowed)
+    if subject.kind != "word" or subject.value not in keywords:
+        raise unknown_word(subject.at, subject.value, "a keyword to compare", keywords)
+    attribute = keywords[subject.value]
+    if comparison.kind != "word" or comparison.value not in OPERATORS:
+        raise syntax_error(comparison.at, comparison.found, ", ".join(OPERATORS))
+    if comparison.value in LIKE:
+        compared: int | float | str | bool = _pattern(value)
+    elif attribute is None:
+        compared = _status(subject.value, value, integers)
+    else:
+        compared = _value(attribute, value, read)
+    return Condition(keyword=subject.value, operator=comparison.value, value=compared)
+
+
+def _pattern(token: Token) -> str:
+    return token.value if token.value.strip(" ") else ""  # blanks alone mean nothing in MQSC
+
+
+def _status(keyword: str, token: Token, integers: Collection[str]) -> int | str:
+    if keyword not in integers:
+        return token.value
+    if INTEGER.fullmatch(token.value) is None:
+        raise syntax_error(token.at, token.found, f"{keyword} and an integer")
+    return int(token.value)
+
+
+def _value(attribute: Attribute, token: Token, read: Callable[[Attribute, Token], Any]) -> int | float | str | bool:
+    if is_switch(attribute):
+        if token.value not in YES:
+            raise syntax_error(token.at, token.found, "YES or NO")
+        return YES[token.value]
+    return comparable(attribute, read(attribute, token))
+
+
+def holds(condition: Condition, value: Value | float) -> bool:
+    """Whether a value meets the condition. A number is like a pattern that its digits are like."""
+    if isinstance(value, tuple):
+        return _list_holds(condition, value)
+    if condition.operator in LIKE:
+        text = ("NO", "YES")[value] if isinstance(value, bool) else value if isinstance(value, str) else digits(value)
+        return is_like(text, str(condition.value)) == LIKE[condition.operator]
+    return COMPARE[condition.operator](value, condition.value)
+
+
+def _list_holds(condition: Condition, values: tuple[str, ...]) -> bool:
+    """CT and CTG: one of them does; EX and EXG: none does. Other operators compare the list as it is written."""
+    if condition.operator in ANY:
+        one = replace(condition, operator=ANY[condition.operator])
+        return any(holds(one, value) for value in values)
+    if condition.operator in NONE:
+        return not _list_holds(replace(condition, operator=NONE[condition.operator]), values)
+    return holds(condition, ",".join(values))
+
+
+def is_like(text: str, pattern: str) -> bool:
+    """Whether a text is the pattern, or begins with what stands before the pattern's last character, an asterisk."""
+    return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern

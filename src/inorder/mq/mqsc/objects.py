@@ -1,0 +1,125 @@
+"""What the commands about channels and process definitions have in common: how they are read, and what is displayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...model.attribute import Attribute
+from .commands import Condition, ObjectCommand
+from .errors import syntax_error, unknown_word
+from .filters import LIKE, holds, is_like, read_condition
+from .lacking import Lacking
+from .parameters import Parameter, refuse_lacking, without_effect
+from .tokens import Token
+from .values import Value, allowed_values, comparable, read_value
+
+Row = Mapping[str, Value]
+Found = Mapping[str, Value | tuple[Row, ...]]  # what a DISPLAY shows of one object
+OBJECTS: Final = "OBJECTS"  # where the handles of a connection are, as IBM's answers in JSON call it
+NAME: Final = "LIKE(NAME)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """The words of one kind of object.
+
+    Args:
+        who: what an error calls one.
+        keywords: of its attributes, the one of its name included.
+        shown: what a DISPLAY shows besides.
+        integers: those of `shown` that are numbers.
+        lacking: what MQ has and we have not.
+        read: a value, where a word may stand for it.
+        compared: by WHERE, besides what a DISPLAY shows.
+    """
+
+    who: str
+    keywords: Mapping[str, Attribute]
+    shown: Sequence[str] = ()
+    integers: frozenset[str] = frozenset()
+    lacking: Mapping[str, Lacking]
+    read: Callable[[Attribute, Token], Any] = read_value
+    compared: Sequence[str] = ()
+
+    def value(self, attribute: Attribute, parameter: Parameter) -> Any:
+        return self.read(attribute, parameter.value(allowed_values(attribute)))
+
+
+def read_define(verb: str, target: str, name: str, parameters: Iterable[Parameter], words: Words) -> ObjectCommand:
+    """DEFINE or ALTER. Raises: MqscSyntaxError; Unsupported."""
+    given: dict[str, Any] = {}
+    idle: list[str] = []
+    like, replace = None, False
+    for each in parameters:
+        known = words.keywords.get(each.keyword)
+        if verb == "DEFINE" and each.topic == "REPLACE":
+            each.refuse_value("REPLACE or NOREPLACE")
+            replace = each.keyword == "REPLACE"
+        elif verb == "DEFINE" and each.keyword == "LIKE":
+            like = each.value(NAME).value
+        elif known is not None and known.name != "name":
+            given[known.name] = words.value(known, each)
+        elif each.keyword in words.lacking:
+            idle.append(without_effect(each, words.lacking))
+        else:
+            raise unknown_word(each.token.at, each.keyword, f"an attribute of {words.who}", list(words.keywords))
+    return ObjectCommand(
+        verb=verb, target=target, name=name, given=given, like=like, replace=replace, without_effect=tuple(idle)
+    )
+
+
+def read_display(target: str, name: str, parameters: Iterable[Parameter], words: Words) -> ObjectCommand:
+    """DISPLAY: what is asked for, none for all, and the condition. Raises: MqscSyntaxError; Unsupported."""
+    known = {**words.keywords, **dict.fromkeys(words.shown)}
+    asked: list[str] = []
+    where: Condition | None = None
+    for each in parameters:
+        if each.keyword == "WHERE":
+            compared = {**known, **dict.fromkeys(words.compared)}
+            where = read_condition(each.token, each.values or (), compared, words.lacking, words.integers, words.read)
+            continue
+        if each.keyword not in (*known, "ALL"):
+            if each.keyword in words.lacking:
+                refuse_lacking(each, Lacking(why=words.lacking[each.keyword].why))
+            raise unknown_word(each.token.at, each.keyword, "a keyword to display", [*known, "ALL", "WHERE"])
+        each.refuse_value(f"{each.keyword} alone; WHERE({each.keyword} EQ ...) chooses")
+        asked.append(each.keyword)
+    return ObjectCommand(
+        verb="DISPLAY", target=target, name=name, asked=() if "ALL" in asked else tuple(asked), where=where
+    )
+
+
+def refuse_all(parameters: Sequence[Parameter]) -> None:
+    """Raises: MqscSyntaxError, there is one."""
+    for each in parameters:
+        raise syntax_error(each.token.at, each.token.found, "nothing more")
+
+
+def fits(name: str, pattern: str) -> bool:
+    """Whether a DISPLAY means an object of this name."""
+    return is_like(name, pattern) if pattern.endswith("*") else name == pattern
+
+
+def meets(condition: Condition | None, thing: object, row: Row, words: Words) -> bool:
+    """Whether the condition holds; it does not for what the object has not."""
+    if condition is None:
+        return True
+    word = condition.keyword
+    if word not in row:
+        return False
+    attribute = words.keywords.get(word)
+    if attribute is None or condition.operator in LIKE:
+        return holds(condition, row[word])
+    return holds(condition, comparable(attribute, getattr(thing, attribute.name)))
+
+
+def chosen(row: Row, asked: Sequence[str], always: Sequence[str]) -> dict[str, Value]:
+    """What was asked for, all of it if nothing was."""
+    return {word: value for word, value in row.items() if not asked or word in (*always, *asked)}
+
+
+def without(command: ObjectCommand) -> str:
+    """What an answer says of keywords that ask for nothing here."""
+    return f" Without effect here: {', '.join(command.without_effect)}." if command.without_effect else ""

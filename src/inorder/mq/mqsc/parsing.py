@@ -1,0 +1,350 @@
+"""A command in MQSC into a `Command`: the grammar, without any I/O.
+
+::
+
+    command     = verb object [ "(" name ")" ] parameter* [ ";" ]
+    parameter   = KEYWORD | KEYWORD "(" value+ ")"          only WHERE has more than one value
+    value       = word | 'text'
+
+Keywords and words may be written in small letters. What a value may be is checked here too, by the table of
+attributes, so that a script whose every command can be read fails only for what is, or is not, on the queue manager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NoReturn, cast, get_args
+
+from ...errors import ArgumentError, nearest_names
+from ...model.attribute import Attribute, changed_by, check_queue_name
+from ...model.attributes import QueueType
+from . import channelling, connecting, processes
+from .commands import Alter, AlterManager, Clear, Command, Define, Delete, Display, DisplayManager, End, Handles
+from .errors import Unsupported, shown, syntax_error, unknown_word, unsupported
+from .filters import read_condition
+from .lacking import (
+    LACKING_IN_HANDLES,
+    LACKING_IN_MANAGER,
+    LACKING_IN_QUEUES,
+    LACKING_IN_STATUS,
+    LACKING_OBJECTS,
+    LACKING_VERBS,
+    Lacking,
+)
+from .lines import Source, together
+from .parameters import Parameter, Tokens, refuse_lacking, without_effect
+from .tokens import Token, tokens_of
+from .values import allowed_values, read_value
+from .words import (
+    ENDS,
+    INTEGER_STATUS,
+    KINDS,
+    LOCAL_KEYWORDS,
+    OBJECTS,
+    QUEUE_KEYWORDS,
+    SHORT,
+    STATUS_KEYWORDS,
+    TYPES,
+    VERBS,
+    is_switch,
+    keywords_of,
+)
+
+NAMES: Final = "a name of 1 to 48 characters out of A-Z a-z 0-9 . / _ %"
+OWNER_WORDS: Final[Mapping[str, str]] = {each.type: each.who for each in KINDS.values()} | {
+    "manager": "the queue manager"
+}
+
+
+def parse(source: Source, *, skip: list[str] | None = None) -> Command:
+    """The command that a piece of script stands for.
+
+    Args:
+        skip: where the keywords go that MQ has and we have not, and that are left out then; None: they are errors.
+
+    Raises: MqscSyntaxError, with line and column, what was found and what is allowed; Unsupported, a part of MQ that
+        is not here.
+    """
+    tokens = Tokens(tokens_of(together(source)))
+    verb = _verb(tokens)
+    if verb in ENDS:
+        tokens.take_end()
+        return End()
+    target = _object(tokens, verb)
+    name = "" if target == "QMGR" else _name(tokens, target, generic=verb == "DISPLAY")
+    parameters = tokens.take_parameters()
+    while True:
+        try:
+            return _command(verb, target, name, parameters)
+        except Unsupported as error:
+            keyword = error.data["keyword"]
+            if skip is None or keyword is None:
+                raise
+            skip.append(str(keyword))
+            parameters = [each for each in parameters if each.keyword != keyword]
+
+
+def _command(verb: str, target: str, name: str, parameters: Sequence[Parameter]) -> Command:
+    if target in channelling.OBJECTS:
+        return channelling.read_channel_command(verb, target, name, parameters)
+    if target == connecting.OBJECT:
+        return connecting.read_display_of_connections(name, parameters)
+    if target == processes.OBJECT:
+        return processes.read_process_command(verb, name, parameters)
+    if target == "QMGR":
+        return _alter_manager(parameters) if verb == "ALTER" else _display_manager(parameters)
+    if verb == "DISPLAY":
+        return _display_status(name, parameters) if target == "QSTATUS" else _display(target, name, parameters)
+    return _ON_QUEUES[verb](TYPES[target], name, parameters)
+
+
+def _verb(tokens: Tokens) -> str:
+    token = tokens.take()
+    verb = SHORT.get(token.value, token.value)
+    allowed = f"{', '.join(VERBS)} or END"
+    if token.kind == "word" and (verb in VERBS or verb in ENDS):
+        return verb
+    if token.kind == "word" and verb in LACKING_VERBS:
+        raise unsupported(token.at, f"MQ's command {verb}", LACKING_VERBS[verb], allowed)
+    if token.value == "DEL":
+        allowed = "DELETE, which has no short form, as in MQ"
+    raise syntax_error(token.at, token.found, allowed, nearest=nearest_names(token.value, VERBS))
+
+
+def _object(tokens: Tokens, verb: str) -> str:
+    token = tokens.take()
+    target = SHORT.get(token.value, token.value)
+    if token.kind == "word" and target in OBJECTS[verb]:
+        return target
+    allowed = " or ".join(f"{verb} {each}" for each in OBJECTS[verb])
+    if token.kind == "word" and target in LACKING_OBJECTS:
+        raise unsupported(token.at, f"MQ's object {target}", LACKING_OBJECTS[target], allowed)
+    raise syntax_error(token.at, token.found, allowed, nearest=nearest_names(token.value, OBJECTS[verb]))
+
+
+def _name(tokens: Tokens, target: str, *, generic: bool) -> str:
+    values = tokens.take_values(target)
+    if len(values) > 1:
+        raise syntax_error(values[1].at, values[1].found, f"one name, as in {target}(NAME)")
+    if target == connecting.OBJECT:
+        return connecting.connection_number(values[0])
+    return _checked_name(values[0], generic=generic)
+
+
+def _checked_name(token: Token, *, generic: bool = False) -> str:
+    name = token.value
+    if generic and name.endswith("*"):
+        if name != "*":
+            _check(name[:-1], token, f"{NAMES}, or its beginning and *")
+        return name
+    _check(name, token, f"{NAMES}, or its beginning and *" if generic else NAMES)
+    return name
+
+
+def _check(name: str, token: Token, allowed: str) -> None:
+    try:
+        check_queue_name(name)
+    except ArgumentError:
+        raise syntax_error(token.at, shown(token.value), allowed) from None
+
+
+# ---- DEFINE, ALTER, DELETE, CLEAR
+
+
+def _define(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> Define:
+    like, replace = None, False
+    rest = []
+    for each in parameters:
+        if each.keyword == "LIKE":
+            like = _checked_name(each.value(f"LIKE({NAMES})"))
+        elif each.topic == "REPLACE":
+            each.refuse_value("REPLACE or NOREPLACE")
+            replace = each.keyword == "REPLACE"
+        else:
+            rest.append(each)
+    attributes, idle = _attributes(rest, kind, "DEFINE", "LIKE REPLACE NOREPLACE".split())
+    return Define(name=name, type=kind, attributes=attributes, like=like, replace=replace, without_effect=idle)
+
+
+def _alter(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> Alter:
+    changes, idle = _attributes(parameters, kind, "ALTER")
+    return Alter(name=name, type=kind, changes=changes, without_effect=idle)
+
+
+def _alter_manager(parameters: Sequence[Parameter]) -> AlterManager:
+    changes, idle = _attributes(parameters, "manager", "ALTER")
+    return AlterManager(changes=changes, without_effect=idle)
+
+
+def _delete(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> Delete:
+    purge, idle = False, []
+    for each in parameters:
+        if each.topic == "PURGE" and kind == "local":
+            each.refuse_value("PURGE or NOPURGE")
+            purge = each.keyword == "PURGE"
+        elif each.keyword == "AUTHREC":
+            idle.append(without_effect(each, LACKING_IN_QUEUES))
+        else:
+            allowed = "PURGE or NOPURGE" if kind == "local" else "nothing more"
+            raise syntax_error(each.token.at, each.token.found, allowed)
+    return Delete(name=name, type=kind, purge=purge, without_effect=tuple(idle))
+
+
+def _clear(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> Clear:
+    for each in parameters:
+        raise syntax_error(each.token.at, each.token.found, "nothing more")
+    return Clear(name=name)
+
+
+_ON_QUEUES: Final[Mapping[str, Callable[[QueueType, str, Sequence[Parameter]], Command]]] = {
+    "DEFINE": _define,
+    "ALTER": _alter,
+    "DELETE": _delete,
+    "CLEAR": _clear,
+}
+
+
+def _attributes(
+    parameters: Iterable[Parameter], owner: str, verb: str, also: Sequence[str] = ()
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The attributes that are given, by our names, and the keywords without effect."""
+    keywords = {word: each for word, each in keywords_of(owner).items() if _is_open(each, owner, verb)}
+    lacking = LACKING_IN_MANAGER if owner == "manager" else LACKING_IN_QUEUES
+    given: dict[str, Any] = {}
+    idle: list[str] = []
+    for each in parameters:
+        if (found := _switched(keywords, each)) is not None:
+            each.refuse_value(f"{each.topic} or NO{each.topic}")
+            given[found.name] = not each.keyword.startswith("NO")
+        elif (found := keywords.get(each.keyword)) is not None and not is_switch(found):
+            given[found.name] = read_value(found, each.value(allowed_values(found)))
+        elif each.keyword in lacking:
+            idle.append(without_effect(each, lacking))
+        else:
+            _refuse(each, owner, verb, [*_spelled(keywords), *also])
+    return given, tuple(idle)
+
+
+def _is_open(attribute: Attribute, owner: str, verb: str) -> bool:
+    """Whether the command may give this attribute: the name stands elsewhere, the type is the object."""
+    if attribute.name in ("name", "type"):
+        return False
+    return verb == "DEFINE" or changed_by(attribute, owner) != "create"
+
+
+def _switched(keywords: Mapping[str, Attribute], parameter: Parameter) -> Attribute | None:
+    found = keywords.get(parameter.topic)
+    return found if found is not None and is_switch(found) else None
+
+
+def _spelled(keywords: Mapping[str, Attribute]) -> list[str]:
+    return [*keywords, *(f"NO{word}" for word, each in keywords.items() if is_switch(each))]
+
+
+def _refuse(parameter: Parameter, owner: str, verb: str, known: Sequence[str]) -> NoReturn:
+    """The error for a keyword that does not belong here."""
+    who, word = OWNER_WORDS[owner], parameter.topic
+    if word in keywords_of(owner):
+        raise syntax_error(
+            parameter.token.at, f"{word}, which {verb} cannot give to {who}", "an attribute that can change"
+        )
+    if word in QUEUE_KEYWORDS:
+        raise syntax_error(parameter.token.at, f"{word}, which {who} has not", f"one of {', '.join(known)}")
+    raise unknown_word(parameter.token.at, parameter.keyword, f"an attribute of {who}", known)
+
+
+# ---- DISPLAY
+
+
+def _display(target: str, name: str, parameters: Sequence[Parameter]) -> Display:
+    kind = TYPES.get(target)
+    rest = []
+    for each in parameters:
+        if each.keyword == "TYPE" and each.values is not None and target == "QUEUE":
+            kind = _type(each)
+        else:
+            rest.append(each)
+    keywords = _displayable(kind)
+    asked, where = _asked(rest, keywords, LACKING_IN_QUEUES)
+    return Display(name=name, type=kind, keywords=asked, where=where)
+
+
+def _displayable(kind: QueueType | None) -> dict[str, Attribute | None]:
+    """The keywords that can be asked for: of one type of queue, or of any."""
+    attributes: dict[str, Attribute | None] = {**(QUEUE_KEYWORDS if kind is None else keywords_of(kind))}
+    return attributes | (dict.fromkeys(LOCAL_KEYWORDS) if kind in (None, "local") else {})
+
+
+def _type(parameter: Parameter) -> QueueType | None:
+    allowed = " or ".join(f"TYPE({each})" for each in ("ALL", *TYPES))
+    token = parameter.value(allowed)
+    word = SHORT.get(token.value, token.value)
+    if word != "ALL" and word not in TYPES:
+        raise syntax_error(token.at, token.found, allowed)
+    return TYPES.get(word)
+
+
+def _display_status(name: str, parameters: Sequence[Parameter]) -> Display:
+    kind, handles, rest = "QUEUE", "ALL", []
+    opening: Parameter | None = None
+    for each in parameters:
+        if each.keyword == "TYPE" and each.values is not None:
+            kind = _word(each, ("QUEUE", "HANDLE"))
+        elif each.keyword == "OPENTYPE":
+            opening, handles = each, _word(each, get_args(Handles))
+        else:
+            rest.append(each)
+    if kind == "HANDLE":
+        asked, where = _asked(rest, dict.fromkeys(connecting.STATUS), LACKING_IN_HANDLES, connecting.INTEGERS)
+        return Display(name=name, keywords=asked, where=where, is_status=True, handles=cast(Handles, handles))
+    if opening is not None:
+        raise syntax_error(opening.token.at, opening.token.found, "OPENTYPE beside TYPE(HANDLE)")
+    keywords: dict[str, Attribute | None] = {"QUEUE": QUEUE_KEYWORDS["QUEUE"], **dict.fromkeys(STATUS_KEYWORDS)}
+    asked, where = _asked(rest, keywords, LACKING_IN_STATUS)
+    return Display(name=name, keywords=asked, where=where, is_status=True)
+
+
+def _word(parameter: Parameter, words: Sequence[str]) -> str:
+    """The value of a parameter that is one of these words. Raises: MqscSyntaxError."""
+    allowed = " or ".join(f"{parameter.keyword}({word})" for word in words)
+    token = parameter.value(allowed)
+    if token.value not in words:
+        raise syntax_error(token.at, token.found, allowed)
+    return token.value
+
+
+def _display_manager(parameters: Sequence[Parameter]) -> DisplayManager:
+    keywords: dict[str, Attribute | None] = {**keywords_of("manager")}
+    for each in parameters:
+        if each.keyword == "WHERE":
+            raise syntax_error(each.token.at, each.token.found, f"ALL, or one of {', '.join(keywords)}")
+    asked, _ = _asked(parameters, keywords, LACKING_IN_MANAGER)
+    return DisplayManager(keywords=asked)
+
+
+def _asked(
+    parameters: Iterable[Parameter],
+    keywords: Mapping[str, Attribute | None],
+    lacking: Mapping[str, Lacking],
+    integers: Collection[str] = INTEGER_STATUS,
+) -> tuple[tuple[str, ...], Any]:
+    """The keywords that a DISPLAY asks for, none for all, and its condition."""
+    asked: list[str] = []
+    where = None
+    wants_all = False
+    for each in parameters:
+        if each.keyword == "WHERE":
+            where = read_condition(each.token, each.values or (), keywords, lacking, integers)
+            continue
+        if each.keyword != "ALL" and each.keyword not in keywords:
+            _refuse_asked(each, [*keywords, "ALL", "WHERE"], lacking)
+        each.refuse_value(f"{each.keyword} alone; WHERE({each.keyword} EQ ...) chooses")
+        wants_all = wants_all or each.keyword == "ALL"
+        asked.append(each.keyword)
+    return () if wants_all else tuple(asked), where
+
+
+def _refuse_asked(parameter: Parameter, known: Sequence[str], lacking: Mapping[str, Lacking]) -> NoReturn:
+    if parameter.keyword in lacking:
+        refuse_lacking(parameter, Lacking(why=lacking[parameter.keyword].why))
+    raise unknown_word(parameter.token.at, parameter.keyword, "a keyword to display", known)

@@ -1,0 +1,131 @@
+"""Commands about process definitions: DEFINE, ALTER, DELETE, DISPLAY PROCESS; read without I/O, and run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from ...client.manager import QueueManager
+from ...client.processes import PROCESS as KIND
+from ...errors import UnknownObject
+from ...model.attribute import Attribute
+from ...model.process_attributes import PROCESS_ATTRIBUTES, ProcessAttributes, define_process
+from ...stores.seam.damage import utc
+from ...stores.seam.definitions import process_of
+from .commands import ObjectCommand
+from .errors import shown, syntax_error
+from .lacking import LACKING_IN_PROCESSES
+from .objects import Row, Words, chosen, fits, meets, read_define, read_display, refuse_all, without
+from .parameters import Parameter
+from .tokens import Token
+from .values import INTEGER, Scalar, allowed_values, mqsc_value, read_value
+
+OBJECT: Final = "PROCESS"
+TYPE: Final = "application_type"
+DATES: Final = ("ALTDATE", "ALTTIME")
+
+# MQAT_...: the words are MQSC's; a number that has none is written as it is.
+TYPES: Final[Mapping[str, int]] = {
+    "CICS": 1, "MVS": 2, "IMS": 3, "UNIX": 6, "OS400": 8, "WINDOWS": 9, "WINDOWSNT": 11, "NSK": 13, "NOTESAGENT": 22,
+    "WLM": 31, "DEF": 6,
+}  # fmt: skip
+TYPE_WORDS: Final[Mapping[int, str]] = {number: word for word, number in TYPES.items() if word != "DEF"}
+
+# The numbers of runmqsc's answers.
+NUMBERS: Final[Mapping[str, str]] = {
+    "DEFINE": "AMQ8010I", "ALTER": "AMQ8011I", "DELETE": "AMQ8012I", "DISPLAY": "AMQ8407I"
+}  # fmt: skip
+
+
+def _read(attribute: Attribute, token: Token) -> Any:
+    """The value of an attribute; a type may be a word."""
+    if attribute.name != TYPE or INTEGER.fullmatch(token.value):
+        return read_value(attribute, token)
+    if token.value not in TYPES:
+        raise syntax_error(token.at, shown(token.value), f"{allowed_values(attribute)}, or one of {', '.join(TYPES)}")
+    return TYPES[token.value]
+
+
+WORDS: Final = Words(
+    who="a process definition",
+    keywords={one.mqsc: one for one in PROCESS_ATTRIBUTES.values()},
+    shown=DATES,
+    lacking=LACKING_IN_PROCESSES,
+    read=_read,
+)
+
+
+def read_process_command(verb: str, name: str, parameters: Sequence[Parameter]) -> ObjectCommand:
+    """Raises: MqscSyntaxError; Unsupported."""
+    if verb == "DISPLAY":
+        return read_display(OBJECT, name, parameters, WORDS)
+    if verb == "DELETE":
+        refuse_all(parameters)
+        return ObjectCommand(verb=verb, target=OBJECT, name=name)
+    return read_define(verb, OBJECT, name, parameters, WORDS)
+
+
+# --- run
+
+
+def run_process_command(qm: QueueManager, command: ObjectCommand) -> tuple[str, str, tuple[Row, ...]]:
+    """The number of the answer, what is done, in words, and what a DISPLAY found.
+
+    Raises: as `create_process` and the like; UnknownObject, a DISPLAY finds none.
+    """
+    number, name = NUMBERS[command.verb], command.name
+    match command.verb:
+        case "DEFINE":
+            text = _define(qm, command)
+        case "ALTER":
+            qm.alter_process(name, **command.given)
+            text = f"Process {name} altered."
+        case "DELETE":
+            qm.delete_process(name)
+            text = f"Process {name} deleted."
+        case _:
+            return number, "Display Process details.", _displayed(qm, command)
+    return number, text + without(command), ()
+
+
+def _define(qm: QueueManager, command: ObjectCommand) -> str:
+    name, given = command.name, dict(command.given)
+    if command.like is not None:
+        given = _changeable(qm.process(command.like)) | given
+    if not command.replace or name not in {one.name for one in qm.processes()}:
+        qm.create_process(name, **given)
+        return f"Process {name} defined."
+    qm.alter_process(name, **_changeable(define_process(name, **given)))
+    return f"Process {name} replaced."
+
+
+def _changeable(one: ProcessAttributes) -> Any:
+    return {name: getattr(one, name) for name in PROCESS_ATTRIBUTES if name != "name"}
+
+
+def _displayed(qm: QueueManager, command: ObjectCommand) -> tuple[Row, ...]:
+    if not command.name.endswith("*"):
+        qm.process(command.name)  # which says what is like it
+    rows = tuple(_rows(qm, command))
+    if not rows:
+        condition = " and the condition" if command.where else ""
+        raise UnknownObject(f"no process fits {command.name}{condition}", kind="process", object=command.name)
+    return rows
+
+
+def _rows(qm: QueueManager, command: ObjectCommand) -> Iterator[Row]:
+    with qm._session:
+        found = qm._store.objects(KIND)
+    for each in found:
+        one, altered = process_of(each.attributes), utc(each.altered_at)
+        row = process_row(one) | {"ALTDATE": f"{altered:%Y-%m-%d}", "ALTTIME": f"{altered:%H.%M.%S}"}
+        if fits(one.name, command.name) and meets(command.where, one, row, WORDS):
+            first, *rest = row
+            ordered = {word: row[word] for word in (first, *sorted(rest))}
+            yield chosen(ordered, command.asked, (OBJECT,))
+
+
+def process_row(one: ProcessAttributes) -> dict[str, Scalar]:
+    """The attributes by their keywords, as MQSC writes them; the name is the first."""
+    row = {word: mqsc_value(each, getattr(one, each.name)) for word, each in WORDS.keywords.items()}
+    return row | {"APPLTYPE": TYPE_WORDS.get(one.application_type, one.application_type)}

@@ -1,0 +1,382 @@
+"""Commands put into effect on a queue manager, and the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple
+
+from ...client.manager import QueueManager
+from ...errors import InorderError, Reason, StoreError, UnknownQueue, WrongQueueType
+from ...model.attributes import (
+    QUEUE_ATTRIBUTES,
+    SYSTEM_QUEUES,
+    ManagerAttributes,
+    QueueAttributes,
+    QueueType,
+    define_queue,
+)
+from .channelling import run_channel_command
+from .commands import (
+    Alter,
+    AlterManager,
+    Clear,
+    Command,
+    Define,
+    Delete,
+    Display,
+    DisplayManager,
+    End,
+    Handles,
+    ObjectCommand,
+)
+from .connecting import OBJECT as CONNECTION
+from .connecting import handle_rows, run_display_of_connections
+from .errors import MqscSyntaxError, Unsupported
+from .filters import LIKE, holds, is_like
+from .lines import Source, commands_in
+from .objects import Found, Row
+from .parsing import parse
+from .processes import OBJECT as PROCESS
+from .processes import run_process_command
+from .values import comparable, mqsc_value
+from .words import (
+    BY_TYPE,
+    LOCAL_KEYWORDS,
+    MANAGER_KEYWORDS,
+    QUEUE_KEYWORDS,
+    STATUS_KEYWORDS,
+    age,
+    keywords_of,
+    status_values,
+)
+
+TYPE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
+    dict(zip(QUEUE_ATTRIBUTES["type"].choices, QUEUE_ATTRIBUTES["type"].mqsc_words, strict=True))
+)
+
+Outcome = Literal["done", "read", "refused", "not valid", "skipped", "end"]
+
+# The numbers of runmqsc's answers, which scripts and administrators look for. The sentences are ours.
+DEFINED, ALTERED, DELETED, CLEARED = "AMQ8006I", "AMQ8008I", "AMQ8007I", "AMQ8022I"
+MANAGER_ALTERED, MANAGER_SHOWN = "AMQ8005I", "AMQ8408I"
+QUEUE_SHOWN, STATUS_SHOWN = "AMQ8409I", "AMQ8450I"
+NOT_VALID, REFUSED = "AMQ8405I", "AMQ8101E"
+REFUSED_FOR: Final[Mapping[Reason, str]] = MappingProxyType(
+    {
+        Reason.UNKNOWN_OBJECT_NAME: "AMQ8147E",
+        Reason.OBJECT_ALREADY_EXISTS: "AMQ8150E",
+        Reason.OBJECT_IN_USE: "AMQ8148E",
+        Reason.Q_NOT_EMPTY: "AMQ8143E",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What became of one command.
+
+    Args:
+        outcome: "done"; "read" if it was only to be read; "refused" by the queue manager; "not valid", it is not MQSC
+            of ours; "skipped", it is MQ's and was to be passed over; "end", it was END and nothing more is read.
+        number: of the message with which runmqsc answers so; empty: there is none.
+        text: a sentence.
+        rows: what a DISPLAY found: values by keywords, as MQSC has them; a switch is True or False, a list a tuple.
+            OBJECTS of a connection are its handles, each a row.
+        skipped: keywords that MQ has and we have not, and without which the command was run.
+        error: why it was refused, is not valid or was skipped.
+        messages: how many a CLEAR has removed.
+    """
+
+    source: Source
+    outcome: Outcome
+    number: str = ""
+    text: str = ""
+    rows: tuple[Found, ...] = ()
+    skipped: tuple[str, ...] = ()
+    error: InorderError | None = None
+    messages: int | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was refused or is not valid."""
+        return self.outcome in ("refused", "not valid")
+
+
+def run_script(
+    lines: Iterable[str], qm: QueueManager | None, *, stop: bool = False, skip: bool = False
+) -> Iterator[Answer]:
+    """Runs a script; see `run_commands`. Lines come with their ends or without."""
+    return run_commands(commands_in(lines), qm, stop=stop, skip=skip)
+
+
+def run_commands(
+    sources: Iterable[Source], qm: QueueManager | None, *, stop: bool = False, skip: bool = False
+) -> Iterator[Answer]:
+    """Runs commands one after the other, each a transaction of its own; their answers as they come.
+
+    Args:
+        qm: where; None only reads the commands, and changes nothing.
+        stop: the first command that fails is the last. Otherwise the next ones are run all the same, as MQ does.
+        skip: what MQ has and we have not is passed over: a command, or attributes of one that is run without them.
+
+    Trouble with the store always ends the run, and so does END, which is answered too.
+    """
+    for source in sources:
+        answer = run_command(source, qm, skip=skip)
+        yield answer
+        if answer.outcome == "end" or (stop and answer.failed) or isinstance(answer.error, StoreError):
+            return
+
+
+def run_command(source: Source, qm: QueueManager | None, *, skip: bool = False) -> Answer:
+    """Runs one command, or only reads it; it raises nothing that a command can be blamed for."""
+    skipped: list[str] = []
+    try:
+        command = parse(source, skip=skipped if skip else None)
+    except MqscSyntaxError as error:
+        if skip and isinstance(error, Unsupported):
+            return Answer(source=source, outcome="skipped", text=source.text_of(error), error=error)
+        return Answer(source=source, outcome="not valid", number=NOT_VALID, text=source.text_of(error), error=error)
+    if isinstance(command, End):
+        return Answer(source=source, outcome="end")
+    if qm is None:
+        return Answer(source=source, outcome="read", skipped=tuple(skipped))
+    try:
+        done = _perform(qm, command)
+    except InorderError as error:
+        number = REFUSED_FOR.get(error.reason, REFUSED)
+        return Answer(source=source, outcome="refused", number=number, text=str(error), error=error)
+    text = f"{done.text} Skipped: {', '.join(skipped)}." if skipped else done.text
+    return Answer(
+        source=source, outcome="done", number=done.number, text=text, rows=done.rows, skipped=tuple(skipped),
+        messages=done.messages,
+    )  # fmt: skip
+
+
+class Done(NamedTuple):
+    """What an answer has of a command that was run."""
+
+    number: str
+    text: str
+    rows: tuple[Found, ...] = ()
+    messages: int | None = None
+
+
+def _perform(qm: QueueManager, command: Command) -> Done:
+    return _DOES[type(command)](qm, command)
+
+
+def _do_define(qm: QueueManager, command: Define) -> Done:
+    return Done(DEFINED, define(qm, command) + _idle(command.without_effect))
+
+
+def _do_alter(qm: QueueManager, command: Alter) -> Done:
+    _check_type(qm, command.name, command.type)
+    qm.alter_queue(command.name, **command.changes)
+    return Done(ALTERED, f"Queue {command.name} altered.{_idle(command.without_effect)}")
+
+
+def _do_alter_manager(qm: QueueManager, command: AlterManager) -> Done:
+    qm.alter_manager(**command.changes)
+    return Done(MANAGER_ALTERED, f"Queue manager altered.{_idle(command.without_effect)}")
+
+
+def _do_delete(qm: QueueManager, command: Delete) -> Done:
+    _check_type(qm, command.name, command.type)
+    qm.delete_queue(command.name, purge=command.purge)
+    return Done(DELETED, f"Queue {command.name} deleted.{_idle(command.without_effect)}")
+
+
+def _do_clear(qm: QueueManager, command: Clear) -> Done:
+    removed = qm.clear_queue(command.name)
+    text = f"Queue {command.name} cleared: {removed:,} message{'' if removed == 1 else 's'} removed."
+    return Done(CLEARED, text, messages=removed)
+
+
+def _do_display(qm: QueueManager, command: Display) -> Done:
+    number, text = (
+        (STATUS_SHOWN, "Display queue status details.")
+        if command.is_status
+        else (QUEUE_SHOWN, "Display Queue details.")
+    )
+    return Done(number, text, _displayed(qm, command))
+
+
+def _do_display_manager(qm: QueueManager, command: DisplayManager) -> Done:
+    row = _chosen(_manager_row(qm.manager_attributes()), ("QMNAME",), command.keywords)
+    return Done(MANAGER_SHOWN, "Display Queue Manager details.", (row,))
+
+
+def _do_object(qm: QueueManager, command: ObjectCommand) -> Done:
+    return Done(*_ON_OBJECTS.get(command.target, run_channel_command)(qm, command))
+
+
+_ON_OBJECTS: Final = MappingProxyType({PROCESS: run_process_command, CONNECTION: run_display_of_connections})
+_DOES: Final[Mapping[type[Command], Callable[[QueueManager, Any], Done]]] = MappingProxyType(
+    {
+        Define: _do_define,
+        Alter: _do_alter,
+        AlterManager: _do_alter_manager,
+        Delete: _do_delete,
+        Clear: _do_clear,
+        Display: _do_display,
+        DisplayManager: _do_display_manager,
+        ObjectCommand: _do_object,
+    }
+)
+
+
+def _idle(keywords: tuple[str, ...]) -> str:
+    return f" Without effect here: {', '.join(keywords)}." if keywords else ""
+
+
+def _check_type(qm: QueueManager, name: str, kind: QueueType) -> None:
+    there = qm.attributes(name).type
+    if there != kind:
+        raise WrongQueueType(f"{name} is a {TYPE_WORDS[there]}, not a {TYPE_WORDS[kind]}", queue=name)
+
+
+# ---- DEFINE
+
+
+def define(qm: QueueManager, command: Define) -> str:
+    """Makes a queue, or replaces its attributes; what was done, as a sentence.
+
+    Raises: UnknownQueue, WrongQueueType; as the call that creates a queue, and `alter_queue`.
+    """
+    given = {**_taken_over(qm, command), **command.attributes}
+    there = _definition(qm, command.name) if command.replace else None
+    if there is None:
+        getattr(qm, BY_TYPE[command.type].create)(command.name, **given)
+        return f"Queue {command.name} defined."
+    _check_type(qm, command.name, command.type)
+    if command.type == "local":  # how it came to be stays as it is
+        given.setdefault("definition_type", there.definition_type)
+    wanted = define_queue(command.name, command.type, **given)
+    qm.alter_queue(command.name, **_differences(there, wanted))
+    return f"Queue {command.name} replaced; its messages stay."
+
+
+def _taken_over(qm: QueueManager, command: Define) -> dict[str, Any]:
+    """The attributes of the object that LIKE names, or of the type's default one, as far as another may have them."""
+    like = qm.attributes(command.like or BY_TYPE[command.type].default)
+    if command.like:
+        _check_type(qm, command.like, command.type)
+    elif like.type != command.type or like.name == command.name:
+        return {}
+    left_out = {"name", "type", *(("definition_type",) if command.type == "local" else ())}
+    return {
+        each.name: getattr(like, each.name) for each in keywords_of(command.type).values() if each.name not in left_out
+    }
+
+
+def _definition(qm: QueueManager, name: str) -> QueueAttributes | None:
+    try:
+        return qm.attributes(name)
+    except UnknownQueue:
+        return None
+
+
+def _differences(there: QueueAttributes, wanted: QueueAttributes) -> dict[str, Any]:
+    both = ((each.name, getattr(there, each.name), getattr(wanted, each.name)) for each in fields(QueueAttributes))
+    return {name: new for name, old, new in both if old != new}
+
+
+# ---- DISPLAY
+
+
+def _displayed(qm: QueueManager, command: Display) -> tuple[Row, ...]:
+    """What a DISPLAY shows. Raises: UnknownQueue, nothing fits, as in MQ."""
+    rows = tuple(_rows(qm, command))
+    if not rows:
+        raise nothing_fits(command)
+    return rows
+
+
+def nothing_fits(command: Display) -> UnknownQueue:
+    """What a DISPLAY is refused for that finds nothing, or nothing that its user may see."""
+    what = "queue" if command.handles is None else "open handle"
+    return UnknownQueue(f"no {what} fits {command.name}{' and the condition' if command.where else ''}")
+
+
+def _rows(qm: QueueManager, command: Display) -> Iterator[Row]:
+    found = _queues(qm, command) if command.handles is None else _handles(qm, command, command.handles)
+    for queue, whole in found:
+        if _holds(command, queue, whole):
+            yield _chosen(whole, ("QUEUE", "TYPE"), command.keywords)
+
+
+def _queues(qm: QueueManager, command: Display) -> Iterator[tuple[QueueAttributes, Row]]:
+    ages = _ages(qm) if command.is_status else {}
+    for queue in _matching(qm, command):
+        try:
+            whole = _status_row(qm, queue, ages) if command.is_status else _queue_row(qm, queue, command)
+        except UnknownQueue:  # somebody has deleted it meanwhile
+            continue
+        yield queue, whole
+
+
+def _handles(qm: QueueManager, command: Display, handles: Handles) -> Iterator[tuple[QueueAttributes, Row]]:
+    queues = _matching(qm, command)
+    rows = list(handle_rows(qm, handles))
+    return ((queue, row) for queue in queues for row in rows if row["QUEUE"] == queue.name)
+
+
+def _matching(qm: QueueManager, command: Display) -> list[QueueAttributes]:
+    if command.name.endswith("*"):
+        every = {**SYSTEM_QUEUES, **{queue.name: queue for queue in qm.queues()}}
+        queues = [queue for name, queue in sorted(every.items()) if is_like(name, command.name)]
+    else:
+        queues = [qm.attributes(command.name)]
+    if command.is_status:
+        return [queue for queue in queues if queue.type == "local"]
+    return [queue for queue in queues if command.type in (None, queue.type)]
+
+
+def _queue_row(qm: QueueManager, queue: QueueAttributes, command: Display) -> Row:
+    row = {word: mqsc_value(each, getattr(queue, each.name)) for word, each in keywords_of(queue.type).items()}
+    asked = {*command.keywords, command.where.keyword if command.where else ""}
+    if queue.type == "local" and (not command.keywords or asked & set(LOCAL_KEYWORDS)):
+        row |= _some(status_values(qm.status(queue.name)), LOCAL_KEYWORDS)
+    return row
+
+
+def _ages(qm: QueueManager) -> dict[str, int]:
+    """How old the oldest message of each queue is, in seconds."""
+    now = qm._session.services.now()
+    return {one.name: age(one.oldest_put_at, now) for one in qm.overview()}
+
+
+def _status_row(qm: QueueManager, queue: QueueAttributes, ages: Mapping[str, int]) -> Row:
+    values = status_values(qm.status(queue.name)) | {"MSGAGE": ages.get(queue.name, 0)}
+    return {"QUEUE": queue.name, "TYPE": "QUEUE", **_some(values, STATUS_KEYWORDS)}
+
+
+def _some(values: Mapping[str, int | str], keywords: Iterable[str]) -> dict[str, int | str | bool]:
+    return {word: values[word] for word in keywords}
+
+
+def _holds(command: Display, queue: QueueAttributes, row: Row) -> bool:
+    """Whether the condition holds; it does not for what the queue has not."""
+    if command.where is None:
+        return True
+    word = command.where.keyword
+    if word not in row:
+        return False
+    attribute = None if command.handles else QUEUE_KEYWORDS.get(word)
+    if attribute is None or command.where.operator in LIKE:
+        return holds(command.where, row[word])
+    value = comparable(attribute, getattr(queue, attribute.name))
+    return holds(command.where, value)
+
+
+def _manager_row(manager: ManagerAttributes) -> Row:
+    return {word: mqsc_value(each, getattr(manager, each.name)) for word, each in MANAGER_KEYWORDS.items()}
+
+
+def _chosen(row: Row, first: tuple[str, ...], asked: tuple[str, ...]) -> Row:
+    """What was asked for, all of it if nothing was; by name behind what comes first, as in MQ."""
+    words = [*first, *sorted(row.keys() - set(first))]
+    return {word: row[word] for word in words if word in row and (not asked or word in (*first, *asked))}

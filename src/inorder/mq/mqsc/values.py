@@ -1,0 +1,126 @@
+"""Values of attributes, as MQSC writes them and as we keep them."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from typing import Any, Final
+
+from ...errors import ArgumentError
+from ...model.attribute import Attribute
+from .errors import shown, syntax_error
+from .tokens import WORD, Token
+
+Number = int | Decimal  # a fraction is a Decimal, which keeps each digit
+Scalar = Number | str | bool
+Value = Scalar | tuple[str, ...]  # of a keyword that is displayed; a list is a tuple
+INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
+NUMBER: Final = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,400})?")  # the smallest of Python's numbers has 343 digits
+NO_LIMIT: Final = "NOLIMIT"
+
+
+def allowed_values(attribute: Attribute) -> str:
+    """The values in words, as MQSC writes them, to be read after "allowed is"."""
+    if attribute.mqsc_words:
+        return " or ".join(f"{attribute.mqsc}({word})" for word in attribute.mqsc_words)
+    if attribute.kind == "seconds":
+        unit = "seconds" if attribute.mqsc_per_second == 1 else "milliseconds"
+        most = Decimal(repr(attribute.maximum)) * attribute.mqsc_per_second
+        return f"{attribute.mqsc}({unit} above 0 and up to {most.normalize():,f}) or {attribute.mqsc}({NO_LIMIT})"
+    return f"{attribute.mqsc}({attribute.allowed})"
+
+
+def read_value(attribute: Attribute, token: Token) -> Any:
+    """The value of an attribute, as it is kept.
+
+    Raises: MqscSyntaxError, the attribute takes no such value.
+    """
+    try:
+        return attribute.check(_value(attribute, token.value))
+    except (ArgumentError, _Unreadable):
+        raise syntax_error(token.at, shown(token.value), allowed_values(attribute)) from None
+
+
+class _Unreadable(Exception):
+    """The text is not a value of this kind."""
+
+
+def _value(attribute: Attribute, text: str) -> object:
+    # MQ's dumps write ' ' where nothing is, so a value of blanks only is empty.
+    text = text if text.strip(" ") else ""
+    match attribute.kind:
+        case "choice":
+            return dict(zip(attribute.mqsc_words, attribute.choices, strict=True)).get(text)
+        case "boolean":
+            return dict(zip(attribute.mqsc_words, (True, False), strict=True)).get(text)
+        case "integer":
+            return int(_matched(INTEGER, text))
+        case "seconds" if text == NO_LIMIT:
+            return None
+        case "seconds":
+            return float(Decimal(_matched(NUMBER, text)) / attribute.mqsc_per_second)
+        case "text" | "name":
+            return text
+
+
+def _matched(pattern: re.Pattern[str], text: str) -> str:
+    if pattern.fullmatch(text) is None:
+        raise _Unreadable
+    return text
+
+
+def mqsc_value(attribute: Attribute, value: Any) -> Scalar:
+    """A value as MQSC has it, without quotes; a switch stays True or False, a number a number."""
+    match attribute.kind:
+        case "choice":
+            return attribute.mqsc_words[attribute.choices.index(value)]
+        case "boolean" if attribute.mqsc_words:
+            return attribute.mqsc_words[0 if value else 1]
+        case "boolean":
+            return bool(value)
+        case "integer":
+            return int(value)
+        case "seconds" if value is None:
+            return NO_LIMIT
+        case "seconds":
+            return number(Decimal(repr(value)) * attribute.mqsc_per_second)
+        case "text" | "name":
+            return str(value)
+
+
+def number(value: Decimal) -> Number:
+    """A number; without a fraction it is an integer."""
+    whole = int(value)
+    return whole if whole == value else value.normalize()
+
+
+def written(keyword: str, value: Value) -> str:
+    """A keyword with its value, as a script has it."""
+    if isinstance(value, bool):
+        return keyword if value else f"NO{keyword}"
+    if isinstance(value, tuple):
+        return f"{keyword}({','.join(map(quoted, value)) or quoted('')})"
+    return f"{keyword}({quoted(value) if isinstance(value, str) else digits(value)})"
+
+
+def digits(value: Number | float) -> str:
+    """A number as it is written; a fraction without an exponent."""
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def quoted(value: str) -> str:
+    """A value, in quotes if it needs them."""
+    if value.upper() == value and WORD.fullmatch(value):
+        return value
+    doubled = value.replace("'", "''")
+    return f"'{doubled or ' '}'"
+
+
+def comparable(attribute: Attribute, value: Any) -> int | float | str | bool:
+    """A value as WHERE compares it: as `mqsc_value`, but seconds are a number, without limit the greatest."""
+    if attribute.kind == "seconds":
+        return math.inf if value is None else float(value) * attribute.mqsc_per_second
+    found = mqsc_value(attribute, value)
+    assert not isinstance(found, Decimal)
+    return found

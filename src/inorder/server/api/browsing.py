@@ -1,0 +1,144 @@
+"""Browse: pages of messages, which stay. The state of a browse is in its cursor, which travels in the request.
+
+A cursor is the token of a strict browse (B-38, B-41): where it stands in each priority. So no page misses a message or
+shows one twice, whatever is put meanwhile, and any worker may show the next. A relaxed browse has no such place: it
+shows one page, as everybody sees the queue now.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from ...client.manager import QueueManager
+from ...errors import NoMessageAvailable, OrderPending
+from ...formats.json_lines import record_of, told_id
+from ...model.parameters import Integer
+from ..calls import Call
+from ..disconnects import IsWanted, while_wanted
+from .describing import JSON, Answer, Given, Operation, Parameter, ref
+from .parameters import Cursor, flag
+from .schemas import listed
+from .taking import MATCH, READ_ORDER, READING, WAIT, match_of, rendered, wait_of
+
+PAGE_BYTES: Final = 16 * 1_048_576  # of bodies, after which a page ends
+PAGE_MAX: Final = 2_000
+BODIES: Final = frozenset({"body", "body_base64"})
+
+
+async def browse(call: Call, given: Given) -> Response:
+    """One page."""
+    qm, wait = call.context.qm, wait_of(call, given)
+    match, order = match_of(given), given["read_order"]
+    options: dict[str, Any] = {one.name: given[one.name] for one in READING} | {"match": match, "read_order": order}
+    if not given["bodies"]:
+        options |= {"buffer": 0, "accept_truncated": True}
+
+    def page(qm: QueueManager, *, is_last: bool) -> bytes:
+        found = _page(qm, call.queue, options, given)
+        if not (found["messages"] or is_last):
+            raise NoMessageAvailable("there is nothing behind the cursor")
+        return rendered(found)
+
+    async def show(*, is_last: bool) -> Response:
+        found = await qm.run(lambda one: page(one, is_last=is_last))
+        if wait:
+            await call.demand_again("browse", call.queue)
+        return Response(found, media_type=JSON)
+
+    async def look(is_wanted: IsWanted) -> Response:
+        del is_wanted  # nothing is lost
+        if wait:
+            with contextlib.suppress(NoMessageAvailable):
+                return await qm.awaited(call.queue, lambda: show(is_last=False), wait=wait, match=match)
+        return await show(is_last=True)
+
+    if not wait:
+        return await look(lambda: True)
+    with call.context.waits.taken():
+        return await while_wanted(call, look)
+
+
+def _page(qm: QueueManager, queue: str, options: dict[str, Any], given: Given) -> dict[str, Any]:
+    shown: list[dict[str, Any]] = []
+    withheld: dict[str, Any] | None = None
+    size = 0
+    with contextlib.closing(qm.browse(queue, after=given["cursor"], **options)) as browsing:
+        try:
+            for message in browsing:
+                shown.append(_record(record_of(message), has_body=given["bodies"]))
+                size += len(message.body)
+                if len(shown) == given["count"] or size >= PAGE_BYTES:
+                    break
+        except OrderPending as pending:
+            withheld = {name: pending.data.get(name) for name in ("kind", "by", "age")}
+        token, awaits = browsing.token, browsing.awaits
+    return {
+        "messages": shown,
+        "cursor": token or given["cursor"],
+        "awaits": awaits
+        and {
+            "group_id": told_id(awaits.group_id),
+            "sequence_number": awaits.sequence_number,
+            "offset": awaits.offset,
+        },
+        "withheld": withheld,
+    }
+
+
+def _record(record: dict[str, Any], *, has_body: bool) -> dict[str, Any]:
+    return record if has_body else {name: value for name, value in record.items() if name not in BODIES}
+
+
+SCHEMAS: Final = {
+    "Page": {
+        "type": "object",
+        "required": ["messages", "cursor", "awaits", "withheld"],
+        "properties": {
+            "messages": listed("GotMessage", description="as many as were asked for, or fewer; empty: no more now"),
+            "cursor": {
+                "type": ["string", "null"],
+                "description": "for the next page, also if this one is empty; null: begin again, or it is relaxed",
+            },
+            "awaits": {
+                "type": ["object", "null"],
+                "description": "in logical order: the member of a group that comes next, and is not there yet",
+            },
+            "withheld": {
+                "type": ["object", "null"],
+                "description": "what it ends before, as it is not settled: kind (in: put, out: got), by, age (seconds)",
+            },
+        },
+        "additionalProperties": False,
+    }
+}
+OPERATIONS: Final = (
+    Operation(
+        name="browse",
+        method="GET",
+        path="queues/{queue}/browse",
+        authority="browse",
+        summary="Copy messages, a page at a time.",
+        text=(
+            "With the cursor of one page comes the next: no message is missed and none comes twice. It is strict "
+            "unless it says relaxed: then it has one page, and shows what a strict one withholds."
+        ),
+        handler=browse,
+        parameters=(
+            Parameter("count", "How many messages at most.", Integer(1, PAGE_MAX), default=10, example=100),
+            Parameter(
+                "cursor",
+                "Behind which page it goes on, by the `cursor` of that; without it from the first message.",
+                Cursor("the cursor that the answer of a browse has"),
+            ),
+            Parameter("read_order", "How order is kept.", READ_ORDER, default="strict"),
+            flag("bodies", "Whether the messages have their bodies.", default=True),
+            WAIT,
+            *READING,
+            *MATCH,
+        ),
+        answers={200: Answer(summary="The page; it is empty if there is nothing now.", schema=ref("Page"))},
+    ),
+)

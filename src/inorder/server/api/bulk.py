@@ -1,0 +1,434 @@
+"""Bulk, as Arrow IPC streams both ways, each message once whatever is cut off or repeated.
+
+**In.** Record batches are staged beside the queue as they arrive, where nobody sees them, and the end of the stream
+settles all of them in one step, under a key of the client's that goes into the ledger. A stream that breaks is undone;
+what a killed server has staged expires. With a key that the ledger has, nothing is put, and the answer is the first
+one's.
+
+**Out.** A reader takes numbered claims, as Spark's source does (`rules.claims`), and its checkpoint is the number of
+the last one whose work is done. A request names it: the claims up to it are confirmed, and the messages of the next
+one are sent. The same request again sends the same messages, until a later one confirms them, or they are given back.
+
+Nothing of a client is kept between two pages or record batches but a task: no thread waits for one that is slow, and
+what is in memory of a stream is a few of its record batches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from starlette.responses import JSONResponse, Response
+
+from ...arrow.framing import END, Broken, Frame, Frames, TooLong
+from ...client.bulk import NAME_LENGTH_MAX, ClaimReader, LedgerKey, Slice, Staged, Stager
+from ...client.manager import QueueManager
+from ...errors import CheckpointLost, NoMessageAvailable
+from ...model.options import GetOptions
+from ...model.parameters import Integer, Text
+from ...rules.channels import CHANNEL
+from ...stores.seam.records import Noted, Settled
+from ..calls import Call, check_media_type
+from ..disconnects import IsWanted, while_wanted
+from ..problems import problem
+from .describing import ARROW, Answer, Body, Given, Operation, Parameter, ref
+from .parameters import flag
+from .streaming import Streamed
+from .taking import ORDER, WAIT, get_and_hold, wait_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KEY: Final = "Idempotency-Key"
+QUERY: Final = "http"  # in the ledger: it keeps the newest batches of a writer
+PART_BYTES: Final = 4 * 1_048_576  # of record batches that are staged in one step, if they are smaller
+STAGED_SECONDS: Final = 3_600.0  # until what a killed server has staged expires
+NUMBER_MAX: Final = 2**53 - 1
+CONTEXT: Final = frozenset(
+    "user_identifier accounting_token application_identity_data put_application_type put_application_name put_at "
+    "application_origin_data".split()
+)
+MESSAGES_MAX, BYTES_MAX = 1_000_000, 2**30
+
+
+def check_arrow() -> None:
+    """Raises: Problem 501, pyarrow is not installed."""
+    if find_spec("pyarrow") is None:
+        raise problem("INWB0020E")
+
+
+# --- in
+
+
+async def put(call: Call, given: Given) -> Response:
+    """Puts the rows of a stream, once for each key."""
+    check_arrow()
+    check_media_type(call, (ARROW,))
+    key = LedgerKey(given["writer"] or call.identity.name, QUERY, given[KEY])
+    qm = call.context.qm
+    with call.context.transfers.taken():
+        done: Noted | Settled | None = await qm.in_ledger(call.queue, key)
+        if done is None:
+            done = settled = await Upload(call, key).run()
+            if settled.already:  # for the same request, sent twice; its note goes with the queue
+                done = await qm.in_ledger(call.queue, key) or settled
+    return JSONResponse({"messages": done.messages})
+
+
+class Upload:
+    """One stream on its way to a queue."""
+
+    def __init__(self, call: Call, key: LedgerKey) -> None:
+        self._call, self._key = call, key
+        self._name = f"http-{uuid.uuid4()}"
+        self._frames = Frames(call.context.settings.limits.batch)
+        self._schema: pa.Schema | None = None
+        self._rows = 0
+
+    async def run(self) -> Settled:
+        """Stages all of it, and settles. Raises: Problem 400, 408, 413; ClientDisconnect; as `Stager.stage`."""
+        qm = self._call.context.qm
+        staging: asyncio.Future[None] | None = None
+        try:
+            async for frames, held in self._parts():
+                before, staging = staging, asyncio.ensure_future(self._stage(frames, held, staging))
+                if before is not None:
+                    await before
+            if staging is not None:
+                await staging
+            staged = Staged(self._name, self._rows)
+            return await qm.run(lambda one: one.settle_staging(self._key, [staged]))
+        except BaseException:
+            if staging is not None:
+                await asyncio.wait({staging})
+                staging.exception()  # it is raised, or what is raised came before it
+            await qm.run(lambda one: one.undo_staging([self._name]))
+            raise
+
+    async def _parts(self) -> AsyncIterator[tuple[list[Frame], ExitStack]]:
+        """Record batches that are staged in one step, and the room that they take."""
+        seconds = self._call.context.settings.limits.body_seconds
+        pieces = self._call.request.stream()
+        while not self._frames.is_over:
+            with ExitStack() as held:
+                try:
+                    found = await asyncio.wait_for(self._part(pieces, held), seconds)
+                except asyncio.TimeoutError:
+                    raise problem("INWB0007E", f"{seconds:g}", Connection="close") from None
+                yield found, held.pop_all()
+
+    async def _part(self, pieces: Any, held: ExitStack) -> list[Frame]:
+        found: list[Frame] = []
+        size = 0
+        try:
+            async for piece in pieces:
+                held.enter_context(self._call.context.bodies.taken(len(piece)))
+                whole = self._frames.feed(piece)
+                found += whole
+                size += sum(len(one.data) for one in whole)
+                if size >= PART_BYTES and not self._frames.is_over:
+                    return found
+            self._frames.end()
+        except Broken as error:
+            raise problem("INWB0004E", error) from None
+        except TooLong:
+            raise problem("INWB0005E", f"{self._call.context.settings.limits.batch:,}", Connection="close") from None
+        return found
+
+    async def _stage(self, frames: Sequence[Frame], held: ExitStack, before: asyncio.Future[None] | None) -> None:
+        with held:
+            if before is not None:
+                await asyncio.wait({before})
+                if before.exception() is not None:
+                    return
+            await self._call.demand_again("put", self._call.queue)  # a stream may last for hours
+            try:
+                await self._call.run(lambda one: self._write(one, frames))
+            except Broken as error:
+                raise problem("INWB0004E", error) from None
+
+    def _write(self, qm: QueueManager, frames: Sequence[Frame]) -> None:
+        """In a connection's thread."""
+        from ...arrow.streams import schema_of, staged  # noqa: PLC0415 - an extra
+
+        with qm.open(self._call.queue, output=True) as queue:
+            stager = Stager(queue, self._name, lasts=STAGED_SECONDS)
+            if self._schema is None and frames:
+                self._schema, frames = schema_of(frames[0]), frames[1:]
+                stager.stage(0, {"body": []})  # an empty stream is noted, too
+            self._rows += staged(frames, self._schema, stager, self._rows, sign=self._signed)
+
+    def _signed(self, count: int, columns: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
+        """The columns with who puts them: the user, unless who may control the queue manager says another one."""
+        identity = self._call.identity
+        given = columns if identity.may("control") else {one: columns[one] for one in columns if one not in CONTEXT}
+        named = given.get("user_identifier", [None] * count)
+        user = identity.user_identifier
+        return {**given, "user_identifier": [user if one is None else one for one in named]}
+
+
+# --- out
+
+
+def _reader(call: Call) -> str:
+    """The name of the reader. Raises: Problem 400, it is a channel's: no other client knows what that has sent."""
+    name = call.names["reader"]
+    if name.startswith(CHANNEL):
+        raise problem("INWB0003E", "reader", f"must not begin with {CHANNEL!r}: such names are those of channels")
+    return name
+
+
+class Taken(NamedTuple):
+    """A claim that is to be sent."""
+
+    part: Slice
+    reader: str
+    epoch: int
+
+
+async def begin(call: Call, given: Given) -> Response:
+    """Begins a reader."""
+    del given
+
+    def work(qm: QueueManager) -> dict[str, int]:
+        with qm.open(call.queue, input="shared") as queue:
+            started = ClaimReader(queue, _reader(call)).begin()
+        return {"epoch": started.epoch, "settled": started.settled}
+
+    return JSONResponse(await call.run(work))
+
+
+async def claim(call: Call, given: Given) -> Response:
+    """Confirms, takes the next claim, and sends it."""
+    check_arrow()
+    wait = wait_of(call, given)
+    with ExitStack() as held:
+        held.enter_context(call.context.transfers.taken())
+        if not wait:
+            taken = await _taken(call, given, 0)
+            return _nothing() if taken is None else _sent(call, taken, held.pop_all())
+
+    async def look(is_wanted: IsWanted) -> Response:
+        del is_wanted  # the same request gets the same messages
+        taken = await _taken(call, given, wait)
+        if taken is None:
+            return _nothing()
+        with ExitStack() as held:
+            held.enter_context(call.context.transfers.taken())
+            return _sent(call, taken, held.pop_all())
+
+    with call.context.waits.taken():
+        return await while_wanted(call, look)
+
+
+async def _taken(call: Call, given: Given, wait: float) -> Taken | None:
+    async def look() -> Taken:
+        return await get_and_hold(call, lambda one: _take(one, call, given), waits=wait > 0)
+
+    with suppress(NoMessageAvailable):
+        return await call.context.qm.awaited(call.queue, look, wait=wait)
+    return None
+
+
+def _take(qm: QueueManager, call: Call, given: Given) -> Taken:
+    """The claim behind `after`, planned. Raises: NoMessageAvailable, there is nothing; as `ClaimReader.claim`."""
+    after = given["after"]
+    options = GetOptions(
+        logical=given["logical"] or given["whole_groups"],
+        all_messages=given["whole_groups"],
+        read_order=given["read_order"],
+    )
+    with qm.open(call.queue, input="shared") as queue:
+        reader = ClaimReader(queue, _reader(call), epoch=given["epoch"])
+        try:
+            found = reader.claim(after, options, most=given["messages"], most_bytes=given["bytes"])
+            if found is None:
+                raise NoMessageAvailable("there is nothing to claim")
+        except CheckpointLost as lost:
+            if lost.data.get("claim") != after + 1:
+                raise  # else this reader was given it before, and asks again
+        (part,) = reader.plan(after, after + 1)
+        return Taken(part, reader.application, given["epoch"])
+
+
+def _nothing() -> Response:
+    return Response(status_code=204)
+
+
+def _sent(call: Call, taken: Taken, held: ExitStack) -> Response:
+    part = taken.part
+    shown = {"Inorder-Claim": str(part.claim), "Inorder-Messages": str(part.last - part.first + 1)}
+    seconds = call.context.settings.limits.body_seconds
+    return Streamed(_parts_of(call, taken), held, seconds=seconds, media_type=ARROW, headers=shown)
+
+
+async def _parts_of(call: Call, taken: Taken) -> AsyncIterator[bytes]:
+    """The claim as a stream: a page is read when the one before is on its way."""
+    from ...arrow.streams import head  # noqa: PLC0415 - an extra
+
+    yield head()
+    part = taken.part
+    while part.first <= part.last:
+        if part is not taken.part:  # who reads slowly may be out by now
+            await call.demand_again("get", call.queue)
+        rows, found = await call.context.qm.run(lambda one, now=part: _page(one, call.queue, taken, now))  # type: ignore[misc]
+        for each in found:
+            yield each
+        part = part._replace(first=part.first + rows)
+    yield END
+
+
+def _page(qm: QueueManager, queue: str, taken: Taken, part: Slice) -> tuple[int, list[bytes]]:
+    """One page of what is left, as record batches; how many rows."""
+    from ...arrow.streams import parts  # noqa: PLC0415 - an extra
+
+    with qm.open(queue, input="shared") as opened:
+        page = next(ClaimReader(opened, taken.reader, epoch=taken.epoch).read(part))
+    return len(page), list(parts(page, queue, part))
+
+
+async def settle(call: Call, given: Given) -> Response:
+    """Confirms claims."""
+
+    def work(qm: QueueManager) -> int:
+        with qm.open(call.queue, input="shared") as queue:
+            return ClaimReader(queue, _reader(call), epoch=given["epoch"]).settle(given["upto"])
+
+    return JSONResponse({"messages": await call.context.qm.run(work)})
+
+
+async def release(call: Call, given: Given) -> Response:
+    """Gives back what is claimed."""
+    del given
+    return JSONResponse({"messages": await call.context.qm.release_claims(call.queue, _reader(call))})
+
+
+# --- the description
+
+NAME: Final = Text(NAME_LENGTH_MAX, least=1)
+EPOCH: Final = Parameter("epoch", "Of the reader's start, as its answer had it.", Integer(1, NUMBER_MAX), required=True)
+STREAM: Final = {"type": "string", "format": "binary"}
+COUNTED: Final = "BulkMessages"
+SCHEMAS: Final = {
+    COUNTED: {
+        "type": "object",
+        "required": ["messages"],
+        "properties": {"messages": {"type": "integer", "minimum": 0}},
+        "additionalProperties": False,
+    },
+    "ReaderStart": {
+        "type": "object",
+        "required": ["epoch", "settled"],
+        "properties": {
+            "epoch": {"type": "integer", "description": "for the requests of this start; earlier ones are refused"},
+            "settled": {"type": "integer", "description": "the last claim that is over; 0: none is"},
+        },
+        "additionalProperties": False,
+    },
+}
+OPERATIONS: Final = (
+    Operation(
+        name="put_arrow",
+        method="POST",
+        path="queues/{queue}/arrow",
+        authority="put",
+        summary="Put the rows of an Arrow IPC stream, all or none, once for each key.",
+        text=(
+            "A row is a message, and columns are named as the keys of Message: `body`, of type binary or "
+            "string, must be there. Columns that say where a message was are passed over, so a stream that was read "
+            "from a queue can be put. So are those that say who put it, and when: it is the user, now. A user with the "
+            "authority `control` on the queue manager keeps them, where they are not null. Record batches are taken "
+            "as they arrive, uncompressed and without dictionaries, and are seen by nobody before the end of the "
+            "stream is there. The same key of the same writer again puts nothing and has the same answer, whatever is "
+            "in the body. Of each writer of a queue the newest 1,000 keys are kept. Needs pyarrow, else 501."
+        ),
+        handler=put,
+        parameters=(
+            Parameter(KEY, "Names this stream among all of its writer.", NAME, where="header", required=True),
+            Parameter("writer", "Whose keys these are; without it the user's name.", NAME),
+        ),
+        body=Body(summary="The stream, with its end.", schema=STREAM, media_type=ARROW),
+        answers={
+            200: Answer(
+                summary="They are on the queue; how many. A body that was split counts as its segments.",
+                schema=ref(COUNTED),
+            )
+        },
+    ),
+    Operation(
+        name="begin_reader",
+        method="POST",
+        path="queues/{queue}/readers/{reader}",
+        authority="get",
+        summary="Begin to read in claims.",
+        text=(
+            "Once for each start of a reader. Requests with an epoch of an earlier start are refused from now on. "
+            "Names that begin with `channel ` are those of channels, and are refused with 400."
+        ),
+        handler=begin,
+        answers={200: Answer(summary="Where it begins.", schema=ref("ReaderStart"))},
+    ),
+    Operation(
+        name="claim_arrow",
+        method="POST",
+        path="queues/{queue}/readers/{reader}/arrow",
+        authority="get",
+        summary="Confirm what is done, and get the next messages as an Arrow IPC stream.",
+        text=(
+            "Claims up to `after` are done: their messages are removed. Then the next ones are claimed and sent; they "
+            "stay on the queue, unseen by others, until they are confirmed or given back. The same request again "
+            "sends the same messages, as often as need be, whatever its other parameters say. A claim takes what "
+            "comes next: there is no selector, and no match by an id. Needs pyarrow, else 501."
+        ),
+        handler=claim,
+        parameters=(
+            EPOCH,
+            Parameter("after", "The last claim whose work is done.", Integer(0, NUMBER_MAX), required=True),
+            Parameter(
+                "messages", "How many messages at most.", Integer(1, MESSAGES_MAX), default=10_000, example=1_000
+            ),
+            Parameter(
+                "bytes", "How many bytes of bodies at most; but one message.", Integer(1, BYTES_MAX), default=64 * 2**20
+            ),
+            flag("logical", "In logical order: groups one after another."),
+            flag("whole_groups", "Only groups that are there as a whole, and never parts of one."),
+            ORDER,
+            WAIT,
+        ),
+        answers={
+            200: Answer(
+                summary="The messages, in order.",
+                schema=STREAM,
+                media_type=ARROW,
+                headers={
+                    "Inorder-Claim": "the number of the claim, to confirm it",
+                    "Inorder-Messages": "how many messages it has",
+                },
+            ),
+            204: Answer(summary="There are none, and none came in time."),
+        },
+    ),
+    Operation(
+        name="settle_claims",
+        method="POST",
+        path="queues/{queue}/readers/{reader}/settle",
+        authority="get",
+        summary="Confirm claims; their messages are removed. Harmless when repeated.",
+        handler=settle,
+        parameters=(EPOCH, Parameter("upto", "The last claim to confirm.", Integer(0, NUMBER_MAX), required=True)),
+        answers={200: Answer(summary="How many messages went for good.", schema=ref(COUNTED))},
+    ),
+    Operation(
+        name="release_claims",
+        method="POST",
+        path="queues/{queue}/readers/{reader}/release",
+        authority="get",
+        summary="Give back the messages of open claims; the reader begins again.",
+        handler=release,
+        answers={200: Answer(summary="How many messages are back in their places.", schema=ref(COUNTED))},
+    ),
+)

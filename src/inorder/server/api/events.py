@@ -1,0 +1,294 @@
+"""Server-sent events: how queues stand, and messages that arrive.
+
+A stream of events is a task, and while there is nothing to say it has neither a thread nor a connection to the store.
+It goes at the pace of its client: what is not taken is not made, and one who takes nothing for long is cut off. It ends
+when the client goes, when the server stops, and after a while by itself; browsers then connect again, and go on behind
+the last event that they have. Before each thing that it says, also each sign of life, the user is looked up again, and
+while it says nothing every few seconds: who is out, or may not any more, gets a last event that says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, Final, NamedTuple
+
+from starlette.responses import Response
+
+from ...aio import QueueManager as SharedQueueManager
+from ...client.bulk import BulkBrowser
+from ...client.manager import QueueManager
+from ...client.operating import QueueView
+from ...errors import InorderError, NoMessageAvailable, OrderPending
+from ...formats.json_lines import record_of
+from ...model.options import GetOptions, Match
+from ...model.parameters import Choice, Integer
+from ...rules.authorities import Authority
+from ...rules.ordering import UNSET
+from ..calls import Call
+from ..problems import Problem, of_our_error
+from .browsing import BODIES
+from .describing import EVENTS, Answer, Given, Operation, Parameter
+from .parameters import Cursor, flag
+from .streaming import Streamed, unless
+from .taking import SELECTOR
+
+HEARTBEAT_SECONDS: Final = 15.0
+STREAM_SECONDS: Final = 900.0
+INTERVAL: Final = Integer(1, 60)
+RETRY_MS: Final = 1_000
+PAGE_MESSAGES, PAGE_BYTES = 100, 1_048_576
+FROM_AN_EVENT: Final = Cursor("the id of an event of this queue, or the cursor that the answer of a browse has")
+START: Final = Choice(("now", "first"))
+SHOWN: Final = (
+    "name",
+    "depth",
+    "arrived",
+    "puts",
+    "gets",
+    "locked",
+    "delayed",
+    "oldest_put_at",
+    "open_input_count",
+    "open_output_count",
+    "waiters",
+)
+BEGIN: Final = f"retry: {RETRY_MS}\n\n".encode()
+HEARTBEAT: Final = b":\n\n"
+
+
+def event(kind: str, data: Mapping[str, Any], cursor: str | None = None) -> bytes:
+    """One event."""
+    name = "" if cursor is None else f"id: {cursor}\n"
+    return f"{name}event: {kind}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
+
+
+def _answer(call: Call, parts: AsyncIterator[bytes], held: ExitStack) -> Response:
+    limits = call.context.settings.limits
+    return Streamed(parts, held, seconds=limits.body_seconds, media_type=EVENTS)
+
+
+pause = asyncio.sleep
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def _refusal(call: Call, authority: Authority | None = None) -> Problem | None:
+    """Why the stream ends now; None: the user is still one, and may still do this with the queue."""
+    try:
+        await call.ask_again()
+        if authority is not None:
+            call.demand(authority, call.queue)
+    except Problem as found:
+        return found
+    return None
+
+
+def _failed(refusal: Problem) -> bytes:
+    """The last event."""
+    record = refusal.record()
+    return event("failed", {name: record[name] for name in ("message", "reasonCode")})
+
+
+# --- how queues stand
+
+
+async def queues(call: Call, given: Given) -> Response:
+    """How the queues stand that who asks may see."""
+    with ExitStack() as held:
+        held.enter_context(call.context.subscribers.taken())
+        out = held.enter_context(call.context.presence.watched(call.identity, until=call.session_ends_at))
+        return _answer(call, _changes(call, given["interval"], out), held.pop_all())
+
+
+async def _changes(call: Call, interval: int, out: asyncio.Event) -> AsyncIterator[bytes]:
+    """All queues, then those that have changed; empty is what has not."""
+    context = call.context
+    last: dict[str, dict[str, Any]] = {}
+    now = _now()
+    ends_at, beats_at, is_first = now + STREAM_SECONDS, now, True
+    yield BEGIN
+    while not context.stopping.is_set() and now < ends_at:
+        views = (await context.samples.look()).views
+        found = _seen(call, views)
+        now = _now()
+        if not is_first and (found != last or now >= beats_at or out.is_set()):
+            out.clear()
+            if refusal := await _refusal(call):
+                yield _failed(refusal)
+                return
+            found = _seen(call, views)
+        changed = [record for name, record in found.items() if record != last.get(name)]
+        gone = sorted(last.keys() - found.keys())
+        if changed or gone or is_first:
+            beats_at, is_first = now + HEARTBEAT_SECONDS, False
+            yield event("queues", {"queues": changed, "gone": gone})
+        elif now >= beats_at:
+            beats_at = now + HEARTBEAT_SECONDS
+            yield HEARTBEAT
+        last = found
+        await unless(pause(interval), context.stopping, out)
+        now = _now()
+
+
+def _seen(call: Call, views: Sequence[QueueView]) -> dict[str, dict[str, Any]]:
+    return {one.name: _shown(one) for one in views if call.identity.may("inquire", one.name)}
+
+
+def _shown(view: QueueView) -> dict[str, Any]:
+    return {name: getattr(view, name) for name in SHOWN}
+
+
+# --- messages that arrive
+
+
+class Shown(NamedTuple):
+    """What a stream shows of which messages."""
+
+    match: Match
+    bodies: bool
+
+
+class Page(NamedTuple):
+    """Messages that a browse has come to, as events, and where it stands then."""
+
+    events: list[bytes]
+    cursor: str
+
+
+async def messages(call: Call, given: Given) -> Response:
+    """Messages of a queue, as they arrive."""
+    cursor: str | None = given["Last-Event-ID"] or given["cursor"]
+    with ExitStack() as held:
+        held.enter_context(call.context.subscribers.taken())
+        if cursor is None:
+            cursor = await call.context.qm.run(lambda one: _start(one, call.queue, given["start"]))
+        shown = Shown(Match(selector=given["selector"]), given["bodies"])
+        first = await call.context.qm.run(lambda one: _page(one, call.queue, cursor, shown))
+        watched = call.context.presence.watched(
+            call.identity, lambda one: one.may("browse", call.queue), until=call.session_ends_at
+        )
+        out = held.enter_context(watched)
+        return _answer(call, _arrivals(call, shown, first, out), held.pop_all())
+
+
+async def _arrivals(call: Call, shown: Shown, page: Page, out: asyncio.Event) -> AsyncIterator[bytes]:
+    qm, stopping, ends_at = call.context.qm, call.context.stopping, _now() + STREAM_SECONDS
+    yield BEGIN
+    while True:
+        for each in page.events:
+            yield each
+        if not page.events:
+            yield f"id: {page.cursor}\n\n".encode()  # to go on from; not an event, but a sign of life
+        if stopping.is_set() or _now() >= ends_at:
+            return
+        try:
+            found = await unless(_next(qm, call.queue, page.cursor, shown), stopping, out)
+            out.clear()
+            refusal = await _refusal(call, "browse")
+        except InorderError as error:  # the queue is gone, or gives nothing any more
+            yield _failed(of_our_error(error))
+            return
+        if refusal is not None:
+            yield _failed(refusal)
+            return
+        page = page._replace(events=[]) if found is None else found
+
+
+async def _next(qm: SharedQueueManager, queue: str, cursor: str, shown: Shown) -> Page | None:
+    """The next messages; None: none came before a sign of life is due."""
+
+    def look(one: QueueManager) -> Page:
+        page = _page(one, queue, cursor, shown)
+        if not page.events:
+            raise NoMessageAvailable("nothing has arrived")
+        return page
+
+    with contextlib.suppress(NoMessageAvailable):
+        return await qm.awaited(queue, lambda: qm.run(look), wait=HEARTBEAT_SECONDS, match=shown.match)
+    return None
+
+
+def _start(qm: QueueManager, queue: str, start: str) -> str:
+    """A cursor before the first message that is there, or behind the last."""
+    with qm.open(queue, browse=True) as opened:
+        browser = BulkBrowser(opened)
+        if start == "first":
+            return browser.token(UNSET)
+        return browser.token(browser.survey(GetOptions(read_order="strict")).cursor)
+
+
+def _page(qm: QueueManager, queue: str, cursor: str, shown: Shown) -> Page:
+    """What comes behind a cursor."""
+    options: dict[str, Any] = {"match": shown.match}
+    if not shown.bodies:
+        options |= {"buffer": 0, "accept_truncated": True}
+    events: list[bytes] = []
+    size = 0
+    with contextlib.closing(qm.browse(queue, after=cursor, **options)) as browsing, contextlib.suppress(OrderPending):
+        for message in browsing:
+            cursor = browsing.token or cursor
+            record = record_of(message)
+            if not shown.bodies:
+                record = {name: value for name, value in record.items() if name not in BODIES}
+            events.append(event("message", record, cursor))
+            size += len(events[-1])
+            if len(events) == PAGE_MESSAGES or size >= PAGE_BYTES:
+                break
+    return Page(events, cursor)
+
+
+STREAM: Final = {"type": "string", "description": "events, as HTML's EventSource reads them"}
+ENDS: Final = (
+    "Every 15 seconds at the latest there is a sign of life. The stream ends after 15 minutes and when the server "
+    "stops: connect again. It ends within seconds when the user is out or has lost the authority, and when "
+    "the session or the token that began it ends. Then the last event is `failed`, with `message` and "
+    "`reasonCode`, 0 if MQ has none, which say why."
+)
+OPERATIONS: Final = (
+    Operation(
+        name="queue_events",
+        method="GET",
+        path="events",
+        authority=None,
+        summary="How the queues stand that you may inquire, whenever that changes.",
+        text=(
+            "Events are named `queues`: an object with `queues`, all of them first and then those that have changed, "
+            f"and `gone`, the names of those that are not there any more. {ENDS}"
+        ),
+        handler=queues,
+        parameters=(Parameter("interval", "Seconds between two looks.", INTERVAL, default=2, example=5),),
+        answers={200: Answer(summary="The events.", schema=STREAM, media_type=EVENTS)},
+    ),
+    Operation(
+        name="message_events",
+        method="GET",
+        path="queues/{queue}/events",
+        authority="browse",
+        summary="Messages as they arrive on a queue; they stay there.",
+        text=(
+            "Events are named `message`; each is a message, and its id is a cursor. Who connects again with the last "
+            "one, as `Last-Event-ID` or as `cursor`, misses nothing and gets nothing twice. It is a strict browse: "
+            "messages come in the order of the queue, one that is not committed holds back those behind it, and one "
+            "that was got before the stream came to it is not shown. With a selector, what did not fit is looked "
+            "at again whenever something arrives, until one fits. When the queue is deleted, or gives "
+            "nothing any more, the last event is `failed`, too. " + ENDS
+        ),
+        handler=messages,
+        parameters=(
+            Parameter("Last-Event-ID", "The id of the last event.", FROM_AN_EVENT, where="header"),
+            Parameter(
+                "cursor", "The same, where no header can be sent; the header counts if both are there.", FROM_AN_EVENT
+            ),
+            Parameter("start", "Where to begin without a cursor.", START, default="now", example="first"),
+            flag("bodies", "Whether the messages have their bodies.", example=True),
+            SELECTOR,
+        ),
+        answers={200: Answer(summary="The events.", schema=STREAM, media_type=EVENTS)},
+    ),
+)

@@ -1,0 +1,144 @@
+"""The addresses of our interface: the operation that a request means, what it says, and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from ...errors import ArgumentError, InorderError
+from ..addresses import check_csrf, names_in, segments_of
+from ..authentication import identity_of
+from ..calls import NO_BODY, Call, Context, has_body
+from ..problems import must_be, of_our_error, problem, wrong_parameter
+from . import browsing, bulk, confirming, events, leases, messages, queues, schemas
+from .describing import Answer, Given, Operation, Parameter, Schema
+from .openapi import description
+
+BASE: Final = ("inorder", "v1")
+OURS: Final = ("inorder-", "idempotency-key", "last-event-id")  # how headers begin that nobody else reads
+
+MODULES: Final = {
+    "Queues": queues,
+    "Put and get": messages,
+    "Browse": browsing,
+    "Units of work": leases,
+    "Confirm ids and locks": confirming,
+    "In bulk": bulk,
+    "Events": events,
+}
+"""By the group of their operations. Each has OPERATIONS, and may have SCHEMAS."""
+
+
+async def described(call: Call, given: Given) -> Response:
+    """This description."""
+    del call, given
+    return JSONResponse(document())
+
+
+def document() -> dict[str, Any]:
+    """The description of this interface, in OpenAPI 3.1."""
+    return description(GROUPS, SCHEMAS)
+
+
+GROUPS: Final[Mapping[str, tuple[Operation, ...]]] = {
+    "Description": (
+        Operation(
+            name="openapi",
+            method="GET",
+            path="openapi.json",
+            authority=None,
+            summary="This description, in OpenAPI 3.1.",
+            handler=described,
+            answers={200: Answer(summary="The description.", schema={"type": "object"})},
+        ),
+    ),
+    **{group: module.OPERATIONS for group, module in MODULES.items()},
+}
+OPERATIONS: Final[tuple[Operation, ...]] = tuple(one for operations in GROUPS.values() for one in operations)
+SCHEMAS: Final[Mapping[str, Schema]] = {
+    name: schema for module in (schemas, *MODULES.values()) for name, schema in getattr(module, "SCHEMAS", {}).items()
+}  # fmt: skip
+
+
+class Interface:
+    """An ASGI application: our interface to one queue manager."""
+
+    def __init__(self, context: Callable[[], Context]) -> None:
+        self._context = context
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Raises: Problem; ClientDisconnect."""
+        response = await self._answer(Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        context = self._context()
+        methods, names = _found(request)
+        identity = await identity_of(context, request)
+        operation = methods.get(request.method)
+        if operation is None:
+            raise problem("INWB0002E", request.method, ", ".join(methods), Allow=", ".join(methods))
+        check_csrf(request)
+        call = Call(context=context, request=request, version=0, names=names, identity=identity)
+        queue = names.get("queue", "")
+        for authority in operation.authorities:
+            call.demand(authority, queue)
+        if operation.body is None and has_body(request):
+            raise problem("INWB0004E", NO_BODY)
+        try:
+            return await operation.handler(call, given_in(call, operation))
+        except InorderError as error:
+            raise of_our_error(error) from error
+
+
+def _found(request: Request) -> tuple[Mapping[str, Operation], dict[str, str]]:
+    """The operations of an address by their methods, and its names. Raises: Problem 404."""
+    segments = segments_of(request, BASE)
+    methods: dict[str, Operation] = {}
+    names: dict[str, str] = {}
+    for operation in OPERATIONS:
+        found = names_in(operation.pattern, segments)
+        if found is not None:
+            methods[operation.method], names = operation, found
+    if not methods:
+        raise problem("INWB0001E", request.url.path)
+    return methods, names
+
+
+def given_in(call: Call, operation: Operation) -> Given:
+    """What a request says, read as the operation has it. Raises: Problem 400."""
+    in_query = call.query(*(one.name for one in operation.parameters if one.where == "query"))
+    in_headers = _ours(call, operation)
+    return {one.name: _value(one, in_query if one.where == "query" else in_headers) for one in operation.parameters}
+
+
+def _ours(call: Call, operation: Operation) -> dict[str, str]:
+    known = {one.name.lower(): one.name for one in operation.parameters if one.where == "header"}
+    found: dict[str, str] = {}
+    for name in sorted(call.header_names()):
+        value = call.header(name) or "" if name in known or name.startswith(OURS) else ""
+        if name in known:
+            found[known[name]] = value
+        elif name.startswith(OURS):
+            raise problem("MQWB0302E", name, value, f"headers here are {', '.join(known.values()) or 'none'}")
+    return found
+
+
+def _value(one: Parameter, given: Mapping[str, str]) -> Any:
+    text = given.get(one.name)
+    if text is None:
+        if one.required and one.where == "header":
+            raise problem("MQWB0302E", one.name, "", "it is missing")
+        if one.required:
+            raise problem("INWB0003E", one.name, "is missing")
+        return one.default
+    try:
+        return one.kind.read(one.name, text)
+    except ArgumentError as error:
+        if one.where == "header":
+            raise problem("MQWB0302E", one.name, text, must_be(error)) from None
+        raise wrong_parameter(error) from None

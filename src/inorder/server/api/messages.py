@@ -1,0 +1,323 @@
+"""Messages: put and get, one or many, alone or as whole groups, in a lease or without one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from starlette.responses import JSONResponse, Response
+
+from ...client.manager import QueueManager
+from ...errors import ArgumentError, CallerError, written
+from ...formats.json_lines import message_in, record_of_put
+from ...model.message import IN_GROUP, LAST_IN_GROUP, NO_ID, Got, Message, UniqueId
+from ...model.options import DEDUPLICATE_FOR_MAX, KEY_LENGTH_MAX, Match, PutOptions, UniqueIds
+from ...model.parameters import Integer, Seconds, Text
+from ...rules.puts import PutResult
+from ..calls import AT_ONCE, Call
+from ..disconnects import IsGone, taken_in_one_call
+from ..problems import problem
+from .describing import Answer, Body, Given, Operation, Parameter, ref
+from .parameters import HELD_UNDER, flag
+from .schemas import HOW_TO_PUT
+from .taking import IN_LEASE, LEASE, MATCH, ORDER, READING, WAIT, match_of, of_many, of_one, options_of, taken
+
+T = TypeVar("T")
+KEY: Final = "Idempotency-Key"
+KEPT: Final = Seconds(0, DEDUPLICATE_FOR_MAX, above=True)
+MANY_MAX: Final = 10_000
+MANY: Final = Integer(1, MANY_MAX)
+TEXT: Final = {"format": "MQSTR", "coded_character_set_id": 1208}
+
+
+# --- put
+
+
+async def put(call: Call, given: Given) -> Response:
+    """Puts one message."""
+    record = await _body(call)
+    message = _of_user(call, await _aside(call, lambda: _message(record, "")))
+    options = _options(given)
+
+    def work(qm: QueueManager) -> PutResult:
+        if options.uid is not None and options.uid.origin == qm.manager_attributes().origin:
+            _check_uid(qm, call.queue, options.uid)
+        return qm.put(call.queue, message, options)
+
+    result = await _done(call, given, work)
+    return JSONResponse(record_of_put(call.queue, result), 201)
+
+
+async def put_many(call: Call, given: Given) -> Response:
+    """Puts messages, all or none."""
+    record = await _body(call)
+    messages = [_of_user(call, one) for one in await _aside(call, lambda: _messages(record))]
+    if given["group"]:
+        messages = [_member(one, place, len(messages)) for place, one in enumerate(messages)]
+    options = _options(given, logical=given["group"])
+    results = await _done(call, given, lambda qm: qm.put_many(call.queue, messages, options))
+    return JSONResponse({"results": [record_of_put(call.queue, one) for one in results]}, 201)
+
+
+async def _done(call: Call, given: Given, work: Callable[[QueueManager], T]) -> T:
+    """What a put does: in the lease that the request names, or at once."""
+    token = given[LEASE]
+    if token is None:
+        return await call.run(work)
+    lease = await call.context.qm.resume_lease(token, user=call.identity.name)
+    return await lease.run(work)
+
+
+def _options(given: Given, **more: Any) -> PutOptions:
+    """Raises: Problem 400, they exclude each other."""
+    key, kept, lease = given[KEY], given["deduplicate_for"], given[LEASE]
+    if kept is not None and key is None:
+        raise problem("INWB0003E", "deduplicate_for", f"goes with the header {KEY}")
+    options = {name: given[name] for name in ("confirm_id", "uid", "resend") if given.get(name) is not None}
+    if lease is not None and ("confirm_id" in options or "uid" in options):
+        raise problem("INWB0003E", "confirm_id", f"and uid go without {LEASE}: they act at once")
+    once = {"deduplicate": key} if kept is None else {"deduplicate": key, "deduplicate_for": kept}
+    return PutOptions(context="set_identity", **options, **once, **more)
+
+
+async def _body(call: Call) -> dict[str, Any]:
+    limits = call.context.settings.limits
+    return await call.object(limits.body * 4 // 3 + limits.json)
+
+
+async def _aside(call: Call, work: Callable[[], T]) -> T:
+    """In a thread, if the request is long."""
+    length = call.header("content-length") or ""
+    is_short = length.isdecimal() and len(length) < 10 and int(length) <= AT_ONCE
+    return work() if is_short else await asyncio.to_thread(work)
+
+
+def _of_user(call: Call, message: Message) -> Message:
+    """The message with the identity of who asks, whatever identity it came with."""
+    return message.replace(**call.identity.context)
+
+
+def _messages(record: Mapping[str, Any]) -> list[Message]:
+    found = record.get("messages")
+    if record.keys() != {"messages"} or not isinstance(found, list) or not 1 <= len(found) <= MANY_MAX:
+        raise problem("INWB0004E", f"must be an object with messages, an array of 1 to {MANY_MAX:,}")
+    return [_message(one, f"messages[{place}]: ") for place, one in enumerate(found)]
+
+
+def _message(record: object, where: str) -> Message:
+    """Raises: Problem 400, it is not one."""
+    try:
+        if not isinstance(record, dict):
+            raise ValueError("a message must be an object")
+        if "body_json" in record:
+            return _of_json(record)
+        return message_in(record if "body_base64" in record else TEXT | record)
+    except (ValueError, TypeError, CallerError) as error:
+        reason = error.reason.value if isinstance(error, CallerError) else 0
+        raise problem("INWB0004E", f"{where}{_why(error)}", reason=reason) from None
+
+
+def _why(error: Exception) -> object:
+    """What is wrong with a key, in words of JSON where Python has others for it."""
+    if not isinstance(error, ArgumentError):
+        return error
+    name = str(error.data["argument"])
+    allowed = HOW_TO_PUT.get(name)
+    return error.args[0] if allowed is None else f"{name} cannot be {_shown(error.data['value'])}: {allowed}"
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value) if isinstance(value, str | int | float | None) else written(value)
+
+
+def _of_json(record: Mapping[str, Any]) -> Message:
+    others = {name: value for name, value in record.items() if name != "body_json"}
+    if twice := sorted(others.keys() & {"body", "body_base64"}):
+        raise ValueError(f"a message has one body: body_json, or {twice[0]}")
+    text = Message.of_json(record["body_json"]).body.decode()
+    return message_in(TEXT | others | {"body": text})
+
+
+def _member(message: Message, place: int, count: int) -> Message:
+    """Raises: Problem 400, it names a group, or a place in one."""
+    if message.group_id != NO_ID or message.sequence_number != 1 or message.offset:
+        raise problem(
+            "INWB0003E",
+            "group",
+            f"the queue manager names the group and numbers its messages, so messages[{place}] has no group_id, "
+            "sequence_number and offset",
+        )
+    return message.replace(flags=message.flags | (LAST_IN_GROUP if place == count - 1 else IN_GROUP))
+
+
+def _check_uid(qm: QueueManager, queue: str, uid: UniqueId) -> None:
+    """Raises: Problem 400, it is a unique id of this queue manager, which stamps them (A-1), and is not on the queue.
+
+    One that was not given yet would be another message's later.
+    """
+    if not any(qm.look(queue, match=Match(uid=uid), preview=0, most=1)):
+        raise problem(
+            "INWB0003E",
+            "uid",
+            f"{uid} is not on {queue}, and this queue manager alone gives such ids: a put that is to happen once "
+            f"whatever becomes of its answer has the header {KEY}",
+        )
+
+
+# --- get
+
+
+async def get(call: Call, given: Given) -> Response:
+    """Removes one message and answers it."""
+    confirm_id, lock_id = given["confirm_id"] or 0, given["lock_id"] or 0
+    if confirm_id and given[LEASE] is not None:
+        raise problem("INWB0003E", "confirm_id", f"goes without {LEASE}: either holds the message")
+    options = options_of(given, confirm_id=confirm_id, lock_id=lock_id)
+
+    def leave(qm: QueueManager) -> None:
+        if options.logical:  # what a handle remembers of a group is not the next request's
+            qm.leave_group(call.queue)
+
+    def work(qm: QueueManager) -> bytes:
+        try:
+            return of_one(qm.get(call.queue, options))
+        finally:
+            leave(qm)
+
+    def now(is_gone: IsGone) -> Awaitable[bytes]:
+        return taken_in_one_call(call, is_gone, options, of_one, leave)
+
+    return await taken(call, given, work, options, options.match, now=now, is_held=confirm_id != 0)
+
+
+async def get_many(call: Call, given: Given) -> Response:
+    """Removes up to so many messages."""
+    options, count = options_of(given), given["count"]
+
+    def work(qm: QueueManager) -> bytes:
+        return of_many(found_by(qm.get_many(call.queue, count, options)))
+
+    return await taken(call, given, work, (options, count), options.match)
+
+
+async def get_group(call: Call, given: Given) -> Response:
+    """Removes a whole group, or a message in none."""
+    match, order = match_of(given), given["read_order"]
+
+    def work(qm: QueueManager) -> bytes:
+        return of_many(list(qm.get_group(call.queue, match=match, read_order=order)))
+
+    return await taken(call, given, work, ("group", match, order), match)
+
+
+def found_by(messages: Sequence[Got]) -> Sequence[Got]:
+    """Some messages, not none."""
+    assert messages, "a get that finds nothing raises"
+    return messages
+
+
+# --- what can be asked
+
+CONFIRM_ID: Final = Parameter(
+    "confirm_id", "Hold it under this confirm id, until it is confirmed or undone.", HELD_UNDER
+)
+ONCE: Final = (
+    IN_LEASE,
+    Parameter(
+        KEY,
+        "Under this key it is put once: a repeated request puts nothing.",
+        Text(KEY_LENGTH_MAX, least=1),
+        where="header",
+        example="order-17",
+    ),
+    Parameter("deduplicate_for", "Seconds that the queue keeps the key; 3,600 without it.", KEPT),
+)
+TAKING: Final = (IN_LEASE, WAIT, ORDER, *MATCH)
+NOTHING: Final = Answer(summary="There is nothing suitable, and nothing came in time.")
+
+OPERATIONS: Final = (
+    Operation(
+        name="put",
+        method="POST",
+        path="queues/{queue}/put",
+        authority="put",
+        summary="Put a message.",
+        text="It is on disk before the answer is sent, if it is persistent; in a lease, with the commit of that.",
+        handler=put,
+        parameters=(
+            *ONCE,
+            CONFIRM_ID,
+            Parameter("uid", "The unique id that an earlier put of this message got: this repeats it.", UniqueIds()),
+            flag("resend", "With uid: if the message is on the queue already that is not an error."),
+        ),
+        body=Body(summary="The message.", schema=ref("Message"), example={"body": "two apples", "priority": 7}),
+        answers={201: Answer(summary="It was put, or had been put under this key.", schema=ref("PutResult"))},
+    ),
+    Operation(
+        name="put_many",
+        method="POST",
+        path="queues/{queue}/put_many",
+        authority="put",
+        summary="Put messages, in order, all or none; as a whole group too.",
+        handler=put_many,
+        parameters=(*ONCE, flag("group", "They are one whole group, from its first message to its last.")),
+        body=Body(
+            summary="The messages, at most 10,000.",
+            schema=ref("Messages"),
+            example={"messages": [{"body": "header"}, {"body_json": {"line": 1}}]},
+        ),
+        answers={
+            201: Answer(
+                summary="A result for each message, in order. Of a repeat under a key nothing was put, and each result "
+                "names the first message of the put that was.",
+                schema=ref("PutResults"),
+            )
+        },
+    ),
+    Operation(
+        name="get",
+        method="POST",
+        path="queues/{queue}/get",
+        authority="get",
+        summary="Remove a message and return it.",
+        text=(
+            "At most once: if the answer is lost the message is gone, unless it was got in a lease or under a confirm "
+            "id. Under a confirm id it stays held then: undo the id before the next get, which takes another message. "
+            "What strict order withholds is answered 409, with the reason ORDER_PENDING."
+        ),
+        handler=get,
+        parameters=(
+            *TAKING,
+            *READING,
+            CONFIRM_ID,
+            Parameter("lock_id", "Get a message that was locked under this lock id.", HELD_UNDER),
+        ),
+        answers={200: Answer(summary="The message.", schema=ref("GotMessage")), 204: NOTHING},
+    ),
+    Operation(
+        name="get_many",
+        method="POST",
+        path="queues/{queue}/get_many",
+        authority="get",
+        summary="Remove up to so many messages and return them.",
+        handler=get_many,
+        parameters=(
+            *TAKING,
+            *READING,
+            Parameter("count", "How many at most.", MANY, default=100, example=10),
+        ),
+        answers={200: Answer(summary="The messages, in order.", schema=ref("GotMessages")), 204: NOTHING},
+    ),
+    Operation(
+        name="get_group",
+        method="POST",
+        path="queues/{queue}/get_group",
+        authority="get",
+        summary="Remove a whole group, or a message in none, segments joined, and return it.",
+        handler=get_group,
+        parameters=TAKING,
+        answers={200: Answer(summary="Its messages, in order.", schema=ref("GotMessages")), 204: NOTHING},
+    ),
+)

@@ -1,0 +1,46 @@
+"""The kinds of parameters that only our own interface has, and how the others are written there."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ...errors import ArgumentError
+from ...model.options import MATCHABLE, Matchable
+from ...model.parameters import TEXT_ID, Integer, Kind, Octets, Switch
+from ...rules.browse_token import decode
+from .describing import Parameter
+
+ID_MAX: Final = 2**64 - 1
+HELD_UNDER: Final = Integer(1, ID_MAX)
+FLAG: Final = Switch(("true", "false"))
+
+
+def flag(name: str, summary: str, *, default: bool = False, **more: Any) -> Parameter:
+    """true or false."""
+    return Parameter(name, summary, FLAG, default=default, **more)
+
+
+def _matching(one: Matchable) -> Parameter:
+    named = isinstance(one.kind, Octets) and one.kind.named
+    how = f" In hex, or {TEXT_ID}TEXT; a shorter one gets NULs." if named else ""
+    return Parameter(one.name, f"Only {one.doc}{how}", one.kind)
+
+
+MATCHING: Final = tuple(_matching(one) for one in MATCHABLE)
+
+
+class Cursor(Kind[str]):
+    """Where a strict browse stands, as an answer has it; `allowed` says where a client has it from."""
+
+    __slots__ = ()
+    most: Final = 4_000
+    schema = {"type": "string", "minLength": 1, "maxLength": most}  # noqa: RUF012 - a constant
+
+    def _meant(self, text: str) -> str | None:
+        try:
+            if len(text) <= self.most:
+                decode(text)
+                return text
+        except ArgumentError:
+            pass
+        return None

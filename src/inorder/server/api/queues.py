@@ -1,0 +1,77 @@
+"""Queues: which there are, their attributes and status, in the words of Python."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Final
+
+from starlette.responses import JSONResponse, Response
+
+from ...client.manager import QueueManager
+from ...model.attributes import QueueAttributes, QueueStatus
+from ..calls import Call
+from .describing import Answer, Given, Operation, ref
+
+
+async def listed(call: Call, given: Given) -> Response:
+    """All queues that who asks may see."""
+    del given
+    found = [one.name for one in await call.context.qm.queues() if call.identity.may("inquire", one.name)]
+    return JSONResponse({"queues": found})
+
+
+async def shown(call: Call, given: Given) -> Response:
+    """One queue."""
+    del given
+
+    def look(qm: QueueManager) -> tuple[QueueAttributes, QueueStatus | None]:
+        attributes = qm.attributes(call.queue)
+        return attributes, qm.status(call.queue) if attributes.type == "local" else None
+
+    attributes, status = await call.context.qm.run(look)
+    record: dict[str, Any] = {"attributes": _values(attributes), "status": status and _values(status)}
+    return JSONResponse(record)
+
+
+def _values(of: Any) -> dict[str, Any]:
+    return {one.name: getattr(of, one.name) for one in dataclasses.fields(of)}
+
+
+SCHEMAS: Final = {
+    "Queue": {
+        "type": "object",
+        "required": ["attributes", "status"],
+        "properties": {
+            "attributes": {"type": "object", "description": "every attribute, by its name"},
+            "status": {
+                "type": ["object", "null"],
+                "description": "depth and counters of now; null: the queue is not local",
+            },
+        },
+    },
+    "QueueNames": {
+        "type": "object",
+        "required": ["queues"],
+        "properties": {"queues": {"type": "array", "items": {"type": "string"}}},
+    },
+}
+OPERATIONS: Final = (
+    Operation(
+        name="queues",
+        method="GET",
+        path="queues",
+        authority=None,
+        summary="The names of the queues that you may inquire.",
+        handler=listed,
+        answers={200: Answer(summary="Their names, in order.", schema=ref("QueueNames"))},
+    ),
+    Operation(
+        name="queue",
+        method="GET",
+        path="queues/{queue}",
+        authority="inquire",
+        summary="A queue: its attributes and its status.",
+        handler=shown,
+        answers={200: Answer(summary="The queue.", schema=ref("Queue"))},
+    ),
+)

@@ -1,0 +1,122 @@
+"""Whose authority counts where the queue manager puts something for somebody (between P-3).
+
+A message that asks the queue manager for reports is put with a mark: the user of a server who has put it. The user
+needs `put` where the report goes, when the message is put and again when the report is made. A program that opens the
+store itself has no mark, and is asked for nothing. A trigger message has the mark of the queue manager: a trigger
+monitor starts programs for no other. A report is not marked so, for its body is somebody else's.
+
+Marks are in a column of their own, `put_by`. They are no part of the message: no caller, dump or channel can set them,
+and no get or export shows them. What is put again, whoever put it first, has the mark of whoever puts it now.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from ...errors import InorderError, NotAuthorized
+from ...model.kinds import Report
+from ...model.message import REPORT_GENERATED, Message, Row
+from ...rules.authorities import LAUNCH_TOKEN, MANAGER, Grants, may
+from ..seam.damage import decodes
+from ..seam.tables import ObjectRow
+from .operation import Verb
+
+OWN: Final = ""
+"""The mark of the queue manager."""
+UNKNOWN: Final = ":"
+"""The mark of nobody: for a message of which it is not known any more who has put it."""
+USER: Final = "user"  # the kind of object
+ANY_REPORT: Final = REPORT_GENERATED | Report.EXCEPTION
+REPORT, REPLY_TO, REPLY_TO_MANAGER = (
+    Message.FIELDS[name].index for name in ("report", "reply_to_queue", "reply_to_queue_manager")
+)
+
+
+class User(NamedTuple):
+    """What of a user counts here. The identifier is another one after the user was deleted, or disabled."""
+
+    identifier: str
+    enabled: bool
+    roles: Sequence[str]
+    queues: Grants
+
+
+@decodes("a user")
+def _read(text: str) -> User:
+    kept = json.loads(text)
+    return User(*(kept[name] for name in User._fields))
+
+
+def _found(verb: Verb, name: str) -> User | None:
+    rows = verb.backend.select(ObjectRow, type=USER, name=name)
+    return _read(rows[0].attributes) if rows else None
+
+
+def mark_of(verb: Verb, user: str | None) -> str | None:
+    """The mark of what is put on behalf of a user; None: it is a program's.
+
+    Whoever has the launch token of a server may do what the server may, which is a program.
+    """
+    if user is None or user == LAUNCH_TOKEN:
+        return None
+    found = _found(verb, user)
+    return UNKNOWN if found is None else f"{found.identifier}:{user}"
+
+
+def of_gone(verb: Verb) -> str | None:
+    """The mark for a message that is not in the store any more: where there are users it may have been any of them."""
+    return UNKNOWN if any(one.type == USER for one in verb.backend.select(ObjectRow)) else None
+
+
+def mark_asked(verb: Verb, user: str, rows: Iterable[Row]) -> str | None:
+    """The mark for rows that are put on behalf of a user; None: none of them asks for reports. Raises: as `check`."""
+    return check(verb, user, ((row[REPORT], row[REPLY_TO], row[REPLY_TO_MANAGER]) for row in rows))
+
+
+def check(verb: Verb, user: str, asked: Iterable[tuple[int, str, str]]) -> str | None:
+    """The mark of a user who puts messages, if some of them ask for reports.
+
+    Args:
+        asked: of each message its report options, and the queue and queue manager of replies.
+
+    Raises: NotAuthorized 2035, the user may not put where a report would go.
+    """
+    targets = {(queue, manager) for report, queue, manager in asked if report & ANY_REPORT and queue}
+    mark = mark_of(verb, user) if targets else None
+    for queue, manager in sorted(targets):
+        if not may_put(verb, mark, queue, manager):
+            name = _asked_of(verb, queue, manager)
+            where = f"queue {name}" if name else f"queue manager {manager}"
+            raise NotAuthorized(
+                f"user {user} may not put on {where}, where the reports that a message asks for would go",
+                user=user,
+                authority="put",
+                queue=name,
+            )
+    return mark
+
+
+def may_put(verb: Verb, mark: str | None, name: str, manager: str = "") -> bool:
+    """Whether what the queue manager makes for whoever has this mark may be put there now."""
+    if not mark:
+        return True
+    identifier, _, user = mark.partition(":")
+    found = _found(verb, user) if user else None
+    if found is None or not found.enabled or found.identifier != identifier:
+        return False
+    return may(found.roles, found.queues, "put", _asked_of(verb, name, manager))
+
+
+def _asked_of(verb: Verb, name: str, manager: str) -> str:
+    """Of which queue the authority is asked: the name itself, if it is here, as with any put; else the transmission
+    queue. Of the queue manager, if nothing leads there.
+    """
+    names = verb.store.definitions.names
+    if names.is_here(manager):
+        return name
+    try:
+        return names.route(name, manager).queue.name
+    except InorderError:
+        return MANAGER

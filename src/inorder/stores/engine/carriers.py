@@ -1,0 +1,80 @@
+"""What is kept of the channels that send from here, and what each does now (C-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...errors import UnknownQueue, WrongQueueType
+from ...rules.channels import CHANNEL
+from ...rules.puts import Program
+from ..seam.records import ChannelNow
+from ..seam.tables import ChannelRow, ConnectionRow, SentRow
+from .catalog import Catalog
+from .claiming import Account, account_of
+from .operation import Verb
+from .queue import LocalQueue
+
+RUNS = ("starting", "running", "retrying", "paused", "stopping")
+
+
+def row_of_channel(verb: Verb, channel: str) -> ChannelRow:
+    """Its status; of a channel that never ran, the initial one."""
+    found = verb.backend.select(ChannelRow, name=channel)
+    return found[0] if found else ChannelRow(channel, "inactive", None, 0, "", 0, 0, 0, "", verb.now)
+
+
+def sent_of_channel(verb: Verb, queue: LocalQueue, channel: str) -> SentRow:
+    """How much it has sent from a queue."""
+    found = verb.backend.select(SentRow, queue=queue.id, channel=channel)
+    return found[0] if found else SentRow(queue.id, channel, 0, 0, 0, None)
+
+
+def runs(verb: Verb, row: ChannelRow) -> bool:
+    """Whether a living connection carries it."""
+    return row.carrier is not None and bool(verb.backend.select(ConnectionRow, id=row.carrier))
+
+
+def account_of_channel(verb: Verb, queue: LocalQueue, channel: str) -> Account:
+    """Its claims."""
+    known = account_of(verb, queue, CHANNEL + channel)
+    return known or Account(CHANNEL + channel, Program())
+
+
+def channel_now(verb: Verb, channel: str, name: str, oldest: Mapping[int, float | None]) -> ChannelNow:
+    """What a channel does.
+
+    Args:
+        name: its transmission queue.
+        oldest: of queues by their numbers, when the oldest message was put.
+    """
+    row = row_of_channel(verb, channel)
+    status = row.status
+    if status in RUNS and not runs(verb, row):
+        status = "stopped" if row.stop else "inactive"
+    sent, in_doubt, waiting, number = SentRow(0, channel, 0, 0, 0, None), 0, 0, 0
+    try:
+        queue = Catalog(verb).local(name)
+    except (UnknownQueue, WrongQueueType):
+        pass  # it was deleted, and says so when the channel runs
+    else:
+        sent, waiting, number = sent_of_channel(verb, queue, channel), queue.depth, queue.id
+        known = account_of_channel(verb, queue, channel).open
+        in_doubt = 0 if known is None else known.messages
+    return ChannelNow(
+        name=channel,
+        queue=name,
+        status=status,
+        stop=row.stop,
+        number=sent.number,
+        in_doubt=in_doubt,
+        waiting=waiting,
+        oldest_put_at=oldest.get(number),
+        messages=sent.messages,
+        size=sent.size,
+        sent_at=sent.sent_at,
+        short_retries=row.short_retries,
+        long_retries=row.long_retries,
+        reason=row.reason,
+        error=row.error,
+        changed_at=row.changed_at,
+    )

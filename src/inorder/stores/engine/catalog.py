@@ -1,0 +1,369 @@
+"""Definitions and open handles: who may open, alter and delete what (mq-semantics 4.1 to 4.4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import NamedTuple
+
+from ...errors import (
+    ArgumentError,
+    GetInhibited,
+    ObjectExists,
+    ObjectInUse,
+    QueueCondition,
+    QueueNotEmpty,
+    Reason,
+    TooManyHandles,
+    UnknownQueue,
+    WrongQueueType,
+)
+from ...model.attributes import SYSTEM_QUEUES, ManagerAttributes, QueueAttributes, QueueStatus
+from ...model.message import Transmission
+from ...model.options import OpenOptions
+from ...rules.naming import Route
+from ...rules.ordering import read_order
+from ..seam.damage import only
+from ..seam.definitions import as_text, queue_of
+from ..seam.tables import DefinitionRow, HandleRow, ManagerRow, UnitRow
+from .operation import Verb
+from .process import OpenHandle
+from .queue import LocalQueue
+
+DYNAMIC_NAME = re.compile(r"[A-Za-z0-9./_%]{0,33}\*|[A-Za-z0-9./_%]{1,48}")
+DEFAULT_PREFIX = "AMQ."
+
+
+class Contents(NamedTuple):
+    """What lies on a queue, as far as deleting it is concerned.
+
+    Args:
+        any: messages in any state.
+        unsettled: how many messages are in units of work, or under confirm ids.
+        uncommitted_puts: puts that are not committed.
+    """
+
+    any: bool
+    unsettled: int
+    uncommitted_puts: bool
+
+
+class ToOpen(NamedTuple):
+    """What an open comes to: a local queue, perhaps made just now from a model, or the way to another queue manager."""
+
+    name: str
+    route: Route
+    exclusive: bool
+    made_temporary: bool
+
+
+class Catalog:
+    """Everything that is defined and open, as one verb sees it; not the messages."""
+
+    def __init__(self, verb: Verb) -> None:
+        self._verb, self._backend = verb, verb.backend
+        self._known = verb.store.definitions.current(verb.backend)
+
+    @property
+    def manager(self) -> ManagerAttributes:
+        return self._known.manager
+
+    def number(self, name: str) -> int:
+        """The number of a definition that is there."""
+        return self._known.number(name)
+
+    def rows(self, name: str | None = None) -> Sequence[DefinitionRow]:
+        """The records of all definitions, by number; or of the one of this name."""
+        if name is None:
+            return self._known.rows()
+        return () if self.find(name) is None else (self._known.row(name),)
+
+    def find(self, name: str) -> QueueAttributes | None:
+        """A definition that the store keeps."""
+        return self._known.get(name)
+
+    def found(self, name: str) -> QueueAttributes | None:
+        """A definition: one that the store keeps, or one that every store has."""
+        return self.find(name) or SYSTEM_QUEUES.get(name)
+
+    def made(self, name: str) -> QueueAttributes:
+        """A definition that the store keeps; one that every store has is written now. Raises: UnknownQueue 2085."""
+        definition = self.definition(name)
+        if self.find(name) is None:
+            self.add(definition)
+        return definition
+
+    def opens(self, queue: str) -> Sequence[HandleRow]:
+        """The handles of a local queue, by whatever name they were opened, of any process."""
+        return self._backend.select(HandleRow, queue=self.number(queue))
+
+    def contents(self, queue: str) -> Contents:
+        """What lies on a local queue."""
+        return contents(self._verb, self._verb.queue(self.number(queue), queue))
+
+    def add(self, attributes: QueueAttributes) -> None:
+        """Writes a new definition, which has been checked."""
+        number, now = self._verb.number(), self._verb.now
+        text = as_text(attributes)
+        self._backend.save(DefinitionRow(number, attributes.name, attributes.type, text, now, now))
+        self._changed(None if _leads_on(attributes) else ())
+
+    def change(self, attributes: QueueAttributes) -> None:
+        """Writes a definition that was altered."""
+        row, before = self._known.row(attributes.name), self._known[attributes.name]
+        self._backend.save(row._replace(attributes=as_text(attributes), altered_at=self._verb.now))
+        is_own = before.type == "local" and not (_leads_on(before) or _leads_on(attributes))
+        self._changed([row.id] if is_own else None)
+
+    def change_manager(self, attributes: ManagerAttributes) -> None:
+        """Writes the queue manager's own attributes."""
+        row = only(self._backend.select(ManagerRow), "the queue manager")
+        self._backend.save(row._replace(attributes=as_text(attributes)))
+        self._changed(None)
+
+    def remove(self, name: str) -> None:
+        """Removes a definition."""
+        row, attributes = self._known.row(name), self._known[name]
+        self._backend.remove_records(DefinitionRow, id=row.id)
+        self._changed(None if _leads_on(attributes) else ())
+
+    def _changed(self, queues: Collection[int] | None) -> None:
+        """The definitions that processes have cached are out of date from now on.
+
+        Args:
+            queues: those on which calls through open handles go by something else now; None: any may.
+        """
+        self._verb.defines = True
+        row = only(self._backend.select(ManagerRow), "the queue manager")
+        self._backend.save(row._replace(revision=row.revision + 1))
+        self._backend.revise(queues)
+        self._verb.durable = True
+        self._known.current(self._backend)
+
+    def local(self, name: str) -> LocalQueue:
+        """The local queue that has this name, or that the name stands for, as it is now. Raises: as `resolve`."""
+        found = self.resolve(name).name
+        if self.find(found) is None:
+            raise UnknownQueue(f"{found} has not been used: there is nothing on it", queue=found)
+        return self._verb.queue(self.number(found), found, name)
+
+    def is_unused(self, name: str) -> bool:
+        """Whether the name stands for a local queue that every store has, and that this one keeps nothing of."""
+        return self.find(self.resolve(name).name) is None
+
+    def status(self, queue: LocalQueue) -> QueueStatus:
+        """Depth and open counts of a queue (R4.6)."""
+        handles, row = self.opens(queue.attributes.name), self._known.row(queue.attributes.name)
+        return QueueStatus(
+            current_depth=queue.depth,
+            open_input_count=sum(one.input for one in handles),
+            open_output_count=sum(one.output for one in handles),
+            uncommitted=contents(self._verb, queue).unsettled,
+            created_at=row.created_at,
+            altered_at=row.altered_at,
+        )
+
+    # --- definitions
+
+    def definitions(self) -> list[QueueAttributes]:
+        return [queue_of(row.attributes) for row in sorted(self._known.rows(), key=attrgetter("name"))]
+
+    def definition(self, name: str) -> QueueAttributes:
+        """The definition of this name. Raises: UnknownQueue 2085."""
+        return self._known.names.definition(name)
+
+    def create(self, attributes: QueueAttributes) -> None:
+        name = attributes.name
+        if self.find(name) is not None:
+            raise ObjectExists(f"there is a queue {name!r} already", queue=name)
+        self.check_names(attributes)
+        self.add(attributes)
+
+    def check_names(self, attributes: QueueAttributes) -> None:
+        """Checks the names that a definition refers to (R4.1, A-32). Raises: as `Names.check`."""
+        self._known.names.check(attributes)
+
+    def check_alter(self, before: QueueAttributes, changed: QueueAttributes) -> None:
+        """The order rule stays while a put is unresolved (B-19), the usage while there is anything on the queue."""
+        if changed.order != before.order and self.contents(before.name).uncommitted_puts:
+            raise ObjectInUse(
+                f"the order of {changed.name} cannot change while a put is not committed", queue=changed.name
+            )
+        if changed.usage != before.usage:
+            self._check_closed(before)
+            self._check_empty(before.name, purge=False)
+            if self._backend.select(UnitRow, queue=self.number(before.name), kind="staging"):
+                raise QueueNotEmpty(f"{before.name} has staged rows", queue=before.name)
+
+    def check_delete(self, name: str, *, purge: bool) -> None:
+        definition = self.definition(name)
+        self._check_closed(definition)
+        if definition.type == "local":
+            self._check_empty(name, purge=purge)
+
+    def check_clear(self, name: str) -> None:
+        """All messages go from a queue that nobody has open, and where no unit of work holds any, as in MQSC."""
+        definition = self.definition(name)
+        if definition.type != "local":
+            raise WrongQueueType(f"{name} is of type {definition.type}: only a local queue has messages", queue=name)
+        self._check_closed(definition)
+        self._check_empty(name, purge=True)
+
+    def _check_closed(self, definition: QueueAttributes) -> None:
+        name = definition.name
+        by_name = self._backend.select(HandleRow, name=name)
+        opens = {one.id for one in (*by_name, *(self.opens(name) if definition.type == "local" else ()))}
+        if by_name:
+            raise ObjectInUse(
+                f"{name} is open, by {len(by_name)} handle(s)",
+                remedy=f"calls by name hold one until close_queue({name!r})",
+                queue=name,
+                handles=opens,
+            )
+        if opens:
+            raise ObjectInUse(f"{name} is open through an alias", queue=name, handles=opens)
+
+    def check_delete_at_close(self, name: str, queue: QueueAttributes, *, purge: bool) -> None:
+        """Only dynamic queues are deleted at close, and only when nobody else uses them (R4.3)."""
+        if queue.definition_type == "predefined":
+            raise WrongQueueType(
+                f"{name} is not a dynamic queue",
+                reason=Reason.OPTION_NOT_VALID_FOR_TYPE,
+                queue=name,
+            )
+        if len(self.opens(queue.name)) > 1:
+            raise ObjectInUse(f"{name} is open elsewhere", queue=name)
+        self._check_empty(queue.name, purge=purge)
+
+    def _check_empty(self, queue: str, *, purge: bool) -> None:
+        there = self.contents(queue)
+        if there.unsettled or (there.any and not purge):
+            why = "has messages in units of work" if there.unsettled else "has messages"
+            raise QueueNotEmpty(f"{queue} {why}", queue=queue)
+
+    # --- names that stand for others
+
+    def route(self, name: str, manager: str = "") -> Route:
+        """Where a name leads. Raises: as `Names.route`."""
+        return self._known.names.route(name, manager)
+
+    def resolve(self, name: str) -> QueueAttributes:
+        """The local queue that a name stands for. Raises: as `Names.route`; 2043 a name of what is elsewhere."""
+        route = self.route(name)
+        if route.transmission is not None:
+            raise WrongQueueType(f"{name} is a remote queue: its messages are not here", queue=name)
+        return route.queue
+
+    def resolved(self, handle: OpenHandle, queue: QueueAttributes) -> QueueAttributes:
+        """The attributes that a call through this handle goes by: the first name's defaults win (R4.1, R1.4).
+
+        Raises: QueueCondition 2041, its name leads elsewhere now.
+        """
+        try:
+            route = self.route(handle.name, handle.manager)
+        except (UnknownQueue, WrongQueueType) as error:
+            raise _changed(handle) from error
+        if (route.queue.name, route.transmission) != (queue.name, handle.transmission):
+            raise _changed(handle)
+        return route.attributes
+
+    def local_queue_of(self, name: str) -> str | None:
+        """The local queue that a change of this definition affects, if any."""
+        definition = self.definition(name)
+        affected = definition.base_queue if definition.type == "alias" else name
+        found = self.find(affected)
+        return affected if found is not None and found.type == "local" else None
+
+    # --- opening
+
+    def to_open(
+        self, name: str, options: OpenOptions, manager: str, dynamic_name: str, *, open_already: int, handles_max: int
+    ) -> ToOpen:
+        """Checks an open, and makes the queue if the name is a model's (R4.1 to R4.4)."""
+        if open_already >= handles_max:
+            raise TooManyHandles(f"a connection opens at most {handles_max:,} handles", limit=handles_max)
+        names = self._known.names
+        if names.is_here(manager) and (definition := self.definition(name)).type == "model":
+            read_order(definition.read_order, options.read_order)  # before there is a queue that nobody deletes
+            queue = self._dynamic(definition, dynamic_name)
+            made = queue.definition_type == "temporary_dynamic"
+            return ToOpen(queue.name, Route(queue), self.is_exclusive(queue, options, None), made)
+        route = names.route(name, manager)
+        check_uses(name, route.transmission, options)
+        read_order(route.queue.read_order, options.read_order)
+        if route.queue.name not in self._known:
+            self.add(route.queue)
+        return ToOpen(name, route, self.is_exclusive(route.queue, options, None), made_temporary=False)
+
+    def is_exclusive(self, queue: QueueAttributes, options: OpenOptions, own: int | None) -> bool:
+        """Whether this input open is exclusive. Raises: ObjectInUse 2042 if it conflicts (R4.4)."""
+        if options.input is None:
+            return False
+        asked = queue.default_input if options.input == "as_queue" else options.input
+        exclusive = asked == "exclusive" or not queue.shareable
+        others = [other for other in self.opens(queue.name) if other.id != own and other.input]
+        if others and (exclusive or any(other.exclusive for other in others)):
+            how = "exclusively" if others[0].exclusive else "for input"
+            raise ObjectInUse(f"{queue.name} is open {how} elsewhere", queue=queue.name)
+        return exclusive
+
+    def _dynamic(self, model: QueueAttributes, pattern: str) -> QueueAttributes:
+        """A new queue made from a model (R4.2)."""
+        if not isinstance(pattern, str) or not DYNAMIC_NAME.fullmatch(pattern):
+            raise ArgumentError(
+                f"dynamic_name must be a queue name, or at most 33 characters and *, not {pattern!r}",
+                reason=Reason.DYNAMIC_Q_NAME_ERROR,
+                argument="dynamic_name",
+                value=pattern,
+            )
+        name = pattern
+        if pattern.endswith("*"):
+            name = f"{pattern[:-1] or DEFAULT_PREFIX}{self._verb.number():015X}"
+        temporary = model.definition_type == "temporary_dynamic"
+        attributes = replace(
+            model,
+            name=name,
+            type="local",
+            default_persistence=model.default_persistence and not temporary,
+        )
+        self.create(attributes)
+        return attributes
+
+
+def _leads_on(attributes: QueueAttributes) -> bool:
+    """Whether messages go on from a queue, or to it by another name that needs no open: of its coming and going calls
+    through handles of other queues hear.
+    """
+    return attributes.type == "remote" or attributes.usage == "transmission"
+
+
+def get_allowed(verb: Verb, handle: OpenHandle, queue: LocalQueue) -> QueueAttributes:
+    """The attributes that a get through this handle goes by. Raises: GetInhibited 2016."""
+    attributes = queue.attributes
+    if not handle.is_direct:
+        attributes = Catalog(verb).resolved(handle, attributes)
+    if not attributes.get_allowed:
+        raise GetInhibited(f"gets from {handle.name} are inhibited", queue=handle.name)
+    return attributes
+
+
+def contents(verb: Verb, queue: LocalQueue) -> Contents:
+    """What lies on a queue."""
+    (counts,) = verb.backend.overview(verb.now, queue.id, briefly=True)
+    return Contents(queue.depth + counts.gets > 0, counts.puts + counts.gets, counts.puts > 0)
+
+
+def check_uses(name: str, transmission: Transmission | None, options: OpenOptions) -> None:
+    """A queue of another queue manager can be opened for output only (R4.1, N-2). Raises: WrongQueueType 2045."""
+    if transmission is not None and (options.input or options.browse):
+        raise WrongQueueType(
+            f"{name} leads to queue manager {transmission.manager}: it can be opened for output only (output=True)",
+            reason=Reason.OPTION_NOT_VALID_FOR_TYPE,
+            queue=name,
+        )
+
+
+def _changed(handle: OpenHandle) -> QueueCondition:
+    return QueueCondition(f"{handle.name} has changed: open it again", reason=Reason.OBJECT_CHANGED)

@@ -1,0 +1,186 @@
+"""Confirmed calls: browse and lock, one message by its unique id, undo (lifecycle A)."""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+
+from ...errors import ConfirmIdMismatch, LockMismatch, NotFound, Reason, WrongState
+from ...model.message import Got, UniqueId
+from ...rules.grouping import wanted_by
+from ...rules.lifecycle import REFUSALS, Answer, Event, Presented, State, step
+from ...rules.ordering import UNSET
+from ..seam.queued import QueuedMessage, Reader, as_got
+from ..seam.records import Locked, LockRequest, OneMessage
+from ..seam.tables import UnitRow
+from . import group_readers
+from .incremental_search import NOT_YET, Ahead, look_ahead
+from .operation import Verb
+from .process import OpenHandle
+from .queue import LocalQueue
+from .settling import give_number, happen, settle
+
+CONFIRMS = (Event.CONFIRM_PUT, Event.CONFIRM_GET)
+ERRORS = {Reason.LOCK_MISMATCH: LockMismatch, Reason.NOT_FOUND: NotFound, Reason.WRONG_STATE: WrongState}
+
+
+def locker(verb: Verb, handle: OpenHandle, ahead: Ahead) -> Reader:
+    """A reader that looks for what it can lock.
+
+    Args:
+        ahead: how far it has looked ahead.
+    """
+    return Reader(
+        handle.id,
+        handle.connection.id,
+        co_op=False,
+        now=verb.now,
+        mark_interval=0.0,
+        passed=ahead.passed,
+        noted=ahead.noted,
+        asked_at=ahead.asked_at,
+    )
+
+
+def look_ahead_to_lock(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: LockRequest, before: Ahead) -> Ahead:
+    """One step of the search for what `browse_and_lock` is to lock; it notes what is new, and no more."""
+    asked_at = verb.now if before.asked_at is None else before.asked_at
+    reader = locker(verb, handle, before._replace(asked_at=asked_at))
+    most = math.inf if request.most is None else request.most
+    wanted = wanted_by(request.match)
+    return look_ahead(queue, wanted, reader, UNSET, most, before, logical=False, strict=False)
+
+
+def browse_and_lock(
+    verb: Verb, handle: OpenHandle, queue: LocalQueue, request: LockRequest, ahead: Ahead = NOT_YET
+) -> Locked:
+    """What is available and matches, or the first so many, is locked under one id; nothing that comes later (A-13)."""
+    reader = locker(verb, handle, ahead)
+    lock_id = verb.number()
+    ends_at = None if request.lease is None else verb.now + request.lease
+    unit = verb.begin_unit(handle.connection.holder, "lock", str(lock_id), queue.id, lease_ends_at=ends_at)
+    verb.idle.add(unit.id)  # if nothing matches
+    found = list(islice(queue.find_all(wanted_by(request.match), reader), request.most))
+    verb.durable |= bool(found)
+    messages: list[Got] = []
+    for row in verb.backend.read(found):
+        taken: QueuedMessage | None = row
+        if row.state is State.LOCKED:  # by this handle's own browse lock: the lock id takes over
+            taken = happen(verb, queue, row, Event.UNLOCK, presents=Presented.RIGHT)
+        assert taken is not None
+        happen(verb, queue, taken, Event.BROWSE_LOCK, lock=unit.id, lock_confirm=request.confirm_id)
+        messages.append(as_got(row, verb.now))
+    return Locked(messages, lock_id)
+
+
+def one_message(verb: Verb, queue: LocalQueue, request: OneMessage) -> Reason | None:
+    """One event happens to one message, if table A.3 lets it; the warning NOT_FOUND of a confirm of nothing."""
+    row = queue.by_uid(request.uid)
+    state = State.ABSENT if row is None else row.state
+    lock = Presented.NONE if row is None else _presented(verb, row, request.lock_id)
+    answer, _ = step(state, request.event, lock)
+    if answer is Answer.IGNORED_WARNING:
+        return Reason.NOT_FOUND
+    if answer in REFUSALS:
+        raise ERRORS[REFUSALS[answer]](f"{request.uid}: {answer.value} ({state.name.lower()})", uid=request.uid)
+    if answer is not Answer.DONE:
+        return None
+    assert row is not None
+    if request.event in CONFIRMS:
+        _check_confirm(verb, row, request)
+        if request.event is Event.CONFIRM_PUT:
+            row = give_number(verb, queue, row)
+    happen(verb, queue, row, request.event, presents=lock)
+    return None
+
+
+def _presented(verb: Verb, row: QueuedMessage, lock_id: int) -> Presented:
+    if not lock_id:
+        return Presented.NONE
+    is_right = row.lock is not None and verb.unit(row.lock).name == str(lock_id)
+    return Presented.RIGHT if is_right else Presented.OTHER
+
+
+def _check_confirm(verb: Verb, row: QueuedMessage, request: OneMessage) -> None:
+    """Only a confirm id is confirmed message by message; if it is named it must be the right one (A-11)."""
+    assert row.unit is not None
+    unit = verb.unit(row.unit)
+    if unit.kind != "confirm":
+        raise WrongState(f"{request.uid} is held by a unit of work, not by a confirm id", uid=request.uid)
+    if request.confirm_id and unit.name != str(request.confirm_id):
+        raise ConfirmIdMismatch(f"{request.uid} is held under another confirm id", uid=request.uid)
+
+
+def undo(verb: Verb, queue: LocalQueue, confirm_id: int) -> int:
+    """What was put, got and locked under the id goes back to before (A-15 to A-17)."""
+    unit = verb.held_by(queue, confirm_id)
+    if unit is not None and not verb.backend.rows(1, queue=queue.id, lock_confirm=confirm_id):
+        held = sum(share.messages for share in verb.backend.shares(unit.id))
+        if not held:
+            raise _nothing_held(queue, confirm_id)
+        settle(verb, unit.id, "back_out")  # without locks it is the back out of a unit, at once
+        verb.end_unit(unit.id)
+        return held
+    if unit is not None:
+        group_readers.settle(queue, unit.id, "back_out")
+    rows = _undone(verb, queue, unit, confirm_id)
+    for row, event in rows:
+        happen(verb, queue, row, event)
+    if not rows:
+        raise _nothing_held(queue, confirm_id)
+    return len(rows)
+
+
+def _undone(verb: Verb, queue: LocalQueue, unit: UnitRow | None, confirm_id: int) -> list[tuple[QueuedMessage, Event]]:
+    """What stands under a confirm id, in queue order, and behind it what has no place; with what its undo does."""
+    held = () if unit is None else verb.backend.rows(unit=unit.id)
+    locked = verb.backend.rows(queue=queue.id, lock_confirm=confirm_id)
+    rows = {row.number: row for row in (*held, *locked)}
+    ordered = sorted(rows.values(), key=lambda row: (not row.placed, row.place))
+    events = ((row, _undoing(row, unit, confirm_id)) for row in ordered)
+    return [(row, event) for row, event in events if event is not None]
+
+
+def _undoing(row: QueuedMessage, unit: UnitRow | None, confirm_id: int) -> Event | None:
+    held = unit is not None and row.unit == unit.id
+    locked = row.lock is not None and 0 != row.lock_confirm == confirm_id
+    if held:
+        return Event.UNDO_BOTH if locked else Event.BACK_OUT
+    return Event.UNDO_LOCK if locked and row.state is State.LOCKED else None
+
+
+def release_lock(verb: Verb, queue: LocalQueue, lock_id: int) -> int:
+    """Everything that the lock id still locks is unlocked (A-19)."""
+    rows = [row for row in _locked_under(verb, queue, lock_id) if row.state is State.LOCKED]
+    for row in rows:
+        happen(verb, queue, row, Event.UNDO_LOCK)
+    if not rows:
+        raise _nothing_locked(queue, lock_id)
+    return len(rows)
+
+
+def _locked_under(verb: Verb, queue: LocalQueue, lock_id: int) -> list[QueuedMessage]:
+    """What a lock id locks, and what was got under it, in queue order."""
+    unit = queue.named_unit("lock", str(lock_id))
+    return [] if unit is None else list(verb.backend.rows(lock=unit.id))
+
+
+def unique_ids(verb: Verb, queue: LocalQueue, confirm_id: int, lock_id: int) -> list[UniqueId]:
+    """What stands under a confirm id, as far as its undo would act on it, or under a lock id; in queue order."""
+    if confirm_id:
+        rows = [row for row, _ in _undone(verb, queue, verb.held_by(queue, confirm_id), confirm_id)]
+        if not rows:
+            raise _nothing_held(queue, confirm_id)
+    else:
+        rows = _locked_under(verb, queue, lock_id)
+        if not rows:
+            raise _nothing_locked(queue, lock_id)
+    return [row.message.uid for row in rows if row.message.uid is not None]
+
+
+def _nothing_held(queue: LocalQueue, confirm_id: int) -> NotFound:
+    return NotFound(f"nothing on {queue.attributes.name} is held under confirm id {confirm_id}", confirm_id=confirm_id)
+
+
+def _nothing_locked(queue: LocalQueue, lock_id: int) -> NotFound:
+    return NotFound(f"nothing on {queue.attributes.name} is locked under {lock_id}", lock_id=lock_id)

@@ -1,0 +1,66 @@
+"""Messages that cannot be delivered: discarded, or set aside with the reason (C-5, R6.8)."""
+
+from __future__ import annotations
+
+from ...errors import REASON_TEXT, Reason, Undeliverable
+from ...model.kinds import Report
+from ...model.message import Message
+from ...rules.dead_letters import Buried, WhyDead
+from .catalog import Catalog
+from .delivering import set_aside
+from .operation import Verb
+from .reports import report_exception
+
+
+def bury(
+    verb: Verb,
+    message: Message,
+    *,
+    reason: Reason,
+    target: str,
+    manager: str = "",
+    cause: int = 0,
+    program: str = "",
+    attempts: int = 0,
+    error: str = "",
+) -> Buried:
+    """Sets a message aside that cannot be delivered, or discards it if it says so; an exception report if it asks.
+
+    Args:
+        message: all of it, with what is left of its life as its expiry.
+        reason: why it cannot be delivered.
+        target, manager: where it should have gone, as its putter named it.
+        cause: the queue here that it comes from; see `delivering.send`.
+        program: who sets it aside; empty: the queue manager.
+        attempts: how often it was tried.
+        error: what went wrong, in words.
+
+    Raises: Undeliverable: the target requires the order (B-24), or there is no place for a dead letter. Nothing has
+        changed; the caller stops delivering, and shows why.
+    """
+    local = Catalog(verb).find(target)
+    if local is not None and local.read_order == "required":
+        raise Undeliverable(
+            f"{target} does not take the message ({_text(reason)}), and its read order is required: nothing may "
+            "pass it, so it cannot become a dead letter. Correct the queue, then go on",
+            reason=reason,
+            queue=target,
+        )
+    if not message.report & Report.DISCARD_MESSAGE:
+        why = WhyDead(int(reason), target, manager, verb.now, program or verb.manager.name, attempts, error)
+        fault = set_aside(verb, message, why)
+        if fault is not None:
+            name = verb.manager.dead_letter_queue
+            lack = f"the dead-letter queue {name} does not take it ({_text(fault)})" if name else _NONE
+            raise Undeliverable(
+                f"{target} does not take the message ({_text(reason)}), and {lack}", reason=reason, queue=target
+            )
+    report_exception(verb, message, reason, None, cause)
+    return "discarded" if message.report & Report.DISCARD_MESSAGE else "buried"
+
+
+_NONE = "there is no dead-letter queue: name one with alter_manager(dead_letter_queue=...)"
+
+
+def _text(reason: Reason) -> str:
+    return f"{reason.value} {reason.name}: {REASON_TEXT[reason]}" if reason in REASON_TEXT else reason.name

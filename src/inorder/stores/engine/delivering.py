@@ -1,0 +1,140 @@
+"""What the queue manager itself puts: reports, trigger messages, dead letters.
+
+None of it makes the verb that causes it fail: what cannot be put where it should go goes to the dead-letter queue, and
+if that cannot take it, is dropped and counted (C-5).
+"""
+
+from __future__ import annotations
+
+from ...errors import InorderError, QueueDeleted, Reason
+from ...model.message import Message, Row, UniqueId
+from ...model.properties import NO_PROPERTIES
+from ...rules.dead_letters import WhyDead, buried
+from ...rules.naming import Route
+from ..seam.backend import Alone
+from ..seam.tables import DroppedRow, UnitRow
+from . import authority
+from .arriving import arrive
+from .catalog import Catalog
+from .operation import Verb
+from .queue import LocalQueue
+
+
+def as_put(verb: Verb, queue: LocalQueue | None, message: Message, number: int) -> Row:
+    """A message as it arrives on a queue, again or for the first time: a number of its own, and its unique id.
+
+    Args:
+        queue: where it arrives: what is there with its unique id keeps that. None: it is new.
+    """
+    uid = message.uid
+    if uid is None or queue is None or queue.by_uid(uid) is not None:
+        uid = UniqueId(verb.manager.origin, number)
+    row: Row = message.with_values(
+        backout_count=0, token=number.to_bytes(16, "big"), uid=uid, place=None, earlier_pending=None, warning=None
+    ).row
+    return row
+
+
+def target_of(catalog: Catalog, name: str, manager: str = "") -> Route | Reason:
+    """Where a name leads (N-1), if puts are allowed there; or why it leads nowhere."""
+    try:
+        route = catalog.route(name, manager)
+    except InorderError as error:
+        return error.reason
+    return route if route.attributes.put_allowed else Reason.PUT_INHIBITED
+
+
+def fault_of(verb: Verb, queue: LocalQueue, message: Message) -> Reason | None:
+    """Why a queue does not take a message now (C-5)."""
+    attributes, manager = queue.attributes, verb.manager
+    if message.length > attributes.max_length:
+        return Reason.MSG_TOO_BIG_FOR_Q
+    if message.length > manager.max_length:
+        return Reason.MSG_TOO_BIG_FOR_Q_MGR
+    if message.persistent and attributes.definition_type == "temporary_dynamic":
+        return Reason.PERSISTENT_NOT_ALLOWED
+    if queue.depth >= attributes.max_depth:
+        verb.backend.check_certain(queue.id)
+        return Reason.Q_FULL
+    return None
+
+
+def deliver(
+    verb: Verb,
+    message: Message,
+    name: str,
+    manager: str = "",
+    *,
+    is_new: bool = True,
+    unit: UnitRow | None = None,
+    put_by: str | None = None,
+) -> Reason | None:
+    """Puts a complete message on a queue, at once or in a unit; None, or why that cannot be.
+
+    Args:
+        put_by: its mark (`authority`).
+    """
+    catalog = Catalog(verb)
+    target = target_of(catalog, name, manager)
+    if isinstance(target, Reason):
+        return target
+    if catalog.find(target.queue.name) is None and not verb.kind.alone:
+        raise Alone  # the store has kept nothing of that queue so far
+    try:
+        queue = verb.queue(catalog.number(catalog.made(target.queue.name).name))
+    except QueueDeleted:  # just now, by somebody whom this verb does not keep waiting
+        return Reason.UNKNOWN_OBJECT_NAME
+    fault = fault_of(verb, queue, message)
+    if fault is None:
+        going = message.with_values(transmission=target.transmission)
+        if unit is not None:  # it may be another connection's
+            verb.pass_others()
+        arrive(verb, queue, [as_put(verb, None if is_new else queue, going, verb.number())], unit, put_by)
+    return fault
+
+
+def set_aside(verb: Verb, message: Message, why: WhyDead, unit: UnitRow | None = None) -> Reason | None:
+    """Puts a message on the dead-letter queue; None, or why that cannot be: there is none, or what is wrong with it."""
+    name = verb.manager.dead_letter_queue
+    if not name:
+        return Reason.UNKNOWN_OBJECT_NAME
+    dead = buried(message, why)
+    return dead if isinstance(dead, Reason) else deliver(verb, dead, name, is_new=False, unit=unit)
+
+
+def send(
+    verb: Verb,
+    message: Message,
+    name: str,
+    manager: str,
+    cause: int = 0,
+    *,
+    unit: UnitRow | None = None,
+    of: str | None = authority.OWN,
+) -> None:
+    """Puts what the queue manager has made: where it should go, or on the dead-letter queue; else it is counted.
+
+    Args:
+        cause: the queue whose message made it necessary: for it what is dropped is counted; 0: it is of no queue here.
+        unit: in which it is put; None: at once.
+        of: the mark of whoever it is made for, who must be allowed to put there. Without that it is a dead letter; it
+            is one without body and properties if they may not put on the dead-letter queue, either (P-3).
+    """
+    reason: Reason | None = Reason.NOT_AUTHORIZED
+    if authority.may_put(verb, of, name, manager):
+        put_by = authority.OWN if of == authority.OWN else None
+        reason = deliver(verb, message, name, manager, unit=unit, put_by=put_by)
+    if reason is None:
+        return
+    if not authority.may_put(verb, of, verb.manager.dead_letter_queue):
+        message = message.with_values(body=b"", length=0, format="", properties=NO_PROPERTIES)
+    why = WhyDead(int(reason), name, manager, verb.now, verb.manager.name)
+    if set_aside(verb, message, why, unit) is not None:
+        count_dropped(verb, cause, reason)
+
+
+def count_dropped(verb: Verb, cause: int, reason: Reason) -> None:
+    """Something that the queue manager had made was dropped: it could not be put for this reason."""
+    found = verb.backend.select(DroppedRow, queue=cause)
+    before = found[0].messages if found else 0
+    verb.backend.save(DroppedRow(cause, before + 1, verb.now, int(reason)))

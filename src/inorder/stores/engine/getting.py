@@ -1,0 +1,187 @@
+"""Gets and browses as verbs: the one that takes, the one that only looks, and steps of a search that goes far."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC
+from collections.abc import Callable
+from dataclasses import replace
+from time import perf_counter
+
+from ...errors import LeaseOver, WaitEnded
+from ...model.message import Got
+from ..seam.queued import Noted, onlooker
+from ..seam.records import GetOutcome, GetRequest, Locked, LockRequest
+from . import confirming
+from .bulk import Shortcuts
+from .catalog import get_allowed
+from .connections import in_verb
+from .incremental_search import NOT_YET, Ahead, rest
+from .operation import Verb
+from .paging import Page
+from .process import OpenStore
+from .reading import Reading
+from .settling import earliest, lease_end, tidied
+from .waiting import WaitingRoom
+from .waits import begin_wait, end_wait
+
+Looked = tuple[GetOutcome, float | None]
+"""What a look found, and when to look again though nothing has changed."""
+
+
+class Search:
+    """How far the looks of one call have looked ahead."""
+
+    def __init__(self) -> None:
+        self.ahead = NOT_YET
+
+
+class GettingVerbs(OpenStore, ABC):
+    """The part of a store for gets and browses."""
+
+    shortcuts: Shortcuts | None
+    waiting: WaitingRoom
+
+    def end_waits(self, owner: int) -> bool:
+        return self.waiting.dismiss(owner, WaitEnded("another thread has ended the waits of this connection"))
+
+    def watch(self, handle: int, changed: Callable[[], object]) -> None:
+        self.refuse_wait()
+        one = self.handle(handle)
+
+        def look() -> tuple[bool, float | None]:
+            again_at = self._expect(handle)
+            changed()
+            return False, again_at
+
+        self.waiting.watch(one.connection.id, one.queue_name, look)
+
+    @in_verb(alone=False)
+    def _expect(self, verb: Verb, handle: int) -> float | None:
+        """The next change of the queue ends the sleep that follows; when time alone may bring somebody something."""
+        one = self.handle(handle)
+        queue = tidied(verb, one)
+        self.host.looked(one.queue, one.queue_name)
+        again_at = verb.backend.look_again_at(queue, onlooker(verb.now), strict=True)
+        return earliest(again_at, lease_end(verb))
+
+    def _look_far(self, request: GetRequest, waits: bool, search: Search) -> Looked:
+        """With a selector: a search that goes far looks ahead first, and so does one for many messages."""
+        get = self._look_or_take if request.options.browse else self._take
+        ahead, is_far = search.ahead, request.most > 1 and not request.one_group
+        while True:
+            if is_far:
+                before, ahead = ahead.passed, ahead._replace(is_over=False)
+                while not ahead.is_over:
+                    began = perf_counter()
+                    ahead = self._step_ahead(request, ahead)
+                    if not ahead.is_over:
+                        rest(began)
+                if ahead.passed == before:  # looking ahead comes no further: the search goes on alone, however far
+                    ahead = ahead._replace(asks=math.inf)
+            found = get(request, waits, ahead)
+            if not found[0].is_far:
+                search.ahead = ahead if ahead.lasts else NOT_YET
+                return found
+            is_far = True
+
+    @in_verb(writes=False)
+    def _step_ahead(self, verb: Verb, request: GetRequest, ahead: Ahead) -> Ahead:
+        handle = self.handle(request.handle)
+        queue = verb.queue_of(handle)
+        resolved = get_allowed(verb, handle, queue)
+        return Reading(verb, handle, queue, request, resolved, verb.manager, ahead=ahead).look_ahead()
+
+    def _look_or_take(self, request: GetRequest, waits: bool, ahead: Ahead = NOT_YET) -> Looked:
+        if not waits and self._only_looks(request):
+            outcome = self._browse(request, ahead)
+            if outcome is not None:
+                return outcome, None
+        return self._take(request, waits, ahead)
+
+    @in_verb(writes=False)
+    def _browse(self, verb: Verb, request: GetRequest, ahead: Ahead) -> GetOutcome | None:
+        """What a browse that changes nothing finds; None: something must be tidied first."""
+        handle = self.handle(request.handle)
+        queue = verb.queue_of(handle)
+        if queue.has_work(verb.now):
+            return None
+        resolved = get_allowed(verb, handle, queue)
+        return Reading(verb, handle, queue, request, resolved, verb.manager, ahead=ahead).run()
+
+    @in_verb(writes=False)
+    def _page(self, verb: Verb, request: GetRequest, most: int) -> list[GetOutcome]:
+        handle = self.handle(request.handle)
+        queue = verb.queue_of(handle)
+        if queue.has_work(verb.now):
+            return []
+        resolved = get_allowed(verb, handle, queue)
+        return Page(verb, handle, queue, request, resolved, verb.manager).outcomes(most)
+
+    @in_verb(alone=False, together=True, unless_dead=(LeaseOver,))
+    def _take(self, verb: Verb, request: GetRequest, waits: bool, ahead: Ahead = NOT_YET) -> Looked:
+        handle = self.handle(request.handle)
+        if handle.connection.is_leased and (request.syncpoint or request.options.syncpoint_if_persistent):
+            verb.lease_of(handle.connection)
+        queue = tidied(verb, handle)
+        if handle.connection.waits:
+            end_wait(verb, handle.connection)
+        resolved = get_allowed(verb, handle, queue)
+        if self.shortcuts is not None:
+            taken = self.shortcuts.get(verb, handle, queue, request, resolved)
+            if taken is not None:
+                return (taken if request.accepts is None else _accepted(request.accepts, taken)), None
+        reading = Reading(verb, handle, queue, request, resolved, verb.manager, waits=waits, ahead=ahead)
+        outcome = reading.run()
+        if request.accepts is not None:
+            _accepted(request.accepts, outcome)
+        if outcome.messages or outcome.is_far or not waits:
+            return outcome, None
+        begin_wait(verb, handle, outcome, reading.in_its_way)
+        return outcome, earliest(reading.look_again_at(), lease_end(verb))
+
+    def _only_looks(self, request: GetRequest) -> bool:
+        """Whether the call is a browse that changes nothing: it then waits for no writer."""
+        options, handle = request.options, self.handles.get(request.handle)
+        if not options.browse or handle is None or handle.has_locked:
+            return False
+        marks = options.mark_handle or options.mark_co_op or options.unmark_handle or options.unmark_co_op
+        connection = self.connections.get(handle.connection.id)  # another thread may be ending it
+        return not (options.lock or marks or connection is None or connection.waits)
+
+    # --- browse and lock
+
+    def _look_and_lock(self, request: LockRequest) -> Locked:
+        """With a selector: it looks ahead, and then locks what it has noted, and what has come since."""
+        if request.match.selector is None:
+            return self._lock(request, NOT_YET)
+        ahead, noted = NOT_YET, list[Noted]()
+        while not ahead.is_over:
+            began = perf_counter()
+            left = None if request.most is None else request.most - sum(one.suits for one in noted)
+            ahead = self._step_to_lock(replace(request, most=left), ahead._replace(noted=()))
+            noted += ahead.noted
+            if not ahead.is_over:
+                rest(began)
+        return self._lock(request, ahead._replace(noted=tuple(sorted(noted))))
+
+    @in_verb(writes=False)
+    def _step_to_lock(self, verb: Verb, request: LockRequest, ahead: Ahead) -> Ahead:
+        handle = self.handle(request.handle)
+        queue = verb.queue_of(handle)
+        get_allowed(verb, handle, queue)
+        return confirming.look_ahead_to_lock(verb, handle, queue, request, ahead)
+
+    @in_verb(buries=True, alone=False)
+    def _lock(self, verb: Verb, request: LockRequest, ahead: Ahead) -> Locked:
+        handle = self.handle(request.handle)
+        queue = tidied(verb, handle)
+        get_allowed(verb, handle, queue)
+        return confirming.browse_and_lock(verb, handle, queue, request, ahead)
+
+
+def _accepted(accepts: Callable[[Got], object], outcome: GetOutcome) -> GetOutcome:
+    """What was found, unless who asks for it refuses it."""
+    for one in outcome.messages:
+        accepts(one)
+    return outcome

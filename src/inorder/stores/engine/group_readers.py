@@ -1,0 +1,83 @@
+"""Who is inside which group (B-45): what verbs do to the `EnteredRow`s of a queue."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ..seam.backend import Backend
+from ..seam.tables import EnteredRow, ReaderId
+from .group_records import Entry
+from .queue import LocalQueue
+
+
+def enter(queue: LocalQueue, number: int, reader: ReaderId, group_id: bytes, entry: Entry, unit: int | None) -> None:
+    """A reader enters a group; the entry, of this number, is taken back if the unit is backed out."""
+    queue.backend.save(EnteredRow(number, queue.id, group_id, reader, unit, None, entry.as_text()))
+    queue.has_entries = True
+
+
+def leave(
+    queue: LocalQueue,
+    reader: ReaderId,
+    unit: int | None,
+    open_unit: int | None,
+    *,
+    but: bytes | None = None,
+) -> None:
+    """The reader is inside no group any more, or only inside one (R3.30); in a unit, when that is committed.
+
+    Args:
+        open_unit: its connection's unit of work. A group of which that holds a member is left when it is committed,
+            whatever made the reader leave: a back out puts its handle back inside (C-12).
+    """
+    if not queue.has_entries:
+        return
+    for one in queue.backend.select(EnteredRow, queue=queue.id, reader=reader, left_in=None):
+        if one.group_id != but:
+            held = open_unit is not None and open_unit in queue.backend.takers(queue.id, one.group_id, None)
+            left_in = open_unit if held else unit
+            queue.backend.save(one._replace(left_in=left_in, reader=None if left_in is None else reader))
+
+
+def leave_all(queue: LocalQueue, reader: ReaderId) -> bool:
+    """The reader is inside no group any more, whatever happens to the units in which it entered or left some.
+
+    Returns: whether it was inside one: then those who wait look again.
+    """
+    inside = queue.backend.select(EnteredRow, queue=queue.id, reader=reader) if queue.has_entries else []
+    for one in inside:
+        queue.backend.save(one._replace(reader=None))
+    return bool(inside)
+
+
+def settle(queue: LocalQueue, unit: int, outcome: Literal["commit", "back_out", "prepare"]) -> None:
+    """What the unit has done to the groups that readers are inside counts, or is taken back.
+
+    For handles a prepare is a commit: one that has entered in it is inside, and one that has left stays away if it is
+    backed out; but the groups stay theirs until then (R5.10, B-19).
+    """
+    if not queue.has_entries:
+        return
+    for one in queue.backend.select(EnteredRow, queue=queue.id):
+        if unit not in (one.entered_in, one.left_in):
+            continue
+        if outcome == "back_out" and one.entered_in == unit:
+            queue.backend.remove_records(EnteredRow, id=one.id)
+            continue
+        changed = one._replace(entered_in=None if one.entered_in == unit else one.entered_in)
+        if one.left_in == unit and outcome != "prepare":
+            changed = changed._replace(left_in=None, reader=None if outcome == "commit" else one.reader)
+        queue.backend.save(changed)
+
+
+def commit_idle(backend: Backend, unit: int) -> None:
+    """A confirm id that holds nothing any more has been confirmed."""
+    for one in backend.select(EnteredRow, left_in=unit):
+        backend.save(one._replace(reader=None, left_in=None))
+
+
+def forget(queue: LocalQueue) -> None:
+    """A group that nobody is inside, and of which no unit holds a member, holds nobody back."""
+    for one in queue.backend.select(EnteredRow, queue=queue.id, reader=None):
+        if not queue.backend.takers(queue.id, one.group_id, None):
+            queue.backend.remove_records(EnteredRow, id=one.id)

@@ -1,0 +1,61 @@
+"""What an `EnteredRow` says of its group and its reader (B-45)."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from ...model.message import Message, Place, Transmission, UniqueId
+from ...model.properties import NO_PROPERTIES, Properties, is_readable
+from ..seam.damage import decodes
+
+_NOTHING = Message().row
+_UID, _PROPERTIES = Message.FIELDS["uid"].index, Message.FIELDS["properties"].index
+_TRANSMISSION = Message.FIELDS["transmission"].index
+
+
+class Entry(NamedTuple):
+    """What an entry says of the group and its reader.
+
+    Args:
+        place: where its first message stood; the group still stands there.
+        head: that message, without its body.
+        connection: the reader's; None for an application.
+        by: the name of the reader's program, or of the application.
+    """
+
+    place: Place
+    head: Message
+    connection: int | None
+    by: str
+    since: float
+
+    def as_text(self) -> str:
+        """A JSON array; the properties of the head stand at its end, if it has any."""
+        head = [value.hex() if isinstance(value, bytes) else value for value in self.head.row]
+        del head[_PROPERTIES]
+        text = self.head.properties.text
+        return json.dumps([self.place, head, self.connection, self.by, self.since, *([] if text is None else [text])])
+
+
+@decodes("an entry of a group")
+def entry_of(text: str) -> Entry:
+    """The reverse of `Entry.as_text`."""
+    place, values, connection, by, since, *properties = json.loads(text)
+    values.insert(_PROPERTIES, _properties_of(*properties))
+    row = [
+        bytes.fromhex(value) if isinstance(usual, bytes) else value
+        for value, usual in zip(values, _NOTHING, strict=True)
+    ]
+    row[_UID] = UniqueId(*row[_UID])
+    if row[_TRANSMISSION] is not None:
+        row[_TRANSMISSION] = Transmission(*row[_TRANSMISSION])
+    return Entry(Place(*place), Message.from_row(tuple(row)), connection, by, since)
+
+
+def _properties_of(text: str | None = None) -> Properties:
+    if text is None:
+        return NO_PROPERTIES
+    if not is_readable(text):
+        raise ValueError("its properties cannot be read")
+    return Properties.from_text(text)

@@ -1,0 +1,104 @@
+"""What the verbs about leases mean: units of work with a name and a deadline, for any process that shows their token.
+
+A lease is a unit of kind "lease", with a `LeaseRow` beside it. Its name is made from its token, which is nowhere in the
+store. A connection that enters a lease has it as its unit of work until it leaves it, so puts and gets under it are
+those of any unit. Verbs that act under a lease, settle it or end it are alone (`backend.Kind`): one at a time, even if
+several processes show the token. `rules.leases` says when it is over.
+"""
+
+from __future__ import annotations
+
+from ...errors import CallerError, LeaseOver, Reason, UnitNotAvailable, written
+from ...rules.leases import is_over
+from ..seam.damage import only
+from ..seam.records import Leased
+from ..seam.tables import LeaseRow, UnitRow
+from ..seam.telemetry import event
+from .connections import in_verb
+from .operation import Verb
+from .process import OpenStore
+from .settling import settle_lease
+
+
+def find_lease(verb: Verb, name: str, user: str | None) -> tuple[UnitRow, LeaseRow]:
+    """A lease that is not over. Raises: LeaseOver, it is, or it is another user's."""
+    units = verb.backend.select(UnitRow, kind="lease", name=name)
+    for unit in units:
+        row = only(verb.backend.select(LeaseRow, unit=unit.id), f"lease {name}")
+        if user in (None, unit.user) and not is_over(row.ends_at, verb.backend.common_time(verb.now)):
+            return unit, row
+    raise LeaseOver(
+        f"there is no lease {written(name)}: it was committed or backed out, or its time passed and it was backed out",
+        lease=name,
+    )
+
+
+def _open(verb: Verb, user: str, most: int) -> list[UnitRow]:
+    """The leases of a user that are not over, or as many of them as matter."""
+    now = verb.backend.common_time(verb.now)
+    units = [one for one in verb.backend.select(UnitRow, kind="lease") if one.user == user]
+    if len(units) < most:
+        return units
+    ends = {one.unit: one.ends_at for one in verb.backend.select(LeaseRow)}
+    return [one for one in units if not is_over(ends.get(one.id, now), now)]
+
+
+def _leased(unit: UnitRow, row: LeaseRow) -> Leased:
+    return Leased(unit.name, unit.user, row.ends_at, row.seconds)
+
+
+class LeasingVerbs(OpenStore):
+    """The part of a store for leases; `protocol.Store` says what the verbs guarantee."""
+
+    @event("begin_lease", keys="unit name", about=lambda _, __, name, *___: ["lease", name])
+    @in_verb(feeds=True)
+    def begin_lease(self, verb: Verb, owner: int, name: str, user: str, seconds: float, most: int | None) -> Leased:
+        if most is not None and len(_open(verb, user, most)) >= most:
+            raise UnitNotAvailable(
+                f"user {user} has {most:,} leases open, which is as many as allowed", user=user, most=most
+            )
+        program = self.connection(owner).program
+        unit = verb.begin_unit(program._replace(user=user), "lease", name)
+        row = LeaseRow(unit.id, verb.backend.common_time(verb.now) + seconds, seconds, 0)
+        verb.backend.save(row)
+        verb.durable = True
+        return _leased(unit, row)
+
+    @event("lease", keys="unit name", about=lambda _, name, *__: ["lease", name])
+    @in_verb(writes=False, unless_dead=(LeaseOver,))
+    def lease(self, verb: Verb, name: str, user: str | None) -> Leased:
+        return _leased(*find_lease(verb, name, user))
+
+    @event("extend_lease", keys="unit name", about=lambda _, name, *__: ["lease", name])
+    @in_verb(unless_dead=(LeaseOver,))
+    def extend_lease(self, verb: Verb, name: str, user: str | None, seconds: float) -> Leased:
+        unit, row = find_lease(verb, name, user)
+        row = row._replace(ends_at=verb.backend.common_time(verb.now) + seconds, seconds=seconds)
+        verb.backend.save(row)
+        verb.durable = True
+        return _leased(unit, row)
+
+    @event("enter_lease", keys="unit name", about=lambda _, __, name, *___: ["lease", name])
+    @in_verb(writes=False, unless_dead=(LeaseOver,))
+    def enter_lease(self, verb: Verb, owner: int, name: str, user: str | None) -> Leased:
+        connection = self.connection(owner)
+        if connection.unit is not None:
+            raise CallerError("the connection has a unit of work already", reason=Reason.UOW_IN_PROGRESS)
+        unit, row = find_lease(verb, name, user)
+        verb.enter_lease(connection, row)
+        return _leased(unit, row)
+
+    def leave_lease(self, owner: int) -> None:
+        if owner in self.connections and self.connections[owner].is_leased:
+            self._leave_lease(owner)
+
+    @in_verb(writes=False, though_stopped=True)
+    def _leave_lease(self, verb: Verb, owner: int) -> None:
+        connection = self.connection(owner)
+        verb.leave_unit(connection, connection.record)
+
+    @event("end_lease", keys="unit name", about=lambda _, name: ["lease", name])
+    @in_verb()
+    def end_lease(self, verb: Verb, name: str) -> None:
+        unit, _ = find_lease(verb, name, None)
+        settle_lease(verb, unit.id, "back_out")

@@ -1,0 +1,483 @@
+"""How a verb runs: lock, transaction, commit, report, promise, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from ...errors import (
+    InorderError,
+    LeaseOver,
+    OutcomeUnknown,
+    QueueDeleted,
+    QueueManagerStopping,
+    StoreError,
+    StoreFull,
+    UnitTooLarge,
+)
+from ...model.attributes import ManagerAttributes
+from ...model.message import Message
+from ...rules.leases import is_over
+from ...rules.puts import Program
+from ..seam.backend import Alone, Kind, Passing, Tally
+from ..seam.changes import Change
+from ..seam.queued import QueuedMessage
+from ..seam.records import PutOutcome
+from ..seam.tables import LeaseRow, MarkRow, UnitKind, UnitRow
+from . import group_readers
+from .process import NO_NUMBERS, OpenConnection, OpenHandle, OpenStore
+from .queue import LocalQueue
+from .unit_owners import Holders
+
+S = TypeVar("S", bound=OpenStore)
+T = TypeVar("T")
+NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+_tuple = tuple.__new__  # makes a named tuple without the call in between: each verb makes some
+UNITS_A_RECORD = 64  # so many units of work of a connection have one number: what is found by it must not pile up
+RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
+DRAWN = 100  # numbers that a process draws at once: so many may be skipped when it ends
+
+WRITING = Kind()
+EVEN_STOPPED = Kind(though_stopped=True, alone=False)
+
+
+class _Left(Exception):
+    """A verb was left half done: more exceptions came from outside than it could withstand."""
+
+
+class Verb:
+    """The work of one verb: all of it, or with an error nothing. `run` runs it.
+
+    What has expired is discarded in a step of its own before (`settling.tidy`), which an error of the caller's or a
+    condition of the queue leaves as it is. Others come as soon as the block is over. Only then what was promised is
+    brought to disk, together with what others have promised meanwhile.
+
+    Attributes:
+        durable: the answer is a promise: it must be on disk first.
+        defines: it changes definitions, and may have read some as it leaves them.
+        waiter: the connection that is about to wait; what it knows of who is in its way stays.
+        idle: confirm ids and lock ids that may hold nothing any more.
+        newcomers: what everyone can see now of queues whose trigger control is on, by their numbers.
+        returned: what everyone can see again of such queues: it was got, or locked.
+        released: the numbers of such queues that their last reader has closed, or whose definitions have changed.
+        restore: takes back what this process keeps, should all be taken back.
+    """
+
+    now = 0.0
+    durable = defines = has_discarded = False
+    waiter = 0
+    _names = _draws = _reserves = _has_begun = False
+    _may_keep, _ticket = True, 0
+    _refused: Sequence[Change] = ()  # reported also if the verb fails
+    _kept: Mapping[int, Change] = NOTHING  # what is reported if the verb fails after a step of its own
+
+    def __init__(self, store: OpenStore, kind: Kind) -> None:
+        self.store, self.backend, self.kind = store, store.backend, kind
+        self.idle: set[int] = set()
+        self.newcomers: dict[int, list[Message]] = {}
+        self.returned: dict[int, list[Message]] = {}
+        self.released: set[int] = set()
+        self.restore: list[Callable[[], object]] = []
+        self._queues: dict[int, LocalQueue] = {}
+        self._changes: dict[int, Change] = {}
+        self.holders = _tuple(Holders, (store.backend, store.handles, {}))
+
+    def begin(self) -> None:
+        """Begins the transaction, under the store's lock. Whatever it raises, `undo` is to follow."""
+        store = self.store
+        if store.unfinished is not None:
+            store.unfinished.undo(_Left())
+        store.unfinished = self
+        if not self.kind.though_stopped and store.host.stopped:
+            raise QueueManagerStopping(f"queue manager {store.name} has been stopped")
+        store.backend.begin(self.kind)
+        self._has_begun = True
+        if self.kind.in_room:
+            store.host.make_room(feeds=self.kind.feeds)
+        self.now = store.clock.now()
+
+    def commit(self) -> None:
+        """All of it has happened."""
+        if self.kind.writes:
+            tallies = self._finish()
+            self._ticket = self.backend.commit(tallies, self._changes, reserves=self._reserves, durable=self.durable)
+            if self.store.changes.is_heard or self.has_discarded or self._refused:
+                self._report()
+        else:
+            self.backend.commit((), (), reserves=False, durable=False)
+        self.store.unfinished = None
+
+    def undo(self, error: BaseException) -> None:
+        """The verb has failed: nothing of it has happened, but for a step of its own before it.
+
+        Harmless when repeated, and when all of it has happened nevertheless: exceptions from outside come anywhere.
+
+        Raises: StoreError and its kinds, where the error is the database's.
+        """
+        backend = self.backend
+        is_ours = isinstance(error, InorderError) and not isinstance(error, StoreError | OutcomeUnknown)
+        is_kept, keeps, self._may_keep = False, self._may_keep and is_ours, False
+        failure: StoreError | None = None
+        if backend.is_inside:
+            try:
+                is_kept = backend.abort(error, keeps=keeps)
+            except StoreError as told:
+                failure = told
+            except Passing:  # it runs again, and is refused again
+                self._refused = ()
+                raise
+        if not (self._has_begun and backend.has_happened):
+            self._take_back()
+        if is_kept:
+            self._changes, self._queues = dict(self._kept), {}
+            try:
+                backend.commit((), self._changes, reserves=self._reserves, durable=False)
+            except Exception as another:
+                self._changes = {}
+                backend.abort(another)
+                raise
+        self._report()
+        self.store.unfinished = None
+        if failure is not None:
+            raise failure
+
+    def tell(self, answer: object) -> None:
+        """After the store's lock is free: what was done is reported, and what was promised is brought to disk."""
+        store = self.store
+        promises = store.gathering.promises
+        if store.changes.waiting:
+            store.report()
+        if self.durable:
+            if promises is None:
+                store.host.sync(self._ticket)
+            else:
+                promises.add(self._ticket, answer)
+        if self.kind.writes and store.host.has_more_to_do:
+            if promises is None:
+                store.host.after(self._step)
+            else:
+                promises.put_off(self._step)
+
+    def _step(self, act: Callable[[], object]) -> None:
+        """Does not run the verb again because of others in its way: it has happened."""
+        kind = EVEN_STOPPED
+        while True:
+            try:
+                return run(self.store, kind, _bare, [act])
+            except StoreFull:
+                if kind.in_room:
+                    raise
+                kind = kind._replace(in_room=True)
+            except Passing:
+                continue
+
+    def _take_back(self) -> None:
+        self._changes, self.durable, self.waiter = {}, False, 0
+        if self._draws:
+            self.store.numbers = NO_NUMBERS
+        while self.restore:
+            self.restore[-1]()
+            self.restore.pop()
+        if self.defines:
+            self.store.definitions.forget()
+
+    def _report(self) -> None:
+        """What was changed is reported in this process; others see it by themselves."""
+        store = self.store
+        if store.changes.is_heard or self.has_discarded or self._refused:
+            changes: list[Change] = [*self._changes.values(), *self._refused]
+            changes.sort(key=lambda change: change.queue)
+            store.changes.add(changes)
+        self._changes, self._refused = {}, ()
+
+    # --- queues and numbers
+
+    def queue(self, number: int, name: str = "", opened_as: str = "") -> LocalQueue:
+        """A queue as it is now. Raises: QueueDeleted 2052."""
+        queue = self._queues.get(number)
+        if queue is None:
+            state = self.backend.state(number)
+            if state is None:
+                raise QueueDeleted(f"{name} has been deleted", queue=opened_as or name)
+            definitions = self.store.definitions
+            if definitions.revision < state.revision:
+                definitions.current(self.backend)
+            attributes = definitions.by_number.get(number) or definitions.queue(number)
+            queue = self._queues[number] = LocalQueue(self.backend, self.holders, number, attributes, state)
+        return queue
+
+    def queue_of(self, handle: OpenHandle) -> LocalQueue:
+        """The queue of a handle, as it is now. Raises: QueueDeleted 2052."""
+        return self.queue(handle.queue, handle.queue_name, handle.name)
+
+    @property
+    def manager(self) -> ManagerAttributes:
+        """The queue manager's attributes, as they were when the definitions were looked at last."""
+        return self.store.definitions.manager
+
+    def number(self) -> int:
+        """A number that never returns, to name something."""
+        self._names = True
+        return next(self.store.numbers, 0) or self._draw(1)
+
+    def pass_others(self) -> None:
+        """The numbers that this verb draws from now on are larger than all that any connection has drawn before it.
+
+        For what is put in a unit that several connections may work for: it stands in the order of its numbers (B-5).
+        """
+        if not self._draws:
+            self.store.numbers = NO_NUMBERS
+
+    def number_behind(self, other: int) -> int:
+        """One that is larger than `other`, which another process may have drawn."""
+        found = self.number()
+        return found if found > other else self._draw(1)
+
+    def numbers(self, count: int) -> list[int]:
+        """So many of them, in sequence."""
+        self._names = True
+        found = list(islice(self.store.numbers, count))
+        if len(found) < count:
+            found = [self._draw(count), *islice(self.store.numbers, count - 1)]
+        return found
+
+    def _draw(self, least: int) -> int:
+        """The first of the next numbers of this process, which draws many at a time."""
+        self._draws = True
+        drawn, reserves = self.backend.draw(max(least, DRAWN), RESERVE)
+        self._reserves |= reserves
+        numbers = iter(drawn)
+        first, self.store.numbers = next(numbers), numbers
+        return first
+
+    def skip_reserved(self) -> None:
+        """All counters go on behind what is reserved, or may have been."""
+        self.backend.skip_reserved()
+        for row in self.store.definitions.current(self.backend).rows():
+            if row.type == "local":
+                queue = self.queue(row.id)
+                queue.counter, queue.changed = queue.state.reserved + self.backend.reserved_unseen, True
+
+    def touch(self, queue: LocalQueue) -> Change:
+        """The queue has changed: those who wait on it, and listeners, hear of it at the end. Callers add what has
+        changed.
+        """
+        change = self._changes.get(queue.id)
+        if change is None:
+            change = self._changes[queue.id] = Change(queue.attributes.name)
+        return change
+
+    def note_arrivals(self, queue: LocalQueue, messages: Sequence[Message]) -> None:
+        """Everyone can see these messages from now on; the queue's trigger control is on."""
+        self.newcomers.setdefault(queue.id, []).extend(messages)
+
+    def note_returns(self, queue: LocalQueue, rows: Sequence[QueuedMessage]) -> None:
+        """These were got or locked, and come back; the queue's trigger control is on."""
+        back = [row for row in rows if not row.forgotten and row.due_at <= self.now]
+        if back:
+            self.returned.setdefault(queue.id, []).extend(row.message for row in self.backend.read(back, 0))
+
+    def refuse(self, queue: LocalQueue, message: Message) -> None:
+        """The verb is about to fail, for a unique id is on the queue: listeners hear of it all the same.
+
+        They see the message with the ids it was given, so the numbers drawn for these stay drawn.
+        """
+        if self._draws:
+            self.keep()
+        change = Change(queue.attributes.name)
+        change.duplicates.append(message)
+        self._refused = [*self._refused, change]
+
+    def keep(self) -> None:
+        """What was done so far is a step of its own: it stays if the verb fails."""
+        self.backend.keep(self._finish())
+        self._kept = {number: change.copy() for number, change in self._changes.items()}
+        self._queues = {}
+
+    def _finish(self) -> Sequence[Tally]:
+        """The last writes of the verb; the counters as they are then."""
+        if self.newcomers or self.returned or self.released:
+            self.store.trigger(self)
+        if self.idle:
+            self.forget_idle()
+        for number in self._changes:
+            queue = self._queues.get(number)
+            if queue is None:
+                continue  # it was deleted
+            if queue.state.has_edges:  # what was in the way of those who wait may be gone: they look
+                self.backend.forget_edges(number, self.waiter)
+            if queue.has_entries:
+                group_readers.forget(queue)
+        tallies = []
+        for queue in self._queues.values():
+            if queue.changed:
+                reserved = queue.state.reserved
+                if queue.counter > reserved:  # its numbers are promised not to return (B-2)
+                    reserved, self._reserves = queue.counter + RESERVE, True
+                tallies.append(_tuple(Tally, (queue.id, queue.counter, reserved, queue.added, queue.arrived)))
+        # Numbers are promised before they are given away; who made a reservation may have died before its sync.
+        if not self.durable and (tallies or self._names):
+            self.durable = self._reserves or self.store.host.is_reservation_open()
+        return tallies
+
+    def forget_queue(self, queue: LocalQueue) -> None:
+        """The queue is gone: none of its counters are written at the end."""
+        self._queues.pop(queue.id, None)
+
+    # --- units, and who holds
+
+    def unit(self, number: int) -> UnitRow:
+        """A unit by its number."""
+        return self.holders.unit(number)
+
+    def begin_unit(
+        self,
+        program: Program,
+        kind: UnitKind,
+        name: str,
+        queue: int | None = None,
+        connection: int | None = None,
+        lease_ends_at: float | None = None,
+    ) -> UnitRow:
+        """A new unit. At the first message: what has put and got nothing yet has no record."""
+        number = self.number()
+        unit = UnitRow(number, kind, name, queue, connection, program.user, program.name, self.now, lease_ends_at)
+        self.backend.save(unit)
+        self.holders.units[number] = unit
+        return unit
+
+    def end_unit(self, number: int) -> None:
+        """A unit that holds nothing is over."""
+        self.backend.remove_records(UnitRow, id=number)
+
+    def enlist(self, connection: OpenConnection, calls: int, limit: int) -> UnitRow:
+        """The connection's unit, begun if need be, with so many more calls counted. Raises: UnitTooLarge (R5.8)."""
+        lease = self.lease_of(connection) if connection.is_leased else None
+        number, record, used = connection.unit, connection.record, connection.calls
+        if used + calls > limit:
+            raise UnitTooLarge(f"a unit of work holds at most {limit:,} messages; commit or back out", limit=limit)
+        if number is not None:
+            unit = self.unit(number)
+        elif record is None or not connection.ended % UNITS_A_RECORD:
+            if record is not None:
+                self.end_unit(record)
+            unit = self.begin_unit(connection.program, "session", "", None, connection.id)
+        else:
+            self.backend.restart_unit(record, self.now)
+            user, program = connection.program
+            unit = UnitRow(record, "session", "", None, connection.id, user, program, self.now, None)
+            self.holders.units[record] = unit
+        if lease is not None:
+            self.backend.save(lease._replace(calls=used + calls))
+            self.durable = True  # another process may commit it after a crash
+        self._set_unit(connection, (unit.id, record if lease else unit.id, used + calls, connection.ended))
+        return unit
+
+    def lease_of(self, connection: OpenConnection) -> LeaseRow | None:
+        """The lease that is the connection's unit of work, if it is one; nobody else acts under it meanwhile.
+
+        Raises: LeaseOver; Alone, others may act under it now.
+        """
+        if not connection.is_leased or connection.unit is None:
+            return None
+        if not self.kind.alone:
+            raise Alone
+        found = self.backend.select(LeaseRow, unit=connection.unit)
+        if not found or is_over(found[0].ends_at, self.backend.common_time(self.now)):
+            raise LeaseOver("the lease is over: it was committed or backed out, or its time has passed")
+        self._set_unit(connection, (connection.unit, connection.record, found[0].calls, connection.ended))
+        return found[0]
+
+    def enter_lease(self, connection: OpenConnection, lease: LeaseRow) -> None:
+        """The lease is the connection's unit of work from now on, until it leaves it."""
+        self._set_unit(connection, (lease.unit, connection.record, lease.calls, connection.ended))
+        self._set_leased(connection, leased=True)
+
+    def leave_unit(self, connection: OpenConnection, record: int | None) -> None:
+        """The connection has no unit any more; its record stays, or has become another unit's."""
+        if connection.is_leased:
+            self._set_leased(connection, leased=False)
+        self._set_unit(connection, (None, record, 0, connection.ended + 1))
+
+    def _set_unit(self, connection: OpenConnection, after: tuple[int | None, int | None, int, int]) -> None:
+        """What a connection has of its unit of work; it has what it had before, should all be taken back."""
+        before = connection.unit, connection.record, connection.calls, connection.ended
+        self.restore.append(lambda: _restore_unit(connection, before))
+        connection.unit, connection.record, connection.calls, connection.ended = after
+
+    def _set_leased(self, connection: OpenConnection, *, leased: bool) -> None:
+        before = connection.is_leased
+        self.restore.append(lambda: setattr(connection, "is_leased", before))
+        connection.is_leased = leased
+
+    def confirm_unit(self, program: Program, queue: LocalQueue, confirm_id: int) -> UnitRow:
+        """What a confirm id holds on the queue, begun if need be (A-9, A-15)."""
+        return self.held_by(queue, confirm_id) or self.begin_unit(program, "confirm", str(confirm_id), queue.id)
+
+    def held_by(self, queue: LocalQueue, confirm_id: int) -> UnitRow | None:
+        """What a confirm id holds on the queue, if it holds anything."""
+        if not confirm_id:
+            return None
+        self.forget_idle()
+        return queue.named_unit("confirm", str(confirm_id))
+
+    def forget_idle(self) -> None:
+        """Forgets a confirm id or lock id that holds nothing: if it is used again, it is a new one."""
+        for number in self.idle:
+            if self.backend.is_idle(number):
+                for unit in self.backend.select(UnitRow, id=number):
+                    if unit.kind in ("confirm", "lock"):
+                        self.end_unit(number)
+                        group_readers.commit_idle(self.backend, number)
+        self.idle.clear()
+
+    def unmark(self, queue: LocalQueue, row: QueuedMessage) -> None:
+        """A message that is got loses its handles' marks (R3.74)."""
+        if queue.state.has_marks:
+            self.backend.remove_records(MarkRow, message=row.number)
+
+
+def run(
+    store: S, kind: Kind, act: Callable[..., T], given: Sequence[Any] = (), by_name: Mapping[str, Any] = NOTHING
+) -> T:
+    """Runs one verb: what `act` makes of it, which is called with the store, the verb and what is given.
+
+    An exception from outside may come anywhere (see `locks`): one in the verb, and one in each of two attempts to undo
+    it, leave nothing held that others wait for. After more of them the next verb of this thread undoes it.
+    """
+    verb = Verb(store, kind)
+    answer: T = None  # type: ignore[assignment]
+    try:
+        with store.lock:
+            try:
+                verb.begin()
+                answer = act(store, verb, *given, **by_name)
+                verb.commit()
+            except BaseException as error:
+                try:
+                    verb.undo(error)
+                finally:
+                    try:
+                        if store.unfinished is verb:
+                            verb.undo(error)
+                    finally:
+                        if store.unfinished is verb:
+                            verb.undo(error)
+                raise
+        verb.tell(answer)
+    except BaseException as error:
+        if isinstance(error, OutcomeUnknown) and isinstance(answer, PutOutcome):
+            error.data["uids"] = tuple(one.uid for one in answer.results)
+        store.report()
+        raise
+    return answer
+
+
+def _restore_unit(connection: OpenConnection, before: tuple[int | None, int | None, int, int]) -> None:
+    connection.unit, connection.record, connection.calls, connection.ended = before
+
+
+def _bare(_store: OpenStore, _verb: Verb, act: Callable[[], object]) -> None:
+    act()

@@ -1,0 +1,324 @@
+"""The verbs of operators, once for all backends: what lies where and why, who holds it and who waits, what is wrong."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Literal
+
+from ...rules.gaps import Gaps, gaps, member_of
+from ...rules.puts import Program
+from ..seam.backend import Peer, Share
+from ..seam.damage import damaged, only
+from ..seam.definitions import Definitions, channel_of
+from ..seam.looking import group_of, holder_of, logical_key, pending_from_text, sight_of
+from ..seam.queued import GOT
+from ..seam.records import ChannelNow
+from ..seam.tables import ConnectionRow, DroppedRow, HandleRow, LeaseRow, ObjectRow, StagingRow, UnitRow, WaitRow
+from ..seam.telemetry import event
+from ..seam.views import ConnectionView, Dropped, LockView, LookRequest, Opening, Position, QueueView, Sight, Unit, Wait
+from .carriers import channel_now
+from .catalog import Catalog
+from .connections import bury_dead, in_verb
+from .incremental_search import rest
+from .operation import Verb
+from .process import OpenStore
+from .queue import LocalQueue
+
+
+class OperatorVerbs(OpenStore, ABC):
+    """The part of a store for its operator; `protocol.Store` says what the verbs guarantee."""
+
+    # --- what lies on a queue
+
+    @event(
+        "look",
+        "messages",
+        "queue order",
+        measured=lambda found, _: [len(found)],
+        about=lambda _, request: [request.queue, request.order],
+    )
+    def look(self, request: LookRequest) -> Sequence[Sight]:
+        bury_dead(self)
+        began = perf_counter()
+        found, reached = self._look_on(request)
+        while reached is not None and len(found) < request.most:  # a selector was asked about as much as a step may be
+            rest(began)
+            began = perf_counter()
+            more, reached = self._look_on(replace(request, after=reached, most=request.most - len(found)))
+            found += more
+        return found
+
+    @in_verb(writes=False)
+    def _look_on(self, verb: Verb, request: LookRequest) -> tuple[list[Sight], Position | None]:
+        catalog = Catalog(verb)
+        if catalog.is_unused(request.queue):
+            return [], None
+        queue = catalog.local(request.queue)
+        unit = None if request.unit is None else _number_of(verb, queue, request.unit)
+        listed = verb.backend.listing(queue, request, unit, verb.now)
+        owners = _Owners(verb)
+        found = [
+            sight_of(row, position, verb.now, holder_of(row, verb.unit, verb.holders.whose_handle, owners))
+            for position, row in listed.found
+        ]
+        return found, listed.reached
+
+    @event("gaps", keys="queue", about=lambda _, queue, __: [queue])
+    @in_verb(writes=False)
+    def gaps(self, verb: Verb, queue: str, group_id: bytes) -> Gaps:
+        catalog = Catalog(verb)
+        if catalog.is_unused(queue):
+            return gaps(())
+        rows = verb.backend.rows(queue=catalog.local(queue).id, everything_of=group_id)
+        there = [row for row in rows if group_of(row.message) == group_id]
+        there = [row for row in there if row.expires_at > verb.now or row.is_kept]
+        there.sort(key=lambda row: (*logical_key(row)[:2], not row.placed, row.place, row.number))
+        return gaps(member_of(row.message) for row in there)
+
+    @event("overview", "queues", measured=lambda found, *_: [len(found)])
+    @in_verb(writes=False, buries=True)
+    def overview(self, verb: Verb, name: str | None = None) -> list[QueueView]:
+        defined = {row.id: row for row in Catalog(verb).rows(name) if row.type == "local"}
+        if not defined:
+            return []
+        of_queue = {} if name is None else {"queue": next(iter(defined))}
+        opens: dict[int, list[HandleRow]] = {}
+        for handle in verb.backend.select(HandleRow, **of_queue):
+            opens.setdefault(handle.queue, []).append(handle)
+        waits = Counter(wait.queue for wait in verb.backend.select(WaitRow, **of_queue))
+        dropped = {row.queue: row.messages for row in verb.backend.select(DroppedRow, **of_queue)}
+        counts = verb.backend.overview(verb.now, of_queue.get("queue"))
+        carried = _carried(verb, {one.queue: one.oldest_put_at for one in counts}, name)
+        views = []
+        for one in counts:
+            row, handles = defined[one.queue], opens.get(one.queue, ())
+            views.append(
+                QueueView(
+                    name=row.name,
+                    created_at=row.created_at,
+                    depth=one.depth,
+                    arrived=one.arrived,
+                    numbered=one.numbered,
+                    puts=one.puts,
+                    gets=one.gets,
+                    locked=one.locked,
+                    delayed=one.delayed,
+                    oldest_put_at=one.oldest_put_at,
+                    open_input_count=sum(handle.input for handle in handles),
+                    open_output_count=sum(handle.output for handle in handles),
+                    waiters=waits[one.queue],
+                    dropped=dropped.get(one.queue, 0),
+                    channels=tuple(carried.get(row.name, ())),
+                )
+            )
+        return sorted(views, key=lambda view: view.name)
+
+    @event("dropped", "messages", measured=lambda found: [sum(one.messages for one in found)])
+    @in_verb(writes=False)
+    def dropped(self, verb: Verb) -> list[Dropped]:
+        rows, found = verb.backend.select(DroppedRow), dict[str, Dropped]()
+        names = _names(verb) if rows else {}
+        for row in sorted(rows, key=lambda row: row.last_at):
+            name = names.get(row.queue, "")
+            before = found[name].messages if name in found else 0
+            found[name] = Dropped(name, before + row.messages, row.last_at, row.reason)
+        return [found[name] for name in sorted(found)]
+
+    # --- who holds, and who waits
+
+    @event("units")
+    @in_verb(writes=False, buries=True)
+    def units(self, verb: Verb) -> list[Unit]:
+        owners, known = _Owners(verb), verb.store.definitions.current(verb.backend)
+        units = sorted(verb.backend.select(UnitRow), key=lambda unit: (unit.started_at, unit.id))
+        found = [_unit(verb, unit, owners, known) for unit in units]
+        # The record of a session stays behind its last unit of work.
+        return [one for one in found if one.kind != "session" or one.puts or one.gets]
+
+    @event("waits", "waits", measured=lambda found: [len(found)])
+    @in_verb(writes=False, buries=True)
+    def waits(self, verb: Verb) -> list[Wait]:
+        owners, rows = _Owners(verb), verb.backend.select(WaitRow)
+        names = _names(verb) if rows else {}
+        return [
+            Wait(
+                queue=names[one.queue],
+                connection=one.connection,
+                program=owners(one.connection)[0],
+                process=owners(one.connection)[1],
+                pending=None if one.pending is None else pending_from_text(one.pending),
+                withheld=bool(one.withheld),
+            )
+            for one in rows
+            if one.queue in names
+        ]
+
+    @event("locks", "locks", measured=lambda found: [len(found)])
+    @in_verb(writes=False, buries=True)
+    def locks(self, verb: Verb) -> list[LockView]:
+        known = verb.store.definitions.current(verb.backend)
+        found = [*_handle_locks(verb, known), *_lock_ids(verb, known)]
+        return sorted(found, key=lambda one: (one.since, one.queue))
+
+    @event("list_connections", "connections", measured=lambda found: [len(found)])
+    @in_verb(writes=False, buries=True)
+    def list_connections(self, verb: Verb) -> list[ConnectionView]:
+        names, peers = _names(verb), dict[int, Peer]()
+        opened: dict[int, list[Opening]] = {}
+        for handle in sorted(verb.backend.select(HandleRow), key=lambda row: row.id):
+            opened.setdefault(handle.connection, []).append(_opening(handle, names.get(handle.queue, "")))
+        found = sorted(verb.backend.select(ConnectionRow), key=lambda row: row.id)
+        for one in found:
+            if one.process not in peers:
+                peers[one.process] = verb.store.host.peer(one.process)
+        return [
+            ConnectionView(
+                connection=one.id,
+                program=Program(one.user, one.program),
+                opened=tuple(opened.get(one.id, ())),
+                **peers[one.process]._asdict(),
+            )
+            for one in found
+        ]
+
+    # --- whether all is sound
+
+    @event("check", "problems", measured=lambda found, _: [len(found[0])])
+    def check(self, part: int | None) -> tuple[list[str], int]:
+        self.refuse_wait("check outside of it")
+        return self.host.check(part)
+
+
+class _Owners:
+    """To whom connections belong, asked once for each: their programs, and the ids of their processes."""
+
+    def __init__(self, verb: Verb) -> None:
+        self._verb = verb
+        self._known: dict[int, tuple[Program, int | None]] = {}
+
+    def __call__(self, connection: int) -> tuple[Program, int | None]:
+        if connection not in self._known:
+            one = only(self._verb.backend.select(ConnectionRow, id=connection), f"connection {connection}")
+            process = self._verb.store.host.process_of(one.process)
+            self._known[connection] = Program(one.user, one.program), process
+        return self._known[connection]
+
+
+def _opening(handle: HandleRow, queue: str) -> Opening:
+    shared_or_not: Literal["shared", "exclusive"] = "exclusive" if handle.exclusive else "shared"
+    return Opening(
+        queue=queue,
+        name=handle.name,
+        input=shared_or_not if handle.input else None,
+        output=bool(handle.output),
+        co_op=bool(handle.co_op),
+    )
+
+
+def _names(verb: Verb) -> Mapping[int, str]:
+    """The names of all queues, by number."""
+    return {row.id: row.name for row in Catalog(verb).rows()}
+
+
+def _carried(verb: Verb, oldest: Mapping[int, float | None], only_from: str | None) -> Mapping[str, list[ChannelNow]]:
+    """What the channels do that send from each queue, or from one alone; by their names."""
+    defined = [channel_of(one.attributes) for one in verb.backend.select(ObjectRow) if one.type == "channel"]
+    senders = sorted((one.name, one.transmission_queue) for one in defined if one.type == "sender")
+    found: dict[str, list[ChannelNow]] = {}
+    for name, queue in senders:
+        if only_from in (None, queue):
+            found.setdefault(queue, []).append(channel_now(verb, name, queue, oldest))
+    return found
+
+
+def _number_of(verb: Verb, queue: LocalQueue, unit: Unit) -> int:
+    """The number of a unit that an operator has seen; 0 if it is over, or lives on another queue."""
+    if unit.kind == "session":
+        found = verb.backend.select(UnitRow, kind="session", connection=unit.connection)
+    elif unit.kind == "prepared":
+        found = verb.backend.select(UnitRow, kind="prepared", name=unit.name)
+    elif unit.kind == "lease":
+        found = verb.backend.select(UnitRow, kind="lease", name=unit.name)
+    else:
+        found = verb.backend.select(UnitRow, queue=queue.id, kind=unit.kind, name=unit.name)
+    return found[0].id if found else 0
+
+
+def _unit(verb: Verb, unit: UnitRow, owners: _Owners, known: Definitions) -> Unit:
+    """A unit as an operator sees it."""
+    shares = verb.backend.shares(unit.id)
+    queues = {known.queue(number).name for number in _queues_of(unit, shares)}
+    staged = sum(one.messages for one in _stagings(verb, unit))
+    return Unit(
+        kind=unit.kind,
+        name=unit.name,
+        queue="" if unit.queue is None else known.queue(unit.queue).name,
+        program=unit.by,
+        started_at=unit.started_at,
+        puts=staged + sum(share.messages for share in shares if share.state not in GOT),
+        gets=sum(share.messages for share in shares if share.state in GOT),
+        locks=_locked(verb, unit) if unit.kind == "lock" else 0,
+        connection=unit.connection,
+        process=None if unit.connection is None else owners(unit.connection)[1],
+        queues=tuple(sorted(queues)),
+        ends_at=_end_of(verb, unit),
+    )
+
+
+def _queues_of(unit: UnitRow, shares: Sequence[Share]) -> set[int]:
+    return {share.queue for share in shares} if unit.queue is None else {unit.queue}
+
+
+def _locked(verb: Verb, unit: UnitRow) -> int:
+    """How many messages a lock id locks, those that were got under it included."""
+    return sum(share.messages for share in verb.backend.shares(unit.id, locked=True))
+
+
+def _stagings(verb: Verb, unit: UnitRow) -> Sequence[StagingRow]:
+    return verb.backend.select(StagingRow, unit=unit.id) if unit.kind == "staging" else ()
+
+
+def _end_of(verb: Verb, unit: UnitRow) -> float | None:
+    """When a unit ends by itself."""
+    if unit.kind == "lease":
+        return only(verb.backend.select(LeaseRow, unit=unit.id), f"lease {unit.name}").ends_at
+    return next((one.expires_at for one in _stagings(verb, unit)), None)
+
+
+def _handle_locks(verb: Verb, known: Definitions) -> Iterator[LockView]:
+    owners = _Owners(verb)
+    for handle in verb.backend.select(HandleRow):
+        rows = verb.backend.rows(locked_handle=handle.id)
+        if rows:
+            program, process = owners(handle.connection)
+            yield LockView(
+                kind="handle",
+                queue=known.queue(handle.queue).name,
+                lock_id=None,
+                program=program,
+                connection=handle.connection,
+                process=process,
+                since=min(row.locked_at or 0.0 for row in rows),
+                messages=len(rows),
+            )
+
+
+def _lock_ids(verb: Verb, known: Definitions) -> Iterator[LockView]:
+    for unit in verb.backend.select(UnitRow, kind="lock"):
+        if unit.queue is None or not unit.name.isdecimal():
+            raise damaged(f"unit {unit.id}", f"a lock id cannot be {unit.name!r} on queue {unit.queue}")
+        yield LockView(
+            kind="lock",
+            queue=known.queue(unit.queue).name,
+            lock_id=int(unit.name),
+            program=unit.by,
+            connection=None,
+            process=None,
+            since=unit.started_at,
+            messages=_locked(verb, unit),
+            lease_ends_at=unit.lease_ends_at,
+        )

@@ -1,0 +1,341 @@
+"""What a process keeps of a store that it has open: connections, handles, definitions, and the lock of its verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
+
+from ...errors import CallInProgress, ConnectionBroken, forked
+from ...model.message import Transmission
+from ...model.options import OpenOptions
+from ...rules.puts import Program, PutPlan
+from ...support import forks
+from ...support.clock import Clock
+from ...support.locks import Lock
+from ..seam.backend import Backend, Host
+from ..seam.changes import Changes
+from ..seam.definitions import Definitions
+from ..seam.gathering import Gathering, Step, Tell
+from ..seam.records import PutOutcome
+
+T = TypeVar("T")
+NO_NUMBERS: Iterator[int] = iter(())
+
+
+@dataclass(slots=True, eq=False)
+class OpenConnection:
+    """A connection of this process.
+
+    Attributes:
+        unit: the number of its unit of work, if it has one (R5.1); `calls`: puts and gets made in it (R5.8).
+        record: the number of the record that stays from one unit of work to the next, once there is one.
+        ended: how many units of work it has had before.
+        keyed: that many there had been before the last one that put something under a key.
+        waits: a record says that a call of it waits.
+        handles: how many it has open.
+        is_leased: its unit of work is a lease, which ends without it.
+        user: on whose behalf messages are put, and confirm ids and lock ids begin; None: on that of the program's own.
+    """
+
+    id: int
+    program: Program
+    unit: int | None = None
+    record: int | None = None
+    calls: int = 0
+    ended: int = 0
+    keyed: int = -1
+    waits: bool = False
+    handles: int = 0
+    is_leased: bool = False
+    user: str | None = None
+
+    @property
+    def holder(self) -> Program:
+        """Who has what is held under a name that begins now."""
+        return self.program if self.user is None else self.program._replace(user=self.user)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class OpenHandle:
+    """An open queue of this process.
+
+    Attributes:
+        name: the queue as opened, `manager` the queue manager that was named beside it; `queue_name` is the local
+            queue's, `queue` its number, `transmission` where messages go from there.
+        is_direct: it was opened by its own name, so that no other definition applies.
+        exclusive: no other handle may be open for input.
+        has_locked: it has browsed something with lock since it last let go of all.
+        plan: what its last puts had in common; good for the definitions that it was made of.
+    """
+
+    id: int
+    connection: OpenConnection
+    queue: int
+    queue_name: str
+    name: str
+    options: OpenOptions
+    exclusive: bool
+    is_direct: bool
+    manager: str = ""
+    transmission: Transmission | None = None
+    has_locked: bool = False
+    plan: PutPlan | None = None
+
+
+class VerbLock(Lock):
+    """Held while a verb runs: one at a time in a process, and only in the process that opened the store.
+
+    Its thread may have it for all verbs that it is about to run (`Promises.at_once`).
+
+    Raises: ForkedConnection, in a child made by fork, which has a copy of no use; CallInProgress, a finalizer or
+    a signal handler made a call in the middle of a verb of its own thread.
+    """
+
+    def __init__(self, store: OpenStore) -> None:
+        super().__init__()
+        self._store, self._life = store, forks.current
+
+    def recovered(self) -> bool:
+        """Gives it back where `Promises.at_once` is over and has not, as too many exceptions came; whether so."""
+        holder = self._store.gathering.holder
+        if holder is None or holder.at_it.is_mine or not self._is_owned():
+            return False
+        with holder.at_it:  # a finalizer that makes a call meanwhile makes it as if inside of `at_once`
+            holder.let_go()
+        return True
+
+    def __enter__(self) -> None:
+        if self._life is not forks.current:
+            raise forked(self._store.path)
+        gathering = self._store.gathering
+        if not self._is_owned():
+            if gathering.holder is not None and not gathering.holder.at_it.is_mine:
+                gathering.holder = None  # it did not get the lock, and too many exceptions came
+        elif not self.recovered() and (gathering.holder is None or self._store.unfinished is not None):
+            raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
+        try:
+            self.acquire()
+        except BaseException:
+            try:  # noqa: SIM105 - `suppress` is not written in C
+                self.release()
+            except RuntimeError:  # the exception came while it waited
+                pass
+            raise
+
+
+class Undoable(Protocol):
+    """A verb that runs."""
+
+    def undo(self, error: BaseException) -> None:
+        """Nothing of it has happened. Harmless when repeated."""
+
+
+class Promises:
+    """See `protocol.Promises`."""
+
+    def __init__(self, store: OpenStore) -> None:
+        self._store = store
+        self.at_it = Lock()  # held inside of `at_once`
+        self._ticket: int | None = None
+        self._step: Step | None = None
+        self._puts: list[PutOutcome] = []
+        self._new: list[Tell] = []  # of the calls that are gathered now
+        self._untold: list[Tell] = []  # of calls before, until `keep`
+        self.count = self._before = 0
+
+    def add(self, ticket: int, answer: object) -> None:
+        """See `Gatherer`."""
+        if isinstance(answer, PutOutcome):
+            self._puts.append(answer)
+        self._ticket = ticket if self._ticket is None else max(ticket, self._ticket)
+        self.count += 1
+
+    def put_off(self, step: Step) -> None:
+        """See `Gatherer`."""
+        self._step = step
+
+    def tell_later(self, tell: Tell) -> None:
+        """See `Gatherer`."""
+        self._new.append(tell)
+
+    def take_puts(self) -> Sequence[PutOutcome]:
+        """See `protocol.Promises`."""
+        puts, self._puts = self._puts, []
+        return puts
+
+    @property
+    def is_empty(self) -> bool:
+        return self._ticket is None and self._step is None
+
+    @property
+    def is_quick(self) -> bool:
+        """See `protocol.Promises`."""
+        return self._step is None and (self._ticket is None or self._store.host.syncs_quickly)
+
+    def keep(self) -> None:
+        """See `protocol.Promises`."""
+        if self._store.gathering.promises is self:  # an exception from outside came at the very end of the `with`
+            self._end()
+        (ticket, self._ticket), (step, self._step) = (self._ticket, None), (self._step, None)
+        failure: BaseException | None = None
+        try:
+            if ticket is not None:
+                self._store.host.sync(ticket)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            if self._untold:
+                untold, self._untold = self._untold, []
+                for tell in untold:
+                    tell(failure)
+        if step is not None:
+            self._store.host.after(step)
+
+    def at_once(self, call: Callable[[], T]) -> tuple[T] | None:
+        """See `protocol.Promises`.
+
+        An exception from outside in the call, and one in the attempt to let go, leave nothing held that others wait
+        for. After more of them the next verb of this thread lets go.
+        """
+        store = self._store
+        lock = store.lock
+        if lock._is_owned() and not lock.recovered():
+            return None
+        with self.at_it:
+            store.gathering.holder = self
+            try:
+                try:
+                    if not store.hold():
+                        return None
+                except OSError as error:
+                    if error.errno is None:  # a time-out of the caller's, which came meanwhile
+                        raise
+                    return None  # the thread that makes the call instead meets it, too, and raises it
+                self.__enter__()
+                return (call(),)
+            finally:
+                try:
+                    try:
+                        self.let_go()
+                    finally:
+                        if lock._is_owned():
+                            self.let_go()
+                finally:
+                    self._end()
+
+    def let_go(self) -> None:
+        """Others come again, and verbs of this thread bring what they promise to disk. Harmless when repeated."""
+        gathering = self._store.gathering
+        if gathering.promises is self:
+            gathering.promises = None
+        self._store.let_go()
+
+    def _end(self) -> None:
+        self._store.gathering.promises = None
+        self._store.report()
+        if self._new:
+            self._hear()
+
+    def _hear(self) -> None:
+        """Observers hear of calls that have promised nothing; of others when that is kept."""
+        new, self._new = self._new, []
+        if self.count > self._before:
+            self._untold += new
+        else:
+            for tell in new:
+                tell(None)
+
+    def __enter__(self) -> None:
+        self._before, self._store.gathering.promises = self.count, self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+
+class OpenStore:
+    """A store as this process has it open: the verbs are made of it.
+
+    Attributes:
+        numbers: those that this process has drawn to name things, and not used yet.
+        page_messages: so many messages a browse may fetch at once; 1: pages are not worth while, a call costs hardly
+            more than its message.
+
+    Args:
+        path: the file that it is in, as an absolute path; ":memory:" if it is in none.
+        name: of the queue manager; it is part of generated ids.
+    """
+
+    page_messages = 1
+
+    def __init__(self, backend: Backend, host: Host, path: str, name: str, clock: Clock) -> None:
+        self.backend, self.host, self.path, self.name, self.clock = backend, host, path, name, clock
+        self.lock, self.gathering = VerbLock(self), Gathering()
+        self.unfinished: Undoable | None = None  # the one that runs, or that exceptions from outside left half done
+        self.changes = Changes()
+        self.definitions = Definitions()
+        self.process = 0
+        self.numbers = NO_NUMBERS
+        self.connections: dict[int, OpenConnection] = {}
+        self.handles: dict[int, OpenHandle] = {}
+        self.is_closed = False
+
+    def trigger(self, verb: Any) -> None:
+        """Puts the trigger messages that are due by what a verb has noted (R4.9)."""
+        raise NotImplementedError
+
+    def refuse_lost(self) -> None:
+        """See `Host.refuse_lost`."""
+        self.host.refuse_lost()
+
+    def promises(self) -> Promises:
+        """See `LocalStore.promises`."""
+        return Promises(self)
+
+    def set_user(self, owner: int, user: str | None) -> str | None:
+        """See `LocalStore.set_user`."""
+        connection = self.connection(owner)
+        before, connection.user = connection.user, user
+        return before
+
+    def hold(self) -> bool:
+        """Has this thread run its next verbs without waiting for anybody, if that can be now; whether it can.
+
+        Whatever comes of it, `let_go` is to follow. Nobody else runs a verb that writes until then.
+        """
+        return self.lock.acquire(blocking=False) and self.host.hold()
+
+    def let_go(self) -> None:
+        """Others come again. Harmless when repeated, and when this thread holds nothing."""
+        lock, gathering = self.lock, self.gathering
+        if lock._is_owned():
+            self.host.let_go()
+            gathering.holder = None  # and nothing comes between this and the release
+            lock.release()
+        else:
+            gathering.holder = None
+
+    def report(self) -> None:
+        """What verbs have changed is reported to those who listen, outside of locks, and of `Promises`."""
+        if self.changes.waiting and self.gathering.promises is None and not self.lock.is_mine:
+            self.changes.hand_out()
+
+    def refuse_wait(self, remedy: str = "look with wait=0") -> None:
+        """Raises: CallInProgress, calls of this thread are gathered: others would wait with it."""
+        self.lock.recovered()
+        if self.gathering.promises is not None:
+            raise CallInProgress(f"a brief call cannot wait, as others would wait with it: {remedy}")
+
+    def connection(self, owner: int) -> OpenConnection:
+        if owner not in self.connections:
+            raise ConnectionBroken("the connection was lost: connect again")
+        return self.connections[owner]
+
+    def handle(self, handle: int) -> OpenHandle:
+        if handle not in self.handles:
+            raise ConnectionBroken("the connection of this handle was lost: connect again")
+        return self.handles[handle]

@@ -1,0 +1,152 @@
+"""One put request in one verb: plan, check the room, let the messages arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from typing import NamedTuple
+
+from ...errors import DuplicateMessage, OptionsError, QueueFull, WrongState
+from ...model.message import Message
+from ...model.options import PutOptions
+from ...rules.lifecycle import Answer, Event, step
+from ...rules.puts import Planned, PutCircumstances, PutPlan, PutResult
+from ..seam.queued import QueuedMessage
+from ..seam.records import PutOutcome, PutRequest
+from . import authority, putkeys
+from .arriving import arrive
+from .catalog import Catalog
+from .operation import Verb
+from .process import OpenConnection, OpenHandle
+from .queue import LocalQueue
+from .reports import report_arrivals
+from .settling import happen
+
+_tuple = tuple.__new__  # makes a named tuple without the call in between: each put makes some
+
+
+def put(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: PutRequest) -> PutOutcome:
+    """A put request: all of its messages, or with an error none."""
+    messages, options, in_unit = request.messages, request.options, request.in_unit
+    connection, state, new_number = handle.connection, request.state, verb.number
+    if len(messages) != 1 or options.confirm_id or connection.is_leased:
+        if not messages:
+            return PutOutcome([], state)
+        new_number = _numbers(verb, connection, request)
+    plan = _plan(verb, handle, queue, options)
+    at = _tuple(PutCircumstances, (in_unit, connection.unit is not None, verb.now, new_number))
+    planned = plan.puts(messages, state, at)
+    earlier = None
+    if options.uid is not None or options.confirm_id:
+        again = Repeat(verb, queue, request)
+        earlier = again.earlier_copy()
+        if earlier is not None and not again.replaces(earlier, planned):
+            return PutOutcome([_as_stored(earlier, planned.results[0])], state)  # it is where it should be
+        again.check_one_piece(planned)
+    if options.deduplicate is not None:
+        told = putkeys.duplicates(verb, connection, queue, request, planned)
+        if told is not None:
+            return PutOutcome(told, state)
+    depth = queue.state.depth + queue.added - (earlier is not None)
+    if depth + len(planned.arriving) > queue.attributes.max_depth:
+        _check_room(queue, depth, planned)
+    put_by = None if connection.user is None else authority.mark_asked(verb, connection.user, planned.arriving)
+    unit = None
+    if in_unit:
+        unit = verb.enlist(connection, len(messages), verb.manager.max_uncommitted)
+    elif options.confirm_id:
+        unit = verb.confirm_unit(connection.holder, queue, options.confirm_id)
+    if earlier is not None:
+        happen(verb, queue, earlier, Event.BACK_OUT)
+    if arrive(verb, queue, planned.arriving, unit, put_by) and unit is None:
+        report_arrivals(verb, queue, planned.arriving, put_by)
+    if options.deduplicate is not None:
+        putkeys.take(verb, connection, queue, request, planned, unit)
+    return _tuple(PutOutcome, (planned.results, planned.state))
+
+
+def _numbers(verb: Verb, connection: OpenConnection, request: PutRequest) -> Callable[[], int]:
+    """Gives the numbers that name several messages, or one in a unit that several connections may work for."""
+    if request.options.confirm_id or (request.in_unit and connection.is_leased):
+        verb.pass_others()
+    return chain(verb.numbers(len(request.messages)), iter(verb.number, 0)).__next__
+
+
+def _plan(verb: Verb, handle: OpenHandle, queue: LocalQueue, options: PutOptions) -> PutPlan:
+    """What this handle's puts have in common, as the last put has left it while it is still so."""
+    plan, manager, attributes = handle.plan, verb.store.definitions.manager, queue.attributes
+    if plan is None or plan.manager is not manager or not (plan.options is options or plan.options == options):
+        if not handle.is_direct:
+            attributes = Catalog(verb).resolved(handle, attributes)
+        plan = handle.plan = PutPlan(
+            options,
+            attributes,
+            manager,
+            handle.connection.program,
+            transmission=handle.transmission,
+            reply_to=verb.store.definitions.names.reply_to,
+        )
+    return plan
+
+
+def _check_room(queue: LocalQueue, depth: int, planned: Planned) -> None:
+    """Each put must find the queue below its limit; the pieces it is split into may pass it (R4.7, R2.27)."""
+    for nth in range(len(planned.results)):
+        if depth >= queue.attributes.max_depth:
+            raise QueueFull(
+                f"{queue.attributes.name} is full: its limit is {queue.attributes.max_depth:,}, and it has {depth:,}",
+                queue=queue.attributes.name,
+                depth=depth,
+            )
+        depth += planned.split.get(nth, 1)
+
+
+class Repeat(NamedTuple):
+    """A put that may have come before (A-3, A-22)."""
+
+    verb: Verb
+    queue: LocalQueue
+    request: PutRequest
+
+    def earlier_copy(self) -> QueuedMessage | None:
+        """The message of this unique id, if it is there."""
+        uid = self.request.options.uid
+        return None if uid is None else self.queue.by_uid(uid)
+
+    def replaces(self, earlier: QueuedMessage, planned: Planned) -> bool:
+        """Whether this put takes the place of a hidden copy; a copy that has been seen stands.
+
+        Raises: DuplicateMessage, it is not said to be a repeat; WrongState, a unit of work holds the copy.
+        """
+        options = self.request.options
+        held = bool(options.confirm_id or self.request.in_unit)
+        if options.resend:
+            event = Event.RESEND_HELD if held else Event.RESEND
+        else:
+            event = Event.PUT_HELD if held else Event.PUT
+        answer, to = step(earlier.state, event)
+        if answer is Answer.DUPLICATE:
+            self.verb.refuse(self.queue, Message.from_row(planned.arriving[0]))
+            name = self.queue.attributes.name
+            raise DuplicateMessage(f"{options.uid} is on {name} already; a repeat says resend", uid=options.uid)
+        if to is not None and earlier.unit is not None and self.verb.unit(earlier.unit).kind != "confirm":
+            raise WrongState(f"{options.uid} was put in a unit of work", uid=options.uid)
+        return to is not None
+
+    def check_one_piece(self, planned: Planned) -> None:
+        """A confirm names one message by its unique id, so what is confirmed or repeated must be one (A-10)."""
+        options = self.request.options
+        if (options.confirm_id or options.uid) and planned.split:
+            raise OptionsError("a put with a confirm id or unique id cannot be split: raise max_length")
+
+
+def _as_stored(row: QueuedMessage, result: PutResult) -> PutResult:
+    """The answer to a repeated put that changes nothing: the ids and numbers of the copy that stands."""
+    message = row.message
+    return result._replace(
+        message_id=message.message_id,
+        correlation_id=message.correlation_id,
+        group_id=message.group_id,
+        sequence_number=message.sequence_number,
+        offset=message.offset,
+    )

@@ -1,0 +1,274 @@
+"""What the verbs of a channel's receiver mean: a batch is put, once, with the record of the channel (C-1, C-5).
+
+One transaction on all queues that the batch goes to puts, sets aside, discards, and advances the record by one. The
+ledger of a queue would not do: a batch goes to several queues, and between two tries some may fill up, be deleted, or
+be deleted and defined again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from typing import NamedTuple
+
+from ...errors import CallerError, InorderError, QueueFull, Reason, StoreError, Undeliverable, bad_argument
+from ...model.message import Message, Row, Transmission
+from ...model.options import PutOptions
+from ...model.properties import Properties
+from ...rules import channels as rules
+from ...rules.channels import Last
+from ...rules.grouping import NOTHING_OPEN
+from ...rules.naming import Route
+from ...rules.puts import Program, PutCircumstances, PutPlan
+from ..seam.records import ChannelBatch, Receipt, Received, Sender
+from ..seam.tables import ReceivedRow
+from ..seam.telemetry import event
+from . import points
+from .arriving import arrive
+from .catalog import Catalog
+from .connections import in_verb
+from .dead_letters import bury
+from .operation import Verb
+from .process import OpenStore
+from .queue import LocalQueue
+from .reports import report_arrivals
+from .settling import discard
+
+AS_IT_IS = PutOptions(context="set_all")
+
+
+def _row(verb: Verb, sender: Sender) -> ReceivedRow:
+    """What is known of a sender; of a new one, that nothing has come."""
+    found = verb.backend.select(
+        ReceivedRow, identifier=sender.identifier, incarnation=sender.incarnation, channel=sender.channel
+    )
+    return found[0] if found else ReceivedRow(*sender, 0, 0, 0, b"", verb.now)
+
+
+def _last(row: ReceivedRow) -> Last:
+    return Last(row.number, row.epoch, row.digest)
+
+
+def _shown(row: ReceivedRow) -> Received:
+    return Received(Sender(*row[:4]), *row[4:])
+
+
+def receive(verb: Verb, batch: ChannelBatch) -> Receipt:
+    """A batch comes: `Store.receive`."""
+    row, channel = _row(verb, batch.sender), batch.sender.channel
+    if rules.was_done(_last(row), batch.number, batch.epoch, batch.digest, channel):
+        return Receipt(True)
+    receipt = _Delivery(verb, batch).run()
+    if points.reached:
+        points.reached("delivered")
+    verb.backend.save(
+        row._replace(
+            manager=batch.sender.manager,
+            number=batch.number,
+            epoch=batch.epoch,
+            messages=len(batch.messages),
+            digest=batch.digest,
+            received_at=verb.now,
+        )
+    )
+    verb.durable = True
+    return receipt
+
+
+def _arrived(message: Message, *, goes_on: bool) -> Message:
+    """A message that has come over one hop. Raises: CallerError 9033, it is not there after too many."""
+    text = message.properties.text
+    counted = text is not None and rules.HOPS in text
+    if not (counted or goes_on):
+        return message.with_values(transmission=None)
+    properties = dict(message.properties)
+    hops = properties.pop(rules.HOPS, 0)
+    if goes_on:
+        before = hops if isinstance(hops, int) else 0
+        if before >= rules.HOPS_MAX:
+            raise CallerError(
+                f"it has come through {before} queue managers and goes on: they send in a circle",
+                reason=Reason.TOO_MANY_HOPS,
+            )
+        properties[rules.HOPS] = before + 1
+    return message.with_values(transmission=None, properties=Properties(properties))
+
+
+class _Target(NamedTuple):
+    """A queue that messages of a batch go to, by the names that they say: another name has other defaults.
+
+    Args:
+        goes_on: it is a transmission queue, from which they go to another queue manager.
+    """
+
+    queue: LocalQueue
+    plan: PutPlan
+    goes_on: bool
+    rows: list[Row]  # of the queue, by all of its names
+
+    def add(self, message: Message, at: PutCircumstances) -> None:
+        """One message more. Raises: QueueFull 2053, and what a put raises; it is not added then."""
+        planned = self.plan.puts([_arrived(message, goes_on=self.goes_on)], NOTHING_OPEN, at)
+        name, depth, limit = (
+            self.queue.attributes.name,
+            self.queue.depth + len(self.rows),
+            self.queue.attributes.max_depth,
+        )
+        if depth >= limit:
+            raise QueueFull(f"{name} is full: its limit is {limit:,}, and it has {depth:,}", queue=name, depth=depth)
+        self.rows.extend(planned.arriving)
+
+
+def _numbers(verb: Verb, count: int) -> Callable[[], int]:
+    """Numbers that name messages: so many are drawn at once, more where some are split."""
+    return chain(verb.numbers(count), iter(verb.number, 0)).__next__
+
+
+class _Delivery:
+    """The messages of one batch, in one verb."""
+
+    def __init__(self, verb: Verb, batch: ChannelBatch) -> None:
+        self._verb, self._batch, self._catalog = verb, batch, Catalog(verb)
+        self._at = PutCircumstances(False, False, verb.now, _numbers(verb, len(batch.messages)))
+        self._buried = self._discarded = 0
+
+    def run(self) -> Receipt:
+        """Raises: Undeliverable; nothing has happened then."""
+        targets, arriving = self._targets()
+        for position, message in enumerate(self._batch.messages):
+            going = message.transmission
+            assert going is not None, "what a channel brings says where it goes"
+            found = targets[going]
+            try:
+                if position in self._batch.vetoed:
+                    raise CallerError("an exit of the channel does not let it pass", reason=Reason.VETOED)
+                if isinstance(found, InorderError):
+                    raise found
+                found.add(message, self._at)
+            except (StoreError, AssertionError):
+                raise
+            except InorderError as error:
+                self._refuse(message, going, error)
+        for queue, rows in arriving:
+            if rows and arrive(self._verb, queue, rows, None):
+                report_arrivals(self._verb, queue, rows, None)
+        put = len(self._batch.messages) - self._buried - self._discarded
+        return Receipt(False, put, self._buried, self._discarded)
+
+    def _targets(self) -> tuple[dict[Transmission, _Target | InorderError], list[tuple[LocalQueue, list[Row]]]]:
+        """Where each goes, or why it goes nowhere; the queues, come to in the order of their numbers."""
+        found: dict[Transmission, _Target | InorderError] = {}
+        routes: dict[Transmission, tuple[int, Route]] = {}
+        names = self._verb.store.definitions.names
+        for going in dict.fromkeys(one.transmission for one in self._batch.messages):
+            assert going is not None
+            try:
+                route = names.route(going.queue, going.manager)
+                routes[going] = self._catalog.number(route.queue.name), route
+            except InorderError as error:
+                found[going] = error
+        queues = {
+            number: (self._come_to(number), list[Row]()) for number in sorted({one for one, _ in routes.values()})
+        }
+        program = Program("", self._batch.sender.channel)
+        for going, (number, route) in routes.items():
+            queue, rows = queues[number]
+            try:
+                plan = PutPlan(
+                    AS_IT_IS,
+                    route.attributes,
+                    self._verb.manager,
+                    program,
+                    transmission=route.transmission,
+                    reply_to=names.reply_to,
+                )
+                found[going] = _Target(queue, plan, route.transmission is not None, rows)
+            except InorderError as error:
+                found[going] = error
+        return found, list(queues.values())
+
+    def _come_to(self, number: int) -> LocalQueue:
+        queue = self._verb.queue(number)
+        if queue.has_work(self._verb.now):
+            discard(self._verb, queue)
+        return queue
+
+    def _refuse(self, message: Message, going: Transmission, error: InorderError) -> None:
+        """A message that cannot be put: the batch comes again, or it is a dead letter. Raises: Undeliverable."""
+        batch = self._batch
+        if not batch.buries or self._is_required(going):
+            raise Undeliverable(
+                f"channel {batch.sender.channel}: {going.queue} does not take a message of batch {batch.number}: "
+                f"{error.args[0]}",
+                reason=error.reason,
+                queue=going.queue,
+            )
+        done = bury(
+            self._verb,
+            message.with_values(transmission=None),
+            reason=error.reason,
+            target=going.queue,
+            manager=going.manager,
+            program=batch.sender.channel,
+            attempts=batch.attempts + 1,
+            error=str(error.args[0]),
+        )
+        self._buried += done == "buried"
+        self._discarded += done == "discarded"
+
+    def _is_required(self, going: Transmission) -> bool:
+        """Whether nothing may pass what goes there (B-24)."""
+        try:
+            route = self._verb.store.definitions.names.route(going.queue, going.manager)
+        except InorderError:  # nobody reads there
+            return False
+        return route.transmission is None and route.queue.read_order == "required"
+
+
+class ReceivingVerbs(OpenStore):
+    """The part of a store to which channels bring messages; `protocol.Store` says what the verbs guarantee."""
+
+    @event(
+        "receive",
+        "messages",
+        "channel already",
+        measured=lambda receipt, _: [receipt.put],
+        about=lambda receipt, batch: [batch.sender.channel, receipt is not None and receipt.already],
+    )
+    def receive(self, batch: ChannelBatch) -> Receipt:
+        check_batch(batch)
+        return self._receive(batch)
+
+    @in_verb(feeds=True, unless_dead=(Undeliverable,))
+    def _receive(self, verb: Verb, batch: ChannelBatch) -> Receipt:
+        return receive(verb, batch)
+
+    @event("bind_channel", keys="channel", about=lambda _, sender, __: [sender.channel])
+    @in_verb()
+    def bind_channel(self, verb: Verb, sender: Sender, epoch: int) -> Received:
+        row = _row(verb, sender)
+        rules.check_epoch(_last(row), epoch, sender.channel)
+        row = row._replace(epoch=epoch, manager=sender.manager)
+        verb.backend.save(row)
+        verb.durable = True
+        return _shown(row)
+
+    @event("reset_received", keys="channel", about=lambda _, sender, *__: [sender.channel])
+    @in_verb()
+    def reset_received(self, verb: Verb, sender: Sender, epoch: int, number: int) -> None:
+        row = _row(verb, sender)
+        verb.backend.save(row._replace(number=number, epoch=epoch, messages=0, digest=b"", received_at=verb.now))
+        verb.durable = True
+
+    @event("received")
+    @in_verb(writes=False)
+    def received(self, verb: Verb) -> list[Received]:
+        return [_shown(row) for row in verb.backend.select(ReceivedRow)]
+
+
+def check_batch(batch: ChannelBatch) -> None:
+    """Raises: ArgumentError."""
+    if batch.number < 1 or batch.epoch < 1:
+        raise bad_argument("batch", (batch.number, batch.epoch), "one with a number and an epoch from 1")
+    if not batch.messages or any(one.transmission is None for one in batch.messages):
+        raise bad_argument("batch", len(batch.messages), "messages that say where they go")

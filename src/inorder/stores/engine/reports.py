@@ -1,0 +1,138 @@
+"""The queue manager's reports about messages on queues: when each is made, and where it goes (P-1, R6.4 to R6.7).
+
+    COA         in the transaction in which a message becomes visible on its queue
+    COD         in the transaction in which what was got goes for good: the get, or the commit or confirm behind it
+    expiration  when it is discarded; about a message that nobody has seen in the unit that has put it
+    exception   when it cannot be delivered (`dead_letters`)
+
+So a report is there if and only if what it reports has happened, whichever process dies at whatever moment. Of a
+transmission queue neither arrivals nor deliveries are reported (R6.6). Only queues on which messages ask for reports
+pay for any of this: `QueueState.has_reports` says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ...model.kinds import Feedback
+from ...model.message import Message, Row
+from ...rules import reports as rules
+from ...rules.lifecycle import Event, State, becomes_visible
+from ...rules.puts import make_id
+from ...rules.reports import COA, COD, EXCEPTION, EXPIRATION, Kind
+from ..seam.damage import only
+from ..seam.queued import QueuedMessage
+from ..seam.tables import UnitRow
+from .delivering import send
+from .operation import Verb
+from .queue import LocalQueue
+
+PUT = State.PUT_UNCONFIRMED
+# The events by which a message goes to a reader.
+DELIVERIES = frozenset({Event.GET, Event.CONFIRM_GET, Event.CONFIRM, Event.DELETE})
+
+
+def report_arrivals(verb: Verb, queue: LocalQueue, arrived: Sequence[Row], put_by: str | None) -> None:
+    """Messages have come to a queue, and all can see them: COA.
+
+    Args:
+        put_by: their mark (`authority`).
+    """
+    if _is_final(queue):
+        for message in map(Message.from_row, arrived):
+            if rules.asks(message, COA):
+                _send(verb, message, COA, Feedback.COA, _left(message), queue.id, put_by)
+
+
+def report_placed(verb: Verb, queue: LocalQueue, first: int) -> None:
+    """The same of everything whose place has this number, or a higher one."""
+    if _is_final(queue):
+        rows = verb.backend.rows(queue=queue.id, reporting_from=first)
+        for row in sorted(rows, key=lambda row: row.place[1:]):  # as they came
+            _about(verb, queue, row, COA, Feedback.COA)
+
+
+def report_settled(verb: Verb, unit: int, queue: LocalQueue, state: State) -> None:
+    """All that a unit holds on a queue in one state is about to be confirmed: COA of puts, COD of gets."""
+    if _is_final(queue):
+        kind, feedback = (COA, Feedback.COA) if state is PUT else (COD, Feedback.COD)
+        for row in verb.backend.rows(unit=unit, reporting_on=queue.id):
+            if row.state is state:
+                _about(verb, queue, row, kind, feedback)
+
+
+def report_step(verb: Verb, queue: LocalQueue, row: QueuedMessage, event: Event, after: State) -> None:
+    """One event is about to happen to one message."""
+    if becomes_visible(row.state, after) and _is_final(queue):
+        _about(verb, queue, row, COA, Feedback.COA)
+    elif after is State.ABSENT and row.state is not PUT and event in DELIVERIES and _is_final(queue):
+        _about(verb, queue, row, COD, Feedback.COD)
+
+
+def report_expired(verb: Verb, queue: LocalQueue, rows: Sequence[QueuedMessage]) -> None:
+    """The life of these messages is over, and they are about to be discarded.
+
+    What nobody has seen that is held by a unit of work is reported in that unit; what is held by a confirm id leaves no
+    trace, as if it were undone.
+    """
+    for row in rows:
+        unit = None if row.unit is None or row.state is not PUT else verb.unit(row.unit)
+        if unit is None or unit.kind != "confirm":
+            _about(verb, queue, row, EXPIRATION, Feedback.EXPIRATION, unit)
+
+
+def report_exception(
+    verb: Verb, message: Message, reason: int, put_by: str | None, cause: int = 0, unit: UnitRow | None = None
+) -> None:
+    """A message cannot be delivered (R6.7).
+
+    Args:
+        message: all of it, with what is left of its life as its expiry.
+        put_by: its mark (`authority`).
+        cause: the queue here that it comes from; see `delivering.send`.
+        unit: in which the report is put; None: at once.
+    """
+    if rules.asks(message, EXCEPTION):
+        _send(verb, message, EXCEPTION, int(reason), _left(message), cause, put_by, unit=unit)
+
+
+def _left(message: Message) -> float:
+    return math.inf if message.expiry is None else message.expiry
+
+
+def _is_final(queue: LocalQueue) -> bool:
+    """Whether messages that come to the queue are where they should be."""
+    return queue.attributes.usage == "normal"
+
+
+def _about(
+    verb: Verb, queue: LocalQueue, row: QueuedMessage, kind: Kind, feedback: Feedback, unit: UnitRow | None = None
+) -> None:
+    """A report about a message on a queue, if it asks for it."""
+    (row,) = verb.backend.read([row], 0)
+    if not rules.asks(row.message, kind):
+        return
+    most = rules.bytes_of(row.message, kind)
+    if most != 0:
+        (row,) = verb.backend.read([row], most)
+    put_by = only(verb.backend.signed(row.number), f"message {row.number}")
+    _send(verb, row.message, kind, feedback, row.expires_at - verb.now, queue.id, put_by, unit=unit)
+
+
+def _send(
+    verb: Verb,
+    message: Message,
+    kind: Kind,
+    feedback: int,
+    left: float,
+    cause: int,
+    put_by: str | None,
+    *,
+    unit: UnitRow | None = None,
+) -> None:
+    manager = verb.manager
+    new_id = make_id(manager.origin, verb.number())
+    left = left if left == math.inf else max(0.1, left)
+    made = rules.report(message, kind, feedback, manager=manager.name, new_id=new_id, now=verb.now, left=left)
+    send(verb, made, message.reply_to_queue, message.reply_to_queue_manager, cause, unit=unit, of=put_by)

@@ -1,0 +1,330 @@
+"""What the verbs about stagings mean: rows wait beside their queue, and are put all together, once for each key.
+
+What is staged stands under a unit of kind "staging", with its counts in a `StagingRow`; no queue knows of it. So rows
+are staged beside each other and beside puts, and only those of one staging one after the other. The put looks, checks
+everything, and then has the backend move the rows; the ledger notes the batch (spark 3).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+
+from ...errors import (
+    Fenced,
+    NotOpenFor,
+    PutInhibited,
+    QueueDeleted,
+    Reason,
+    StagingGone,
+    UnitExists,
+    bad_argument,
+    written,
+)
+from ...model.attributes import QueueAttributes
+from ...model.parameters import Seconds, Text, is_storable
+from ...rules.ordering import Moment, draws_number
+from ...rules.staged_columns import Columns, addressed, check_columns, complete
+from ...rules.staging import check_room
+from ..seam.damage import damaged, only
+from ..seam.records import (
+    BATCH_LENGTH_MAX,
+    LEDGER_BATCHES_MAX,
+    UNIT_NAME_LENGTH_MAX,
+    LedgerKey,
+    Noted,
+    Settled,
+    Staged,
+    StageRequest,
+)
+from ..seam.tables import LedgerRow, StagingRow, UnitRow, UpTo
+from . import authority, points
+from .catalog import Catalog
+from .operation import Verb
+from .process import OpenHandle
+from .queue import LocalQueue
+from .reports import report_placed
+from .settling import discard
+
+LASTS = Seconds(0, 1e9, above=True)
+NAME = Text(UNIT_NAME_LENGTH_MAX, least=1)
+
+
+# --- checks
+
+
+def check_name(argument: str, name: object) -> None:
+    """Raises: ArgumentError, it is not a text that can name a staging."""
+    NAME.check(argument, name)
+
+
+def check_request(request: StageRequest) -> Columns:
+    """The columns of a request as they are kept. Raises: ArgumentError; CallerError 2027, 2253."""
+    check_name("name", request.name)
+    count, lasts = request.count, request.lasts
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise bad_argument("count", count, "the number of rows, 0 or more")
+    LASTS.check("lasts", lasts)
+    return check_columns(request.columns, count)
+
+
+def _check_handle(handle: OpenHandle, queue: QueueAttributes, resolved: QueueAttributes) -> None:
+    """Whether a handle may stage; whether its queue takes puts is asked when they are put.
+
+    Raises: NotOpenFor 2039; PutInhibited 2051, the alias takes none.
+    """
+    if not handle.options.output:
+        raise NotOpenFor(f"this handle of {handle.name} is not open for output", reason=Reason.NOT_OPEN_FOR_OUTPUT)
+    if queue.put_allowed and not resolved.put_allowed:
+        raise PutInhibited(f"puts to {handle.name} are inhibited", queue=handle.name)
+
+
+def check_settle(key: LedgerKey, stagings: Sequence[Staged], after: str | None) -> None:
+    """Raises: ArgumentError, a part of the key or a staging is not valid, or a staging is named twice."""
+    check_key(key)
+    if after is not None and not (isinstance(after, str) and is_storable(after) and key.query and key.batch):
+        raise bad_argument("after", after, "a batch of the query that the key names, as last_settled gave it")
+    for name, count in stagings:
+        check_name("stagings", name)
+        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+            raise bad_argument("stagings", count, f"a number of rows for {name!r}, 0 or more")
+    names = [name for name, _ in stagings]
+    if len(set(names)) < len(names):
+        raise bad_argument("stagings", names, "names that differ")
+
+
+def check_key(key: LedgerKey) -> None:
+    """Raises: ArgumentError, a part of it is not a text."""
+    for part, value in zip(LedgerKey._fields, key, strict=True):
+        most = BATCH_LENGTH_MAX if part == "batch" else UNIT_NAME_LENGTH_MAX
+        if not isinstance(value, str) or len(value) > most or not is_storable(value):
+            raise bad_argument(part, value, f"a text of at most {most:,} characters")
+
+
+# --- staging
+
+
+def that_are_over(verb: Verb) -> list[int]:
+    """The units of stagings whose time is over."""
+    return [one.unit for one in verb.backend.select(StagingRow, expires_at=UpTo(verb.now))]
+
+
+def found(verb: Verb, name: str) -> tuple[UnitRow, StagingRow] | None:
+    """What stands under a name; its time may be over."""
+    units = verb.backend.select(UnitRow, kind="staging", name=name)
+    return (units[0], _staging_of(verb, units[0])) if units else None
+
+
+def found_all(verb: Verb, names: Iterable[str]) -> dict[str, tuple[UnitRow, StagingRow]]:
+    """What stands under these names; the time of some may be over.
+
+    The verb has come to the queue of each, and holds them: they stay as they are until the end.
+    """
+    names, come_to = list(names), set[int]()
+    while True:
+        units = [unit for name in names for unit in verb.backend.select(UnitRow, kind="staging", name=name)]
+        queues = {_queue(unit) for unit in units}
+        if queues <= come_to:
+            return {unit.name: (unit, _staging_of(verb, unit)) for unit in units}
+        for number in sorted(queues - come_to):
+            with contextlib.suppress(QueueDeleted):  # what was staged for it has gone with it
+                verb.queue(number)
+        come_to |= queues
+        verb.backend.hold_stagings(sorted(unit.name for unit in units), begins=False)
+
+
+def _staging_of(verb: Verb, unit: UnitRow) -> StagingRow:
+    return only(verb.backend.select(StagingRow, unit=unit.id), f"staging {unit.name!r}")
+
+
+def stage(
+    verb: Verb,
+    handle: OpenHandle,
+    queue: LocalQueue,
+    request: StageRequest,
+    columns: Columns,
+) -> None:
+    """Adds rows to a staging, or begins it, and says how long it lasts now."""
+    resolved = queue.attributes if handle.is_direct else Catalog(verb).resolved(handle, queue.attributes)
+    _check_handle(handle, queue.attributes, resolved)
+    verb.backend.hold_stagings([request.name], begins=True)
+    known = found(verb, request.name)
+    if known is not None and known[1].expires_at <= verb.now:
+        drop(verb, known[1])
+        known = None
+    if known is not None and known[0].queue != queue.id:
+        raise UnitExists(f"{request.name!r} stages for another queue", unit=request.name)
+    program = handle.connection.program
+    columns = addressed(columns, request.count, resolved, handle.transmission, verb.store.definitions.names.reply_to)
+    batch = complete(columns, request.count, resolved, verb.manager, program, verb.now, verb.numbers)
+    user = handle.connection.user
+    if user is not None:
+        asked = (batch.columns[name] for name in ("report", "reply_to_queue", "reply_to_queue_manager"))
+        authority.check(verb, user, zip(*asked, strict=True))
+    if known is None:
+        unit = verb.begin_unit(handle.connection.holder, "staging", request.name, queue.id)
+        before = StagingRow(unit.id, verb.now, 0, 0, 0, 0, 0, 0, 0)
+    else:
+        before = known[1]
+    verb.backend.stage(before.unit, before.messages, batch)
+    verb.backend.save(
+        StagingRow(
+            before.unit,
+            verb.now + request.lasts,
+            before.given + batch.given,
+            before.messages + len(batch.numbers),
+            before.size + batch.size,
+            before.has_keys or batch.has_keys,
+            before.has_order or batch.has_order,
+            before.has_numbers or (batch.has_numbers and request.checks_numbers),
+            before.has_reports or (batch.has_reports and request.arrives),
+        )
+    )
+    verb.durable = True
+
+
+def drop(verb: Verb, staging: StagingRow) -> None:
+    """A staging goes, with what is staged."""
+    _end(verb, staging, drops=True)
+    verb.durable = True
+
+
+def _end(verb: Verb, staging: StagingRow, *, drops: bool) -> None:
+    verb.backend.end_staging(staging, drops=drops)
+    verb.backend.remove_records(StagingRow, unit=staging.unit)
+    verb.end_unit(staging.unit)
+
+
+# --- settling
+
+
+def noted(verb: Verb, queue: LocalQueue, key: LedgerKey) -> Noted | None:
+    """What was settled under a key on a queue; None: nothing, or long ago."""
+    found = verb.backend.select(LedgerRow, queue=queue.id, **key._asdict()) if key.batch else []
+    return Noted(found[0].committed_at, found[0].messages) if found else None
+
+
+def last_noted(verb: Verb, queue: LocalQueue, application: str, query: str) -> str:
+    """The batch of a query that was settled last on a queue; empty: none was."""
+    found = verb.backend.select(LedgerRow, queue=queue.id, application=application, query=query)
+    return found[-1].batch if found else ""
+
+
+class Settling:
+    """One settle in one verb: look, check everything, then write."""
+
+    def __init__(
+        self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged], after: str | None = None, user: str | None = None
+    ) -> None:
+        self._verb, self._key, self._stagings, self._after = verb, key, stagings, after
+        self._put_by = authority.mark_of(verb, user)
+        self._found = found_all(verb, [one.name for one in stagings])
+
+    def run(self) -> Settled:
+        """Raises: Fenced, StagingGone, PutInhibited, QueueFull, InconsistentCall; nothing has changed then."""
+        verb = self._verb
+        queues = {_queue(unit): verb.queue(_queue(unit)) for unit, _ in self._chosen()}
+        done = {number for number, queue in queues.items() if noted(verb, queue, self._key) is not None}
+        if not self._found or done != queues.keys():
+            self._check_there(done)
+        for number in queues.keys() - done:
+            self._check_turn(queues[number])
+        put = {
+            number: [staging for unit, staging in self._chosen() if unit.queue == number]
+            for number in queues
+            if number not in done
+        }
+        for number, stagings in put.items():
+            self._check(queues[number], stagings)
+        messages = sum(self._put(queues[number], stagings) for number, stagings in put.items())
+        if points.reached:
+            points.reached("settled-staging")
+        for unit, staging in self._found.values():
+            _end(verb, staging, drops=_queue(unit) in done)
+        for number, stagings in put.items():
+            self._note(number, sum(one.messages for one in stagings))
+        verb.durable = True
+        return Settled(bool(queues) and done == queues.keys(), messages)
+
+    def _chosen(self) -> Iterator[tuple[UnitRow, StagingRow]]:
+        """Those that are there, in the order of the call."""
+        return (self._found[one.name] for one in self._stagings if one.name in self._found)
+
+    def _check_there(self, done: set[int]) -> None:
+        """Each staging is there, with all its rows. Raises: StagingGone."""
+        for one in self._stagings:
+            known = self._found.get(one.name)
+            if known is not None and _queue(known[0]) in done:
+                continue
+            if known is None or known[1].expires_at <= self._verb.now:
+                raise StagingGone(
+                    f"staging {one.name!r} is not there: it was undone, settled, its time is over, or its queue is "
+                    "gone; write the batch again",
+                    staging=one.name,
+                )
+            if (given := known[1].given) != one.count:
+                raise StagingGone(
+                    f"staging {one.name!r} has {given:,} rows, not {one.count:,}; write the batch again",
+                    staging=one.name,
+                    found=given,
+                    count=one.count,
+                )
+
+    def _check_turn(self, queue: LocalQueue) -> None:
+        """Nobody has settled another batch of the query since the caller looked. Raises: Fenced."""
+        if self._after is None:
+            return
+        last = last_noted(self._verb, queue, self._key.application, self._key.query)
+        if last != self._after:
+            raise Fenced(
+                f"{written(self._key.application)} has another writer on {queue.attributes.name}: the last batch in "
+                f"the ledger is {written(last)}, this writer goes on after {written(self._after)}. Only one may run at "
+                "a time under one name; what this one had staged was not put",
+                application=self._key.application,
+                last=last,
+                after=self._after,
+            )
+
+    def _check(self, queue: LocalQueue, stagings: Sequence[StagingRow]) -> None:
+        if not queue.attributes.put_allowed:
+            raise PutInhibited(f"puts to {queue.attributes.name} are inhibited", queue=queue.attributes.name)
+        discard(self._verb, queue)
+        check_room(queue.attributes, queue.depth, sum(one.given for one in stagings))
+
+    def _put(self, queue: LocalQueue, stagings: Sequence[StagingRow]) -> int:
+        """The put of everything that is staged for one queue; of how many messages."""
+        verb, total = self._verb, sum(one.messages for one in stagings)
+        if not total:
+            return 0
+        own = draws_number(queue.attributes.order, Moment.PUT)
+        first = queue.draw_number(total if own else 1)
+        tells = verb.store.changes.is_watched or queue.attributes.trigger_control
+        put = verb.backend.put_staged(queue, stagings, first, verb.now, self._put_by, own=own, tells=tells)
+        queue.count(total)
+        queue.arrived += total
+        change = verb.touch(queue)
+        change.put.extend(put)
+        change.visible.extend(put)
+        if any(one.has_reports for one in stagings):
+            report_placed(verb, queue, first)
+        if queue.attributes.trigger_control:
+            verb.note_arrivals(queue, put)
+        return total
+
+    def _note(self, queue: int, messages: int) -> None:
+        if not self._key.batch:
+            return
+        backend, key, last = self._verb.backend, self._key, 0
+        if key.query:  # a streaming query repeats its latest batches at most
+            alike = backend.select(LedgerRow, queue=queue, application=key.application, query=key.query)
+            last = alike[-1].id if alike else 0
+            for old in alike[: max(0, len(alike) + 1 - LEDGER_BATCHES_MAX)]:
+                backend.remove_records(LedgerRow, id=old.id)
+        number = self._verb.number_behind(last)  # ids say which is the latest, by whichever process they were drawn
+        backend.save(LedgerRow(number, queue, *key, messages, self._verb.now))
+
+
+def _queue(unit: UnitRow) -> int:
+    if unit.queue is None:
+        raise damaged(f"staging {unit.name!r}", "it is for no queue")
+    return unit.queue

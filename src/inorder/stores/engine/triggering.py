@@ -1,0 +1,132 @@
+"""Trigger messages, put in the transaction that makes them due: `rules.triggers` says when that is.
+
+If the message cannot be put it becomes a dead letter, or is dropped and counted: the verb never fails because of it
+(P-2). Trigger messages trigger nothing themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import islice
+
+from ...errors import QueueDeleted
+from ...model.attributes import altered
+from ...model.message import ANY_GROUP, ANY_SEGMENT, Message
+from ...model.options import Match
+from ...model.process_attributes import NO_PROCESS, ProcessAttributes
+from ...rules.grouping import ANYTHING, Wanted
+from ...rules.puts import make_id
+from ...rules.triggers import Seen, TriggerMessage, due, needed, trigger_message
+from ..seam.backend import Alone
+from ..seam.clocks import is_ahead
+from ..seam.definitions import process_of
+from ..seam.queued import available, onlooker
+from ..seam.tables import HandleRow, ObjectRow, TriggeredRow
+from .catalog import Catalog
+from .delivering import send
+from .operation import Verb
+from .queue import LocalQueue
+
+
+def judge(verb: Verb) -> None:
+    """At the end of a verb: puts the trigger messages that are due by what it has noted."""
+    newcomers, returned, released = verb.newcomers, verb.returned, verb.released
+    for number in sorted({*newcomers, *returned, *released}):
+        try:
+            queue = verb.queue(number)
+        except QueueDeleted:
+            continue
+        least = queue.attributes.trigger_priority
+        heard = [one for one in newcomers.get(number, ()) if (one.priority or 0) >= least]
+        back = sum((one.priority or 0) >= least for one in returned.get(number, ()))
+        if queue.attributes.trigger_control and (heard or back or number in released):
+            _judge(verb, queue, heard, back, was_released=number in released)
+    verb.newcomers, verb.returned, verb.released = {}, {}, set()
+
+
+def _judge(verb: Verb, queue: LocalQueue, heard: Sequence[Message], back: int, *, was_released: bool) -> None:
+    attributes = queue.attributes
+    if not attributes.initiation_queue:
+        return
+    process = _process(verb, attributes.process)
+    if process is None:
+        return
+    seen = Seen(
+        came=len(heard),
+        back=back,
+        groups=_groups(verb, queue, heard) if attributes.trigger_type == "group" else 0,
+        there=_there(verb, queue, needed(attributes, len(heard) + back)),
+        has_reader=any(one.input for one in verb.backend.select(HandleRow, queue=queue.id)),
+        quiet=_quiet(verb, queue),
+        was_released=was_released,
+    )
+    interval = verb.manager.trigger_interval
+    count = due(attributes, math.inf if interval is None else interval, seen)
+    if count:
+        _trigger(verb, queue, process, count)
+
+
+def _there(verb: Verb, queue: LocalQueue, most: int) -> int:
+    """How many messages of sufficient priority can be got; counting ends at so many."""
+    if queue.depth < most and queue.attributes.trigger_type == "depth":
+        return queue.depth
+    reader, least = onlooker(verb.now), queue.attributes.trigger_priority
+    rows = (row for row in verb.backend.candidates(queue, ANYTHING, reader, None) if available(row, reader))
+    if least:
+        rows = (row for row in rows if (verb.backend.read([row], 0)[0].message.priority or 0) >= least)
+    return sum(1 for _ in islice(rows, most))
+
+
+def _groups(verb: Verb, queue: LocalQueue, heard: Sequence[Message]) -> int:
+    """How many groups these messages make whole; a message in none is whole by itself."""
+    singles = sum(not one.flags & (ANY_GROUP | ANY_SEGMENT) for one in heard)
+    groups = {one.group_id for one in heard if one.flags & (ANY_GROUP | ANY_SEGMENT)}
+    whole = (Wanted(heads=True, match=Match(group_id=each), needs="group") for each in sorted(groups))
+    return singles + sum(bool(queue.find(wanted, onlooker(verb.now), None)) for wanted in whole)
+
+
+def _quiet(verb: Verb, queue: LocalQueue) -> float:
+    """Seconds since the last trigger message of the queue; endless if a clock was ahead then."""
+    known = verb.backend.select(TriggeredRow, queue=queue.id)
+    return verb.now - known[0].at if known and not is_ahead(known[0].at, verb.now) else math.inf
+
+
+def _process(verb: Verb, name: str) -> ProcessAttributes | None:
+    """The process definition that a queue names, an empty one if it names none; None: it is not defined."""
+    if not name:
+        return NO_PROCESS
+    found = verb.backend.select(ObjectRow, type="process", name=name)
+    return process_of(found[0].attributes) if found else None
+
+
+def _trigger(verb: Verb, queue: LocalQueue, process: ProcessAttributes, count: int) -> None:
+    attributes = queue.attributes
+    said = TriggerMessage(
+        queue=attributes.name,
+        process=attributes.process,
+        trigger_data=attributes.trigger_data,
+        application_type=process.application_type,
+        application_id=process.application_id,
+        environment_data=process.environment_data,
+        user_data=process.user_data,
+    )
+    for _ in range(count):
+        _put(verb, queue, said)
+    verb.backend.save(TriggeredRow(queue.id, verb.now))
+    if attributes.trigger_type == "depth":
+        if not verb.kind.alone:
+            raise Alone
+        queue.attributes = altered(attributes, "alter", trigger_control=False)
+        Catalog(verb).change(queue.attributes)
+
+
+def _put(verb: Verb, queue: LocalQueue, said: TriggerMessage) -> None:
+    initiation_queue = queue.attributes.initiation_queue
+    known = Catalog(verb).find(initiation_queue)
+    manager = verb.manager
+    new_id = make_id(manager.origin, verb.number())
+    message = trigger_message(said, manager.name, new_id, verb.now).with_values(
+        priority=known.default_priority if known else 0, persistent=known.default_persistence if known else True
+    )
+    send(verb, message, initiation_queue, "", queue.id)

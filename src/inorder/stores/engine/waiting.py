@@ -1,0 +1,248 @@
+"""Waiting: who is woken by a change, in which order, and when a wait is over.
+
+All calls of this process that wait on one store meet in its `WaitingRoom`. A waiter looks once when it comes; then it
+sleeps until something changes on its queue, until time alone may have changed something (a delayed message is
+due), or until its deadline. After a change the waiters of the queue look one after another, in the order in
+which they deserve to be served (R3.27):
+
+    removers that name a message or correlation id, then other removers, then browsers
+
+and within a class in the order in which they came, though nobody should rely on that. A browse with lock counts
+as a remover. Each look is one atomic verb of the store, so a message goes to one remover only, and a waiter that finds
+nothing sleeps again. Times are inclusive, and the last look comes before the deadline counts.
+
+Changes may come faster than looks. So the waiters of a queue look in rounds: one that has looked in this round looks
+again only when all others with a reason to look (a deadline is one) have done so. A change that finds all asleep begins
+a new round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+from ...errors import ConnectionBroken, InorderError
+from ...model.options import GetOptions
+from ...rules.gets import rank_of
+from ...support.clock import Clock
+from ...support.locks import Bell, Lock
+from ..seam.backend import Host
+from ..seam.changes import Change, Changes, Happened
+from ..seam.telemetry import Telemetry
+
+WATCHING = GetOptions(browse="first", wait=math.inf)
+
+Look = Callable[[], tuple[bool, float | None]]
+"""One look: whether it found something, and when to look again though nothing has changed."""
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """A call that waits.
+
+    Attributes:
+        deadline: by `Clock.monotonic`; again_at: by `Clock.now`.
+        changed: something that it has not looked at has happened on its queue.
+        looked: it has looked in this round, and found nothing.
+        ended: why it is over though nothing was found and the deadline has not come.
+    """
+
+    owner: int
+    queue: str
+    rank: int
+    deadline: float
+    bell: Bell
+    changed: bool = True  # before the first look it has seen nothing
+    again_at: float = math.inf
+    looking: bool = False
+    looked: bool = False
+    ended: InorderError | None = None
+
+
+class WaitingRoom:
+    """Where the calls of this process that wait on one store are held and woken."""
+
+    def __init__(self, changes: Changes, host: Host, clock: Clock, telemetry: Telemetry) -> None:
+        self._changes, self._host, self._clock, self._telemetry = changes, host, clock, telemetry
+        self._lock = Lock()  # of what follows; nobody sleeps or looks with it
+        self._waiters: list[Waiter] = []
+        self._watchers: list[Bell] = []
+        self._subscription = changes.subscribe(self._happened, is_ours=True)
+        clock.watch(self._time_jumped)
+
+    def wait(self, owner: int, queue: str, options: GetOptions, look: Look) -> None:
+        """Looks until there is something or the wait of `options` is over.
+
+        Raises: whatever a look raises; why the wait was dismissed.
+        """
+        about = {"queue": queue, "browse": options.browse is not None}
+        self._telemetry.report("wait_began", {}, about)
+        began, found = perf_counter(), False
+        try:
+            found = self._wait(owner, queue, options, look)
+        finally:
+            ended = {"seconds": perf_counter() - began}
+            self._telemetry.report("wait_ended", ended, {**about, "found": found})
+
+    def watch(self, owner: int, queue: str, look: Look) -> None:
+        """Like a browse that waits and never finds anything, but it is not listed as a call that waits.
+
+        Raises: whatever a look raises; why the wait was dismissed.
+        """
+        self._wait(owner, queue, WATCHING, look)
+
+    def _wait(self, owner: int, queue: str, options: GetOptions, look: Look) -> bool:
+        deadline = self._clock.monotonic() + (options.wait or 0)
+        waiter = Waiter(owner, queue, rank_of(options), deadline, self._host.bell(queue))
+        try:
+            with self._lock:
+                self._waiters.append(waiter)
+                self._waiters.sort(key=lambda one: one.rank)  # stable: first come first within a rank
+                self._attend()  # who comes now looks first
+            return self._serve(waiter, look)
+        finally:
+            try:
+                self._go(waiter)
+            finally:
+                if waiter in self._waiters:
+                    self._go(waiter)
+
+    def _go(self, waiter: Waiter) -> None:
+        with self._lock:
+            self._ring()
+            self._waiters = [one for one in self._waiters if one is not waiter]
+            self._attend()
+
+    def _attend(self) -> None:
+        self._subscription.turn(heeds=bool(self._waiters))
+        self._host.attend(len(self._waiters))
+
+    def _ring(self, but: Waiter | None = None) -> None:
+        """Something has happened: all who sleep or watch check whether it concerns them."""
+        for one in self._waiters:
+            if one is not but:
+                one.bell.ring()
+        for bell in self._watchers:
+            bell.ring()
+
+    def _serve(self, waiter: Waiter, look: Look) -> bool:
+        while True:
+            self._sleep_until_turn(waiter)
+            now = self._clock.monotonic()
+            found, again_at = self._look(waiter, look)
+            if found:
+                return True
+            waiter.again_at = math.inf if again_at is None else again_at
+            if waiter.deadline <= now:
+                return False
+
+    def _sleep_until_turn(self, waiter: Waiter) -> None:
+        while waiter.ended is None:
+            with self._lock:
+                left = self._left(waiter)
+                has_reason = waiter.changed or left <= 0
+                if has_reason and self._is_next(waiter):
+                    if waiter.looked:  # all others with a reason have looked too
+                        self._begin_round(waiter.queue)
+                    waiter.changed, waiter.looking, waiter.looked = False, True, True
+                    return
+            # With a reason it is only not its turn: the end of every look wakes it.
+            waiter.bell.wait(self._clock.nap(math.inf if has_reason else left))
+        raise waiter.ended
+
+    def _left(self, waiter: Waiter) -> float:
+        """Seconds until it looks again though nothing has changed."""
+        clock = self._clock
+        return min(waiter.deadline - clock.monotonic(), waiter.again_at - clock.now())
+
+    def _is_next(self, waiter: Waiter) -> bool:
+        """Whether nobody looks, and it is the first by round, rank and arrival of those that have a reason."""
+        if len(self._waiters) == 1:
+            return True
+        others = self._on(waiter.queue)
+        ready = (one for one in others if one is waiter or self._has_reason(one))
+        return not any(one.looking for one in others) and min(ready, key=lambda one: one.looked) is waiter
+
+    def _on(self, queue: str) -> list[Waiter]:
+        return [one for one in self._waiters if one.queue == queue]
+
+    def _has_reason(self, waiter: Waiter) -> bool:
+        return waiter.changed or self._left(waiter) <= 0
+
+    def _look(self, waiter: Waiter, look: Look) -> tuple[bool, float | None]:
+        found, again_at = look()
+        with self._lock:
+            waiter.looking = found  # then it is on its way out, and does not sleep again
+            self._ring(but=waiter)
+        return found, again_at
+
+    def _begin_round(self, queue: str) -> None:
+        for waiter in self._on(queue):
+            waiter.looked = False
+
+    # --- what wakes
+
+    def _happened(self, happened: Happened) -> None:
+        if not isinstance(happened, Change):
+            return
+        with self._lock:
+            waiters = self._on(happened.queue)
+            if not any(one.looking or self._has_reason(one) for one in waiters):
+                self._begin_round(happened.queue)
+            for waiter in waiters:
+                waiter.changed = True
+            self._ring()
+
+    def _time_jumped(self) -> None:
+        with self._lock:
+            for waiter in self._waiters:
+                waiter.changed, waiter.looked = True, False
+            self._ring()
+
+    def dismiss(self, owner: int, why: InorderError | None = None) -> bool:
+        """Ends the wait of a connection; whether it had one.
+
+        Args:
+            why: what the wait raises; None: the connection is ended from outside.
+        """
+        why = why or ConnectionBroken("the connection was ended while this call waited")
+        with self._lock:
+            waiting = [one for one in self._waiters if one.owner == owner]
+            for waiter in waiting:
+                waiter.ended = waiter.ended or why
+            self._ring()
+        return bool(waiting)
+
+    # --- who watches the room
+
+    def is_asleep(self, owner: int) -> bool:
+        """Whether this connection has a call that waits and has nothing left to look at."""
+        return any(
+            one.owner == owner and not one.looking and one.ended is None and not self._has_reason(one)
+            for one in self._waiters
+        )
+
+    def watch_until(self, holds: Callable[[], bool]) -> None:
+        """Blocks until `holds()`, which is asked whenever anything happens in the room, and all who wait know of it."""
+        bell = Bell()
+        with self._lock:
+            self._watchers.append(bell)
+        self._changes.watchers.append(bell)
+        try:
+            while not self._holds(holds):
+                bell.wait(None)
+        finally:
+            self._changes.watchers.remove(bell)
+            with self._lock:
+                self._watchers.remove(bell)
+
+    def _holds(self, holds: Callable[[], bool]) -> bool:
+        with self._lock:
+            return not self._changes.waiting and holds()
+
+    def poke(self) -> None:
+        """Something happened that a watcher may wait for."""
+        with self._lock:
+            self._ring()

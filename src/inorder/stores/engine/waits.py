@@ -1,0 +1,62 @@
+"""Calls that wait, as records: what they wait for, and who is in their way (B-31)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from ...errors import OrderDeadlock
+from ...rules.ordering import is_deadlocked
+from ..seam.damage import decodes
+from ..seam.looking import pending_as_text
+from ..seam.records import GetOutcome
+from ..seam.tables import WaitRow
+from .operation import Verb
+from .process import OpenConnection, OpenHandle
+
+
+class Looks:
+    """The looks of a call that waits, and what the last of them brought."""
+
+    def __init__(self, look: Callable[[], tuple[GetOutcome, float | None]]) -> None:
+        self._look = look
+        self.outcome: GetOutcome | None = None
+
+    def __call__(self) -> tuple[bool, float | None]:
+        """One look: whether it found something, and when to look again though nothing has changed."""
+        self.outcome = None
+        self.outcome, again_at = self._look()
+        return bool(self.outcome.messages), again_at
+
+
+def begin_wait(
+    verb: Verb, handle: OpenHandle, outcome: GetOutcome, in_its_way: Sequence[frozenset[int]] | None
+) -> None:
+    """The connection is about to wait. Raises: OrderDeadlock, everyone in its way waits for it."""
+    connection, backend = handle.connection, verb.backend
+    verb.waiter = connection.id
+    connection.waits = True
+    verb.store.host.looked(handle.queue, handle.queue_name)
+    levels = json.dumps([sorted(level) for level in in_its_way]) if in_its_way else None
+    pending, withheld = pending_as_text(outcome.pending), int(outcome.withheld is not None)
+    backend.save(WaitRow(connection.id, handle.queue, pending, withheld, levels))
+    if not in_its_way:
+        return
+    waits = {one.connection: levels_of(one.levels) for one in backend.select(WaitRow) if one.levels is not None}
+    if is_deadlocked(connection.id, waits):
+        end_wait(verb, connection)
+        raise OrderDeadlock("readers that hold what the others need wait for each other: back out or commit")
+
+
+@decodes("who is in the way of a call")
+def levels_of(text: str) -> list[frozenset[int]]:
+    """Who is in the way at each level, as it is kept. Raises: StoreDamaged."""
+    return [frozenset(level) for level in json.loads(text)]
+
+
+def end_wait(verb: Verb, connection: OpenConnection) -> None:
+    """Its wait is over: it has something, has given up, or looks again."""
+    if connection.waits:
+        connection.waits = False
+        verb.restore.append(lambda: setattr(connection, "waits", True))
+        verb.backend.remove_records(WaitRow, connection=connection.id)

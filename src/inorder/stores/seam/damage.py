@@ -1,0 +1,61 @@
+"""What a store holds though nobody wrote it: reported as `StoreDamaged`, with what it is and where.
+
+A file may come back from a disk with other bytes, and rows may be changed by hand. Backends look at what they read
+before anybody works with it; texts that only we write, and references from one record to another, are looked at here.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from typing import Final, TypeVar
+
+from ...errors import StoreDamaged
+
+T = TypeVar("T")
+
+# What Python raises for a value that was never written.
+DECODING: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+SHOWN_MAX: Final = 200
+
+
+def damaged(where: str, wrong: object, **data: object) -> StoreDamaged:
+    """The error for what is wrong at a place in the store; the caller's text is shortened."""
+    return StoreDamaged(
+        f"{where}: {wrong!s:.{SHOWN_MAX}}. `inorder check` lists what is wrong; restore the store from a backup.",
+        reason=None,
+        where=where,
+        **data,
+    )
+
+
+def only(found: Sequence[T], where: str) -> T:
+    """The one record that must be there because another one names it. Raises: StoreDamaged."""
+    if len(found) != 1:
+        raise damaged(where, f"it is named and {'missing' if not found else 'there more than once'}")
+    return found[0]
+
+
+def utc(seconds: float) -> datetime:
+    """A time of the store as a date. Raises: StoreDamaged, there is no such date."""
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc)
+    except (ValueError, OverflowError, OSError) as error:
+        raise damaged("a time", f"{seconds!r} s since 1970 is not a date") from error
+
+
+def decodes(where: str) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """For a function that reads a text of our own: if it cannot, the store is damaged there."""
+
+    def decorated(decode: Callable[[str], T]) -> Callable[[str], T]:
+        @functools.wraps(decode)
+        def call(text: str) -> T:
+            try:
+                return decode(text)
+            except DECODING as error:
+                raise damaged(where, f"{text!r:.80} cannot be read ({error!r:.100})") from error
+
+        return call
+
+    return decorated

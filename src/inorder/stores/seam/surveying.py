@@ -1,0 +1,74 @@
+"""What a survey means: what a browse would show next, level by level, cut into stretches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ...model.message import Place
+from ...rules.grouping import Wanted
+from ...rules.ordering import UNSET, Cursor
+from .records import Stretch
+
+
+class Shown(NamedTuple):
+    """A message, or a group by its head, that a survey shows: its place, and what it counts."""
+
+    place: Place
+    messages: int
+    size: int
+
+
+class Cut(NamedTuple):
+    """Something of a survey that is to be one stretch: the place of its first and last, and what it counts."""
+
+    first: Place
+    last: Place
+    messages: int
+
+
+def looked_for(*, logical: bool) -> Wanted:
+    """What is read in bulk: messages, or in logical order the heads of whole groups."""
+    return Wanted(heads=True, needs="group") if logical else Wanted()
+
+
+def within(shown: Iterable[Shown], most: int, most_bytes: int) -> list[Shown]:
+    """As many as may be shown, at least one."""
+    taken: list[Shown] = []
+    messages = size = 0
+    for one in shown:
+        messages, size = messages + one.messages, size + one.size
+        if taken and (messages > most or size > most_bytes):
+            break
+        taken.append(one)
+    return taken
+
+
+def cut(shown: Sequence[Shown], slices: int) -> list[Cut]:
+    """Into about so many stretches of about one size, of one level each."""
+    size = max(1, -(-sum(one.messages for one in shown) // max(1, slices)))
+    cuts: list[Cut] = []
+    for one in shown:
+        last = cuts[-1] if cuts else None
+        if last is not None and last.last.rank == one.place.rank and last.messages < size:
+            cuts[-1] = Cut(last.first, one.place, last.messages + one.messages)
+        else:
+            cuts.append(Cut(one.place, one.place, one.messages))
+    return cuts
+
+
+def stretches(cuts: Iterable[Cut], *, logical: bool) -> list[Stretch]:
+    """As they are read."""
+    return [
+        Stretch(
+            logical, one.first.rank, (one.first.number, one.first.ordinal), (one.last.number, one.last.ordinal),
+            one.messages,
+        )
+        for one in cuts
+    ]  # fmt: skip
+
+
+def moved(cursor: Cursor, cuts: Iterable[Cut], *, logical: bool) -> Cursor:
+    """A strict browse that has shown all of it: on each level it stands at the last one (B-38)."""
+    levels: Mapping[int, Place] = dict(cursor.levels) | {one.last.rank: one.last for one in cuts}
+    return UNSET._replace(logical=logical, strict=True, levels=tuple(sorted(levels.items())))

@@ -1,0 +1,279 @@
+"""Events: every call on the store, every wait, and what the store did beside its calls, reported to observers.
+
+A verb that reports says so where it is defined, with `event`: its public name, what it measures beside "seconds", and
+what it is about. Names and fields are a contract of their own (docs/reference/events.md); `EVENTS` has them all.
+
+An observer is called on the thread that made the call, when the verb is over: after its transaction, when what it
+promised is on disk, and before the program gets its answer. No transaction is open then, and no lock of the store or
+of those who wait is held. The connection itself is still inside its call, so an observer that asks the queue manager
+has a connection of its own; such calls report nothing. What an observer raises is logged, and changes nothing.
+Of gathered calls (`Promises`) it hears at the end of that, on the thread that brings to disk what they promise.
+
+While nobody observes, a verb costs one more call of a function.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Final, NamedTuple, TypeVar, cast
+
+from ...errors import InorderError, Reason, bad_argument
+from ...model.message import Message
+from .changes import Change, Changes, Death, Happened
+from .gathering import Gathering
+
+log = logging.getLogger("inorder.telemetry")
+
+PREFIX: Final = "inorder."
+COMMON_KEYS: Final = ("store", "manager")  # of every event
+CALL_KEYS: Final = ("completion", "reason", "reason_name", "error")  # of every event of a verb; see `_failure`
+
+
+class Fields(NamedTuple):
+    """What an event has beside `COMMON_KEYS`, and of a verb beside `CALL_KEYS` and "seconds"."""
+
+    measurements: Sequence[str] = ()
+    keys: Sequence[str] = ()
+    is_call: bool = True
+
+
+EVENTS: Final[dict[str, Fields]] = {
+    "wait_began": Fields((), ("queue", "browse"), is_call=False),
+    "wait_ended": Fields(("seconds",), ("queue", "browse", "found"), is_call=False),
+    "expired": Fields(("messages",), ("queue",), is_call=False),
+    "dead_connection": Fields((), ("program", "user"), is_call=False),
+    "attempt": Fields(("seconds", "delay"), ("task", "queue", "outcome", "attempt", "error"), is_call=False),
+    "worker": Fields(("seconds",), ("kind", "task", "schedule", "queue", "error"), is_call=False),
+}
+"""Every event, by its name without the prefix; `event` adds those of verbs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreEvent:
+    """Something that happened at the store.
+
+    Args:
+        name: "inorder.put", "inorder.get" ...; docs/reference/events.md lists them.
+        measurements: numbers, by name: "seconds", "messages", "bytes" ...
+        metadata: what it is about: "queue", "completion", "reason_name" ...
+        messages: those that a get or a browse returned.
+    """
+
+    name: str
+    measurements: Mapping[str, float] = field(default_factory=dict)
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    messages: Sequence[Message] = ()
+
+
+StoreObserver = Callable[[StoreEvent], object]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """An observer that gets events; `cancel` ends it."""
+
+    observer: StoreObserver
+    telemetry: Telemetry
+
+    def cancel(self) -> None:
+        """The observer gets nothing from now on. Harmless when repeated."""
+        self.telemetry.cancel(self)
+
+
+class _Telling(threading.local):
+    """Whether this thread is calling observers."""
+
+    on = False
+
+
+class Telemetry:
+    """The observers of one store in this process, and how events reach them.
+
+    Args:
+        gathering: where the calls of a thread keep their events until what they promise is on disk.
+        common: makes the values of `COMMON_KEYS`.
+
+    Attributes:
+        common: those values, once somebody observes.
+    """
+
+    def __init__(self, changes: Changes, gathering: Gathering, common: Callable[[], Mapping[str, object]]) -> None:
+        self._gathering = gathering
+        self._lock = threading.Lock()
+        self._telling = _Telling()
+        self._make_common, self.common = common, dict[str, object]()
+        self.observations: tuple[Observation, ...] = ()
+        changes.subscribe(self._happened)  # it heeds nothing but what was discarded, and deaths
+
+    def observe(self, observer: StoreObserver) -> Observation:
+        """Raises: ArgumentError, `observer` cannot be called."""
+        if not callable(observer):
+            raise bad_argument("observer", observer, "something that can be called", Reason.OPTIONS_ERROR)
+        if not self.common:
+            self.common = dict(self._make_common())
+        observation = Observation(observer, self)
+        with self._lock:
+            self.observations = (*self.observations, observation)
+        return observation
+
+    def cancel(self, observation: Observation) -> None:
+        with self._lock:
+            self.observations = tuple(one for one in self.observations if one is not observation)
+
+    def close(self) -> None:
+        """The last connection has ended: nobody observes any more."""
+        with self._lock:
+            self.observations = ()
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether this thread's calls are to be reported: somebody observes, and this is not an observer's own call."""
+        return bool(self.observations) and not self._telling.on
+
+    def report(
+        self,
+        event: str,
+        measurements: Mapping[str, float],
+        metadata: Mapping[str, object],
+        messages: Sequence[Message] = (),
+    ) -> None:
+        """Calls every observer; what one raises is logged. Inside of `Promises` it is done at their end."""
+        if self.is_heard:
+            self.hear(event, measurements, {**self.common, **metadata}, messages)
+
+    def hear(
+        self,
+        event: str,
+        measurements: Mapping[str, float],
+        metadata: Mapping[str, object],
+        messages: Sequence[Message],
+    ) -> None:
+        """As `report`, for a verb that asked before whether it is heard; `common` is in the metadata."""
+        told = StoreEvent(name=PREFIX + event, measurements=measurements, metadata=metadata, messages=messages)
+        promises = self._gathering.promises
+        if promises is None:
+            self._tell(told)
+        else:
+            promises.tell_later(lambda error: self._tell(told if error is None else _failed(told, error)))
+
+    def _tell(self, told: StoreEvent) -> None:
+        self._telling.on = True
+        try:
+            for one in self.observations:
+                _tell(one.observer, told)
+        finally:
+            self._telling.on = False
+
+    def _happened(self, happened: Happened) -> None:
+        if isinstance(happened, Death):
+            self.report("dead_connection", {}, {"program": happened.program.name, "user": happened.program.user})
+        elif isinstance(happened, Change) and happened.discarded:
+            self.report("expired", {"messages": happened.discarded}, {"queue": happened.queue})
+
+
+def _failed(event: StoreEvent, error: BaseException) -> StoreEvent:
+    """The event of a call that was over, and has failed since."""
+    seconds = {name: value for name, value in event.measurements.items() if name == "seconds"}
+    return StoreEvent(name=event.name, measurements=seconds, metadata={**event.metadata, **_failure(error)})
+
+
+def _tell(observer: StoreObserver, event: StoreEvent) -> None:
+    try:
+        observer(event)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # whatever it is, it must not end the thread that makes calls for others
+        log.exception("an observer failed at %s; the call is as it was", event.name)
+
+
+# --- verbs
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+_DONE: Final[Mapping[str, object]] = {"completion": "ok", "reason": 0, "reason_name": "NONE", "error": ""}
+
+
+def event(
+    name: str,
+    measurements: str = "",
+    keys: str = "",
+    *,
+    handle: Callable[..., int] | None = None,
+    measured: Callable[..., Sequence[float]] | None = None,
+    about: Callable[..., Sequence[object]] | None = None,
+    gives: Callable[[Any], Sequence[Message]] | None = None,
+) -> Callable[[F], F]:
+    """A verb reports an event of this name.
+
+    Args:
+        measurements, keys: their names, with blanks between.
+        handle: of the verb's arguments: the handle whose queue is the key "queue".
+        measured: of the answer and the arguments: the values of the `measurements`, of a call that succeeded.
+        about: of the answer, None if there is none, and the arguments: the values of the `keys`.
+        gives: of the answer: the messages in it.
+    """
+    measures, named = measurements.split(), keys.split()
+    EVENTS[name] = Fields(tuple(measures), (*(("queue",) if handle else ()), *named))
+
+    def decorated(verb: F) -> F:
+        @functools.wraps(verb)
+        def call(store: Any, *given: Any, **by_name: Any) -> Any:
+            telemetry: Telemetry = store.telemetry
+            if not telemetry.observations or not telemetry.is_heard:
+                return verb(store, *given, **by_name)
+            metadata = dict(telemetry.common)
+            if handle is not None:
+                one = store.handles.get(handle(*given, **by_name))
+                metadata["queue"] = "" if one is None else one.queue_name
+            began = perf_counter()
+            how, answer = _DONE, None
+            try:
+                answer = verb(store, *given, **by_name)
+            except BaseException as error:
+                how = _failure(error)
+                raise
+            finally:
+                values = {"seconds": perf_counter() - began}
+                try:
+                    if measured is not None and how is _DONE:
+                        values.update(zip(measures, measured(answer, *given, **by_name), strict=True))
+                    if about is not None:
+                        metadata.update(zip(named, about(answer, *given, **by_name), strict=True))
+                except Exception:
+                    log.exception("the event of %s could not be made; the call is as it was", name)
+                else:
+                    metadata.update(how)
+                    messages = () if gives is None or how is not _DONE else gives(answer)
+                    if telemetry.observations:
+                        telemetry.hear(name, values, metadata, messages)
+            return answer
+
+        return cast(F, call)
+
+    return decorated
+
+
+def first(number: int, *_: Any, **__: Any) -> int:
+    """For `event`: the verb's first argument is the handle."""
+    return number
+
+
+def count(answer: float, *_: Any, **__: Any) -> Sequence[float]:
+    """For `event`: the answer itself is what is measured."""
+    return [answer]
+
+
+def _failure(error: BaseException) -> dict[str, object]:
+    """How a call ended that raised: with our reason, or, for what is not ours, with its class alone."""
+    reason = error.reason if isinstance(error, InorderError) else Reason.UNEXPECTED_ERROR
+    return {
+        "completion": "failed",
+        "reason": int(reason),
+        "reason_name": reason.name,
+        "error": type(error).__name__,
+    }

@@ -1,0 +1,166 @@
+"""Advice in errors: how a missing library is installed, and our words for those of other libraries.
+
+Nothing here is called before an error is certain.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from ..errors import IN_MEMORY, ArgumentError, CallerError, Reason, bad_argument, nearest_names
+
+SOURCE: Final = Path(__file__).resolve().parents[3]  # in a copy of the source: its folder
+
+Translations = tuple[tuple[str, str], ...]
+RUN_LATER: Final[Translations] = (("delay", "delay=SECONDS, the time until the message may be read"),)
+LIFE: Final[Translations] = (("expiry", "expiry=SECONDS, the message's time to live"),)
+NAMES_AND_VALUES: Final[Translations] = (("properties", "properties={NAME: VALUE}"),)
+ONCE: Final[Translations] = (("deduplicate", "deduplicate=KEY: a second put under the key puts nothing"),)
+A_WAIT: Final[Translations] = (
+    ("wait", "wait=SECONDS, the longest time to wait for a message; inorder.FOREVER has no end"),
+    ("expiry", "left out, for a put never waits: a full queue raises QueueFull. expiry=SECONDS is a time to live"),
+)
+ACKNOWLEDGED: Final[Translations] = (
+    ("syncpoint", "syncpoint=True, for a get that a commit makes final: with qm.unit_of_work(): ..."),
+)
+A_DEPTH: Final[Translations] = (("max_depth", "max_depth, the most messages that the queue holds"),)
+OFFSETS: Final[Translations] = (
+    ("mode", "left out: mode=drain goes on where the application ended, mode=browse begins with the first message"),
+)
+KEY: Final[Translations] = (
+    ("groupBy", "groupBy, with the name of the column that has the key"),
+    ("group_id", "group_id, 24 bytes; equal keys become groups with option groupBy, or qm.group(QUEUE)"),
+)
+
+# Words of other libraries, in lower case. Each has our words for it, and what to write; the first of ours that exists
+# in the place at hand is told.
+FOREIGN_WORDS: Final[Mapping[str, Translations]] = {
+    # queue.Queue, redis and RQ
+    "timeout": A_WAIT,
+    "block": A_WAIT,
+    "blocking": A_WAIT,
+    "maxsize": A_DEPTH,
+    "ttl": LIFE,
+    "job_timeout": LIFE,
+    # Celery
+    "countdown": RUN_LATER,
+    "eta": RUN_LATER,
+    "expires": LIFE,
+    # pika and other clients of AMQP
+    "expiration": LIFE,
+    "delivery_mode": (("persistent", "persistent=True for delivery mode 2, persistent=False for 1"),),
+    "durable": (("default_persistence", "default_persistence=True, which messages have that do not say"),),
+    "auto_ack": ACKNOWLEDGED,
+    "no_ack": ACKNOWLEDGED,
+    # SQS
+    "delayseconds": RUN_LATER,
+    "messageattributes": NAMES_AND_VALUES,
+    "messagededuplicationid": ONCE,
+    "waittimeseconds": A_WAIT,
+    # Kafka, as options of Spark, as columns and as keywords
+    "subscribe": (("queue", "queue, with the name of one queue"),),
+    "topic": (
+        ("queue", "queue, with the name of one queue"),
+        ("body", "left out, .drop('topic'): option queue names the queue"),
+    ),
+    "kafka.bootstrap.servers": (("url", "url, the path of a store or a postgresql:// URL, as load(...) takes it"),),
+    "kafka.group.id": (("application", "application, under whose name the queue manager keeps how far it is"),),
+    "startingoffsets": OFFSETS,
+    "endingoffsets": (("mode", "left out: a batch reads what is on the queue when it is planned"),),
+    "failondataloss": (("mode", "left out: a query whose messages are gone always fails, and says so"),),
+    "includeheaders": (("mode", "left out: the column properties is always there"),),
+    "maxoffsetspertrigger": (("maxMessagesPerTrigger", "maxMessagesPerTrigger"),),
+    "minpartitions": (("partitions", "partitions"),),
+    "key": KEY,
+    "value": (("body", "body, for example .withColumnRenamed('value', 'body')"),),
+    "headers": NAMES_AND_VALUES,
+    "timestamp": (("put_at", "put_at"),),
+}
+
+
+# SQLAlchemy writes three slashes before a path, four before an absolute one; a URI of SQLite has the path, with // or
+# without.
+NOT_A_PATH: Final = re.compile(
+    r"(?:(?P<scheme>sqlite3?(?:\+\w+)?:)(?://)?/?|(?P<uri>file:)(?://(?=/))?)(?P<path>[^?#]*)", re.IGNORECASE
+)
+
+
+def translated(word: object, known: Collection[str]) -> str:
+    """What to write in place of another library's word, to be read after "must be"; empty: that is not known.
+
+    Args:
+        known: our words that have a meaning in this place.
+    """
+    entries = FOREIGN_WORDS.get(word.lower(), ()) if isinstance(word, str) else ()
+    return next((told for ours, told in entries if ours in known), "")
+
+
+def check_store_name(store: object, argument: str = "store") -> None:
+    """Raises: ArgumentError, it is written as SQLite's URIs or SQLAlchemy's URLs are: with the path that is meant."""
+    found = NOT_A_PATH.match(store) if isinstance(store, str) else None
+    if found is not None:
+        path = unquote(found["path"])
+        meant = f"the path alone, {path!r}" if path else f"a path, or {IN_MEMORY!r}"
+        allowed = f"{meant}, without {found['scheme'] or found['uri']} and parameters"
+        text = f"{argument} must be {allowed}"  # not the value: a URL may have a password
+        raise ArgumentError(text, argument=argument, value="(not shown)", allowed=allowed)
+
+
+def unknown_name(argument: str, name: object, known: Iterable[str], reason: Reason) -> ArgumentError:
+    """The error for a keyword that does not exist: with the names most like it, or with all there are.
+
+    A word of another library is translated.
+    """
+    names = sorted(known)
+    if told := translated(name, names):
+        return bad_argument(argument, name, told, reason)
+    near = nearest_names(name, names) if isinstance(name, str) else []
+    allowed = f"one that exists: did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(names)}"
+    return bad_argument(argument, name, allowed, reason)
+
+
+def not_installed(what: str, extra: str, missing: ModuleNotFoundError) -> CallerError:
+    """The error for a part whose library is not installed.
+
+    Args:
+        what: which part needs what, for the beginning of the text.
+    """
+    text = f"{what}: {how_to_install(extra)} ({missing.name} is not installed)"
+    return CallerError(text, reason=Reason.ENVIRONMENT_ERROR)
+
+
+def how_to_install(*extras: str) -> str:
+    """The command that installs extras of `inorder` beside this copy, in the way in which it was installed itself."""
+    import shlex  # noqa: PLC0415 - as json below, only for an error
+
+    named = f"[{','.join(extras)}]"
+    origin = _origin()
+    url = str(origin.get("url", ""))
+    how = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    if vcs := origin.get("vcs_info"):
+        what = f"inorder{named} @ {vcs['vcs']}+{url}@{vcs['commit_id']}"
+    elif url.startswith("file:"):
+        what = f"{unquote(urlsplit(url).path)}{named}"
+    else:
+        what = f"inorder{named} @ {url}" if url else f"inorder{named}"
+    return f"pip install {how}{shlex.quote(what)}"
+
+
+def _origin() -> dict[str, Any]:
+    """Where this copy is from, as its installer has noted it (PEP 610); empty: from an index.
+
+    A copy of the source that runs without being installed is as if its folder was.
+    """
+    import json  # noqa: PLC0415
+    from importlib import metadata  # noqa: PLC0415
+
+    try:
+        found = json.loads(metadata.distribution("inorder").read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, OSError, ValueError):
+        is_source = (SOURCE / "pyproject.toml").is_file()
+        return {"url": SOURCE.as_uri(), "dir_info": {}} if is_source else {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,70 @@
+"""The import paths of 0.1.0: they lead to where the modules are now, with a warning, until 0.2.
+
+A module comes once, under both names: `inorder.bulk` *is* `inorder.client.bulk`. So what was pickled under an old path
+is read, too.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Final, cast
+
+MOVED: Final = {
+    "inorder.across": "inorder.client.store_transfer",
+    "inorder.acts": "inorder.client.operator_log",
+    "inorder.attributes": "inorder.model.attributes",
+    "inorder.bulk": "inorder.client.bulk",
+    "inorder.channels": "inorder.mq.channels",
+    "inorder.dead": "inorder.client.dead_letters",
+    "inorder.dead_letter_handler": "inorder.mq.dead_letter_handler",
+    "inorder.kinds": "inorder.model.kinds",
+    "inorder.message": "inorder.model.message",
+    "inorder.mqsc": "inorder.mq.mqsc",
+    "inorder.operating": "inorder.client.operating",
+    "inorder.options": "inorder.model.options",
+    "inorder.passwords": "inorder.support.passwords",
+    "inorder.properties": "inorder.model.properties",
+    "inorder.stores.records": "inorder.stores.seam.records",
+    "inorder.trigger_monitor": "inorder.mq.trigger_monitor",
+    "inorder.users": "inorder.client.users",
+}
+
+
+class _Old:
+    """Finds an old path, and loads what has moved.
+
+    It has no base class, for `importlib.abc` would load twenty modules.
+    """
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return ModuleSpec(fullname, cast(Any, self)) if _now(fullname) else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """An empty module, which `exec_module` replaces."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        old = module.__name__
+        now = _now(old)
+        assert now
+        warnings.warn(f"{old} has moved to {now}; the old path ends with 0.2", DeprecationWarning, stacklevel=2)
+        sys.modules[old] = import_module(now)
+
+
+def _now(name: str) -> str | None:
+    """Where the module of an old path is, or the module in a package that had it."""
+    package, _, inside = name.rpartition(".")
+    if name not in MOVED and package in MOVED:
+        return f"{MOVED[package]}.{inside}"
+    return MOVED.get(name)
+
+
+def find() -> None:
+    """Makes Python find old paths."""
+    sys.meta_path.insert(0, _Old())

@@ -1,0 +1,71 @@
+"""Passwords of users: hashed and compared by argon2-cffi, which the extra `inorder[server]` installs.
+
+The rest of the package knows hashes alone. What a hash costs is written into it, so that one made by a later release
+with other figures is compared all the same.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
+
+from ..errors import bad_argument
+from .advice import not_installed
+
+LENGTH_MIN: Final = 8
+LENGTH_MAX: Final = 1024
+
+
+def hashed(password: str) -> str:
+    """The hash of a password, for `create_user` and `alter_user`.
+
+    Args:
+        password: 8 to 1,024 characters.
+
+    Raises: ArgumentError, without the password in it; CallerError, argon2-cffi is not installed.
+    """
+    if not isinstance(password, str) or not LENGTH_MIN <= len(password) <= LENGTH_MAX:
+        raise bad_argument("password", "...", f"a text of {LENGTH_MIN} to {LENGTH_MAX:,} characters")
+    try:
+        password.encode()
+    except UnicodeEncodeError:
+        raise bad_argument("password", "...", "a text in UTF-8") from None
+    found: str = _hasher().hash(password)
+    return found
+
+
+def verifier(password: str) -> Callable[[str | None], bool]:
+    """For `identify`: whether this password is the one with a hash.
+
+    Without a hash it works as long, and answers no: how long an answer takes does not say whether a user is there.
+    """
+
+    def verify(kept: str | None) -> bool:
+        argon2, hasher = _library(), _hasher()
+        try:
+            is_right = bool(hasher.verify(kept or _of_nobody(), password[: LENGTH_MAX + 1]))
+        except (argon2.exceptions.VerificationError, argon2.exceptions.InvalidHashError, UnicodeEncodeError):
+            return False
+        return is_right and kept is not None
+
+    return verify
+
+
+@cache
+def _of_nobody() -> str:
+    return hashed(secrets.token_hex())
+
+
+@cache
+def _hasher() -> Any:
+    return _library().PasswordHasher()
+
+
+def _library() -> Any:
+    try:
+        return import_module("argon2")
+    except ModuleNotFoundError as missing:
+        raise not_installed("passwords need argon2-cffi", "server", missing) from missing

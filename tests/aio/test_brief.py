@@ -1,0 +1,452 @@
+"""Brief calls of tasks: made at once where nobody is in the way, promised together, and each for itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.helpers.support import LIMIT_SECONDS
+
+import inorder
+from inorder import aio
+from inorder.aio import brief
+from inorder.errors import IN_MEMORY, OutcomeUnknown
+from inorder.stores.sqlite.log import Log
+
+TASKS = 16
+Put = Callable[[int], Awaitable[object]]
+
+
+def putting(qm: aio.QueueManager, *, persistent: bool = True) -> Put:
+    def put(number: int) -> Awaitable[object]:
+        body = str(number).encode()
+        return qm.run(lambda one: one.put("Q", body, persistent=persistent), is_brief=True)
+
+    return put
+
+
+def in_tasks(path: Path | str, work: Callable[[aio.QueueManager], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with aio.connect(path, connections=2) as qm:
+            await qm.create_queue("Q")
+            await qm.run(lambda one: None, is_brief=True)  # connects
+            await work(qm)
+
+    asyncio.run(main())
+
+
+def store_of(qm: aio.QueueManager) -> Any:
+    """The store of the connection that makes brief calls."""
+    lane = qm._shared._brief
+    assert lane is not None
+    assert lane.connection is not None
+    return lane.connection._session.services.store
+
+
+@pytest.fixture
+def syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows with each sync of the log."""
+    found: list[int] = []
+
+    def sync(descriptor: int) -> None:
+        found.append(descriptor)
+        os.fdatasync(descriptor)
+
+    monkeypatch.setattr("inorder.stores.sqlite.log.sync_data", sync)
+    return found
+
+
+def test_puts_that_come_together_share_a_sync(tmp_path: Path, syncs: list[int]) -> None:
+    async def work(qm: aio.QueueManager) -> None:
+        put = putting(qm)
+        await put(-1)  # opens the queue, and reserves numbers
+        before = len(syncs)
+        await asyncio.gather(*map(put, range(TASKS)))
+        assert len(syncs) <= before + 2  # the first does not wait for the others
+        assert [int(one.body) for one in await qm.get_many("Q", 100)] == list(range(-1, TASKS))
+
+    in_tasks(tmp_path / "store.db", work)
+
+
+def test_an_answer_or_an_error_comes_when_what_the_call_has_put_is_on_disk(tmp_path: Path, syncs: list[int]) -> None:
+    """As without tasks: who sees the error of its second step knows that of its first."""
+
+    def put_and_fail(one: inorder.QueueManager) -> None:
+        one.put("Q", b"1")
+        raise KeyError("mine")
+
+    async def work(qm: aio.QueueManager) -> None:
+        put = putting(qm)
+        for number in range(3):
+            before = len(syncs)
+            await put(number)
+            assert len(syncs) > before
+            before = len(syncs)
+            with pytest.raises(KeyError, match="mine"):
+                await qm.run(put_and_fail, is_brief=True)
+            assert len(syncs) > before
+        assert await qm.depth("Q") == 6
+
+    in_tasks(tmp_path / "store.db", work)
+
+
+def test_what_cannot_be_brought_to_disk_is_answered_by_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, syncs: list[int]
+) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    async def main() -> None:
+        qm = await aio.connect(tmp_path / "store.db")
+        await qm.create_queue("Q")
+        put, passing = putting(qm), putting(qm, persistent=False)
+        await put(-1)
+        monkeypatch.setattr("inorder.stores.sqlite.log.sync_data", fail)
+        found = await asyncio.gather(*map(put, range(3)), passing(3), return_exceptions=True)
+        assert [type(one) for one in found[:3]] == [inorder.StoreError] * 3, found
+        assert isinstance(found[3], inorder.PutResult), found
+        await qm.abandon()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("together", [1, 3])
+def test_puts_of_which_nobody_knows_are_named_each_by_its_own_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    """As a lost connection to a server leaves them, once what they did is committed and not known to be on disk."""
+    uids: dict[int, inorder.UniqueId] = {}
+
+    def lose(ticket: int) -> None:
+        raise OutcomeUnknown("the connection was lost", uids=())
+
+    async def work(qm: aio.QueueManager) -> None:
+        def put(number: int) -> Awaitable[None]:
+            def note(one: inorder.QueueManager) -> None:
+                uids[number] = one.put("Q", b"").uid
+
+            return qm.run(note, is_brief=True)
+
+        await put(-1)  # opens the queue, and reserves numbers
+        host = store_of(qm).host
+        with monkeypatch.context() as patched:
+            patched.setattr(host, "sync", lose)
+            errors = await asyncio.gather(*map(put, range(together)), return_exceptions=True)
+        assert [type(one) for one in errors] == [OutcomeUnknown] * together
+        assert [one.data["uids"] for one in errors if isinstance(one, OutcomeUnknown)] == [
+            (uids[number],) for number in range(together)
+        ]
+
+    in_tasks(tmp_path / "store.db", work)
+
+
+def test_each_call_fails_alone() -> None:
+    async def work(qm: aio.QueueManager) -> None:
+        put = putting(qm)
+        wrong = qm.run(lambda one: one.put("NONE", b""), is_brief=True)
+        found = await asyncio.gather(put(1), wrong, put(2), return_exceptions=True)
+        assert [type(one) for one in found] == [inorder.PutResult, inorder.errors.UnknownQueue, inorder.PutResult]
+        assert await qm.depth("Q") == 2
+
+    in_tasks(IN_MEMORY, work)
+
+
+@contextmanager
+def somebody_writes(qm: aio.QueueManager) -> Iterator[Callable[[], None]]:
+    """Another thread of this process is inside a call on the store, until what is given is called, or the end."""
+    lock = store_of(qm).lock
+    began, may_end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            began.set()
+            may_end.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    began.wait()
+    try:
+        yield may_end.set
+    finally:
+        may_end.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_call_is_made_in_the_thread_of_the_loop_at_once(tmp_path: Path, persistent: bool) -> None:
+    threads: list[int] = []
+
+    def put(one: inorder.QueueManager) -> None:
+        threads.append(threading.get_ident())
+        one.put("Q", b"", persistent=persistent)
+
+    async def work(qm: aio.QueueManager) -> None:
+        await qm.run(put, is_brief=True)
+        others = [asyncio.ensure_future(qm.run(put, is_brief=True)) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert persistent or all(one.done() for one in others), "a call that promises nothing gives the loop no turn"
+        await asyncio.gather(*others)
+        assert set(threads) == {threading.get_ident()}
+
+    in_tasks(tmp_path / "store.db", work)
+
+
+def test_a_task_whose_calls_are_all_made_at_once_leaves_the_loop_to_others() -> None:
+    """Else no time-out would come, and no cancel."""
+
+    async def work(qm: aio.QueueManager) -> None:
+        put, calls = putting(qm, persistent=False), 0
+
+        async def put_on() -> None:
+            nonlocal calls
+            for calls in range(10 * brief.TOGETHER_MAX):
+                await put(calls)
+
+        task = asyncio.ensure_future(put_on())
+        await asyncio.sleep(0)  # it begins
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await qm.depth("Q") == calls, "the call that was cancelled has not happened"
+
+    in_tasks(IN_MEMORY, work)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no forks")
+def test_a_call_may_fork_and_its_child_is_refused(tmp_path: Path) -> None:
+    parent, children = os.getpid(), list[int]()
+
+    def fork(one: inorder.QueueManager) -> None:
+        one.put("Q", b"1")
+        children.append(os.fork())
+        one.put("Q", b"2")
+
+    async def work(qm: aio.QueueManager) -> None:
+        try:
+            await qm.run(fork, is_brief=True)
+        except inorder.errors.ForkedConnection:
+            os._exit(17)
+        finally:
+            if os.getpid() != parent:
+                os._exit(18)
+        assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 17
+        assert [one.body for one in await qm.get_many("Q", 9)] == [b"1", b"2"]
+
+    in_tasks(tmp_path / "store.db", work)
+
+
+@pytest.mark.parametrize("path", ["file", IN_MEMORY])
+def test_a_call_waits_in_another_thread_while_somebody_writes(tmp_path: Path, path: str) -> None:
+    async def work(qm: aio.QueueManager) -> None:
+        with somebody_writes(qm) as let_go:
+            one = asyncio.ensure_future(putting(qm)(1))
+            for _ in range(20):  # the loop goes on
+                await asyncio.sleep(0)
+            assert not one.done()
+            let_go()
+            await one
+        assert await qm.depth("Q") == 1
+
+    in_tasks(IN_MEMORY if path == IN_MEMORY else tmp_path / "store.db", work)
+
+
+def test_calls_that_have_waited_leave_the_loop_to_others(tmp_path: Path) -> None:
+    """However many there are, when who was in their way has gone: some at a time, and others in the thread."""
+    made: list[tuple[int, int]] = []
+    turn = 0
+
+    def put(one: inorder.QueueManager) -> None:
+        one.put("Q", b"", persistent=False)
+        made.append((threading.get_ident(), turn))
+
+    async def work(qm: aio.QueueManager) -> None:
+        nonlocal turn
+        with somebody_writes(qm):
+            calls = [asyncio.ensure_future(qm.run(put, is_brief=True)) for _ in range(10 * brief.TOGETHER_MAX)]
+            await asyncio.sleep(0)
+        while not all(one.done() for one in calls):
+            turn += 1
+            await asyncio.sleep(0)
+        await asyncio.gather(*calls)
+        in_loop = [at for thread, at in made if thread == threading.get_ident()]
+        assert len(made) == len(calls)
+        assert max(map(in_loop.count, in_loop), default=0) <= brief.TOGETHER_MAX
+
+    in_tasks(tmp_path / "store.db", work)
+
+
+def test_the_log_is_copied_in_another_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+    monkeypatch.setattr(Log, "tidy", lambda log: threads.append(threading.get_ident()))
+
+    async def work(qm: aio.QueueManager) -> None:
+        store_of(qm).host.database.log.is_long = True
+        await putting(qm, persistent=False)(1)
+        while not threads:
+            await asyncio.sleep(0.001)
+        assert threading.get_ident() not in threads
+
+    monkeypatch.setattr(Log, "note_length", lambda *_: 0)
+    in_tasks(tmp_path / "store.db", work)
+
+
+def test_a_slow_disk_holds_up_nobody_in_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+
+    def slowly(descriptor: int) -> None:
+        threads.append(threading.get_ident())
+        time.sleep(0.002)
+        os.fdatasync(descriptor)
+
+    async def work(qm: aio.QueueManager) -> None:
+        put = putting(qm)
+        await put(0)
+        monkeypatch.setattr("inorder.stores.sqlite.log.sync_data", slowly)
+        for number in range(3):
+            await put(number)
+        assert threading.get_ident() not in threads[1:], "the first of them could not be known to be slow"
+        assert len(threads) == 3
+
+    in_tasks(tmp_path / "store.db", work)
+
+
+@pytest.mark.parametrize("is_held_up", [False, True])
+def test_an_observer_that_raises_more_than_an_exception_holds_nobody_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_held_up: bool
+) -> None:
+    async def work(qm: aio.QueueManager) -> None:
+        def leave(event: inorder.StoreEvent) -> None:
+            raise SystemExit
+
+        with inorder.connect(tmp_path / "store.db") as other, contextlib.ExitStack() as stack:
+            stack.callback(other.observe(leave).cancel)
+            put = putting(qm)
+            with somebody_writes(qm) if is_held_up else contextlib.nullcontext():
+                puts = [asyncio.ensure_future(put(number)) for number in range(3)]
+                await asyncio.sleep(0)
+            await asyncio.wait_for(asyncio.gather(*puts), LIMIT_SECONDS)
+        assert [one.body for one in await qm.get_many("Q", 9)] == [b"0", b"1", b"2"]
+
+    in_tasks(tmp_path / "store.db", work)
+    assert "an observer failed" in caplog.text
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_a_lock_that_another_process_holds_or_that_cannot_be_tried_is_met_by_the_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_held: bool
+) -> None:
+    async def work(qm: aio.QueueManager) -> None:
+        put = putting(qm)
+        await put(0)
+        host = store_of(qm).host
+
+        def fail() -> bool:
+            if is_held:
+                return False
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+        with monkeypatch.context() as patched:
+            patched.setattr(host, "hold", fail)
+            await asyncio.wait_for(asyncio.gather(*map(put, range(1, 4))), LIMIT_SECONDS)
+        assert len(await qm.get_many("Q", 9)) == 4
+
+    in_tasks(tmp_path / "store.db", work)
+
+
+@pytest.mark.parametrize("is_held_up", [False, True])
+@pytest.mark.parametrize("what", ["check", "backup"])
+def test_what_takes_long_is_refused_whoever_is_in_its_way(tmp_path: Path, what: str, is_held_up: bool) -> None:
+    async def work(qm: aio.QueueManager) -> None:
+        def call(one: inorder.QueueManager) -> None:
+            if what == "check":
+                one.check()
+            else:
+                one.backup(tmp_path / "copy.db")
+
+        with somebody_writes(qm) if is_held_up else contextlib.nullcontext():
+            asked = asyncio.ensure_future(qm.run(call, is_brief=True))
+            await asyncio.sleep(0)
+        with pytest.raises(inorder.CallInProgress, match="outside of it"):
+            await asked
+
+    in_tasks(tmp_path / "store.db", work)
+
+
+def test_a_cancelled_call_has_not_happened_and_its_neighbours_have() -> None:
+    async def work(qm: aio.QueueManager) -> None:
+        put = putting(qm)
+        with somebody_writes(qm):
+            tasks = [asyncio.ensure_future(put(number)) for number in range(4)]
+            await asyncio.sleep(0)  # the thread has been given the first, and waits with it
+            tasks[2].cancel()
+            await asyncio.sleep(0)
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(found[2], asyncio.CancelledError)
+        assert [one.body for one in await qm.get_many("Q", 9)] == [b"0", b"1", b"3"]
+
+    in_tasks(IN_MEMORY, work)
+
+
+def test_nobody_waits_for_a_call_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brief, "HELD_UP_SECONDS", -1.0)
+    begun, may_end = threading.Event(), threading.Event()
+
+    def long(one: inorder.QueueManager) -> None:
+        begun.set()
+        may_end.wait()
+
+    async def work(qm: aio.QueueManager) -> None:
+        with somebody_writes(qm):
+            first = asyncio.ensure_future(qm.run(long, is_brief=True))
+            await asyncio.to_thread(begun.wait)  # in the thread, since the loop would have had to wait
+        await asyncio.wait_for(putting(qm)(1), 60)  # it does not wait for the other
+        may_end.set()
+        await first
+
+    in_tasks(IN_MEMORY, work)
+
+
+def test_what_a_brief_call_leaves_open_is_not_open_for_the_next() -> None:
+    async def work(qm: aio.QueueManager) -> None:
+        await qm.run(lambda one: one.put("Q", b"left", syncpoint=True), is_brief=True)
+        await putting(qm)(1)
+        assert [one.body for one in await qm.get_many("Q", 9)] == [b"1"]
+
+    in_tasks(IN_MEMORY, work)
+
+
+def test_a_brief_call_inside_a_unit_of_work_is_part_of_it() -> None:
+    async def work(qm: aio.QueueManager) -> None:
+        async with qm.unit_of_work() as unit:
+            await qm.put("Q", b"1")
+            await qm.run(lambda one: one.put("Q", b"2"), is_brief=True)
+            await unit.back_out()
+        assert await qm.depth("Q") == 0
+
+    in_tasks(IN_MEMORY, work)
+
+
+def test_brief_calls_that_were_made_before_a_close_are_over_after_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        qm = await aio.connect(tmp_path / "store.db")
+        await qm.create_queue("Q")
+        put = putting(qm)
+        tasks = [asyncio.ensure_future(put(number)) for number in range(3)]
+        await asyncio.sleep(0)
+        await qm.close()
+        await asyncio.gather(*tasks)
+        with pytest.raises(inorder.errors.ConnectionClosed):
+            await put(4)
+        with inorder.connect(tmp_path / "store.db") as one:
+            assert one.depth("Q") == 3
+
+    asyncio.run(main())

@@ -1,0 +1,425 @@
+"""Calls that wait for nobody, and gets that are refused before they have happened."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pytest
+from tests.helpers.interrupting import Outside
+from tests.helpers.support import bodies
+
+import inorder
+from inorder import GetOptions, Got, PutResult, QueueManager
+from inorder.errors import CallInProgress
+from inorder.stores.postgresql import PostgresStore
+from inorder.stores.seam.protocol import Promises
+from inorder.testing.stores import RestartableStore
+
+T = TypeVar("T")
+
+
+def in_another_thread(call: Callable[[], object]) -> object:
+    """What a call answers or raises in another thread; None: it has not come back."""
+    found: list[object] = []
+
+    def run() -> None:
+        try:
+            found.append(call())
+        except Exception as error:  # noqa: BLE001 - the caller looks at it
+            found.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(60)
+    return found[0] if found else None
+
+
+def is_far(qm: QueueManager) -> bool:
+    """Whether the store is on a server, so that no call can be made at once."""
+    return isinstance(qm._session.services.store, PostgresStore)
+
+
+def gathered(promises: Promises, call: Callable[[], T]) -> T:
+    """What a call answers, at once where that can be."""
+    found = promises.at_once(call)
+    if found is not None:
+        return found[0]
+    with promises:
+        return call()
+
+
+# ---- at once
+
+
+@pytest.mark.every_store
+def test_a_call_is_made_at_once_if_nobody_writes(qm: QueueManager) -> None:
+    found = qm.promises().at_once(lambda: qm.put("Q", b"1"))
+    assert (found is None) == is_far(qm)
+    assert qm.depth("Q") == (0 if found is None else 1)
+
+
+NEXT_CALLS: dict[str, Callable[[QueueManager], object]] = {
+    "put": lambda qm: qm.put("NEXT", b""),
+    "at once": lambda qm: qm.promises().at_once(lambda: qm.put("NEXT", b"")),
+    "get that waits": lambda qm: qm.get("WITH.ONE", wait=60),
+    "check": lambda qm: qm.check(),
+}
+
+
+@pytest.fixture
+def local(qm: QueueManager) -> QueueManager:
+    qm.create_queue("NEXT")
+    qm.create_queue("WITH.ONE")
+    qm.put("WITH.ONE", b"")
+    return qm
+
+
+def is_free(qm: QueueManager) -> bool:
+    """Whether other threads can write, and what this one puts is brought to disk by each call itself."""
+    store, other = qm._session.services.store, qm.connect()
+    put = in_another_thread(lambda: other.put("NEXT", b""))
+    return isinstance(put, PutResult) and store.gathering.promises is None  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("gets_to", ["promises", "end", "store", "host", "lock"])
+@pytest.mark.parametrize("next_call", NEXT_CALLS)
+def test_what_too_many_exceptions_from_outside_have_left_held_the_next_call_gives_back(
+    local: QueueManager, monkeypatch: pytest.MonkeyPatch, gets_to: str, next_call: str
+) -> None:
+    """Both attempts to let others come again are interrupted."""
+    promises, store = local.promises(), local._session.services.store
+    places: dict[str, Any] = {"promises": promises, "end": promises, "host": store.host}  # type: ignore[attr-defined]
+    at = places.get(gets_to, store)
+    let_go, left, calls = at.let_go, [Outside, Outside], list[str]()
+
+    def interrupted() -> None:
+        if left:
+            raise left.pop()
+        let_go()
+
+    def end() -> None:
+        raise Outside
+
+    def hold() -> bool:
+        store.lock.acquire()  # type: ignore[attr-defined]
+        raise Outside
+
+    def call() -> None:
+        calls.append("made")
+        local.put("Q", b"1")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(at, "let_go", interrupted)
+        if gets_to == "end":
+            patch.setattr(promises, "_end", end)
+        if gets_to == "lock":
+            patch.setattr(store, "hold", hold)
+        with pytest.raises(Outside):
+            promises.at_once(call)
+    assert not left
+    assert calls == ([] if gets_to == "lock" else ["made"])
+    NEXT_CALLS[next_call](local)
+    assert is_free(local)
+    assert bodies(local) == [b"1"] * len(calls)
+
+
+def test_a_call_that_comes_while_another_one_gives_back_what_was_left_harms_nobody(
+    local: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A finalizer may make it, in the middle of any line that is written in Python."""
+    promises, other, left = local.promises(), local.connect(), [Outside, Outside]
+    host: Any = local._session.services.store.host  # type: ignore[attr-defined]
+    let_go = host.let_go
+
+    def interrupted() -> None:
+        if left:
+            raise left.pop()
+        other.put("Q", b"of a finalizer")
+        let_go()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(host, "let_go", interrupted)
+        with pytest.raises(Outside):
+            promises.at_once(lambda: local.put("Q", b"1"))
+        local.put("Q", b"2")
+    assert is_free(local)
+    assert bodies(local) == [b"1", b"of a finalizer", b"2"]
+
+
+def test_calls_are_not_gathered_any_more_once_their_promises_are_kept(local: QueueManager) -> None:
+    promises = local.promises()
+    promises.__enter__()  # and an exception from outside comes where `__exit__` begins
+    local.put("Q", b"1")
+    promises.keep()
+    assert is_free(local)
+    local.put("Q", b"2")
+    assert promises.is_empty
+
+
+def test_a_lock_that_was_not_had_is_not_given_back(local: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that tried to be made at once left something; then a finalizer comes in the middle of a verb."""
+    store, other = local._session.services.store, local.connect()
+    told = list[type[BaseException]]()
+    at: Any = store
+
+    def interrupted() -> None:
+        raise Outside
+
+    with monkeypatch.context() as patch:
+        patch.setattr(at, "let_go", interrupted)
+        patch.setattr(at, "hold", lambda: False)
+        with pytest.raises(Outside):
+            local.promises().at_once(lambda: local.put("Q", b"1"))
+
+    def accept(_: Got) -> None:
+        with pytest.raises(CallInProgress) as error:
+            other.put("Q", b"of a finalizer")
+        told.append(error.type)
+
+    local.get_if("WITH.ONE", accept)
+    assert told == [CallInProgress]
+    assert is_free(local)
+
+
+@pytest.mark.every_store
+def test_several_calls_are_one_turn(qm: QueueManager) -> None:
+    def calls() -> list[bytes]:
+        with qm.unit_of_work():
+            qm.put("Q", b"1")
+        qm.put("Q", b"2", persistent=False)
+        return [one.body for one in qm.get_many("Q", 9)]
+
+    promises = qm.promises()
+    found = promises.at_once(calls)
+    assert found == (None if is_far(qm) else ([b"1", b"2"],))
+    promises.keep()
+
+
+def test_no_call_is_made_at_once_inside_another_one(qm: QueueManager) -> None:
+    promises, other = qm.promises(), qm.connect()
+    found = promises.at_once(lambda: other.promises().at_once(lambda: other.put("Q", b"")))
+    assert found == (None,)
+    assert isinstance(in_another_thread(lambda: other.put("Q", b"")), inorder.PutResult)
+
+
+def test_what_a_call_raises_leaves_nothing_held(qm: QueueManager) -> None:
+    other = qm.connect()
+
+    def fails() -> None:
+        qm.put("Q", b"1", syncpoint=True)
+        raise KeyError("mine")
+
+    with contextlib.suppress(KeyError):
+        qm.promises().at_once(fails)
+    assert isinstance(in_another_thread(lambda: other.put("Q", b"2")), inorder.PutResult)
+    if qm.has_unit:
+        qm.back_out()
+    assert [one.body for one in qm.get_many("Q", 9)] == [b"2"]
+
+
+def test_while_a_call_is_made_at_once_others_wait(qm: QueueManager) -> None:
+    other, done = qm.connect(), threading.Event()
+
+    def put() -> None:
+        other.put("Q", b"2")
+        done.set()
+
+    def calls() -> bool:
+        threading.Thread(target=put, daemon=True).start()
+        for _ in range(3):
+            qm.put("Q", b"1")
+        return done.is_set()
+
+    assert qm.promises().at_once(calls) == (False,)
+    assert done.wait(60)
+    assert [one.body for one in qm.get_many("Q", 9)] == [b"1", b"1", b"1", b"2"]
+
+
+@pytest.mark.every_store
+def test_a_finalizer_makes_no_call_in_the_middle_of_a_verb(qm: QueueManager) -> None:
+    other, refused = qm.connect(), list[BaseException]()
+    qm.put("Q", b"1")
+
+    def meddle(message: Got) -> None:
+        try:
+            other.put("Q", b"2")
+        except CallInProgress as error:
+            refused.append(error)
+
+    found = qm.promises().at_once(lambda: qm.get_if("Q", meddle))
+    if found is None:
+        qm.get_if("Q", meddle)
+    assert len(refused) == 1
+    assert qm.depth("Q") == 0
+
+
+def test_who_observes_a_call_holds_nobody_up(qm: QueueManager) -> None:
+    """It may wait for another thread that makes calls."""
+    other, found = qm.connect(), list[object]()
+
+    def observe(event: inorder.StoreEvent) -> None:
+        if event.name == "inorder.put":
+            found.append(in_another_thread(lambda: other.depth("Q")))
+
+    qm.put("Q", b"0")  # opens the queue, and reserves numbers
+    promises = qm.promises()
+    with contextlib.closing(contextlib.ExitStack()) as stack:
+        stack.callback(qm.observe(observe).cancel)
+        gathered(promises, lambda: qm.put("Q", b"1", persistent=False))
+        assert found == [2], "at once, for it has promised nothing"
+        gathered(promises, lambda: qm.put("Q", b"2"))
+        promises.keep()
+        assert found == [2, 3]
+
+
+def test_who_listens_to_changes_holds_nobody_up(qm: QueueManager, store: RestartableStore) -> None:
+    """It may wait for another thread that makes calls, also when a call has changed something that is gathered."""
+    other, found = qm.connect(), list[object]()
+    qm.put("Q", b"0")  # opens the queue, and reserves numbers
+    store.changes.subscribe(lambda _: found.append(in_another_thread(lambda: other.depth("Q")))).turn(heeds=True)
+    gathered(qm.promises(), lambda: qm.put("Q", b"1", persistent=False))
+    assert found == [2]
+
+
+def test_who_observes_a_call_hears_of_it_when_it_is_on_disk(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[str] = []
+
+    def sync(descriptor: int) -> None:
+        happened.append("synced")
+
+    monkeypatch.setattr("inorder.stores.sqlite.log.sync_data", sync)
+    qm.put("Q", b"0")  # opens the queue, and reserves numbers
+    happened.clear()
+    promises = qm.promises()
+    with contextlib.closing(contextlib.ExitStack()) as stack:
+        stack.callback(qm.observe(lambda event: happened.append(event.name)).cancel)
+        assert promises.at_once(lambda: qm.put("Q", b"1")) is not None
+        assert promises.at_once(lambda: qm.put("Q", b"2", persistent=False)) is not None
+        assert happened == ["inorder.put"], "of the second, which promises nothing"
+        promises.keep()
+    assert happened == ["inorder.put", "synced", "inorder.put"]
+
+
+def test_who_observes_a_call_hears_that_it_could_not_be_kept(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    heard: list[inorder.StoreEvent] = []
+    qm.put("Q", b"0")
+    promises = qm.promises()
+    monkeypatch.setattr("inorder.stores.sqlite.log.sync_data", fail)
+    with contextlib.closing(contextlib.ExitStack()) as stack:
+        stack.callback(qm.observe(heard.append).cancel)
+        assert promises.at_once(lambda: qm.put("Q", b"1")) is not None
+        with pytest.raises(inorder.StoreError):
+            promises.keep()
+    (one,) = heard
+    assert (one.metadata["completion"], one.metadata["error"]) == ("failed", "StoreError")
+    assert set(one.measurements) == {"seconds"}
+
+
+def test_what_an_observer_puts_is_on_disk_when_its_call_returns(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no part of what is gathered."""
+    syncs: list[int] = []
+    store = qm._session.services.store
+    sync = store.host.sync  # type: ignore[attr-defined] # of each store that is here
+
+    def noting(ticket: int) -> None:
+        syncs.append(ticket)
+        sync(ticket)
+
+    monkeypatch.setattr(store.host, "sync", noting)  # type: ignore[attr-defined]
+    other, found = qm.connect(), list[bool]()
+    other.put("Q", b"0")
+
+    def observe(event: inorder.StoreEvent) -> None:
+        if event.name == "inorder.put":
+            before = len(syncs)
+            other.put("Q", b"of the observer")
+            found.append(len(syncs) > before)
+
+    promises = qm.promises()
+    with contextlib.closing(contextlib.ExitStack()) as stack:
+        stack.callback(qm.observe(observe).cancel)
+        gathered(promises, lambda: qm.put("Q", b"1"))
+        with promises:
+            qm.put("Q", b"2")
+        promises.keep()
+    assert found == [True, True]
+
+
+@pytest.mark.parametrize("how", ["at once", "gathered"])
+def test_a_call_that_is_gathered_does_not_wait(qm: QueueManager, how: str) -> None:
+    promises, calls = qm.promises(), list[int]()
+
+    def wait() -> None:
+        calls.append(1)
+        qm.get("Q", wait=60)
+
+    def within() -> None:
+        with promises:
+            wait()
+
+    with pytest.raises(CallInProgress, match="wait=0"):
+        gathered(promises, wait) if how == "at once" else within()
+    assert calls == [1]
+    qm.put("Q", b"1")
+    assert qm.get("Q", wait=60).body == b"1"
+
+
+# ---- a get that is refused
+
+
+class Refused(Exception):
+    """The message is not wanted."""
+
+
+def refuse(message: Got) -> None:
+    raise Refused(message.body)
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize(("read_order", "persistent"), [("relaxed", True), ("strict", True), ("unordered", False)])
+def test_what_is_refused_stays_where_it_was(qm: QueueManager, read_order: Any, persistent: bool) -> None:
+    qm.create_queue("R", read_order=read_order)
+    qm.put_many("R", [b"1", b"2"], persistent=persistent)
+    for _ in range(3):
+        with pytest.raises(Refused, match="1"):
+            qm.get_if("R", refuse)
+    assert qm.depth("R") == 2
+    assert not qm.has_unit
+    accepted: list[bytes] = []
+    got = qm.get_if("R", lambda message: accepted.append(message.body))
+    assert (got.body, got.backout_count, accepted) == (b"1", 0, [b"1"])
+    assert [one.body for one in qm.get_many("R", 9)] == [b"2"]
+
+
+def test_nothing_is_asked_about_a_message_that_is_not_there(qm: QueueManager) -> None:
+    asked: list[Got] = []
+    qm.put("Q", b"1")
+    with pytest.raises(inorder.NoMessageAvailable):
+        qm.get_if("Q", asked.append, GetOptions(match=inorder.Match(message_id=b"none")))
+    assert asked == []
+
+
+def test_in_a_unit_of_work_a_refused_get_is_no_part_of_it(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    with qm.unit_of_work():
+        assert qm.get("Q").body == b"1"
+        with pytest.raises(Refused, match="2"):
+            qm.get_if("Q", refuse)
+    assert [(one.body, one.backout_count) for one in qm.get_many("Q", 9)] == [(b"2", 0)]
+
+
+def test_what_is_no_function_or_no_options_is_refused(qm: QueueManager) -> None:
+    qm.put("Q", b"1")
+    wrong: list[tuple[Any, Any, str]] = [("no", None, "'no'"), (refuse, 1, "options"), (refuse, {}, "{}")]
+    for accepts, options, word in wrong:
+        with pytest.raises(inorder.ArgumentError, match=word):
+            qm.get_if("Q", accepts, options)
+    assert qm.depth("Q") == 1

@@ -1,0 +1,286 @@
+"""A report is put with the authority of whoever put the message that asks for it, then and when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import inorder
+from inorder import Message, NotAuthorized, QueueManager, Reason, Report, Transmission
+from inorder.client.bulk import Stager
+from inorder.rules.dead_letters import why_dead
+from inorder.stores.seam.records import LedgerKey
+from inorder.testing import ManualClock
+
+from ..helpers.working import dead_letter_queue
+
+ALL = Report.COA_WITH_FULL_DATA | Report.COD_WITH_FULL_DATA | Report.EXPIRATION_WITH_FULL_DATA
+SECRET = b"what only the reader of a queue should see"
+
+
+@pytest.fixture
+def shop(qm: QueueManager) -> QueueManager:
+    """A queue Q, where the user shop may put, and may have reports on REPORTS; what lies elsewhere is not theirs."""
+    dead_letter_queue(qm)
+    for name in ("REPORTS", "START"):
+        qm.create_queue(name)
+    qm.create_queue("PARIS", usage="transmission")
+    qm.create_remote_queue("OUT", remote_queue="FAR", remote_manager="PARIS")
+    qm.create_remote_queue("HERE", remote_manager=qm.manager_attributes().name)
+    qm.create_remote_queue("ROME", remote_manager="PARIS")
+    qm.create_alias("LIKE.REPORTS", base_queue="REPORTS")
+    qm.create_alias("LIKE.START", base_queue="START")
+    grants = {"Q": ["put"], "REPORTS": ["put"], "OUT": ["put"], "LIKE.REPORTS": ["put"], "R.*": ["put"]}
+    qm.create_user("shop", roles=["application"], queues=grants)
+    return qm
+
+
+def put(qm: QueueManager, report: int = Report.COD_WITH_FULL_DATA, **given: Any) -> Any:
+    with qm.on_behalf_of("shop"):
+        return qm.put("Q", SECRET, report=report, **{"reply_to_queue": "REPORTS"} | given)
+
+
+def lying(qm: QueueManager, *queues: str) -> dict[str, list[bytes]]:
+    return {queue: [one.body for one in qm.browse(queue)] for queue in queues if qm.depth(queue)}
+
+
+# --- when the message is put
+
+TARGETS: list[tuple[str, dict[str, str], bool]] = [
+    ("a queue where they may put", {}, True),
+    ("an alias of it, on which they may", {"reply_to_queue": "LIKE.REPORTS"}, True),
+    ("a name that they may use and nobody has defined", {"reply_to_queue": "R.NONE"}, True),
+    ("the queue manager's own name", {"reply_to_queue_manager": "own"}, True),
+    ("another queue", {"reply_to_queue": "START"}, False),
+    ("an alias that is not theirs", {"reply_to_queue": "LIKE.START"}, False),
+    ("the dead letters", {"reply_to_queue": "DEAD"}, False),
+    ("a transmission queue", {"reply_to_queue": "PARIS"}, False),
+    ("another site, by its transmission queue", {"reply_to_queue_manager": "PARIS"}, False),
+    ("another site, by a remote queue", {"reply_to_queue": "OUT"}, False),
+    ("another site, by an alias of its queue manager", {"reply_to_queue_manager": "ROME"}, False),
+    ("here, by an alias of the queue manager", {"reply_to_queue": "START", "reply_to_queue_manager": "HERE"}, False),
+    ("a queue manager to which nothing leads", {"reply_to_queue_manager": "NOWHERE"}, False),
+    ("a queue that nobody has defined", {"reply_to_queue": "NONE"}, False),
+]
+KINDS = ("COA", "COD", "EXPIRATION", "EXCEPTION")
+
+
+@pytest.mark.parametrize(("target", "allowed"), [one[1:] for one in TARGETS], ids=[one[0] for one in TARGETS])
+@pytest.mark.parametrize("report", KINDS)
+def test_where_they_may_not_put_a_user_has_no_reports(
+    shop: QueueManager, target: dict[str, str], allowed: bool, report: str
+) -> None:
+    given = {name: shop.manager_attributes().name if value == "own" else value for name, value in target.items()}
+    for asked in (Report[report], Report[f"{report}_WITH_FULL_DATA"]):
+        if allowed:
+            put(shop, asked, **given)
+            continue
+        with pytest.raises(NotAuthorized, match="user shop may not put on queue") as refused:
+            put(shop, asked, **given)
+        assert refused.value.reason == Reason.NOT_AUTHORIZED
+    assert shop.depth("Q") == (2 if allowed else 0)
+    assert not any(body for bodies in lying(shop, "START", "DEAD", "PARIS").values() for body in bodies)
+
+
+def test_a_message_that_asks_for_no_report_may_name_any_queue(shop: QueueManager) -> None:
+    put(shop, Report.PAN | Report.NAN, reply_to_queue="START")
+    with shop.on_behalf_of("shop"):
+        shop.put("Q", b"", reply_to_queue="START", message_type=inorder.MessageType.REQUEST)
+    assert shop.depth("Q") == 2
+
+
+@pytest.mark.parametrize("user", ["launch-token", "admin", "operator", None])
+def test_whoever_may_put_everywhere_has_reports_everywhere(shop: QueueManager, user: str | None) -> None:
+    for role in ("admin", "operator"):
+        shop.create_user(role, roles=[role])
+
+    def puts(**given: Any) -> None:
+        shop.put("Q", b"", report=Report.COA, **given)
+
+    for _, target, _ in TARGETS:
+        given = {"reply_to_queue": "REPORTS"} | {key: one for key, one in target.items() if one != "own"}
+        if user is None:
+            puts(**given)
+        else:
+            with shop.on_behalf_of(user):
+                puts(**given)
+    assert shop.depth("Q") == len(TARGETS)
+
+
+def _in_a_unit(qm: QueueManager, message: Message) -> None:
+    with qm.unit_of_work():
+        qm.put("Q", message)
+
+
+def _in_a_group(qm: QueueManager, message: Message) -> None:
+    with qm.group("Q") as group:
+        group.put(message)
+
+
+WAYS: dict[str, Callable[[QueueManager, Message], object]] = {
+    "put_many": lambda qm, message: qm.put_many("Q", [b"1", message]),
+    "in a unit": _in_a_unit,
+    "confirm": lambda qm, message: qm.put("Q", message, confirm_id=7),
+    "a group": _in_a_group,
+    "in segments": lambda qm, message: qm.put("Q", message.replace(flags=inorder.Flags.SEGMENTATION_ALLOWED)),
+    "under a key": lambda qm, message: qm.put("Q", message, deduplicate="1"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+def test_however_it_is_put_the_user_is_asked(
+    shop: QueueManager, way: Callable[[QueueManager, Message], object]
+) -> None:
+    shop.alter_queue("Q", max_length=20)
+    message = Message(SECRET[: 20 if way is not WAYS["in segments"] else None], report=ALL, reply_to_queue="START")
+    with shop.on_behalf_of("shop"), pytest.raises(NotAuthorized):
+        way(shop, message)
+    assert (shop.depth("Q"), shop.depth("START")) == (0, 0)
+
+
+# --- when the report is made
+
+
+def _replaced(qm: QueueManager) -> None:
+    qm.delete_user("shop")
+    qm.create_user("shop", roles=["admin"])
+
+
+CHANGES: dict[str, Callable[[QueueManager], object]] = {
+    "they may not put there any more": lambda qm: qm.alter_user("shop", queues={"Q": ["put"]}),
+    "they are disabled": lambda qm: qm.alter_user("shop", enabled=False),
+    "they were disabled, and are enabled again": lambda qm: [
+        qm.alter_user("shop", enabled=enabled) for enabled in (False, True)
+    ],
+    "they are gone": lambda qm: qm.delete_user("shop"),
+    "another one has their name": _replaced,
+}
+
+
+def make(qm: QueueManager, clock: ManualClock, kind: str, change: Callable[[], object]) -> None:
+    """Has a report made of a message that is put before a change."""
+    report = Report[f"{kind}_WITH_FULL_DATA"]
+    if kind == "COA":
+        with qm.unit_of_work():
+            put(qm, report, properties={"forged": "1"})
+            change()
+    elif kind == "COD":
+        put(qm, report, properties={"forged": "1"})
+        change()
+        qm.get("Q")
+    elif kind == "EXPIRATION":
+        put(qm, report, expiry=1.0, properties={"forged": "1"})
+        change()
+        clock.advance(2)
+        qm.discard_expired()
+    else:
+        put(qm, report | Report.DISCARD_MESSAGE, properties={"forged": "1"})
+        change()
+        with qm.unit_of_work():
+            qm.bury(qm.get("Q"), queue="Q")
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize("report", KINDS)
+def test_a_report_is_made_with_the_authority_of_then(shop: QueueManager, clock: ManualClock, report: str) -> None:
+    for nth, change in enumerate(CHANGES.values(), 1):
+        make(shop, clock, report, lambda change=change: change(shop))  # type: ignore[misc]
+        letters = list(shop.dead_letters())
+        assert [(one.why.reason, one.why.queue) for one in letters] == [(Reason.NOT_AUTHORIZED, "REPORTS")] * nth
+        assert [(one.message.body, one.message.original_length) for one in letters] == [(b"", len(SECRET))] * nth
+        assert all("forged" not in one.message.properties for one in letters)
+        if any(one.name == "shop" for one in shop.users()):
+            shop.delete_user("shop")
+        shop.create_user("shop", roles=["application"], queues={"Q": ["put"], "REPORTS": ["put"]})
+    make(shop, clock, report, lambda: None)
+    (made,) = shop.browse("REPORTS")
+    assert (made.body, dict(made.properties)) == (SECRET, {"forged": "1"})
+    assert shop.check() == []
+
+
+def test_without_a_dead_letter_queue_a_report_that_may_not_be_is_dropped_and_counted(
+    shop: QueueManager, clock: ManualClock
+) -> None:
+    shop.alter_manager(dead_letter_queue="")
+    make(shop, clock, "COD", lambda: shop.delete_user("shop"))
+    (dropped,) = shop.dropped()
+    assert (dropped.queue, dropped.messages, dropped.reason) == ("Q", 1, Reason.NOT_AUTHORIZED)
+
+
+@pytest.mark.parametrize("may", [False, True])
+def test_a_report_that_finds_no_room_has_its_body_among_the_dead_letters_if_the_user_may_put_there(
+    shop: QueueManager, may: bool
+) -> None:
+    if may:
+        shop.alter_user("shop", queues={"Q": ["put"], "REPORTS": ["put"], "DEAD": ["put"]})
+    shop.alter_queue("REPORTS", max_depth=1)
+    shop.put("REPORTS", b"")
+    put(shop, Report.COA_WITH_FULL_DATA)
+    (letter,) = shop.dead_letters()
+    assert (letter.why.reason, letter.message.body) == (Reason.Q_FULL, SECRET if may else b"")
+
+
+def test_what_was_got_outside_of_a_unit_is_nobodys_where_there_are_users(shop: QueueManager) -> None:
+    put(shop, Report.EXCEPTION_WITH_FULL_DATA | Report.DISCARD_MESSAGE)
+    message = shop.get("Q")
+    shop.bury(message, queue="Q")
+    assert [(one.why.reason, one.message.body) for one in shop.dead_letters()] == [(Reason.NOT_AUTHORIZED, b"")]
+    assert not shop.depth("REPORTS")
+    shop.delete_user("shop")
+    shop.bury(message, queue="Q")
+    assert [one.body for one in shop.browse("REPORTS")] == [SECRET]
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize("keys", [{}, {"order_key": [1, 2]}, {"group_key": [1, 1]}])
+def test_rows_that_are_staged_are_the_users(shop: QueueManager, keys: dict[str, Any]) -> None:
+    asks = {"body": [SECRET, SECRET], "report": [ALL, ALL], "reply_to_queue": ["REPORTS", "REPORTS"], **keys}
+    with shop.on_behalf_of("shop"), shop.open("Q", output=True) as queue:
+        with pytest.raises(NotAuthorized):
+            Stager(queue, "refused", lasts=60).stage(2, {**asks, "reply_to_queue": ["REPORTS", "DEAD"]})
+        stager = Stager(queue, "s", lasts=60)
+        stager.stage(2, asks)
+        shop.settle_staging(LedgerKey("a", "", "1"), [stager.staged])
+    assert shop.depth("REPORTS") == 2, "their arrival"
+    shop.alter_user("shop", queues={"Q": ["put"]})
+    shop.get_many("Q", 2)
+    assert (shop.depth("REPORTS"), lying(shop, "DEAD")) == (2, {"DEAD": [b"", b""]})
+    assert {why_dead(one).reason for one in shop.browse("DEAD")} == {Reason.NOT_AUTHORIZED}
+
+
+# --- what is put again
+
+
+def test_what_is_put_again_counts_as_whoever_puts_it_now(shop: QueueManager) -> None:
+    """A replay, a move, a resend, a put of what was got: by a program nothing is asked, by a user the user is."""
+    shop.put("Q", SECRET, report=Report.COD_WITH_FULL_DATA, reply_to_queue="START", reply_to_queue_manager="")
+    with shop.unit_of_work():
+        shop.bury(shop.get("Q"), queue="Q")
+    assert lying(shop, "START") == {"START": [SECRET]}, "it was delivered"
+    with shop.on_behalf_of("shop"):
+        (stayed,) = shop.replay().stayed
+        assert stayed.error.reason == Reason.NOT_AUTHORIZED
+    assert (shop.depth("Q"), shop.replay().messages) == (0, 1)
+    with shop.on_behalf_of("shop"), pytest.raises(NotAuthorized), shop.unit_of_work():
+        shop.put("Q", shop.get("Q"), context="set_all")
+    shop.delete_user("shop")
+    shop.get("Q")
+    assert lying(shop, "START", "DEAD") == {"START": [SECRET, SECRET]}, "it is a program's"
+
+
+def test_no_field_and_no_transmission_header_sets_the_mark(shop: QueueManager) -> None:
+    """A message of somebody else's store, or with any descriptor, has the mark of whoever puts it."""
+    shop.create_user("root", roles=["admin"])
+    with shop.on_behalf_of("shop"), pytest.raises(NotAuthorized):
+        shop.put(
+            "Q",
+            Message(
+                b"", report=Report.COA, reply_to_queue="START", user_identifier="root", put_application_type=7,
+                transmission=Transmission("Q", "PARIS"),
+            ),
+            context="set_all",
+        )  # fmt: skip
+    with pytest.raises(inorder.ArgumentError):
+        Message(b"", put_by="root")  # type: ignore[call-arg]

@@ -1,0 +1,263 @@
+"""A browse loop says where it stands and how it ended, and goes on from a token; a reader leaves a group."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from inorder import (
+    ArgumentError,
+    Fenced,
+    Flags,
+    GetOptions,
+    InconsistentCall,
+    Match,
+    NoMessageAvailable,
+    NotFound,
+    ObjectInUse,
+    OrderPending,
+    QueueManager,
+    Reason,
+)
+from inorder.client.bulk import ClaimReader
+from inorder.rules.ordering import ReadOrder
+
+G = b"G".ljust(24, b"\0")
+
+
+def put(qm: QueueManager, *bodies: str) -> None:
+    """Bodies like g1 and g3. are members of a group G, a full stop ends it; others stand alone."""
+    for body in bodies:
+        if body.startswith("g"):
+            flags = Flags.LAST_IN_GROUP if body.endswith(".") else Flags.IN_GROUP
+            number = int(body[1:].rstrip("."))
+            qm.put("Q", body.rstrip(".").encode(), group_id=G, sequence_number=number, flags=flags)
+        else:
+            qm.put("Q", body.encode())
+
+
+def bodies(messages: object) -> list[str]:
+    return [message.body.decode() for message in messages]  # type: ignore[attr-defined]
+
+
+# --- how a loop ended
+
+
+ORDERS: list[ReadOrder] = ["strict", "relaxed"]
+
+
+@pytest.mark.parametrize("read_order", ORDERS)
+def test_a_loop_that_ends_inside_a_group_names_the_member_that_it_awaits(
+    qm: QueueManager, read_order: ReadOrder
+) -> None:
+    put(qm, "g1", "g2", "x")
+    browsing = qm.browse("Q", logical=True, read_order=read_order)
+    assert bodies(browsing) == ["g1", "g2"]
+    assert browsing.awaits == (G, 3, 0)
+
+
+def test_a_loop_that_ends_inside_a_segmented_message_names_the_piece(qm: QueueManager) -> None:
+    qm.put("Q", b"abc", group_id=G, flags=Flags.SEGMENT)
+    browsing = qm.browse("Q", logical=True)
+    assert bodies(browsing) == ["abc"]
+    assert browsing.awaits == (G, 1, 3)
+
+
+def test_a_loop_says_what_it_awaits_while_it_runs(qm: QueueManager) -> None:
+    put(qm, "g1", "g2.", "x")
+    browsing = qm.browse("Q", logical=True)
+    assert [(message.body, browsing.awaits) for message in browsing] == [
+        (b"g1", (G, 2, 0)),
+        (b"g2", None),
+        (b"x", None),
+    ]
+
+
+# --- tokens
+
+
+def test_a_loop_that_is_withheld_raises_with_the_token_and_goes_on_from_it(qm: QueueManager) -> None:
+    put(qm, "a")
+    writer = qm.connect()
+    writer.put("Q", b"b", syncpoint=True)
+    put(qm, "c")
+    browsing = qm.browse("Q", read_order="strict")
+    assert next(browsing).body == b"a"
+    with pytest.raises(OrderPending) as pending:
+        next(browsing)
+    assert pending.value.token == browsing.token
+    with pytest.raises(OrderPending) as again:
+        next(qm.browse("Q", after=pending.value.token))
+    writer.commit()
+    assert bodies(qm.browse("Q", after=again.value.token)) == ["b", "c"]
+
+
+def test_a_token_of_a_loop_that_was_left_goes_on_behind_the_message_shown_last(qm: QueueManager) -> None:
+    put(qm, "a", "b", "c")
+    browsing = qm.browse("Q", read_order="strict")
+    next(browsing)
+    browsing.close()
+    browsing.close()
+    assert bodies(qm.browse("Q", after=browsing.token)) == ["b", "c"]
+
+
+@pytest.mark.every_store
+def test_a_token_remembers_the_group_and_the_logical_order(qm: QueueManager) -> None:
+    put(qm, "x", "g1", "g3.", "y")
+    browsing = qm.browse("Q", logical=True, read_order="strict")
+    assert bodies(browsing) == ["x", "g1"]
+    assert browsing.awaits == (G, 2, 0)
+    put(qm, "g2")
+    assert bodies(qm.browse("Q", after=browsing.token)) == ["g2", "g3", "y"]
+
+
+def test_a_relaxed_loop_has_no_token(qm: QueueManager) -> None:
+    put(qm, "a")
+    browsing = qm.browse("Q")
+    next(browsing)
+    assert browsing.token is None
+    assert bodies(browsing) == []
+    assert browsing.token is None
+
+
+def test_what_is_no_token_is_refused_when_the_loop_begins(qm: QueueManager) -> None:
+    with pytest.raises(ArgumentError):
+        next(qm.browse("Q", after="nonsense"))
+
+
+def test_a_token_does_not_go_on_in_another_order(qm: QueueManager) -> None:
+    put(qm, "a", "b")
+    browsing = qm.browse("Q", read_order="strict")
+    next(browsing)
+    for otherwise in ({"logical": True}, {"read_order": "relaxed"}):
+        with pytest.raises(InconsistentCall) as error:
+            next(qm.browse("Q", after=browsing.token, **otherwise))
+        assert error.value.reason is Reason.INCONSISTENT_BROWSE
+
+
+def test_the_handle_of_a_loop_is_closed_with_it(qm: QueueManager) -> None:
+    put(qm, "a", "b")
+    browsing = qm.browse("Q")
+    next(browsing)
+    qm.close_queue("Q")
+    with pytest.raises(ObjectInUse):
+        qm.delete_queue("Q", purge=True)
+    browsing.close()
+    qm.delete_queue("Q", purge=True)
+
+
+def test_a_loop_that_the_collector_ends_inside_another_call_is_closed_by_the_next(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(qm, "a", "b")
+    browsing = qm.browse("Q")
+    next(browsing)
+    ring: list[object] = [browsing]
+    ring.append(ring)  # only the collector finds that nobody has it any more
+    listing = qm._store.queues
+
+    def collecting() -> object:
+        gc.collect()
+        return listing()
+
+    monkeypatch.setattr(qm._store, "queues", collecting)
+    gc.disable()
+    try:
+        del browsing, ring
+        qm.queues()
+    finally:
+        gc.enable()
+    qm.close_queue("Q")
+    qm.delete_queue("Q", purge=True)  # nobody has it open
+
+
+def test_a_loop_over_a_handle_leaves_it_where_it_stands(qm: QueueManager) -> None:
+    put(qm, "a", "b", "c")
+    with qm.open("Q", browse=True) as queue:
+        browsing = queue.browse(read_order="strict")
+        next(browsing)
+        browsing.close()
+        assert queue.browse_next(read_order="strict").body == b"b"
+
+
+# --- leaving a group
+
+
+def test_a_reader_that_leaves_its_group_goes_on_with_the_next(qm: QueueManager) -> None:
+    put(qm, "g1", "x")
+    assert qm.get("Q", logical=True).body == b"g1"
+    with pytest.raises(NoMessageAvailable):
+        qm.get("Q", logical=True)
+    assert qm.leave_group("Q")
+    assert not qm.leave_group("Q")
+    assert qm.get("Q", logical=True).body == b"x"
+
+
+@pytest.mark.every_store
+def test_a_reader_that_leaves_its_group_holds_nobody_back(qm: QueueManager) -> None:
+    put(qm, "g1", "g2.", "x")
+    other = qm.connect()
+    qm.get("Q", logical=True)
+    with pytest.raises(OrderPending):
+        other.get("Q", logical=True, read_order="strict")
+    qm.leave_group("Q")
+    assert other.get("Q", logical=True, read_order="strict").body == b"x"
+    assert other.get("Q", match=Match(group_id=G, sequence_number=2)).body == b"g2"
+
+
+@pytest.mark.every_store
+def test_what_its_unit_holds_of_the_group_goes_on_holding_others_back(qm: QueueManager) -> None:
+    put(qm, "g1", "g2", "g3.", "x")
+    other = qm.connect()
+    with qm.unit_of_work():
+        qm.get("Q", logical=True)
+    with qm.unit_of_work() as unit:
+        qm.get("Q", logical=True)
+        qm.leave_group("Q")
+        with pytest.raises(OrderPending):
+            other.get("Q", logical=True, read_order="strict")
+        unit.back_out()
+    assert other.get("Q", logical=True, read_order="strict").body == b"x"
+
+
+@pytest.mark.every_store
+def test_a_back_out_does_not_bring_the_reader_back_into_the_group_it_left(qm: QueueManager) -> None:
+    put(qm, "g1", "g2.", "x")
+    qm.get("Q", logical=True, syncpoint=True)
+    qm.commit()
+    qm.get("Q", logical=True, syncpoint=True)
+    qm.leave_group("Q")
+    qm.back_out()
+    assert qm.get("Q", logical=True).body == b"x"
+
+
+def test_a_browse_that_leaves_its_group_goes_on_behind_where_that_stands(qm: QueueManager) -> None:
+    put(qm, "a", "g1", "x")
+    with qm.open("Q", browse=True, input="shared") as queue:
+        browsing = queue.browse(logical=True, read_order="strict")
+        assert bodies(browsing) == ["a", "g1"]
+        assert not queue.leave_group()
+        assert queue.leave_group(browsing=True)
+        assert queue.browse_next(logical=True, read_order="strict").body == b"x"
+
+
+@pytest.mark.every_store
+def test_an_application_that_stopped_inside_a_group_is_taken_out_by_the_operator(qm: QueueManager) -> None:
+    put(qm, "g1", "g2.", "x")
+    other = qm.connect()
+    with qm.open("Q", input="shared") as queue:
+        reader = ClaimReader(queue, "app")
+        reader.begin()
+        reader.claim(0, GetOptions(logical=True), most=1)
+        reader.settle(1)
+        with pytest.raises(OrderPending) as pending:
+            other.get("Q", logical=True, read_order="strict")
+        assert pending.value.by == "app"
+        assert qm.leave_claimed_group("Q", "app")
+        assert not qm.leave_claimed_group("Q", "app")
+        with pytest.raises(Fenced):
+            reader.claim(1)
+    assert other.get("Q", logical=True, read_order="strict").body == b"x"
+    with pytest.raises(NotFound):
+        qm.leave_claimed_group("Q", "nobody")

@@ -1,0 +1,389 @@
+"""Claims and surveys: reading in bulk, over every store."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+from tests.helpers.claiming import (
+    ALL,
+    BODY,
+    DELIVERY,
+    GROUPS,
+    HEAD,
+    PHYSICAL,
+    STRICT_GROUPS,
+    Application,
+    claim_pages,
+    interleaved,
+    put_all,
+    store_of,
+    stretch_pages,
+)
+
+from inorder import CheckpointLost, CheckpointTooOld, Fenced, Flags, OptionsError, QueueManager
+from inorder.errors import ArgumentError, QueueNotEmpty
+from inorder.model.options import GetOptions, Match
+from inorder.rules.grouping import NOTHING_OPEN
+from inorder.rules.ordering import UNSET
+from inorder.stores.seam.records import BULK_COLUMNS, GetRequest, Stretch, SurveyRequest
+from inorder.stores.sql.bulk import Levels, Range
+from inorder.testing import ManualClock
+
+only_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # the memory store reads all pages at once
+
+
+# ---- the life of a claim
+
+
+@pytest.mark.every_store
+def test_a_claim_hides_its_messages_and_they_can_be_read_again_and_again(qm: QueueManager) -> None:
+    put_all(qm, [b"a", b"b", b"c"])
+    app = Application(store_of(qm))
+    claim = app.claim(0, most=2)
+    assert claim is not None
+    assert claim[:6] == (1, 2, 2, 0, True, False)
+    assert [message.body for message in qm.browse("Q")] == [b"c"]
+    assert qm.status("Q").current_depth == 3, "claimed messages count in the depth"
+    assert app.bodies(1) == app.bodies(1) == [b"a", b"b"]
+    assert qm.units()[0].kind == "claim"
+    assert (qm.units()[0].name, qm.units()[0].gets, qm.units()[0].queue) == ("app#1", 2, "Q")
+
+
+def test_the_next_claim_confirms_the_one_before(qm: QueueManager) -> None:
+    put_all(qm, [b"a", b"b", b"c"])
+    app = Application(store_of(qm))
+    app.claim(0, most=2)
+    app.plan(0, 1)
+    claim = app.claim(1, most=2)
+    assert claim is not None
+    assert claim[:6] == (2, 1, 1, 2, False, False)
+    assert app.bodies(2) == [b"c"]
+    assert qm.status("Q").current_depth == 1
+    assert app.claim(2) is None
+    assert (qm.status("Q").current_depth, qm.units()) == (0, [])
+    (account,) = store_of(qm).claims()
+    assert account[1:2] + account[4:] == ("app", 2, 3, ())
+
+
+def test_a_checkpoint_that_is_too_old_or_knows_too_much_is_refused(qm: QueueManager) -> None:
+    put_all(qm, [b"a", b"b", b"c"])
+    app = Application(store_of(qm))
+    app.claim(0, most=1)
+    app.claim(1, most=1)
+    with pytest.raises(CheckpointTooOld, match="ends with claim 0, but claims up to 1 are over"):
+        app.claim(0)
+    with pytest.raises(CheckpointTooOld, match=r"claim 1 .* is over"):
+        app.plan(0, 1)
+    with pytest.raises(CheckpointLost, match="knows claim 5, but the queue gave no more than 2"):
+        app.claim(5)
+    with pytest.raises(CheckpointLost):
+        app.plan(4, 5)
+    with pytest.raises(CheckpointLost):
+        app.settle(3)
+    assert app.bodies(2) == [b"b"], "nothing has changed"
+
+
+def test_settle_is_idempotent(qm: QueueManager) -> None:
+    put_all(qm, [b"a", b"b"])
+    app = Application(store_of(qm))
+    app.claim(0)
+    assert (app.settle(0), app.settle(1), app.settle(1)) == (0, 2, 0)
+    assert Application(store_of(qm)).settled == 1
+    assert qm.status("Q").current_depth == 0
+
+
+def test_an_older_epoch_is_fenced_everywhere(qm: QueueManager) -> None:
+    put_all(qm, [b"a"])
+    old = Application(store_of(qm))
+    old.claim(0)
+    (part,) = old.plan(0, 1)
+    Application(store_of(qm))
+    for call in (
+        lambda: old.claim(0),
+        lambda: old.plan(0, 1),
+        lambda: old.settle(1),
+        lambda: next(claim_pages(store_of(qm), old.claimer, part)),
+    ):
+        with pytest.raises(Fenced, match="epoch 2, this reader has 1"):
+            call()
+    assert qm.status("Q").current_depth == 1
+
+
+@pytest.mark.every_store
+def test_a_row_of_a_claim_reads_the_same_though_the_head_of_its_group_goes(qm: QueueManager) -> None:
+    qm.put("Q", b"2", priority=5, group_id=b"g".ljust(24), sequence_number=2, flags=Flags.IN_GROUP)
+    qm.put("Q", b"1", priority=1, group_id=b"g".ljust(24), sequence_number=1, flags=Flags.IN_GROUP)
+    app = Application(store_of(qm))
+    app.claim(0, most=1)
+    before = app.rows(1)
+    qm.get("Q")
+    assert app.rows(1) == before
+    assert before[0][HEAD : HEAD + 3] == (None, None, None)
+
+
+@pytest.mark.every_store
+def test_release_returns_the_messages_to_their_places_and_the_number_never_returns(qm: QueueManager) -> None:
+    put_all(qm, [b"a", b"b", b"c"])
+    app = Application(store_of(qm))
+    app.claim(0, most=2)
+    app.plan(0, 1)
+    assert store_of(qm).release_claims("Q", "app") == 2
+    assert [(message.body, message.backout_count) for message in qm.browse("Q")] == [(b"a", 1), (b"b", 1), (b"c", 0)]
+    assert store_of(qm).release_claims("Q", "app") == 0
+    with pytest.raises(Fenced):
+        app.claim(0)
+    again = Application(store_of(qm))
+    assert again.settled == 1
+    with pytest.raises(CheckpointTooOld, match="released"):
+        again.plan(0, 1)
+    claim = again.claim(1)
+    assert claim is not None
+    assert claim[:4] == (2, 3, 3, 0), "what was released was not delivered"
+
+
+def test_finish_confirms_for_a_reader_that_has_stopped(qm: QueueManager) -> None:
+    put_all(qm, [b"a", b"b"])
+    app = Application(store_of(qm))
+    app.claim(0)
+    assert store_of(qm).finish_claims("Q", "app", 1) == 2
+    assert store_of(qm).finish_claims("Q", "app", 1) == 0
+    assert qm.status("Q").current_depth == 0
+    with pytest.raises(CheckpointLost):
+        store_of(qm).finish_claims("Q", "app", 2)
+
+
+def test_a_queue_with_an_open_claim_stays_and_a_new_one_knows_no_claims(qm: QueueManager) -> None:
+    put_all(qm, [b"a"])
+    app = Application(store_of(qm))
+    app.claim(0)
+    store_of(qm).disconnect(app.owner)
+    qm.close_queue("Q")
+    with pytest.raises(QueueNotEmpty, match="units of work"):
+        qm.delete_queue("Q", purge=True)
+    store_of(qm).release_claims("Q", "app")
+    qm.delete_queue("Q", purge=True)
+    qm.create_queue("Q")
+    assert (store_of(qm).claims(), qm.units()) == ([], [])
+    assert Application(store_of(qm)).settled == 0
+
+
+# ---- which messages
+
+
+def test_marks_end_with_the_claim(qm: QueueManager) -> None:
+    qm.put("Q", b"a")
+    handle = qm.open("Q", browse=True, co_op=True)
+    handle.browse_first(mark_handle=True)
+    app = Application(store_of(qm))
+    app.claim(0)
+    store_of(qm).release_claims("Q", "app")
+    assert handle.browse_first(unmarked=True).body == b"a"
+
+
+# ---- slices
+
+
+@pytest.mark.every_store
+def test_slices_are_the_same_each_time_and_never_cut_a_group(qm: QueueManager) -> None:
+    interleaved(qm, {bytes([65 + n]): 1 + n % 4 for n in range(12)})
+    app = Application(store_of(qm))
+    app.claim(0, GROUPS)
+    parts = app.plan(0, 1, slices=4)
+    assert parts == app.plan(0, 1, slices=4)
+    assert [one[1:3] for one in parts] == [(1, 10), (11, 20), (21, 30)]
+    groups = [
+        {row[BULK_COLUMNS.index("group_id")] for page in claim_pages(store_of(qm), app.claimer, part) for row in page}
+        for part in parts
+    ]
+    assert sum(map(len, groups)) == len(set.union(*groups)) == 12
+    assert [row[DELIVERY] for row in app.rows(1, 4)] == list(range(1, len(app.rows(1)) + 1))
+
+
+# ---- surveys
+
+
+@pytest.mark.every_store
+def test_a_survey_shows_everything_and_changes_nothing(qm: QueueManager) -> None:
+    for body, priority in [(b"low", 1), (b"high", 8), (b"middle", 4), (b"last", 1)]:
+        qm.put("Q", body, priority=priority)
+    app = Application(store_of(qm))
+    for slices in (1, 2, 9):
+        assert app.survey(slices=slices)[1] == [b"high", b"middle", b"low", b"last"]
+    assert qm.status("Q").current_depth == 4
+
+
+def test_a_survey_keeps_its_limits_and_falls_into_stretches(qm: QueueManager) -> None:
+    put_all(qm, [b"aaaa", b"bb", b"c", b"d"])
+    app = Application(store_of(qm))
+    limits: list[dict[str, Any]] = [{"most_bytes": 7}, {"most": 1, "most_bytes": 5}, {"most_bytes": 1}, {"most": 2}]
+    shown = [app.survey(**limit)[1] for limit in limits]
+    assert shown == [[b"aaaa", b"bb", b"c"], [b"aaaa"], [b"aaaa"], [b"aaaa", b"bb"]]
+    for options in (PHYSICAL, GROUPS):
+        survey = store_of(qm).survey(SurveyRequest(app.claimer.handle, options, UNSET, ALL, ALL, 2))
+        assert [one.messages for one in survey.stretches] == [2, 2]
+
+
+@pytest.mark.every_store
+def test_a_survey_in_physical_order_is_cut_anywhere_whatever_belongs_to_a_group(qm: QueueManager) -> None:
+    interleaved(qm, {b"x": 3, b"y": 3}, without=[(b"y", 3)])
+    put_all(qm, [b"z", b"w"])
+    app = Application(store_of(qm))
+    for limits, found in [
+        ((ALL, ALL, 3), [(1, 3, 3), (4, 6, 3), (7, 7, 1)]),
+        ((ALL, ALL, 99), [(number, number, 1) for number in range(1, 8)]),
+        ((5, ALL, 2), [(1, 3, 3), (4, 5, 2)]),
+        ((5, 10**6, 2), [(1, 3, 3), (4, 5, 2)]),
+    ]:
+        survey = store_of(qm).survey(SurveyRequest(app.claimer.handle, PHYSICAL, UNSET, *limits))
+        assert [(one.first[0], one.last[0], one.messages) for one in survey.stretches] == found, limits
+
+
+@pytest.mark.every_store
+def test_a_group_with_a_member_above_the_horizon_is_in_no_survey(qm: QueueManager) -> None:
+    interleaved(qm, {b"x": 2}, without=[(b"x", 2)])
+    put_all(qm, [b"z"])
+    app = Application(store_of(qm))
+    interleaved(qm, {b"x": 2}, without=[(b"x", 1)])
+    assert app.survey(GROUPS, horizon=app.horizon)[1] == [b"z"]
+    assert app.survey(STRICT_GROUPS, horizon=app.horizon)[1] == []
+
+
+@pytest.mark.every_store
+def test_pages_end_by_rows_and_by_bytes(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_all(qm, [b"aaaa", b"bb", b"c", b"d", b"e", b"f"])
+    for store in ("memory", "sql"):
+        monkeypatch.setattr(f"inorder.stores.{store}.bulk.PAGE_ROWS", 3)
+        monkeypatch.setattr(f"inorder.stores.{store}.bulk.PAGE_BYTES", 5)
+    app = Application(store_of(qm))
+    handle = app.claimer.handle
+    (stretch,) = store_of(qm).survey(SurveyRequest(handle, PHYSICAL, UNSET, ALL, ALL, 1)).stretches
+    assert [len(page) for page in stretch_pages(store_of(qm), handle, stretch)] == [1, 3, 2]
+    app.claim(0)
+    (part,) = app.plan(0, 1)
+    assert [len(page) for page in claim_pages(store_of(qm), app.claimer, part)] == [1, 3, 2]
+    for first, last in [(0, 1), (1, 7), (7, 9)]:
+        with pytest.raises(ArgumentError, match="positions from 1 to 6"):
+            list(claim_pages(store_of(qm), app.claimer, part._replace(first=first, last=last)))
+
+
+@pytest.mark.every_store
+def test_a_stretch_shows_what_is_there_when_it_is_read(qm: QueueManager, clock: ManualClock) -> None:
+    for body, expiry in [(b"a", 60), (b"short", 5), (b"locked", 60), (b"z", 60)]:
+        qm.put("Q", body, expiry=expiry)
+    app = Application(store_of(qm))
+    handle = app.claimer.handle
+    survey = store_of(qm).survey(SurveyRequest(handle, PHYSICAL, UNSET, ALL, ALL, 1))
+    options = GetOptions(browse="first", lock=True, match=Match(token=list(qm.browse("Q"))[2].token))
+    store_of(qm).get(GetRequest(handle, options, NOTHING_OPEN, UNSET, syncpoint=False))
+    clock.advance(5)
+    (stretch,) = survey.stretches
+    rows = [row for page in stretch_pages(store_of(qm), handle, stretch) for row in page]
+    assert [(row[DELIVERY], row[BODY]) for row in rows] == [(1, b"a"), (2, b"z")]
+
+
+@only_sqlite
+def test_of_a_group_that_goes_between_two_pages_no_other_is_cut(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = interleaved(qm, {b"x": 3, b"y": 3})
+    monkeypatch.setattr("inorder.stores.sql.bulk.PAGE_ROWS", 2)
+    app = Application(store_of(qm))
+    survey = store_of(qm).survey(SurveyRequest(app.claimer.handle, GROUPS, UNSET, ALL, ALL, 1))
+    pages = stretch_pages(store_of(qm), app.claimer.handle, survey.stretches[0])
+    shown = [row[BODY] for row in next(pages)]
+    qm.get("Q", logical=True)
+    shown += [row[BODY] for page in pages for row in page]
+    assert shown == [*groups[b"x"][:2], *groups[b"y"]]
+
+
+@only_sqlite
+def test_a_group_that_only_looks_whole_is_in_no_stretch_behind_large_groups(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = interleaved(qm, {b"x": 3})
+    for number, flags in [(1, Flags.IN_GROUP), (1, Flags.IN_GROUP), (3, Flags.IN_GROUP | Flags.LAST_IN_GROUP)]:
+        qm.put("Q", b"y", group_id=b"y".ljust(24), sequence_number=number, flags=flags)
+    groups |= interleaved(qm, {b"z": 2})
+    monkeypatch.setattr("inorder.stores.sql.bulk.HEADS_AT_ONCE", 2)
+    app = Application(store_of(qm))
+    stretch = Stretch(logical=True, rank=0, first=(1, 0), last=(99, 0), messages=5)
+    pages = stretch_pages(store_of(qm), app.claimer.handle, stretch)
+    assert [row[BODY] for page in pages for row in page] == [*groups[b"x"], *groups[b"z"]]
+
+
+@only_sqlite
+def test_a_page_that_is_full_before_the_next_heads_goes_on_with_them(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_all(qm, [b"aa", b"bb", b"cc", b"dd"])
+    groups = interleaved(qm, {b"x": 2})
+    monkeypatch.setattr("inorder.stores.sql.bulk.HEADS_AT_ONCE", 2)
+    monkeypatch.setattr("inorder.stores.sql.bulk.PAGE_BYTES", 4)
+    assert Application(store_of(qm)).survey(GROUPS)[1] == [b"aa", b"bb", b"cc", b"dd", *groups[b"x"]]
+
+
+@only_sqlite
+@pytest.mark.parametrize("members", [[1, 1, 3], [1, 2, 2, 4]], ids=str)
+@pytest.mark.parametrize("page", [{"ROWS": 2}, {"ROWS": 5}, {"BYTES": 4}, {"BYTES": 6}], ids=str)
+def test_a_group_that_only_looks_whole_is_in_no_page_however_pages_end(
+    members: list[int], page: dict[str, int], qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = interleaved(qm, {b"a": 2})
+    for number in members:
+        flags = Flags.IN_GROUP | (Flags.LAST_IN_GROUP if number == members[-1] else Flags.NONE)
+        qm.put("Q", b"y", group_id=b"y".ljust(24), sequence_number=number, flags=flags)
+    groups |= interleaved(qm, {b"z": 3})
+    for limit, value in page.items():
+        monkeypatch.setattr(f"inorder.stores.sql.bulk.PAGE_{limit}", value)
+    app = Application(store_of(qm))
+    stretch = Stretch(logical=True, rank=0, first=(1, 0), last=(99, 0), messages=5)
+    rows = [row[BODY] for page in stretch_pages(store_of(qm), app.claimer.handle, stretch) for row in page]
+    assert rows == [*groups[b"a"], *groups[b"z"]]
+
+
+@only_sqlite
+def test_members_that_are_read_tell_that_their_group_is_whole(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = interleaved(qm, {b"x": 3, b"y": 40})
+    asked = []
+
+    def noted(_: Levels, one: Range) -> Range:
+        asked.append(one)
+        return one
+
+    monkeypatch.setattr(Levels, "without_odd", noted)
+    stretch = Stretch(logical=True, rank=0, first=(1, 0), last=(99, 0), messages=43)
+    pages = stretch_pages(store_of(qm), Application(store_of(qm)).claimer.handle, stretch)
+    assert [row[BODY] for page in pages for row in page] == [*groups[b"x"], *groups[b"y"]]
+    assert asked == []
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (GetOptions(lock_id=3), "in bulk"),
+        (GetOptions(match=Match(selector="n = 1")), "in bulk"),
+        (GetOptions(all_messages=True), "logical"),
+    ],
+)
+def test_bad_requests_change_nothing(qm: QueueManager, options: GetOptions, text: str) -> None:
+    put_all(qm, [b"a"])
+    app = Application(store_of(qm))
+    for call in (app.survey, partial(app.claim, 0)):
+        with pytest.raises(OptionsError, match=text):
+            call(options)
+        with pytest.raises(ArgumentError, match="most_bytes must be an integer from 1 on"):
+            call(most_bytes=0)
+    assert qm.units() == []
+
+
+@pytest.mark.parametrize("name", ["", "x" * 257, 7])
+def test_an_application_has_a_name(qm: QueueManager, name: Any) -> None:
+    with pytest.raises(ArgumentError, match="application must be a text of 1 to 256 characters"):
+        Application(store_of(qm), name)

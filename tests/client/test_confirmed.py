@@ -1,0 +1,140 @@
+"""Confirmed calls, as far as the scenario tables have no word for them."""
+
+from __future__ import annotations
+
+import pytest
+from tests.helpers.support import told as told_of_all
+
+from inorder import Arrival, Message, QueueManager, UniqueId
+from inorder.errors import ArgumentError, DuplicateMessage, NotFound, OptionsError
+from inorder.stores.engine.operation import DRAWN
+from inorder.testing import ManualClock
+
+
+@pytest.fixture
+def qm(qm: QueueManager) -> QueueManager:
+    qm.alter_queue("Q", order="commit")
+    return qm
+
+
+def bodies(qm: QueueManager) -> list[bytes]:
+    return [message.body for message in qm.browse("Q")]
+
+
+def test_d25_a_listener_is_told_when_the_put_is_confirmed(qm: QueueManager) -> None:
+    told: list[Arrival] = []
+    qm.listen("Q", told.append)
+    put = qm.put("Q", b"1", confirm_id=7)
+    told_of_all(qm)
+    assert told == []
+    qm.confirm_put("Q", put.uid)
+    qm.put("Q", b"2")
+    told_of_all(qm)
+    assert [event.uid for event in told] == [put.uid, UniqueId("TEST", told[1].uid.number)]  # type: ignore[union-attr]
+
+
+def test_the_hook_for_duplicates_is_told_once_of_each_put(qm: QueueManager) -> None:
+    seen: list[bytes] = []
+    qm.hook("duplicate", lambda _, message: seen.append(message.body))
+    with qm.open("Q", output=True) as queue:
+        uid = queue.put(b"1").uid
+        for nth in range(8):
+            queue.put(b"between")
+            with pytest.raises(DuplicateMessage) as raised:
+                queue.put(b"%d" % nth, uid=uid)
+            assert raised.value.uid == uid
+    told_of_all(qm)
+    assert seen == [b"%d" % nth for nth in range(8)]
+
+
+@pytest.mark.every_store
+def test_ids_that_the_hook_for_duplicates_has_seen_are_not_given_again(qm: QueueManager) -> None:
+    seen: list[bytes] = []
+    qm.hook("duplicate", lambda _, message: seen.append(message.message_id))
+    put = qm.put("Q", b"1")
+    for _ in range(DRAWN + 2):  # so that refused puts draw numbers, too
+        with pytest.raises(DuplicateMessage):
+            qm.put("Q", b"1", uid=put.uid)
+    told_of_all(qm)
+    ids = [put.message_id, *seen, qm.put("Q", b"2").message_id]
+    assert len(set(ids)) == len(ids) == DRAWN + 4
+
+
+def test_d22_an_expired_message_is_told_to_its_hook_which_may_keep_a_copy(qm: QueueManager, clock: ManualClock) -> None:
+    qm.alter_queue("Q", expiry=1)
+    qm.create_queue("DLQ")
+    saved = qm.connect()
+
+    def save(queue: str, message: Message) -> None:
+        saved.put("DLQ", message.replace(expiry=None))
+
+    qm.hook("expired", save)
+    qm.put("Q", b"m", expiry=60)
+    qm.put("Q", b"n")
+    clock.advance(2)
+    assert bodies(qm) == [b"m"]
+    told_of_all(qm)
+    copy = qm.get("DLQ")
+    assert copy.body == b"n"
+
+
+@pytest.mark.every_store
+def test_a9_ids_are_64_bit_numbers(qm: QueueManager) -> None:
+    put = qm.put("Q", b"1", confirm_id=2**64 - 1)
+    assert qm.confirm_put("Q", put.uid, confirm_id=2**64 - 1) is None
+    for call in (lambda: qm.put("Q", b"1", confirm_id=2**64), lambda: qm.undo("Q", 2**64)):
+        with pytest.raises(ArgumentError):
+            call()
+
+
+@pytest.mark.every_store
+def test_a19_the_operator_sees_ids_and_ends_them(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2", b"3"])
+    qm.put("Q", b"4", confirm_id=7)
+    qm.get("Q", confirm_id=7)
+    locked = qm.browse_and_lock("Q", confirm_id=0)
+    seen = {(unit.kind, unit.name): (unit.queue, unit.puts, unit.gets, unit.locks) for unit in qm.units()}
+    assert seen == {("confirm", "7"): ("Q", 1, 1, 0), ("lock", str(locked.lock_id)): ("Q", 0, 0, 2)}
+    assert qm.release_lock("Q", locked.lock_id) == 2
+    assert qm.undo("Q", 7) == 2
+    assert qm.units() == []
+    with pytest.raises(NotFound):
+        qm.release_lock("Q", locked.lock_id)
+
+
+@pytest.mark.every_store
+def test_ids_that_hold_nothing_are_forgotten(qm: QueueManager, clock: ManualClock) -> None:
+    for number in range(1, 50):
+        put = qm.put("Q", b"1", confirm_id=number)
+        qm.confirm_put("Q", put.uid)
+        got = qm.get("Q", confirm_id=number)
+        assert got.uid is not None
+        qm.confirm_get("Q", got.uid)
+    assert qm.units() == []
+    clock.advance(100)
+    qm.put("Q", b"1", confirm_id=1)
+    [unit] = qm.units()
+    assert unit.started_at == clock.now()
+    qm.undo("Q", 1)
+    qm.put("Q", b"1")
+    for _ in range(3):
+        qm.get("Q", confirm_id=5)
+        qm.undo("Q", 5)
+    qm.get("Q", confirm_id=5)
+    [unit] = qm.units()
+    assert (unit.gets, unit.puts, unit.locks) == (1, 0, 0)
+
+
+def test_a_repeat_that_changes_nothing_is_told_of_the_copy_that_stands(qm: QueueManager) -> None:
+    put = qm.put("Q", b"1", confirm_id=7, correlation_id=b"c")
+    qm.confirm_put("Q", put.uid)
+    again = qm.put("Q", b"1", confirm_id=7, uid=put.uid, resend=True)
+    assert (again.message_id, again.correlation_id, again.uid) == (put.message_id, put.correlation_id, put.uid)
+    assert qm.depth("Q") == 1
+
+
+def test_resend_needs_the_unique_id_of_what_it_repeats(qm: QueueManager) -> None:
+    with pytest.raises(OptionsError, match="uid"):
+        qm.put("Q", b"1", resend=True)
+    with pytest.raises(OptionsError, match="names one message"):
+        qm.put_many("Q", [b"1", b"2"], uid=UniqueId("TEST", 1))

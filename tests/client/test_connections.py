@@ -1,0 +1,347 @@
+"""How connections end: closed, left by an exception, forgotten, forked; and one call at a time."""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.helpers.support import Call, bodies, memory_alone, waiting
+
+from inorder import FOREVER, QueueManager, connect
+from inorder.errors import CallInProgress, ConnectionBroken, ConnectionClosed, ForkedConnection, QueueManagerStopping
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore, make_store
+
+
+@pytest.fixture
+def qm(qm: QueueManager) -> QueueManager:
+    qm.put_many("Q", [b"1", b"2"])
+    return qm
+
+
+def work(manager: QueueManager) -> None:
+    """A unit of work with a get and a put, a lock and an exclusive open."""
+    manager.get("Q", syncpoint=True)
+    manager.put("Q", b"3", syncpoint=True)
+    manager.close_queue("Q")
+    manager.open("Q", input="exclusive", browse=True).browse_first(lock=True)
+
+
+def seen(qm: QueueManager) -> list[tuple[bytes, int]]:
+    """Bodies and back outs."""
+    return [(message.body, message.backout_count) for message in qm.browse("Q")]
+
+
+BACKED_OUT = [(b"1", 1), (b"2", 0)]
+COMMITTED = [(b"2", 0), (b"3", 0)]
+
+
+# ---- the end
+
+
+def test_r5_6_close_commits_and_frees(qm: QueueManager) -> None:
+    other = qm.connect()
+    work(other)
+    assert (seen(qm), len(qm.units())) == ([], 1)
+    other.close()
+    assert (seen(qm), qm.units(), qm.status("Q").open_input_count) == (COMMITTED, [], 0)
+    other.close()
+
+
+def leave(other: QueueManager) -> None:
+    with pytest.raises(ZeroDivisionError), other:
+        raise ZeroDivisionError
+
+
+def abandon(other: QueueManager) -> None:
+    other.abandon()
+    other.abandon()
+    other.close()
+
+
+def forget(other: Any) -> None:
+    other.itself = other
+
+
+@pytest.mark.parametrize("end", [leave, abandon, forget])
+def test_what_a_connection_has_open_is_backed_out_at_its_end(qm: QueueManager, end: Callable[[Any], None]) -> None:
+    other = qm.connect()
+    work(other)
+    end(other)
+    del other
+    gc.collect()
+    assert (seen(qm), qm.units(), qm.status("Q").open_input_count) == (BACKED_OUT, [], 0)
+
+
+def test_an_exception_from_outside_does_not_come_between_a_connection_and_its_end(qm: QueueManager) -> None:
+    """Python drops what comes into a finalizer, so none that is written in Python runs."""
+    other, ran = qm.connect(), list[str]()
+    work(other)
+    gc.disable()
+    sys.setprofile(lambda frame, event, _: ran.append(frame.f_code.co_name) if event == "call" else None)
+    del other
+    sys.setprofile(None)
+    gc.enable()
+    assert ran == []
+    assert (seen(qm), qm.units()) == (BACKED_OUT, [])
+
+
+AT_EXIT = """
+import atexit
+atexit.register(lambda: print(store.units(), store.status("Q").current_depth))
+import inorder
+from inorder.stores.{kind} import {name} as Store
+store = Store({path})
+qm = inorder.connect(store)
+qm.create_queue("Q")
+qm.put("Q", b"1", syncpoint=True)
+"""
+
+
+@pytest.mark.parametrize(("kind", "name", "path"), [("memory", "MemoryStore", ""), ("sqlite", "SqliteStore", "'file'")])
+def test_the_end_of_the_interpreter_backs_out(
+    kind: str, name: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = AT_EXIT.format(kind=kind, name=name, path=path)
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["[]", "0"]
+
+
+def test_a_closed_connection_inside_a_unit_has_committed_it(qm: QueueManager) -> None:
+    with qm.connect() as other, other.unit_of_work() as unit:
+        other.put("Q", b"3")
+        other.close()
+    assert (unit.status, bodies(qm)) == ("committed", [b"1", b"2", b"3"])
+
+
+# ---- after the end
+
+CALLS: dict[str, Callable[[QueueManager], object]] = {
+    "create_queue": lambda qm: qm.create_queue("N"),
+    "create_alias": lambda qm: qm.create_alias("N", base_queue="Q"),
+    "create_model": lambda qm: qm.create_model("N"),
+    "alter_queue": lambda qm: qm.alter_queue("Q", max_depth=5),
+    "delete_queue": lambda qm: qm.delete_queue("Q", purge=True),
+    "queues": lambda qm: qm.queues(),
+    "attributes": lambda qm: qm.attributes("Q"),
+    "status": lambda qm: qm.status("Q"),
+    "depth": lambda qm: qm.depth("Q"),
+    "inquire": lambda qm: qm.inquire("Q"),
+    "manager_attributes": lambda qm: qm.manager_attributes(),
+    "alter_manager": lambda qm: qm.alter_manager(max_uncommitted=5),
+    "open": lambda qm: qm.open("Q"),
+    "put": lambda qm: qm.put("Q", b"x"),
+    "put_many": lambda qm: qm.put_many("Q", [b"x"]),
+    "get": lambda qm: qm.get("Q"),
+    "get waiting": lambda qm: qm.get("Q", wait=5),
+    "get_many": lambda qm: qm.get_many("Q", 2),
+    "browse": lambda qm: list(qm.browse("Q")),
+    "group": lambda qm: qm.group("Q").__enter__(),
+    "get_group": lambda qm: list(qm.get_group("Q")),
+    "put_stream": lambda qm: qm.put_stream("Q", io.BytesIO(b"x")),
+    "get_stream": lambda qm: qm.get_stream("Q", io.BytesIO()),
+    "unit_of_work": lambda qm: qm.unit_of_work().__enter__(),
+    "commit": lambda qm: qm.commit(),
+    "back_out": lambda qm: qm.back_out(),
+    "prepare": lambda qm: qm.prepare("P"),
+    "settle": lambda qm: qm.settle("P", "commit"),
+    "units": lambda qm: qm.units(),
+    "listen": lambda qm: qm.listen("Q", print),
+    "hook": lambda qm: qm.hook("put", print),
+    "discard_expired": lambda qm: qm.discard_expired(),
+    "close_queue": lambda qm: qm.close_queue("Q"),
+}
+CALLS_AND_CLOSE: dict[str, Callable[[QueueManager], object]] = {**CALLS, "close": lambda qm: qm.close()}
+
+
+@pytest.mark.parametrize("handle_was_open", [True, False])
+def test_a_closed_connection_takes_no_call(qm: QueueManager, handle_was_open: bool) -> None:
+    for name, call in CALLS.items():
+        other = qm.connect()
+        if handle_was_open or name == "close_queue":
+            other.put("Q", other.get("Q"))
+        before = bodies(qm)
+        other.close()
+        with pytest.raises(ConnectionClosed) as raised:
+            call(other)
+        assert raised.value.reason == 2018, name
+        assert (bodies(qm), [queue.name for queue in qm.queues()]) == (before, ["Q"]), name
+
+
+HANDLE_CALLS: dict[str, Callable[[Any], object]] = {
+    "put": lambda handle: handle.put(b"x"),
+    "get": lambda handle: handle.get(),
+    "browse_first": lambda handle: handle.browse_first(),
+    "unlock": lambda handle: handle.unlock(),
+    "attributes": lambda handle: handle.attributes(),
+    "status": lambda handle: handle.status(),
+    "set": lambda handle: handle.set(get_allowed=False),
+    "close": lambda handle: handle.close(),
+}
+
+
+def test_a_handle_of_a_closed_connection_takes_no_call(qm: QueueManager) -> None:
+    other = qm.connect()
+    handle = other.open("Q")
+    other.close()
+    for call in HANDLE_CALLS.values():
+        with pytest.raises(ConnectionClosed):
+            call(handle)
+    assert bodies(qm) == [b"1", b"2"]
+
+
+def test_leaving_the_block_of_a_handle_after_its_connection_is_fine(qm: QueueManager) -> None:
+    other = qm.connect()
+    with other.open("Q") as handle:
+        other.close()
+    assert not handle.closed
+
+
+def test_after_a_restart_a_connection_is_broken(store: RestartableStore) -> None:
+    qm = connect(store)
+    qm.create_queue("Q")
+    handle = qm.open("Q")
+    store.restart()
+    calls: list[Callable[[], object]] = [lambda: qm.put("Q", b"1"), qm.commit, handle.get, lambda: qm.open("Q")]
+    for call in calls:
+        with pytest.raises(ConnectionBroken) as raised:
+            call()
+        assert raised.value.reason == 2009
+    qm.abandon()
+
+
+# ---- one call at a time
+
+
+def test_a_second_thread_that_calls_during_a_wait_is_2219_and_changes_nothing(qm: QueueManager) -> None:
+    other = qm.connect()
+    other.put("Q", other.get("Q"))
+    qm.get_many("Q", 2)
+    handle = other.open("Q")
+    wait = waiting(other, lambda: other.get("Q", wait=FOREVER).body)
+    calls = [partial(call, other) for call in CALLS_AND_CLOSE.values()]
+    for call in [*calls, *(partial(call, handle) for call in HANDLE_CALLS.values())]:
+        error = Call(call).error()
+        assert isinstance(error, CallInProgress), call
+        assert error.reason == 2219
+        assert "qm.connect()" in str(error), "the remedy"
+    qm.put("Q", b"3")
+    assert wait.result() == b"3"
+    assert [queue.name for queue in qm.queues()] == ["Q"]
+    other.put("Q", b"4")
+    other.close()
+
+
+def test_a_default_handle_whose_close_was_refused_can_be_closed_later(qm: QueueManager) -> None:
+    qm.create_queue("R")
+    other = qm.connect()
+    other.put("Q", b"3")
+    wait = waiting(other, lambda: other.get("R", wait=FOREVER).body)
+    assert isinstance(Call(lambda: other.close_queue("Q")).error(), CallInProgress)
+    qm.put("R", b"r")
+    assert wait.result() == b"r"
+    other.close_queue("Q")
+    assert qm.status("Q").open_output_count == 1  # that of qm
+
+
+# ---- fork
+
+
+def in_child(act: Callable[[], None]) -> int:
+    """Runs `act` in a forked child; its exit code: 0 if it returned, 1 if it raised."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which this child never touches
+        child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            act()
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = Call(lambda: os.waitpid(child, 0)).result()
+    return os.waitstatus_to_exitcode(status)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_connection_that_was_forked_takes_no_call_nor_does_its_handle(qm: QueueManager) -> None:
+    qm.put("Q", b"3", syncpoint=True)
+    handle = qm.open("Q")
+
+    def act() -> None:
+        for call in CALLS_AND_CLOSE.values():
+            with pytest.raises(ForkedConnection):
+                call(qm)
+        for use in HANDLE_CALLS.values():
+            with pytest.raises(ForkedConnection):
+                use(handle)
+
+    assert in_child(act) == 0
+    qm.commit()
+    assert handle.get().body == b"1"
+    assert bodies(qm) == [b"2", b"3"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_that_forgets_a_connection_ends_nothing(qm: QueueManager) -> None:
+    qm.put("Q", b"3", syncpoint=True)
+
+    assert in_child(qm.abandon) == 0
+    qm.commit()
+    assert bodies(qm) == [b"1", b"2", b"3"]
+
+
+@memory_alone  # the child of a store in a file has no copy of it
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_leaves_its_copy_of_the_memory_as_it_is(qm: QueueManager) -> None:
+    qm.put("Q", b"3", syncpoint=True)
+
+    def act() -> None:
+        store: Any = qm._store  # its verbs are refused here
+        before = store.backend.overview(0.0)
+        qm.abandon()
+        assert store.backend.overview(0.0) == before
+
+    assert in_child(act) == 0
+
+
+def test_a_call_is_told_of_the_stop_also_when_the_store_is_closed_already(kind: str) -> None:
+    """Who is woken by a stop may come to look when the store is closed."""
+    store = make_store(kind, ManualClock())
+    qm = connect(store, program="test")
+    store.stop()
+    store.close_store()
+    with pytest.raises(QueueManagerStopping):
+        qm.queues()
+
+
+@pytest.mark.parametrize("place", [":memory:", "orders.db"])
+def test_daemon_threads_that_the_interpreter_ends_say_nothing(tmp_path: Path, place: str) -> None:
+    code = """
+import sys, threading
+import inorder
+qm = inorder.connect(sys.argv[1])
+qm.create_queue("Q")
+begun = threading.Semaphore(0)
+def work():
+    with qm.connect() as mine:
+        while True:
+            mine.put("Q", b"1")
+            begun.release()
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+for _ in range(30):
+    begun.acquire()
+"""
+    ended = subprocess.run([sys.executable, "-c", code, place], cwd=tmp_path, capture_output=True, check=True)
+    assert ended.stderr == b""

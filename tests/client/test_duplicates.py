@@ -1,0 +1,172 @@
+"""Puts under a key of the caller's (decision 330): one message for one key, whoever else puts, backs out or dies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from inorder import OptionsError, QueueManager, Reason, connect
+from inorder.errors import ArgumentError, DuplicatePending
+from inorder.stores.seam.backend import Kind
+from inorder.stores.seam.tables import PutKeyRow
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
+
+
+def bodies(qm: QueueManager, queue: str = "Q") -> list[bytes]:
+    return [message.body for message in qm.browse(queue)]
+
+
+def keys(store: Any) -> int:
+    """How many keys the store remembers."""
+    store.backend.begin(Kind(writes=False))
+    try:
+        return len(store.backend.select(PutKeyRow))
+    finally:
+        store.backend.commit((), (), reserves=False, durable=False)
+
+
+# ---- outside of units of work
+
+
+def test_what_is_put_once_more_under_a_key_is_not_put_and_says_so(qm: QueueManager) -> None:
+    first = qm.put("Q", b"one", deduplicate="order-17", message_id=b"mine")
+    assert (first.duplicate_of, first.warning) == (None, None)
+    again = qm.put("Q", b"two", deduplicate="order-17")
+    assert (again.duplicate_of, again.uid, again.message_id) == (first.uid, first.uid, first.message_id)
+    assert again.warning is Reason.DUPLICATE_PUT
+    assert bodies(qm) == [b"one"]
+
+
+def test_a_key_of_a_put_under_a_clock_that_was_ahead_is_kept_for_its_time_from_the_next_put(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    begin = clock.now()
+    clock.advance(365 * 86_400.0)
+    qm.put("Q", b"1", deduplicate="a", deduplicate_for=60.0)
+    clock._time = begin
+    assert qm.put("Q", b"2", deduplicate="a", deduplicate_for=60.0).duplicate_of is not None
+    clock.advance(59.0)
+    assert qm.put("Q", b"2", deduplicate="a", deduplicate_for=60.0).duplicate_of is not None
+    clock.advance(1.0)
+    assert qm.put("Q", b"2", deduplicate="a", deduplicate_for=60.0).duplicate_of is None
+
+
+@pytest.mark.every_store
+def test_a_key_that_was_met_under_a_clock_that_was_behind_is_kept_for_its_time_from_the_put(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    """A machine without a battery begins so, and repeats what it may have put before; then its clock is set."""
+    begin = clock.now()
+    qm.put("Q", b"1", deduplicate="a", deduplicate_for=600.0)
+    clock._time = begin - 86_400.0
+    assert qm.put("Q", b"2", deduplicate="a").duplicate_of is not None
+    clock._time = begin + 599.0
+    assert qm.put("Q", b"2", deduplicate="a").duplicate_of is not None
+    clock.advance(1.0)
+    assert qm.put("Q", b"2", deduplicate="a").duplicate_of is None
+
+
+@pytest.mark.every_store
+def test_other_keys_and_no_key_are_not_concerned(qm: QueueManager) -> None:
+    for key in ("a", "b", None, None, "A", "a ", "ä"):
+        assert qm.put("Q", b"x", deduplicate=key).duplicate_of is None
+    assert len(bodies(qm)) == 7
+
+
+@pytest.mark.every_store
+def test_several_messages_of_one_call_have_one_key(qm: QueueManager) -> None:
+    first = qm.put_many("Q", [b"1", b"2"], deduplicate="k")
+    again = qm.put_many("Q", [b"1", b"2", b"3"], deduplicate="k")
+    assert [one.duplicate_of for one in again] == [first[0].uid] * 3
+    assert qm.put("Q", b"4", deduplicate="k").duplicate_of == first[0].uid
+    assert bodies(qm) == [b"1", b"2"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ({"deduplicate": ""}, ArgumentError, "1 to 200 characters"),
+        ({"deduplicate": "k" * 201}, ArgumentError, "1 to 200 characters"),
+        ({"deduplicate": b"k"}, ArgumentError, "1 to 200 characters"),
+        ({"deduplicate": "\ud800"}, ArgumentError, "1 to 200 characters"),
+        ({"deduplicate": "k", "deduplicate_for": 0}, ArgumentError, "above 0 and at most 31,622,400"),
+        ({"deduplicate": "k", "deduplicate_for": 366 * 86400.0 + 1}, ArgumentError, "above 0 and at most 31,622,400"),
+        ({"deduplicate": "k", "deduplicate_for": float("nan")}, ArgumentError, "above 0"),
+        ({"deduplicate": "k", "deduplicate_for": True}, ArgumentError, "above 0"),
+        ({"deduplicate": "k", "confirm_id": 7}, OptionsError, "do not go together"),
+    ],
+)
+def test_bad_keys(qm: QueueManager, wrong: dict[str, object], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        qm.put("Q", b"x", **wrong)  # type: ignore[arg-type]
+    uid = qm.put("Q", b"x").uid
+    with pytest.raises(OptionsError, match="do not go together"):
+        qm.put("Q", b"x", deduplicate="k", uid=uid, resend=True)
+    assert bodies(qm) == [b"x"]
+
+
+# ---- in units of work
+
+
+def test_while_a_unit_of_work_has_a_key_others_are_refused(qm: QueueManager, store: RestartableStore) -> None:
+    with connect(store, program="other") as other:
+        qm.put("Q", b"one", deduplicate="k", syncpoint=True)
+        for syncpoint in (False, True):
+            with pytest.raises(DuplicatePending, match="a unit of work of test, not settled") as refused:
+                other.put("Q", b"two", deduplicate="k", syncpoint=syncpoint)
+            assert refused.value.reason is Reason.DUPLICATE_PENDING
+            assert (refused.value.data["key"], refused.value.data["by"]) == ("k", "test")
+        with pytest.raises(DuplicatePending):  # its own unit of work, from outside: that one may be backed out, too
+            qm.put("Q", b"three", deduplicate="k", syncpoint=False)
+        qm.back_out()
+        assert other.put("Q", b"four", deduplicate="k").duplicate_of is None
+        assert bodies(qm) == [b"four"]
+
+
+@pytest.mark.every_store
+def test_a_unit_that_takes_long_keeps_its_keys_beyond_their_time(
+    qm: QueueManager, store: RestartableStore, clock: ManualClock
+) -> None:
+    qm.put("Q", b"one", deduplicate="k", deduplicate_for=10.0, syncpoint=True)
+    clock.advance(1000.0)
+    qm.discard_expired()
+    with connect(store, program="other") as other, pytest.raises(DuplicatePending):
+        other.put("Q", b"two", deduplicate="k")
+    qm.commit()
+    assert qm.put("Q", b"three", deduplicate="k").duplicate_of is not None
+
+
+@pytest.mark.every_store
+def test_the_next_unit_of_work_has_nothing_of_the_last_ones_keys(qm: QueueManager) -> None:
+    """Units of a connection have one number after the other in the store, or the same."""
+    for n in range(5):
+        qm.put("Q", b"x", deduplicate=f"committed {n}", syncpoint=True)
+        qm.commit()
+        qm.put("Q", b"x", syncpoint=True)
+        qm.back_out()
+        qm.put("Q", b"x", deduplicate=f"backed out {n}", syncpoint=True)
+        qm.back_out()
+        qm.put("Q", b"x", syncpoint=True)
+        qm.commit()
+    assert all(qm.put("Q", b"y", deduplicate=f"committed {n}").duplicate_of for n in range(5))
+    assert not any(qm.put("Q", b"y", deduplicate=f"backed out {n}").duplicate_of for n in range(5))
+
+
+# ---- keys do not pile up
+
+
+@pytest.mark.every_store
+def test_puts_and_housekeeping_forget_keys_in_bounded_steps(
+    qm: QueueManager, store: RestartableStore, clock: ManualClock
+) -> None:
+    for n in range(40):
+        qm.put("Q", b"x", deduplicate=str(n), deduplicate_for=1.0 + n / 100)
+    clock.advance(10.0)
+    qm.put("Q", b"x", deduplicate="one more")
+    assert keys(store) == 39
+    qm.discard_expired(30)
+    assert keys(store) == 9
+    qm.discard_expired()
+    assert keys(store) == 1

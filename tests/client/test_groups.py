@@ -1,0 +1,333 @@
+"""Groups as whole things: a block that puts one, a loop that gets one."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+from tests.helpers.support import bodies, waiting
+
+from inorder import FOREVER, Flags, GroupWriter, Match, Message, NoMessageAvailable, QueueManager, Reason, UnitTooLarge
+from inorder.errors import CallerError, InconsistentCall, InorderError, WrongState
+from inorder.model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, SEGMENTATION_ALLOWED
+
+GROUP = b"G".ljust(24, b"\0")
+
+
+def put_group(qm: QueueManager, *several: bytes, queue: str = "Q", **fields: Any) -> bytes:
+    with qm.group(queue) as group:
+        for body in several:
+            group.put(body, **fields)
+    return group.group_id
+
+
+def statuses(qm: QueueManager, **keywords: Any) -> list[tuple[bytes, int, str]]:
+    return [(one.body, one.sequence_number, one.group_status) for one in qm.browse("Q", **keywords)]
+
+
+def fail_after(qm: QueueManager, *several: bytes) -> GroupWriter:
+    """A group whose block raises after these messages."""
+    with qm.group("Q") as group:
+        for body in several:
+            group.put(body)
+        raise ZeroDivisionError
+
+
+def got(qm: QueueManager, **keywords: Any) -> list[bytes]:
+    return [message.body for message in qm.get_group("Q", **keywords)]
+
+
+# ---- a block that puts a group
+
+
+def test_leaving_the_block_closes_the_group(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        assert group.group_id == NO_ID
+        first = group.put(b"1")
+        assert group.group_id == first.group_id != NO_ID
+        group.put(Message(b"2", priority=0))
+        assert bodies(qm) == []
+    assert statuses(qm) == [(b"1", 1, "in"), (b"2", 2, "last")]
+    assert {message.group_id for message in qm.browse("Q")} == {group.group_id}
+    assert qm.units() == []
+
+
+def test_an_empty_block_puts_nothing(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        pass
+    assert group.group_id == NO_ID
+    assert (qm.depth("Q"), qm.units()) == (0, [])
+    put_group(qm, b"1")
+
+
+def test_inside_a_unit_the_group_is_part_of_it(qm: QueueManager) -> None:
+    with qm.unit_of_work():
+        put_group(qm, b"1", b"2")
+        qm.put("Q", b"x")
+        assert bodies(qm) == []
+        assert qm.units()[0].puts == 3
+    assert statuses(qm) == [(b"1", 1, "in"), (b"2", 2, "last"), (b"x", 1, "no")]
+
+
+def test_an_exception_puts_nothing(qm: QueueManager) -> None:
+    with pytest.raises(ZeroDivisionError):
+        fail_after(qm, b"1")
+    assert (qm.depth("Q"), qm.units()) == (0, [])
+    put_group(qm, b"2")
+    assert statuses(qm) == [(b"2", 1, "last")]
+
+
+def test_an_exception_inside_a_unit_marks_nothing(qm: QueueManager) -> None:
+    with qm.unit_of_work(), pytest.raises(ZeroDivisionError):
+        fail_after(qm, b"1")
+    assert statuses(qm) == [(b"1", 1, "in")]
+
+
+def test_the_last_message_can_say_so(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        group.put(b"1")
+        group.put(b"2", last=True)
+        with pytest.raises(CallerError, match="2241"):
+            group.put(b"3")
+    with pytest.raises(CallerError, match="2241"):
+        group.put(b"after the block")
+    assert (statuses(qm), qm.units()) == ([(b"1", 1, "in"), (b"2", 2, "last")], [])
+
+
+def test_a_last_message_that_is_committed_cannot_be_marked(qm: QueueManager) -> None:
+    def put_and_commit() -> None:
+        with qm.group("Q") as group:
+            group.put(b"1")
+            qm.commit()
+
+    with pytest.raises(WrongState):
+        put_and_commit()
+    assert statuses(qm) == [(b"1", 1, "in")]
+
+
+def test_all_pieces_of_the_last_message_are_marked(qm: QueueManager) -> None:
+    qm.alter_queue("Q", max_length=16)
+    with qm.group("Q") as group:
+        group.put(b"1")
+        group.put(bytes(40), flags=SEGMENTATION_ALLOWED)
+    assert [(one.sequence_number, one.offset, one.group_status, one.segment_status) for one in qm.browse("Q")] == [
+        (1, 0, "in", "no"),
+        (2, 0, "last", "in"),
+        (2, 16, "last", "in"),
+        (2, 32, "last", "last"),
+    ]
+
+
+def test_segments_can_be_put_in_a_group(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        group.put(b"one", flags=SEGMENT)
+        group.put(b"two", flags=Flags.LAST_SEGMENT)
+        group.put(b"three", flags=SEGMENT, last=True)
+        group.put(b"four", flags=LAST_SEGMENT, last=True)
+    assert [(one.sequence_number, one.offset, one.flags) for one in qm.browse("Q")] == [
+        (1, 0, 8 + 2),
+        (1, 3, 8 + 4 + 2),
+        (2, 0, 16 + 8 + 2),
+        (2, 5, 16 + 8 + 4 + 2),
+    ]
+    assert got(qm) == [b"onetwo", b"threefour"]
+
+
+def test_a_block_that_ends_within_a_message_puts_nothing(qm: QueueManager) -> None:
+    def put_half() -> None:
+        with qm.group("Q") as group:
+            group.put(b"1")
+            group.put(b"two", flags=SEGMENT)
+
+    with pytest.raises(InconsistentCall, match="2242"):
+        put_half()
+    assert (qm.depth("Q"), qm.units()) == (0, [])
+
+
+def test_a_group_inside_a_group_is_another_group(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        group.put(b"1")
+        put_group(qm, b"x")
+        qm.put("Q", b"other")
+        group.put(b"2")
+    assert statuses(qm) == [(b"1", 1, "in"), (b"x", 1, "last"), (b"other", 1, "no"), (b"2", 2, "last")]
+
+
+def test_a_group_whose_unit_was_backed_out_does_not_go_on(qm: QueueManager) -> None:
+    with contextlib.suppress(KeyError), qm.group("Q") as group:
+        group.put(b"1")
+        qm.back_out()
+        with pytest.raises(InconsistentCall, match="backed out"):
+            group.put(b"2")
+        raise KeyError("the caller gives up")
+    assert statuses(qm) == []
+    assert qm.units() == []
+
+
+def test_options_of_a_put_are_no_fields_of_a_group_member(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        for name, value in (("syncpoint", False), ("logical", False), ("flags", "last")):
+            options: Any = {name: value}
+            with pytest.raises(InorderError, match=name):
+                group.put(b"1", **options)
+        group.put(b"2")
+    assert statuses(qm) == [(b"2", 1, "last")]
+
+
+# ---- a loop that gets a group
+
+
+@pytest.mark.every_store
+def test_a_group_comes_whole_and_in_order(qm: QueueManager) -> None:
+    qm.put("Q", b"2", flags=LAST_IN_GROUP, group_id=GROUP, sequence_number=2)
+    qm.put("Q", b"x")
+    qm.put("Q", b"1", flags=IN_GROUP, group_id=GROUP)
+    assert got(qm) == [b"x"]
+    with qm.unit_of_work():
+        loop = qm.get_group("Q")
+        message = next(loop)
+        assert (message.body, message.sequence_number, message.group_status) == (b"1", 1, "in")
+        assert [(one.body, one.group_status) for one in loop] == [(b"2", "last")]
+    with pytest.raises(NoMessageAvailable):
+        got(qm)
+
+
+@pytest.mark.every_store
+def test_an_incomplete_group_is_passed_over(qm: QueueManager) -> None:
+    qm.put("Q", b"g1", flags=IN_GROUP, group_id=GROUP)
+    qm.put("Q", b"g3", flags=LAST_IN_GROUP, group_id=GROUP, sequence_number=3)
+    with pytest.raises(NoMessageAvailable, match="2033"):
+        got(qm)
+    put_group(qm, b"h1", b"h2")
+    assert got(qm) == [b"h1", b"h2"]
+    qm.put("Q", b"g2", flags=IN_GROUP, group_id=GROUP, sequence_number=2)
+    assert got(qm) == [b"g1", b"g2", b"g3"]
+
+
+def test_the_segments_of_a_member_are_joined(qm: QueueManager) -> None:
+    qm.alter_queue("Q", max_length=16)
+    put_group(qm, b"a" * 40, b"b" * 16, b"c" * 17, flags=SEGMENTATION_ALLOWED)
+    assert qm.depth("Q") == 6
+    group = list(qm.get_group("Q"))
+    assert [message.body for message in group] == [b"a" * 40, b"b" * 16, b"c" * 17]
+    assert [message.segment_status for message in group] == ["last", "no", "last"]
+    assert qm.depth("Q") == 0
+
+
+def test_a_loop_that_is_left_early_backs_out(qm: QueueManager) -> None:
+    put_group(qm, b"1", b"2")
+    for message in qm.get_group("Q"):
+        assert message.body == b"1"
+        break
+    assert (qm.units(), statuses(qm)) == ([], [(b"1", 1, "in"), (b"2", 2, "last")])
+    assert [message.backout_count for message in qm.get_group("Q")] == [1, 1]
+
+
+def test_a_loop_that_fails_backs_out_and_takes_its_puts_along(qm: QueueManager) -> None:
+    qm.create_queue("OUT")
+    put_group(qm, b"1", b"2")
+
+    def pass_on(*, fail: bool) -> None:
+        for message in qm.get_group("Q"):
+            qm.put("OUT", message.body)
+            if fail and message.group_status == "last":
+                raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        pass_on(fail=True)
+    assert (bodies(qm), qm.depth("OUT")) == ([b"1", b"2"], 0)
+    pass_on(fail=False)
+    assert (qm.depth("Q"), bodies(qm, "OUT")) == (0, [b"1", b"2"])
+
+
+def test_inside_a_unit_leaving_early_leaves_the_group_with_the_unit(qm: QueueManager) -> None:
+    put_group(qm, b"1", b"2")
+    with qm.unit_of_work() as unit:
+        next(qm.get_group("Q"))
+        assert (bodies(qm), qm.units()[0].gets) == ([], 2)
+        unit.back_out()
+    assert bodies(qm) == [b"1", b"2"]
+
+
+@pytest.mark.every_store
+def test_a_match_chooses_the_group_by_its_first_message(qm: QueueManager) -> None:
+    put_group(qm, b"g1", b"g2", correlation_id=b"a")
+    with qm.group("Q") as group:
+        group.put(b"h1", correlation_id=b"b")
+        group.put(b"h2", correlation_id=b"a")
+    assert got(qm, match=Match(correlation_id=b"b")) == [b"h1", b"h2"]
+    with pytest.raises(NoMessageAvailable):
+        got(qm, match=Match(correlation_id=b"b"))
+    wanted = next(qm.browse("Q")).group_id
+    assert got(qm, match=Match(group_id=wanted)) == [b"g1", b"g2"]
+
+
+def test_a_wait_ends_when_the_group_is_whole(qm: QueueManager) -> None:
+    other = qm.connect()
+    call = waiting(other, lambda: got(other, wait=FOREVER))
+    qm.put("Q", b"2", flags=LAST_IN_GROUP, group_id=GROUP, sequence_number=2)
+    call.sleeps(other)
+    qm.put("Q", b"1", flags=IN_GROUP, group_id=GROUP)
+    assert call.result() == [b"1", b"2"]
+
+
+def test_a_handle_inside_a_group_cannot_get_another(qm: QueueManager) -> None:
+    put_group(qm, b"1", b"2")
+    assert qm.get("Q", logical=True).body == b"1"
+    with pytest.raises(InconsistentCall, match="2241"):
+        got(qm)
+    assert qm.get("Q", logical=True).body == b"2"
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_a_group_that_does_not_fit_the_unit_stays_whole(qm: QueueManager, limit: int) -> None:
+    put_group(qm, b"1", b"2", b"3")
+    qm.alter_manager(max_uncommitted=limit)
+    with pytest.raises(UnitTooLarge, match="2024"):
+        got(qm)
+    assert (bodies(qm), qm.units()) == ([b"1", b"2", b"3"], [])
+    qm.alter_manager(max_uncommitted=3)
+    assert got(qm) == [b"1", b"2", b"3"]
+
+
+def test_a_group_with_pieces_that_cannot_be_joined_comes_whole_or_stays_whole(qm: QueueManager) -> None:
+    for n, encoding in enumerate((546, 273, 273)):
+        flags = LAST_IN_GROUP | (LAST_SEGMENT if n == 2 else SEGMENT)
+        qm.put("Q", b"%d" % n, group_id=GROUP, offset=n, flags=flags, encoding=encoding)
+    qm.alter_manager(max_uncommitted=2)
+    with qm.unit_of_work(), pytest.raises(UnitTooLarge):
+        got(qm)
+    assert bodies(qm) == [b"0", b"1", b"2"]
+    qm.alter_manager(max_uncommitted=3)
+    assert [(message.body, message.warning) for message in qm.get_group("Q")] == [
+        (b"0", Reason.INCONSISTENT_ENCODINGS),
+        (b"1", None),
+        (b"2", None),
+    ]
+    assert qm.depth("Q") == 0
+
+
+def test_messages_in_no_group_come_one_by_one(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"x", b"y"])
+    assert [got(qm), got(qm)] == [[b"x"], [b"y"]]
+
+
+GROUPS = {
+    "one twice, one missing": ([(1, IN_GROUP), (1, IN_GROUP), (3, LAST_IN_GROUP)], []),
+    "no first": ([(2, IN_GROUP), (3, IN_GROUP), (3, LAST_IN_GROUP)], []),
+    "a segment missing": ([(1, IN_GROUP), (2, LAST_IN_GROUP | SEGMENT)], []),
+    "the last twice": ([(1, IN_GROUP), (2, LAST_IN_GROUP), (2, LAST_IN_GROUP)], [1, 2]),
+    "one behind the last": ([(1, IN_GROUP), (2, LAST_IN_GROUP), (3, IN_GROUP)], [1, 2]),
+    "two that say they are the last": ([(1, IN_GROUP), (2, LAST_IN_GROUP), (3, LAST_IN_GROUP)], [1, 2]),
+}
+
+
+@pytest.mark.parametrize("case", GROUPS)
+def test_r3_51_a_group_is_whole_by_its_numbers_not_by_how_many_it_has(qm: QueueManager, case: str) -> None:
+    members, whole = GROUPS[case]
+    for number, flags in members:
+        qm.put("Q", b"x", group_id=b"G", sequence_number=number, flags=flags)
+    with contextlib.nullcontext() if whole else pytest.raises(NoMessageAvailable):
+        assert [message.sequence_number for message in qm.get_group("Q")] == whole
+    assert qm.depth("Q") == len(members) - len(whole)

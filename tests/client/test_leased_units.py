@@ -1,0 +1,401 @@
+"""Leases: units of work of whoever shows the token, until a deadline that really backs them out (B-32, B-48)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from tests.helpers.support import Call, Stores, waiting
+
+from inorder import Flags, QueueManager, connect
+from inorder.client.leases import name_of
+from inorder.errors import (
+    ArgumentError,
+    CallerError,
+    LeaseOver,
+    NoMessageAvailable,
+    ObjectInUse,
+    OrderPending,
+    QueueFull,
+    UnitNotAvailable,
+    UnitTooLarge,
+    WrongState,
+)
+from inorder.testing import ManualClock
+
+
+def bodies(qm: QueueManager, queue: str = "Q") -> list[bytes]:
+    return [message.body for message in qm.browse(queue)]
+
+
+def jump(clock: ManualClock, seconds: float) -> None:
+    """Somebody sets the clock; waits do not notice."""
+    clock._time += seconds
+
+
+@pytest.fixture
+def other(qm: QueueManager) -> QueueManager:
+    return qm.connect()
+
+
+@pytest.mark.every_store
+def test_several_connections_act_under_one_lease_and_any_settles_it(qm: QueueManager, other: QueueManager) -> None:
+    qm.put("Q", b"1")
+    lease = qm.lease(seconds=30)
+    with lease:
+        assert qm.get("Q").body == b"1"
+        qm.put("Q", b"2")
+    with other.resume_lease(lease.token):
+        other.put("Q", b"3")
+    assert (bodies(qm), qm.depth("Q")) == ([], 2)
+    [unit] = qm.units()
+    assert (unit.kind, unit.name, unit.puts, unit.gets, unit.queues) == ("lease", lease.name, 2, 1, ("Q",))
+    assert unit.ends_at == lease.ends_at
+    other.resume_lease(lease.token).commit()
+    assert (bodies(qm), qm.units(), qm.check()) == ([b"2", b"3"], [], [])
+
+
+@pytest.mark.parametrize("act", ["put", "get", "commit", "back_out", "extend", "resume", "enter"])
+def test_at_the_deadline_no_act_is_taken_and_all_is_as_it_was(qm: QueueManager, clock: ManualClock, act: str) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    lease = qm.lease(seconds=30)
+    with lease:
+        qm.get("Q")
+        qm.put("Q", b"3")
+        acts: dict[str, Callable[[], Any]] = {
+            "put": lambda: qm.put("Q", b"4"),
+            "get": lambda: qm.get("Q"),
+            "commit": lease.commit,
+            "back_out": lease.back_out,
+            "extend": lambda: lease.extend(30),
+            "resume": lambda: qm.resume_lease(lease.token),
+            "enter": lambda: qm.connect().resume_lease(lease.token).__enter__(),
+        }
+        clock.advance(29.999)
+        assert bodies(qm) == [b"2"]
+        clock.advance(0.001)
+        with pytest.raises(LeaseOver):
+            acts[act]()
+    assert (bodies(qm), qm.units(), qm.check()) == ([b"1", b"2"], [], [])
+
+
+LOOKS: dict[str, Callable[[QueueManager], Any]] = {
+    "a get": lambda qm: qm.get("Q").body,
+    "a browse": lambda qm: qm.open("Q", browse=True).browse_next().body,
+    "a strict get": lambda qm: qm.get("Q", read_order="strict").body,
+    "a get of a group": lambda qm: next(iter(qm.get_group("Q"))).body,
+    "a listing": lambda qm: next(qm.look("Q", preview=9)).message.body,
+}
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize("look", LOOKS)
+def test_whoever_finds_a_lease_that_is_over_backs_it_out_first(
+    qm: QueueManager, other: QueueManager, clock: ManualClock, look: str
+) -> None:
+    qm.put("Q", b"1")
+    with qm.lease(seconds=30):
+        qm.get("Q")
+    clock.advance(30)
+    assert LOOKS[look](other) == b"1"
+
+
+@pytest.mark.every_store
+def test_what_a_lease_holds_keeps_others_out_until_it_is_over(
+    qm: QueueManager, other: QueueManager, clock: ManualClock
+) -> None:
+    qm.create_queue("SMALL", max_depth=1)
+    with qm.lease(seconds=30):
+        qm.put("SMALL", b"1")
+    with pytest.raises(QueueFull):
+        other.put("SMALL", b"2")
+    with pytest.raises(ObjectInUse):
+        other.delete_queue("SMALL", purge=True)
+    clock.advance(30)
+    other.put("SMALL", b"2")
+    assert other.get("SMALL").body == b"2"
+    qm.abandon()
+    other.delete_queue("SMALL")
+
+
+def test_housekeeping_ends_leases_that_nobody_meets(qm: QueueManager, clock: ManualClock) -> None:
+    with qm.lease(seconds=30):
+        qm.put("Q", b"1")
+    assert qm.depth("Q") == 1
+    clock.advance(30)
+    qm.connect().close()
+    assert (qm.depth("Q"), qm.units()) == (0, [])
+
+
+@pytest.mark.every_store
+def test_a_strict_reader_waits_behind_a_lease_and_is_woken_by_its_end(
+    qm: QueueManager, other: QueueManager, clock: ManualClock
+) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    with qm.lease(seconds=30):
+        assert qm.get("Q", read_order="strict").body == b"1"
+    with pytest.raises(OrderPending):
+        other.get("Q", read_order="strict")
+    call = waiting(other, lambda: other.get("Q", read_order="strict", wait=100).body)
+    clock.advance(30)
+    assert call.result() == b"1"
+
+
+def test_an_extension_moves_the_deadline(qm: QueueManager, clock: ManualClock) -> None:
+    lease = qm.lease(seconds=30)
+    with lease:
+        qm.put("Q", b"1")
+    clock.advance(29)
+    assert lease.extend(30) == clock.now() + 30
+    clock.advance(29)
+    lease.commit()
+    assert (bodies(qm), lease.status) == ([b"1"], "committed")
+
+
+def test_a_clock_that_is_set_back_does_not_keep_a_lease_for_longer(qm: QueueManager, clock: ManualClock) -> None:
+    qm.put("Q", b"1")
+    lease = qm.lease(seconds=30)
+    with lease:
+        qm.get("Q")
+    jump(clock, -3600)
+    with pytest.raises(NoMessageAvailable):  # the look that finds the jump
+        qm.get("Q")
+    assert qm.units()[0].ends_at == clock.now() + 30
+    clock.advance(29)
+    with pytest.raises(NoMessageAvailable):
+        qm.get("Q")
+    clock.advance(1)
+    assert qm.get("Q").body == b"1"
+
+
+def test_a_clock_that_is_set_forward_ends_a_lease_for_all(qm: QueueManager, clock: ManualClock) -> None:
+    qm.put("Q", b"1")
+    lease = qm.lease(seconds=30)
+    with lease:
+        qm.get("Q")
+    jump(clock, 3600)
+    assert qm.get("Q").body == b"1"
+    jump(clock, -3600)
+    with pytest.raises(LeaseOver):
+        lease.commit()
+
+
+@pytest.mark.every_store
+def test_a_lease_outlives_its_connection_and_a_restart(stores: Stores, clock: ManualClock) -> None:
+    store = stores.make(clock)
+    first = connect(store, program="test")
+    first.create_queue("Q")
+    lease = first.lease(seconds=30)
+    with lease:
+        first.put("Q", b"1")
+        first.put("Q", b"2", persistent=False)
+    first.abandon()
+    store.restart()
+    with connect(store, program="test") as second:
+        second.resume_lease(lease.token).commit()
+        assert bodies(second) == [b"1", b"2"]
+
+
+def test_to_close_a_connection_inside_a_lease_leaves_it(qm: QueueManager, other: QueueManager) -> None:
+    lease = qm.lease()
+    lease.__enter__()
+    qm.put("Q", b"1")
+    qm.close()
+    lease.__exit__(None, None, None)
+    assert [unit.puts for unit in other.units()] == [1]
+    other.resume_lease(lease.token).commit()
+    assert bodies(other) == [b"1"]
+
+
+def test_commit_of_the_connection_settles_the_lease_that_it_is_in(qm: QueueManager) -> None:
+    lease = qm.lease()
+    with lease:
+        qm.put("Q", b"1")
+        qm.commit()
+        assert lease.status == "committed"
+        qm.put("Q", b"2")
+    assert bodies(qm) == [b"1", b"2"]
+    with pytest.raises(LeaseOver), lease:
+        pass
+
+
+def test_a_connection_has_one_unit(qm: QueueManager) -> None:
+    lease = qm.lease()
+    with qm.unit_of_work():
+        with pytest.raises(CallerError, match="2128"), lease:
+            pass
+        qm.put("Q", b"1")
+    qm.put("Q", b"2", syncpoint=True)
+    with pytest.raises(CallerError, match="2128"), lease:
+        pass
+    qm.back_out()
+    with lease, pytest.raises(CallerError, match="2128"), qm.unit_of_work():
+        pass
+    with lease:
+        qm.put("Q", b"3")
+        with pytest.raises(WrongState):
+            qm.prepare("P")
+    assert bodies(qm) == [b"1"]
+
+
+def test_a_lease_is_its_users_if_that_is_asked(qm: QueueManager) -> None:
+    lease = qm.lease(user="alice")
+    assert (lease.user, qm.units()[0].program.user) == ("alice", "alice")
+    with pytest.raises(LeaseOver):
+        qm.resume_lease(lease.token, user="bob")
+    assert qm.resume_lease(lease.token, user="alice").name == lease.name
+    assert qm.resume_lease(lease.token).name == lease.name
+
+
+@pytest.mark.every_store
+def test_an_operator_backs_out_a_lease_by_its_name_and_the_token_is_nowhere(qm: QueueManager) -> None:
+    lease = qm.lease()
+    with lease:
+        qm.put("Q", b"1")
+    assert lease.name == name_of(lease.token)
+    assert lease.token not in f"{lease!r} {qm.units()} {list(qm.look('Q'))}"
+    qm.end_lease(lease.name)
+    with pytest.raises(LeaseOver):
+        lease.commit()
+    with pytest.raises(LeaseOver):
+        qm.end_lease(lease.name)
+    assert (qm.depth("Q"), qm.units()) == (0, [])
+
+
+@pytest.mark.every_store
+def test_all_acts_under_a_lease_count_for_its_limit(qm: QueueManager, other: QueueManager) -> None:
+    """R5.8, whichever connection makes them."""
+    qm.alter_manager(max_uncommitted=3)
+    lease = qm.lease()
+    with lease:
+        qm.put_many("Q", [b"1", b"2"])
+    with other.resume_lease(lease.token):
+        other.put("Q", b"3")
+        with pytest.raises(UnitTooLarge):
+            other.put("Q", b"4")
+    with lease, pytest.raises(UnitTooLarge):
+        qm.put("Q", b"5")
+    lease.commit()
+    assert bodies(qm) == [b"1", b"2", b"3"]
+
+
+def test_what_is_left_of_a_large_group_is_not_read_from_a_lease_that_is_over(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    with qm.group("Q") as group:
+        for _ in range(600):
+            group.put(b"1")
+    with qm.lease(seconds=30):
+        messages = iter(qm.get_group("Q"))
+        next(messages)
+        clock.advance(30)
+        qm.connect().close()
+        left = qm._services.store
+        if getattr(left, "shortcuts", None) is not None:
+            with pytest.raises(LeaseOver):
+                list(messages)
+
+
+def test_half_a_group_that_a_lease_has_put_is_taken_back_and_the_handle_stands_where_it_entered(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    with qm.open("Q", output=True) as handle:
+        lease = qm.lease(seconds=30)
+        lease.__enter__()
+        handle.put(b"1", logical=True, flags=Flags.IN_GROUP)
+        clock.advance(30)
+        with pytest.raises(LeaseOver):
+            handle.withdraw(handle.put_state, whole_group=True)
+        with pytest.raises(LeaseOver) as refused:
+            handle.put(b"2", logical=True, flags=Flags.IN_GROUP)
+        lease.__exit__(LeaseOver, refused.value, None)
+        assert not handle.put_state.group_open
+    assert (qm.depth("Q"), qm.units()) == (0, [])
+
+
+@pytest.mark.parametrize("bad", [0, 86_400.1, True, None, float("nan")], ids=repr)
+def test_a_lease_is_a_time(qm: QueueManager, bad: Any) -> None:
+    with pytest.raises(ArgumentError, match="seconds must be above 0, at most 86,400"):
+        qm.lease(seconds=bad)
+    lease = qm.lease(seconds=86_400)
+    with pytest.raises(ArgumentError, match="seconds must be above 0"):
+        lease.extend(bad)
+    assert qm.units()[0].ends_at == lease.ends_at
+
+
+@pytest.mark.parametrize("bad", ["", None, b"token", "\ud800"], ids=repr)
+def test_a_token_and_a_user_are_texts(qm: QueueManager, bad: Any) -> None:
+    with pytest.raises(ArgumentError, match="token must be the token of a lease"):
+        qm.resume_lease(bad)
+    if bad is not None:
+        with pytest.raises(ArgumentError, match="user must be the name of a user"):
+            qm.lease(user=bad)
+    with pytest.raises(LeaseOver):
+        qm.resume_lease("no token of ours")
+    assert qm.units() == []
+
+
+@pytest.mark.every_store
+def test_two_threads_with_one_token_at_once_take_each_message_once(qm: QueueManager) -> None:
+    qm.put_many("Q", [str(number).encode() for number in range(40)])
+    lease = qm.lease()
+    got: list[bytes] = []
+    start = threading.Barrier(2)
+
+    def take() -> None:
+        with qm.connect() as own:
+            start.wait()
+            with own.resume_lease(lease.token):
+                for _ in range(20):
+                    got.append(own.get("Q").body)
+                    own.put("Q", b"done")
+
+    for call in [Call(take), Call(take)]:
+        call.result()
+    assert sorted(got, key=int) == [str(number).encode() for number in range(40)]
+    lease.commit()
+    assert (bodies(qm), qm.check()) == ([b"done"] * 40, [])
+
+
+@pytest.mark.every_store
+def test_a_user_has_at_most_so_many_that_are_not_over(qm: QueueManager, clock: ManualClock) -> None:
+    first = qm.lease(seconds=30, user="ann", most=2)
+    qm.lease(seconds=60, user="ann", most=2)
+    with pytest.raises(UnitNotAvailable, match="user ann has 2 leases open") as refused:
+        qm.lease(user="ann", most=2)
+    assert refused.value.data == {"user": "ann", "most": 2}
+    assert len(qm.units()) == 2, "nothing has begun"
+    qm.lease(user="bob", most=1)
+    qm.lease(user="ann", most=3).commit()
+    first.commit()
+    qm.lease(seconds=30, user="ann", most=2)
+    jump(clock, 31)
+    qm.lease(seconds=30, user="ann", most=2)  # one is over, whether anybody has backed it out or not
+    with pytest.raises(UnitNotAvailable):
+        qm.lease(user="ann", most=2)
+    qm.lease(user="ann")  # any number
+    for bad in (0, 1.5, True):
+        with pytest.raises(ArgumentError, match="most"):
+            qm.lease(most=bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.every_store
+def test_the_bound_on_leases_holds_for_those_that_begin_at_once(qm: QueueManager) -> None:
+    connections = [qm.connect() for _ in range(8)]
+    together = threading.Barrier(len(connections))
+    refused: list[BaseException] = []
+
+    def begin(each: QueueManager) -> None:
+        together.wait()
+        for _ in range(3):
+            try:
+                each.lease(seconds=600, most=5)
+            except UnitNotAvailable as error:
+                refused.append(error)
+
+    for call in [Call(partial(begin, each)) for each in connections]:
+        call.result()
+    assert (len(qm.units()), len(refused)) == (5, 19)

@@ -1,0 +1,406 @@
+"""QueueManager: connections, definitions, what can be inquired, and the handles behind calls by name."""
+
+from __future__ import annotations
+
+import getpass
+import io
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from typing import Literal
+
+import pytest
+from tests.helpers.support import Stores, bodies, drained
+
+import inorder
+from inorder import Message, NoMessageAvailable, QueueManager, QueueStatus, UnknownQueue, connect
+from inorder.errors import (
+    InconsistentCall,
+    InorderError,
+    ObjectExists,
+    ObjectInUse,
+    PutInhibited,
+    QueueManagerStopping,
+    QueueNotEmpty,
+    UnitTooLarge,
+)
+from inorder.model.attributes import QUEUE_ATTRIBUTES
+from inorder.model.message import IN_GROUP
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
+
+# ---- connections
+
+
+def test_connections_to_memory_are_queue_managers_of_their_own() -> None:
+    with connect() as one, connect(":memory:") as other:
+        one.create_queue("Q")
+        assert other.queues() == []
+        assert one.manager_attributes().name == "INORDER"
+
+
+def test_a_store_can_be_given(store: RestartableStore) -> None:
+    with connect(store) as one, connect(store) as other:
+        one.create_queue("Q")
+        one.put("Q", b"m1")
+        assert other.get("Q").message_id.startswith(b"AMQ TEST        ")
+
+
+def test_the_putter_is_recorded(store: RestartableStore, clock: ManualClock) -> None:
+    with connect(store, program="a name of more than 28 characters") as qm:
+        qm.create_queue("Q")
+        qm.put("Q", b"m1")
+        qm.connect(program="clerk").put("Q", b"m2")
+        qm.connect().put("Q", b"m3")
+        first, second, third = qm.get_many("Q", 3)
+    assert first.put_application_name == "a name of more than 28 chara"
+    assert (second.put_application_name, third.put_application_name) == ("clerk", first.put_application_name)
+    assert first.user_identifier == getpass.getuser()[:12]
+    assert first.put_at == clock.now()
+
+
+@pytest.mark.parametrize("name", [f"{'a' * 27} blank where it is cut", "blanks behind it  ", "a NUL behind it\0"])
+def test_a_putter_whose_name_ends_in_blanks_is_recorded_without_them(name: str, stores: Stores) -> None:
+    with connect(stores.make(), program=name) as qm:
+        qm.create_queue("Q")
+        qm.put("Q", b"m1")
+        assert qm.get("Q").put_application_name == name[:28].rstrip(" \0")
+        assert qm.check() == []
+
+
+def test_the_names_of_the_package_are_all_there() -> None:
+    assert len(set(inorder.__all__)) == len(inorder.__all__)
+    assert all(hasattr(inorder, name) for name in inorder.__all__)
+
+
+def test_stop_ends_the_queue_manager_for_everyone(qm: QueueManager) -> None:
+    other = qm.connect()
+    qm.stop()
+    for manager in (qm, other):
+        with pytest.raises(QueueManagerStopping, match="2162"):
+            manager.put("Q", b"m1")
+        manager.abandon()
+
+
+# ---- definitions
+
+
+@pytest.mark.every_store
+def test_queues_are_listed_by_name(qm: QueueManager) -> None:
+    qm.create_queue("B", description="second")
+    qm.create_alias("A", base_queue="B")
+    qm.create_model("M")
+    assert [(one.name, one.type) for one in qm.queues()] == [
+        ("A", "alias"),
+        ("B", "local"),
+        ("M", "model"),
+        ("Q", "local"),
+    ]
+    assert qm.attributes("B").description == "second"
+
+
+@pytest.mark.every_store
+def test_names_in_capitals_and_not_are_different_queues(qm: QueueManager) -> None:
+    qm.create_queue("q")
+    qm.put("q", b"small")
+    assert qm.depth("Q") == 0
+    assert qm.depth("q") == 1
+
+
+def test_an_unknown_queue_is_told_with_the_nearest_names(qm: QueueManager) -> None:
+    qm.create_queue("ORDERS")
+    with pytest.raises(UnknownQueue, match="did you mean ORDERS") as raised:
+        qm.put("ORDRES", b"m1")
+    assert raised.value.queue == "ORDRES"
+    assert raised.value.nearest == ["ORDERS"]
+
+
+def test_an_alteration_takes_effect_at_once(qm: QueueManager, clock: ManualClock) -> None:
+    handle = qm.open("Q")
+    clock.advance(5)
+    qm.alter_queue("Q", put_allowed=False)
+    with pytest.raises(PutInhibited):
+        handle.put(b"m1")
+    status = qm.status("Q")
+    assert status.altered_at == status.created_at + 5
+
+
+def test_altering_one_attribute_leaves_the_others(qm: QueueManager) -> None:
+    qm.create_queue("N", max_depth=5, delivery="fifo")
+    qm.alter_queue("N", max_depth=6)
+    assert (qm.attributes("N").max_depth, qm.attributes("N").delivery) == (6, "fifo")
+
+
+def test_a_queue_that_may_be_there_is_left_as_it_is(qm: QueueManager) -> None:
+    qm.create_queue("N", exist_ok=True, max_depth=5)
+    qm.alter_queue("N", description="altered")
+    qm.put("N", b"1")
+    qm.create_queue("N", exist_ok=True, max_depth=5)
+    assert (qm.attributes("N").description, qm.depth("N")) == ("altered", 1)
+    qm.create_alias("A", exist_ok=True, base_queue="N")
+    qm.create_alias("A", exist_ok=True, base_queue="N")
+    qm.create_model("M", exist_ok=True)
+    qm.create_model("M", exist_ok=True)
+    with pytest.raises(ObjectExists):
+        qm.create_queue("N")
+
+
+def test_a_queue_that_is_there_and_is_another_is_named_with_what_differs(qm: QueueManager) -> None:
+    qm.create_queue("N", max_depth=5)
+    with pytest.raises(ObjectExists, match="'N' already: its max_depth is 5, not 6, its order is 'put', not") as raised:
+        qm.create_queue("N", exist_ok=True, max_depth=6, order="commit", delivery="priority")
+    assert raised.value.data["differs"] == {"max_depth": (5, 6), "order": ("put", "commit")}
+    with pytest.raises(ObjectExists, match="its type is 'local', not 'model'"):
+        qm.create_model("N", exist_ok=True)
+    assert qm.attributes("N").max_depth == 5
+
+
+@pytest.mark.every_store
+def test_a_queue_is_deleted_when_it_is_empty_and_closed(qm: QueueManager) -> None:
+    qm.put("Q", b"m1")
+    with qm.open("Q"), pytest.raises(ObjectInUse):
+        qm.delete_queue("Q", purge=True)
+    with pytest.raises(QueueNotEmpty):
+        qm.delete_queue("Q")
+    qm.delete_queue("Q", purge=True)
+    with pytest.raises(UnknownQueue):
+        qm.attributes("Q")
+    qm.create_queue("Q")
+    assert qm.depth("Q") == 0
+
+
+def test_a_queue_that_is_open_through_an_alias_is_not_deleted(qm: QueueManager) -> None:
+    qm.create_alias("A", base_queue="Q")
+    handle = qm.open("A", browse=True)
+    for name in ("A", "Q"):
+        with pytest.raises(ObjectInUse):
+            qm.delete_queue(name)
+    handle.close()
+    qm.delete_queue("A")
+    qm.delete_queue("Q")
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize("ending", ["commit", "prepare"])
+def test_a_queue_is_not_deleted_under_a_unit_of_work(qm: QueueManager, ending: str) -> None:
+    other = qm.connect()
+    other.put("Q", b"m1", syncpoint=True)
+    if ending == "prepare":
+        other.prepare("P")
+    other.close_queue("Q")
+    with pytest.raises(QueueNotEmpty, match="2055"):
+        qm.delete_queue("Q", purge=True)
+    if ending == "prepare":
+        qm.settle("P", "commit")
+    else:
+        other.commit()
+    assert bodies(qm) == [b"m1"]
+    qm.delete_queue("Q", purge=True)
+
+
+def test_the_queue_managers_attributes_can_be_altered(qm: QueueManager) -> None:
+    assert qm.manager_attributes().name == "TEST"
+    qm.alter_manager(max_uncommitted=2, description="for tests")
+    assert (qm.manager_attributes().max_uncommitted, qm.manager_attributes().description) == (2, "for tests")
+    with pytest.raises(UnitTooLarge):
+        qm.put_many("Q", [b"1", b"2", b"3"], syncpoint=True)
+
+
+# ---- inquire
+
+
+def test_inquire_without_names_tells_everything(qm: QueueManager) -> None:
+    assert set(qm.inquire("Q")) == QUEUE_ATTRIBUTES.keys() | {each.name for each in fields(QueueStatus)}
+
+
+@pytest.mark.every_store
+def test_depth_counts_uncommitted_puts_and_leaves_out_uncommitted_gets(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    qm.put("Q", b"3", syncpoint=True)
+    assert qm.depth("Q") == 3
+    qm.get("Q", syncpoint=True)
+    assert (qm.depth("Q"), qm.status("Q").uncommitted) == (2, 2)
+    qm.back_out()
+    assert (qm.depth("Q"), qm.status("Q").uncommitted) == (2, 0)
+
+
+# ---- the handles behind calls by name
+
+
+def opens(qm: QueueManager, queue: str = "Q") -> tuple[int, int]:
+    status = qm.status(queue)
+    return status.open_input_count, status.open_output_count
+
+
+def test_calls_by_name_open_the_queue_for_what_they_need(qm: QueueManager) -> None:
+    assert opens(qm) == (0, 0)
+    qm.put("Q", b"m1")
+    assert opens(qm) == (0, 1)
+    qm.get("Q")
+    assert opens(qm) == (1, 1)
+    qm.put("Q", b"m2")
+    assert opens(qm) == (1, 1)
+    assert qm.close_queue("Q") is None
+    assert opens(qm) == (0, 0)
+    assert qm.close_queue("Q") is None
+
+
+def test_closing_a_default_handle_warns_of_an_unfinished_group(qm: QueueManager) -> None:
+    qm.put("Q", b"m1", flags=IN_GROUP, logical=True)
+    assert qm.close_queue("Q") == 2241
+    qm.put("Q", b"m2", flags=IN_GROUP, logical=True)
+    assert [message.sequence_number for message in qm.browse("Q")] == [1, 1]
+
+
+def test_calls_by_name_share_one_group_state_for_each_queue(qm: QueueManager) -> None:
+    qm.create_queue("R")
+    qm.put("Q", b"q1", flags=IN_GROUP, logical=True)
+    qm.put("R", b"r1", flags=IN_GROUP, logical=True)
+    assert qm.put("Q", b"q2", flags=IN_GROUP, logical=True).sequence_number == 2
+    handle = qm.open("Q")
+    assert handle.put(b"other", flags=IN_GROUP, logical=True).sequence_number == 1
+    with pytest.raises(InconsistentCall):
+        qm.put("Q", b"q3", logical=True)
+
+
+def test_loops_over_one_queue_can_be_nested(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    pairs = [outer.body + inner.body for outer in qm.browse("Q") for inner in qm.browse("Q")]
+    assert pairs == [b"11", b"12", b"21", b"22"]
+
+
+# ---- many at once
+
+
+def test_put_many_puts_all_or_none(qm: QueueManager) -> None:
+    qm.alter_queue("Q", max_depth=3)
+    with pytest.raises(InorderError, match="2053"):
+        qm.put_many("Q", [b"1", b"2", b"3", b"4"])
+    assert qm.depth("Q") == 0
+    results = qm.put_many("Q", [b"1", Message(b"2", priority=5)], format="MQSTR")
+    assert [message.format for message in qm.browse("Q")] == ["MQSTR", "MQSTR"]
+    assert bodies(qm) == [b"2", b"1"]
+    assert len({result.message_id for result in results}) == 2
+
+
+READ_ONCE: dict[str, Callable[[QueueManager, str], object]] = {
+    "put_many": lambda qm, queue: qm.put_many(queue, iter([b"12", b"34"])),
+    "put_stream": lambda qm, queue: qm.put_stream(queue, io.BytesIO(b"1234")),
+    "put_stream as a group": lambda qm, queue: qm.put_stream(queue, io.BytesIO(b"1234"), as_group=True, chunk=2),
+}
+
+
+@pytest.mark.parametrize("call", READ_ONCE)
+def test_what_can_be_read_once_is_put_whole_where_room_is_made_for_a_handle(call: str, qm: QueueManager) -> None:
+    qm.alter_manager(max_handles=1)
+    qm.create_queue("OTHER")
+    qm.put("OTHER", b"its default handle is the one that is open")
+    READ_ONCE[call](qm, "Q")
+    assert b"".join(bodies(qm)) == b"1234"
+
+
+@pytest.mark.parametrize("call", READ_ONCE)
+def test_what_can_be_read_once_is_put_whole_on_the_queue_that_has_the_name_now(call: str, qm: QueueManager) -> None:
+    qm.create_model("M", definition_type="temporary_dynamic")
+    with qm.connect() as other, other.open("M", output=True) as made:
+        qm.put(made.name, b"goes with the queue")
+    qm.create_queue(made.name)
+    READ_ONCE[call](qm, made.name)
+    assert b"".join(bodies(qm, made.name)) == b"1234"
+
+
+def test_put_many_takes_any_iterable_and_fails_before_it_puts(qm: QueueManager) -> None:
+    def some() -> Iterator[bytes]:
+        yield b"1"
+        yield b"2"
+
+    def broken() -> Iterator[bytes]:
+        yield b"3"
+        raise ZeroDivisionError
+
+    assert len(qm.put_many("Q", some())) == 2
+    with pytest.raises(ZeroDivisionError):
+        qm.put_many("Q", broken())
+    assert bodies(qm) == [b"1", b"2"]
+
+
+def test_put_many_of_nothing_does_nothing(qm: QueueManager) -> None:
+    assert qm.put_many("Q", []) == []
+    assert qm.put_many("Q", [], syncpoint=True) == []
+    assert qm.units() == []
+
+
+def test_get_many_brings_what_is_there_and_at_least_one(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2", b"3"])
+    assert [message.body for message in qm.get_many("Q", 2)] == [b"1", b"2"]
+    assert [message.body for message in qm.get_many("Q", 2)] == [b"3"]
+    with pytest.raises(NoMessageAvailable):
+        qm.get_many("Q", 2)
+
+
+# ---- expiry
+
+
+@pytest.mark.every_store
+def test_expired_messages_are_discarded_in_steps(qm: QueueManager, clock: ManualClock) -> None:
+    qm.create_queue("R")
+    qm.put_many("Q", [b"1", b"2", b"3"], expiry=5)
+    qm.put_many("R", [b"4"], expiry=5)
+    qm.put("R", b"5")
+    assert qm.discard_expired() == 0
+    clock.advance(5)
+    assert [qm.discard_expired(limit=3), qm.discard_expired(limit=3), qm.discard_expired()] == [3, 1, 0]
+    assert bodies(qm, "R") == [b"5"]
+
+
+def test_a38_a_queue_gives_an_expiry_to_messages_that_set_none(qm: QueueManager, clock: ManualClock) -> None:
+    qm.alter_queue("Q", expiry=10)
+    qm.put("Q", b"queue's")
+    qm.put("Q", b"longer", expiry=20)
+    qm.put("Q", b"shorter", expiry=5)
+    qm.put("Q", b"for ever", expiry=math.inf)
+    clock.advance(5)
+    assert [(message.body, message.expiry) for message in qm.browse("Q")] == [
+        (b"queue's", 5),
+        (b"longer", 15),
+        (b"for ever", math.inf),
+    ]
+    clock.advance(5)
+    assert bodies(qm) == [b"longer", b"for ever"]
+    clock.advance(1e6)
+    assert bodies(qm) == [b"for ever"]
+
+
+def test_a38_a_new_expiry_of_a_queue_is_for_newcomers(qm: QueueManager, clock: ManualClock) -> None:
+    qm.put("Q", b"old")
+    qm.alter_queue("Q", expiry=10)
+    qm.put("Q", b"new")
+    qm.alter_queue("Q", expiry=None)
+    clock.advance(10)
+    assert drained(qm) == [b"old"]
+
+
+def test_closing_and_connecting_discard_what_has_expired_anywhere(qm: QueueManager, clock: ManualClock) -> None:
+    other = qm.connect()
+    qm.put("Q", b"1", expiry=1)
+    clock.advance(1)
+    other.close()
+    assert qm.discard_expired() == 0
+    qm.put("Q", b"2", expiry=1)
+    clock.advance(1)
+    qm.connect().abandon()
+    assert qm.discard_expired() == 0
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize(("kept", "left"), [("high", [b"light", b"lasting"]), ("normal", [b"lasting"])])
+def test_r1_5_a_restart_discards_what_its_queue_does_not_keep(
+    store: RestartableStore, kept: Literal["high", "normal"], left: list[bytes]
+) -> None:
+    qm = connect(store)
+    qm.create_queue("Q", nonpersistent_class=kept)
+    qm.put("Q", Message(b"light", persistent=False))
+    qm.put("Q", Message(b"lasting", persistent=True))
+    store.restart()
+    qm = connect(store)
+    assert (bodies(qm), qm.depth("Q")) == (left, len(left))

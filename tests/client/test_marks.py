@@ -1,0 +1,143 @@
+"""Browse marks and message tokens (mq-semantics 3.11, R3.24)."""
+
+from __future__ import annotations
+
+import pytest
+from tests.helpers.support import waiting
+
+from inorder import (
+    FOREVER,
+    Match,
+    NoMessageAvailable,
+    Queue,
+    QueueManager,
+)
+from inorder.errors import (
+    QueueCondition,
+)
+from inorder.testing import ManualClock
+
+# ---- marks
+
+
+def co_op(qm: QueueManager) -> Queue:
+    return qm.open("Q", browse=True, co_op=True)
+
+
+def test_r3_74_a_mark_of_a_handle_ends_when_it_says_so(qm: QueueManager, clock: ManualClock) -> None:
+    qm.put("Q", b"1")
+    one, other = qm.open("Q", browse=True), qm.open("Q", browse=True)
+    one.browse_first(mark_handle=True)
+    clock.advance(1e6)
+    with pytest.raises(NoMessageAvailable):
+        one.browse_first(unmarked=True)
+    assert other.browse_first(unmarked=True).body == b"1"
+    assert one.browse_first(unmark_handle=True).body == b"1"
+    assert one.browse_first(unmarked=True).body == b"1"
+
+
+def test_r3_74_a_cooperative_mark_ends_when_one_of_the_set_says_so(qm: QueueManager) -> None:
+    qm.put("Q", b"1")
+    one, other = co_op(qm), co_op(qm)
+    one.browse_first(mark_co_op=True)
+    with pytest.raises(NoMessageAvailable):
+        other.browse_first(unmarked=True)
+    other.browse_first(unmark_co_op=True)
+    assert one.browse_first(unmarked=True).body == b"1"
+
+
+def test_r3_74_a_mark_of_a_handle_is_not_taken_off_with_the_sets(qm: QueueManager) -> None:
+    qm.put("Q", b"1")
+    one = co_op(qm)
+    one.browse_first(mark_handle=True, mark_co_op=True)
+    one.browse_first(unmark_co_op=True)
+    with pytest.raises(NoMessageAvailable):
+        one.browse_first(unmarked=True)
+    assert co_op(qm).browse_first(unmarked=True).body == b"1"
+
+
+def test_r3_74_cooperative_marks_without_an_interval_end_with_the_last_of_the_set(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    qm.alter_manager(mark_interval=None)
+    qm.put("Q", b"1")
+    one, other = co_op(qm), co_op(qm)
+    one.browse_first(mark_co_op=True)
+    one.close()
+    clock.advance(1e9)
+    with pytest.raises(NoMessageAvailable):
+        other.browse_first(unmarked=True)
+    other.close()
+    assert co_op(qm).browse_first(unmarked=True).body == b"1"
+
+
+@pytest.mark.every_store
+def test_a_browser_that_waits_for_an_unmarked_message_is_woken_when_a_mark_ends(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    qm.alter_manager(mark_interval=7.0)
+    qm.put("Q", b"1")
+    co_op(qm).browse_first(mark_co_op=True)
+    other = qm.connect()
+    browser = co_op(other)
+    call = waiting(other, lambda: browser.browse_first(unmarked=True, wait=FOREVER).body)
+    clock.advance(5.0)
+    call.sleeps(other)
+    clock.advance(2.0)
+    assert call.result() == b"1"
+
+
+def test_a_browser_that_waits_for_an_unmarked_message_is_woken_when_a_mark_is_taken_off(qm: QueueManager) -> None:
+    """R3.74, B-28."""
+    qm.put("Q", b"1")
+    marker = co_op(qm)
+    marker.browse_first(mark_co_op=True)
+    other = qm.connect()
+    browser = co_op(other)
+    call = waiting(other, lambda: browser.browse_first(unmarked=True, wait=FOREVER).body)
+    marker.browse_first(unmark_co_op=True)
+    assert call.result() == b"1"
+
+
+# ---- tokens
+
+
+@pytest.mark.every_store
+def test_r3_24_a_message_is_had_by_its_token(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2", b"3"])
+    tokens = {message.body: message.token for message in qm.browse("Q")}
+    assert all(len(token) == 16 for token in tokens.values())
+    assert len(set(tokens.values())) == 3
+    got = qm.get("Q", match=Match(token=tokens[b"2"]))
+    assert (got.body, got.token) == (b"2", tokens[b"2"])
+    with pytest.raises(NoMessageAvailable):
+        qm.get("Q", match=Match(token=tokens[b"2"]))
+    with pytest.raises(NoMessageAvailable):
+        qm.get("Q", match=Match(token=tokens[b"1"], priority=7))
+    assert qm.get("Q", match=Match(token=tokens[b"1"], priority=0)).body == b"1"
+
+
+def test_r3_24_a_token_of_a_message_that_the_set_has_marked_is_2200(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    one, other = co_op(qm), co_op(qm)
+    token = one.browse_first(mark_co_op=True).token
+    with pytest.raises(QueueCondition, match="2200"):
+        other.browse_first(unmarked=True, match=Match(token=token))
+    assert other.browse_first(match=Match(token=token)).body == b"1"
+
+
+def test_r3_24_only_a_mark_of_the_set_is_2200(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    handle = qm.open("Q", browse=True)
+    token = handle.browse_first(mark_handle=True).token
+    with pytest.raises(NoMessageAvailable):
+        handle.browse_first(unmarked=True, match=Match(token=token))
+
+
+def test_r3_24_an_unmarked_message_before_the_cursor_is_not_2200(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    handle = co_op(qm)
+    token = handle.browse_first().token
+    handle.browse_next()
+    with pytest.raises(NoMessageAvailable):
+        handle.browse_next(unmarked=True, match=Match(token=token))

@@ -1,0 +1,262 @@
+"""Odd values in every public call: each argument in turn is given what is hard to hash, to compare or to write out.
+
+The calls are derived from the signatures, and from what their keywords are declared to be. Each ends well or with an
+error of ours, whose text stays short whatever was given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inorder import (
+    GetOptions,
+    GroupWriter,
+    Match,
+    Message,
+    OpenOptions,
+    PutOptions,
+    QueueManager,
+    UniqueId,
+    UnknownQueue,
+    connect,
+)
+from inorder.client.keywords import BROWSE_OPTIONS, GET_OPTIONS, MESSAGE_FIELDS, PUT_OPTIONS
+from inorder.client.queue import Queue
+from inorder.errors import TEXT_CHARACTERS_MAX, InorderError
+from inorder.model.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES
+
+DEEP = 100_000
+LONG = 1_000_000
+HUGE = 10**5_000  # of more digits than Python writes out
+
+
+class Untold(Exception):
+    """What comes of writing out an odd value."""
+
+
+def refuse(*_: object) -> Any:
+    raise Untold
+
+
+Mute = type("Mute", (), {"__repr__": refuse, "__str__": refuse})
+Prickly = type("Prickly", (), {"__eq__": refuse, "__hash__": None})
+Mutes = [type("MuteText", (str,), {"__repr__": refuse}), type("MuteNumber", (int,), {"__repr__": refuse})]
+Endless = type("Endless", (), {"__repr__": lambda _: "x" * LONG})
+
+
+def released() -> memoryview:
+    view = memoryview(bytearray(b"abc"))
+    view.release()
+    return view
+
+
+def nested(wrap: Callable[[Any], Any]) -> Any:
+    value: Any = wrap("x")
+    for _ in range(DEEP):
+        value = wrap(value)
+    return value
+
+
+ODD: dict[str, Any] = {
+    "a memoryview": memoryview(b"abc"),
+    "a memoryview that was released": released(),
+    "a bytearray": bytearray(LONG),
+    "a deep list": nested(lambda inner: [inner]),
+    "a deep dictionary": nested(lambda inner: {"a": inner}),
+    "a huge number": HUGE,
+    "a unique id of odd parts": UniqueId(nested(lambda inner: [inner]), HUGE),
+    "a long text": "n" * LONG,
+    "a text with NUL": "a\0b",
+    "half a character": "\ud800",
+    "long bytes": b"n" * LONG,
+    "what cannot be written out": Mute(),
+    "a text that cannot be written out": Mutes[0]("a b"),
+    "a number that cannot be written out": Mutes[1](-77),
+    "what is long when written out": Endless(),
+    "what cannot be compared": Prickly(),
+    "nan": math.nan,
+    "a pair": ("Q", "FAR"),
+    "a pair of what cannot be compared": (Prickly(), Prickly()),
+}
+
+GIVEN: Mapping[str, Callable[[], Any]] = {  # what the other arguments are
+    "body": lambda: b"x",
+    "messages": lambda: [b"x"],
+    "count": lambda: 1,
+    "uid": lambda: UniqueId("X", 1),
+    "stream": io.BytesIO,
+    "options": GetOptions,
+    "listener": lambda: print,
+}
+PUT = frozenset(MESSAGE_FIELDS | PUT_OPTIONS)
+KEYWORDS: Mapping[str, frozenset[str]] = {  # what is given by keyword, and stands in no signature
+    "put": PUT,
+    "put_many": PUT,
+    "put_stream": frozenset(MESSAGE_FIELDS),
+    "get": frozenset(GET_OPTIONS),
+    "get_many": frozenset(GET_OPTIONS),
+    **dict.fromkeys("browse browse_first browse_next browse_cursor".split(), frozenset(BROWSE_OPTIONS)),
+    **dict.fromkeys("create_queue create_alias create_model alter_queue".split(), frozenset(QUEUE_ATTRIBUTES)),
+    "alter_manager": frozenset(MANAGER_ATTRIBUTES),
+    "open": frozenset(OpenOptions.__slots__),
+    "set": frozenset({"get_allowed", "put_allowed"}),
+}
+PASSED_OVER = {
+    "QueueManager.stop": "ends the store for all",
+    "QueueManager.check": "calls what it is given",
+    "QueueManager.backup": "the store is in memory; see tests/stores/sqlite/test_backup.py",
+}
+
+
+def methods() -> Iterator[tuple[type[Any], str]]:
+    for kind in (QueueManager, Queue, GroupWriter):
+        for name in sorted(dir(kind)):
+            if (
+                not name.startswith("_")
+                and callable(getattr(kind, name))
+                and f"{kind.__name__}.{name}" not in PASSED_OVER
+            ):
+                yield kind, name
+
+
+def make_queues(qm: QueueManager) -> None:
+    """A local queue, a way to other queue managers, and a place for dead letters."""
+    qm.create_queue("Q")
+    qm.create_queue("DEAD")
+    qm.create_queue("XMIT", usage="transmission")
+    qm.alter_manager(dead_letter_queue="DEAD", default_transmission_queue="XMIT")
+
+
+def made(qm: QueueManager, kind: type[Any]) -> Any:
+    if kind is QueueManager:
+        return qm
+    return qm.group("Q") if kind is GroupWriter else qm.open("Q", input="shared", output=True, browse=True)
+
+
+def arguments_of(kind: type[Any], name: str) -> tuple[list[inspect.Parameter], list[str]]:
+    """The parameters, and the names of all that can be given."""
+    parameters = list(inspect.signature(getattr(kind, name)).parameters.values())[1:]
+    names = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
+    more = sorted(KEYWORDS[name]) if len(names) < len(parameters) else []
+    return parameters, [*names, *more]
+
+
+def call(method: Callable[..., Any], parameters: list[inspect.Parameter], odd: str, value: object) -> None:
+    """Calls a method, with one argument that is odd; an iterator is asked for some of what it has."""
+    positional, keywords = [], {}
+    for one in parameters:
+        if one.kind is one.VAR_POSITIONAL:
+            positional += [value] if one.name == odd else []
+        elif one.name == odd or (one.default is one.empty and one.kind is not one.VAR_KEYWORD):
+            given = value if one.name == odd else GIVEN.get(one.name, lambda: "Q")()
+            if one.kind is one.KEYWORD_ONLY:
+                keywords[one.name] = given
+            else:
+                positional.append(given)
+        elif one.kind is one.POSITIONAL_OR_KEYWORD and odd not in keywords:
+            positional.append(one.default)
+    if odd not in {one.name for one in parameters}:
+        keywords[odd] = value
+    result = method(*positional, **keywords)
+    if isinstance(result, contextlib.AbstractContextManager) and not hasattr(result, "close"):
+        result.__enter__()
+    if hasattr(result, "__next__"):
+        list(itertools.islice(result, 3))
+
+
+def check(what: str, attempt: Callable[[], object]) -> None:
+    found = None
+    try:
+        attempt()
+    except InorderError as error:
+        found = error
+    except BaseException as raw:
+        raise AssertionError(f"{what} raised {type(raw).__name__}: {str(raw)[:200]}") from raw
+    text = "" if found is None else str(found)
+    assert len(text) <= TEXT_CHARACTERS_MAX + 100, f"{what}: a text of {len(text):,} characters"
+
+
+@pytest.mark.parametrize(("kind", "name"), [pytest.param(*one, id=f"{one[0].__name__}.{one[1]}") for one in methods()])
+def test_an_odd_argument_gets_an_error_of_ours(kind: type[Any], name: str) -> None:
+    parameters, names = arguments_of(kind, name)
+    for odd in names:
+        with connect(program="test") as qm:
+            make_queues(qm)
+            for told, value in ODD.items():
+                one = made(qm, kind)
+                attempt = partial(call, getattr(one, name), parameters, odd, value)
+                check(f"{kind.__name__}.{name} with {told} as {odd}", attempt)
+                with contextlib.suppress(InorderError):
+                    qm.back_out()
+                if isinstance(one, Queue) and not one.closed:
+                    one.close()
+
+
+@pytest.mark.parametrize("name", [name for kind, name in methods() if "manager" in arguments_of(kind, name)[1]])
+def test_an_odd_queue_of_another_queue_manager_is_unknown(name: str) -> None:
+    parameters, (odd, *_) = arguments_of(QueueManager, name)
+    given: dict[str, Any] = {"manager": "FAR"}
+    if name == "open_growing":
+        given["options"] = OpenOptions(output=True)
+    others = [one for one in parameters if one.name not in given]
+    with connect(program="test") as qm:
+        make_queues(qm)
+        for told, value in ODD.items():
+            method = partial(getattr(qm, name), **given)
+            check(f"{name} with {told} as {odd}, manager='FAR'", partial(call, method, others, odd, value))
+            if name != "close_queue":
+                with pytest.raises(UnknownQueue):
+                    call(method, others, odd, value)
+
+
+def told_again(kind: type[Any], given: dict[str, Any]) -> str:
+    return repr(kind(**given))
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (Message, ["body", *MESSAGE_FIELDS]),
+        (Match, ["token", "uid", *MESSAGE_FIELDS]),
+        (PutOptions, list(PUT_OPTIONS)),
+        (GetOptions, list(GetOptions.__slots__)),
+        (OpenOptions, list(OpenOptions.__slots__)),
+    ],
+)
+def test_an_odd_value_in_a_value_gets_an_error_of_ours(kind: type[Any], names: list[str]) -> None:
+    usual = {"body": b""} if kind is Message else {}
+    for odd, (told, value) in itertools.product(names, ODD.items()):
+        check(f"{kind.__name__} with {told} as {odd}", partial(told_again, kind, {**usual, odd: value}))
+
+
+def connects(given: dict[str, Any]) -> None:
+    connect(**given).close()
+
+
+@pytest.mark.parametrize("what", ["store", "program", "name"])
+def test_an_odd_value_to_connect_with_gets_an_error_of_ours(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for told, value in ODD.items():
+        check(f"connect with {told} as {what}", partial(connects, {what: value}))
+
+
+def test_a_long_text_of_an_error_loses_its_middle() -> None:
+    error = InorderError("begins " + "n" * LONG + " ends")
+    assert str(error).startswith("begins nnn")
+    assert " [...] " in str(error)
+    assert error.args[0].endswith("nnn ends")
+    assert len(error.args[0]) <= TEXT_CHARACTERS_MAX
+    short = "n" * TEXT_CHARACTERS_MAX
+    assert InorderError(short).args[0] == short

@@ -1,0 +1,175 @@
+"""Options: which go together (mq-semantics 3.1), what each may be, and that they never change."""
+
+from __future__ import annotations
+
+from typing import Any, get_type_hints
+
+import pytest
+
+from inorder import FOREVER, GetOptions, Match, Message, OpenOptions, PutOptions, UniqueId
+from inorder.errors import MatchError, OptionsError
+from inorder.model.options import BROWSES, BrowseKeywords, GetKeywords, PutKeywords
+
+get_options: Any = GetOptions
+MARKS = ("mark_handle", "mark_co_op", "unmarked", "unmark_handle", "unmark_co_op")
+TOKEN = bytes(range(16))
+
+# ---- what excludes what
+
+
+def excluded() -> list[Any]:
+    """Every pair that mq-semantics 3.1 rules out, with its rule."""
+    cases: list[tuple[str, dict[str, Any]]] = [
+        ("R3.1", {"syncpoint": True, "syncpoint_if_persistent": True}),
+        ("R3.1", {"syncpoint": False, "syncpoint_if_persistent": True}),
+        ("R3.4", {"complete": True, "syncpoint_if_persistent": True}),
+        ("R3.6", {"lock": True}),
+        ("R3.6", {"lock": True, "under_cursor": True}),
+    ]
+    for browse in BROWSES:
+        cases.append(("R3.2", {"browse": browse, "under_cursor": True}))
+        cases.append(("R3.3", {"browse": browse, "syncpoint": True}))
+        cases.append(("R3.3", {"browse": browse, "syncpoint": True, "lock": True}))
+        cases.append(("R3.4", {"browse": browse, "syncpoint_if_persistent": True}))
+    for mark in MARKS:
+        cases.append(("R3.10", {mark: True}))
+        cases.append(("R3.10", {mark: True, "under_cursor": True}))
+        cases.append(("R3.10", {mark: True, "lock": True, "browse": "first"}))
+    cases.append(("R3.10", {"browse": "first", "mark_handle": True, "unmark_handle": True}))
+    cases.append(("R3.10", {"browse": "first", "mark_co_op": True, "unmark_co_op": True}))
+    return [pytest.param(options, id=f"{rule} {' '.join(options)}") for rule, options in cases]
+
+
+@pytest.mark.parametrize("options", excluded())
+def test_options_that_exclude_each_other_are_refused_with_2046(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionsError) as raised:
+        get_options(**options)
+    assert raised.value.reason == 2046
+    said = str(raised.value)
+    assert any(name in said or (name in MARKS and "marks" in said) for name in options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"syncpoint": True, "under_cursor": True},
+        {"syncpoint": True, "complete": True},
+        {"syncpoint_if_persistent": True, "all_messages": True},
+        {"syncpoint": False, "browse": "first"},
+        {"browse": "cursor", "lock": True},
+        {"browse": "first", "lock": True, "complete": True},
+        {"browse": "first", "mark_handle": True, "mark_co_op": True, "unmarked": True},
+        {"browse": "next", "unmark_handle": True, "mark_co_op": True},
+        {"browse": "cursor", "wait": FOREVER},
+        {"wait": None},
+        {"wait": 0.5},
+        {"buffer": 0},
+    ],
+    ids=str,
+)
+def test_options_that_go_together_are_accepted(options: dict[str, Any]) -> None:
+    made = get_options(**options)
+    assert all(getattr(made, name) == value for name, value in options.items())
+
+
+def test_r3_9_a_complete_get_cannot_match_an_offset() -> None:
+    with pytest.raises(MatchError) as raised:
+        GetOptions(complete=True, match=Match(offset=0))
+    assert raised.value.reason == 2247
+    assert GetOptions(complete=True, match=Match(sequence_number=2)).complete
+
+
+def test_r3_11_cooperating_needs_browse() -> None:
+    with pytest.raises(OptionsError) as raised:
+        OpenOptions(input="shared", output=True, co_op=True)
+    assert raised.value.reason == 2046
+    assert OpenOptions(browse=True, co_op=True).co_op
+
+
+# ---- the words of the calls
+
+
+def test_the_keywords_of_puts_gets_and_browses_are_the_fields_of_their_options() -> None:
+    assert get_type_hints(PutKeywords) == get_type_hints(PutOptions)
+    hints = {**get_type_hints(GetOptions), "selector": str | None}  # which becomes a part of the match
+    browse_only = {"lock", *MARKS}
+    remove_only = {"syncpoint", "syncpoint_if_persistent", "under_cursor", "confirm_id", "lock_id"}
+    assert get_type_hints(GetKeywords) == {n: h for n, h in hints.items() if n not in browse_only | {"browse"}}
+    assert get_type_hints(BrowseKeywords) == {n: h for n, h in hints.items() if n not in remove_only | {"browse"}}
+
+
+# ---- they never change
+
+
+def test_a_match_never_changes() -> None:
+    match: Any = Match(priority=3)
+    with pytest.raises(AttributeError):
+        match.fields = {}
+    with pytest.raises(AttributeError):
+        del match.fields
+    with pytest.raises(TypeError):
+        match.fields["priority"] = 4
+    assert match == Match(priority=3)
+
+
+# ---- matches
+
+
+def test_a_match_wants_all_its_fields() -> None:
+    match = Match(priority=3, format="MQSTR")
+    assert match.accepts(Message(b"", priority=3, format="MQSTR"))
+    assert not match.accepts(Message(b"", priority=3))
+    assert not match.accepts(Message(b"", format="MQSTR"))
+
+
+def test_r3_18_an_id_that_is_all_zero_matches_anything() -> None:
+    assert Match(message_id=b"x") == Match(message_id=b"x".ljust(24, b"\0"))
+    match = Match(message_id=bytes(24), correlation_id=b"", group_id=b"\0")
+    assert match == Match()
+    assert not match
+    assert match.accepts(Message(b"", message_id=b"x", correlation_id=b"y", group_id=b"z"))
+
+
+def test_r3_18_numbers_have_no_wildcard() -> None:
+    assert not Match(offset=0).accepts(Message(b"", offset=5))
+    assert not Match(sequence_number=1).accepts(Message(b"", sequence_number=2))
+    assert Match(offset=0)
+
+
+def test_a_match_without_some_of_its_fields() -> None:
+    match = Match(priority=3, offset=0, token=TOKEN)
+    assert match.without("offset", "token", "format") == Match(priority=3)
+    assert match == Match(priority=3, offset=0, token=TOKEN)
+
+
+def test_only_matches_by_message_unique_and_correlation_id_are_specific() -> None:
+    assert Match(message_id=b"x").specific
+    assert Match(uid=UniqueId("Q", 1), priority=3).specific
+    assert Match(correlation_id=b"x").specific
+    for match in (Match(), Match(message_id=b""), Match(group_id=b"g"), Match(token=TOKEN), Match(priority=1)):
+        assert not match.specific
+
+
+def test_equal_matches_have_one_hash_whatever_the_order_of_their_fields() -> None:
+    one, other = Match(priority=1, format="A"), Match(format="A", priority=1)
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != Match(priority=1)
+    assert one != "Match"
+
+
+# ---- what a queue is opened for
+
+
+def test_one_open_covers_another_if_it_allows_all_of_it() -> None:
+    everything = OpenOptions(input="shared", output=True, browse=True)
+    for part in (OpenOptions(input="as_queue"), OpenOptions(output=True), OpenOptions(browse=True)):
+        assert everything.covers(part)
+        assert not part.covers(everything)
+        assert part.joined(everything).covers(everything)
+
+
+def test_joining_keeps_how_input_was_opened() -> None:
+    exclusive = OpenOptions(input="exclusive")
+    assert exclusive.joined(OpenOptions(input="as_queue", browse=True)) == OpenOptions(input="exclusive", browse=True)
+    assert OpenOptions(browse=True, co_op=True).joined(exclusive).co_op

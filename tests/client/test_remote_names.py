@@ -1,0 +1,252 @@
+"""Queues of other queue managers: what is put through their names, and waits to go there (between N-1 to N-4)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.helpers.support import Stores
+
+from inorder import InorderError, Match, Message, QueueManager, Transmission, connect
+from inorder.client import store_transfer
+from inorder.client.bulk import BULK_COLUMNS, BulkBrowser, ClaimReader
+from inorder.formats import FormatError, dmpmqmsg
+from inorder.formats.json_lines import message_in, record_of
+
+TARGET, OTHER = Transmission("THERE", "QM2"), Transmission("THERE", "QM3")
+AT = BULK_COLUMNS.index("transmission")
+
+
+@pytest.fixture
+def sites(qm: QueueManager) -> QueueManager:
+    """A transmission queue, with a remote queue of each of two queue managers."""
+    qm.create_queue("XMIT", usage="transmission")
+    qm.create_remote_queue("R", remote_queue="THERE", remote_manager="QM2", transmission_queue="XMIT")
+    qm.create_remote_queue("S", remote_queue="THERE", remote_manager="QM3", transmission_queue="XMIT")
+    return qm
+
+
+def reason_of(call: Any, *given: Any, **named: Any) -> int:
+    with pytest.raises(InorderError) as raised:
+        call(*given, **named)
+    return int(raised.value.reason)
+
+
+def targets(qm: QueueManager, queue: str = "XMIT") -> list[Transmission | None]:
+    return [message.transmission for message in qm.browse(queue)]
+
+
+# --- what a message on a transmission queue has
+
+
+def filled(qm: QueueManager) -> list[Transmission]:
+    """Messages on their way to two queue managers, with properties and without."""
+    qm.put("R", b"1")
+    qm.put("S", b"2", properties={"colour": "red"}, group_id=b"G", flags=8, priority=0)
+    qm.put("R", b"3", correlation_id="c", expiry=60)
+    return [TARGET, OTHER, TARGET]
+
+
+@pytest.mark.every_store
+def test_every_way_to_read_brings_it(sites: QueueManager) -> None:
+    wanted = filled(sites)
+    assert targets(sites) == wanted
+    assert [sight.message.transmission for sight in sites.look("XMIT")] == wanted
+    assert [message.body for message in sites.browse("XMIT", match=Match(transmission=OTHER))] == [b"2"]
+    assert [message.transmission for message in sites.browse("XMIT", selector="colour = 'red'")] == [OTHER]
+    with sites.unit_of_work() as unit:
+        assert [message.transmission for message in sites.get_many("XMIT", 9)] == wanted
+        unit.back_out()
+    with sites.open("XMIT", browse=True) as handle:
+        browser = BulkBrowser(handle)
+        rows = [row for one in browser.survey().stretches for page in browser.read(one) for row in page]
+    assert [row[AT] for row in rows] == wanted
+    with sites.open("XMIT", input="shared") as handle:
+        reader = ClaimReader(handle, "sender")
+        reader.begin()
+        reader.claim(0)
+        (part,) = reader.plan(0, 1)
+        assert [row[AT] for page in reader.read(part) for row in page] == wanted
+    assert sites.check() == []
+
+
+def test_it_goes_with_the_message_to_another_transmission_queue_and_not_to_others(sites: QueueManager) -> None:
+    wanted = filled(sites)
+    sites.create_queue("YMIT", usage="transmission")
+    assert list(store_transfer.copy(sites, "XMIT", sites, "YMIT")) == [3]
+    assert targets(sites, "YMIT") == wanted
+    assert list(store_transfer.copy(sites, "XMIT", sites, "Q")) == [3]
+    assert targets(sites, "Q") == [None] * 3
+    assert list(store_transfer.move(sites, "YMIT", sites, "S")) == [3]
+    assert targets(sites) == wanted + [OTHER] * 3
+    sites.put("XMIT", sites.get("XMIT"))
+    sites.put("Q", sites.get("XMIT"))
+    assert TARGET in targets(sites)
+    assert targets(sites, "Q") == [None] * 4
+
+
+def test_it_is_json_and_comes_back(sites: QueueManager) -> None:
+    filled(sites)
+    for message in sites.browse("XMIT"):
+        record = record_of(message)
+        assert record["transmission"] == {"queue": "THERE", "manager": message.transmission.manager}  # type: ignore[union-attr]
+
+    assert message_in(json.loads(json.dumps(record))).transmission == TARGET
+    assert record_of(Message(b""))["transmission"] is None
+
+
+def test_a_file_of_dmpmqmsg_has_no_place_for_it(sites: QueueManager, tmp_path: Any) -> None:
+    filled(sites)
+    with (tmp_path / "file").open("wb") as stream, pytest.raises(FormatError, match="transmission"):
+        dmpmqmsg.write(sites.browse("XMIT"), stream)
+
+
+def test_a_message_for_a_transmission_queue_says_where_to(sites: QueueManager) -> None:
+    assert reason_of(sites.put, "XMIT", b"x") == 2260
+    assert reason_of(sites.put_many, "XMIT", [Message(b"x", transmission=TARGET), b"y"]) == 2260
+    assert sites.depth("XMIT") == 0
+    sites.put("XMIT", b"x", transmission=OTHER)
+    sites.put("R", b"y", transmission=OTHER)  # the name says more than the message
+    assert targets(sites) == [OTHER, TARGET]
+
+
+# --- calls
+
+
+def test_every_way_to_put_takes_a_queue_manager(sites: QueueManager) -> None:
+    sites.put("A", b"1", manager="XMIT")
+    sites.put_many("B", [b"2", b"3"], manager="XMIT")
+    sites.put_json("C", {}, manager="XMIT")
+    with sites.unit_of_work(), sites.group("D", manager="XMIT") as group:
+        group.put(b"5")
+        group.put(b"6")
+    with sites.open("E", manager="XMIT", output=True) as queue:
+        queue.put(b"7")
+    assert [one and one.queue for one in targets(sites)] == list("ABBCDDE")
+    sites.put("Q", b"here", manager=sites.manager_attributes().name)
+    assert sites.get("Q").transmission is None
+    sites.close_queue("A", manager="XMIT")
+
+
+def test_what_is_elsewhere_is_neither_read_nor_counted(sites: QueueManager) -> None:
+    sites.create_alias("A", base_queue="R")
+    for name in "RA":
+        assert reason_of(sites.open, name) == 2045
+        assert reason_of(sites.get, name) == 2045
+        assert reason_of(list, sites.browse(name)) == 2045
+        assert reason_of(sites.depth, name) == 2043
+        assert reason_of(sites.order_view, name) == 2043
+        sites.put(name, b"x")
+        assert reason_of(sites.get, name) == 2045
+    assert reason_of(sites.clear_queue, "R") == 2043
+    assert sites.depth("XMIT") == 2
+
+
+def test_inquire_and_set_of_a_remote_queue(sites: QueueManager) -> None:
+    told = sites.inquire("R")
+    assert told["type"] == "remote"
+    assert (told["remote_queue"], told["remote_manager"], told["transmission_queue"]) == ("THERE", "QM2", "XMIT")
+    assert not told.keys() & {"delivery", "get_allowed", "current_depth", "max_depth"}
+    asked = ("QType", "RemoteQName", 2017, "XmitQName")
+    assert list(sites.inquire("R", *asked).values()) == [6, "THERE", "QM2", "XMIT"]
+    for selector in ("delivery", "MsgDeliverySequence", 16, "InhibitGet", "CurrentQDepth"):
+        assert reason_of(sites.inquire, "R", selector) == 2068
+    assert reason_of(sites.alter_queue, "R", delivery="fifo") == 2068
+    assert reason_of(sites.create_remote_queue, "N", delivery="fifo") == 2068
+    with sites.open("R", output=True) as handle:
+        handle.set(InhibitPut=1)
+        assert reason_of(handle.put, b"x") == 2051
+        assert reason_of(handle.set, InhibitGet=1) == 2068
+        assert handle.attributes().put_allowed is False
+        assert reason_of(handle.status) == 2043
+
+
+def test_a_queue_that_has_the_name_of_the_transmission_queue_there_is_not_that_queue(sites: QueueManager) -> None:
+    sites.put("XMIT", b"1", manager="XMIT")
+    assert targets(sites) == [Transmission("XMIT", "XMIT")]
+
+
+def test_the_usage_changes_while_nothing_is_there(sites: QueueManager) -> None:
+    sites.put("Q", b"x")
+    assert reason_of(sites.alter_queue, "Q", usage="transmission") == 2042
+    sites.close_queue("Q")
+    assert reason_of(sites.alter_queue, "Q", usage="transmission") == 2055
+    sites.get("Q")
+    sites.close_queue("Q")
+    sites.alter_queue("Q", usage="transmission")
+    assert reason_of(sites.put, "Q", b"x") == 2260
+
+
+@pytest.mark.every_store
+def test_they_are_kept(stores: Stores) -> None:
+    store = stores.make()
+    with connect(store) as qm:
+        qm.create_queue("XMIT", usage="transmission")
+        qm.alter_manager(default_transmission_queue="XMIT")
+        qm.create_remote_queue("R", remote_queue="THERE", remote_manager="QM2")
+        qm.put("R", b"1")
+    store.restart()
+    with connect(store) as qm:
+        qm.put("R", b"2")
+        assert targets(qm) == [TARGET] * 2
+
+
+# --- replies
+
+
+def test_a_put_says_whose_queue_the_replies_go_to(sites: QueueManager) -> None:
+    own = sites.manager_attributes().name
+    sites.create_remote_queue("ANSWERS", remote_queue="BACK", remote_manager="QM9")
+    for fields in (
+        {"reply_to_queue": "Q"},
+        {"reply_to_queue": "Q", "reply_to_queue_manager": "QM2"},
+        {"reply_to_queue": "ANSWERS"},
+        {},
+    ):
+        sites.put("Q", b"x", **fields)  # type: ignore[arg-type]
+    said = [(one.reply_to_queue, one.reply_to_queue_manager) for one in sites.get_many("Q", 9)]
+    assert said == [("Q", own), ("Q", "QM2"), ("BACK", "QM9"), ("", "")]
+
+
+# --- what is deleted in the middle of a way
+
+
+@pytest.fixture
+def way(sites: QueueManager) -> QueueManager:
+    """A leads to R, a remote queue, and R to XMIT."""
+    sites.create_alias("A", base_queue="R")
+    return sites
+
+
+@pytest.mark.parametrize(("deleted", "reason"), [("A", 2085), ("R", 2082), ("XMIT", 2196)])
+def test_without_its_middle_a_way_leads_nowhere_until_that_is_there_again(
+    way: QueueManager, deleted: str, reason: int
+) -> None:
+    before = way.attributes(deleted)
+    way.delete_queue(deleted)
+    assert reason_of(way.put, "A", b"x") == reason
+    assert reason_of(way.open, "A", output=True) == reason
+    match before.type:
+        case "alias":
+            way.create_alias("A", base_queue="R")
+        case "remote":
+            way.create_remote_queue("R", remote_queue="THERE", remote_manager="QM2", transmission_queue="XMIT")
+        case _:
+            way.create_queue("XMIT", usage="transmission")
+    way.put("A", b"1")
+    assert targets(way) == [TARGET]
+
+
+def test_a_handle_keeps_both_ends_of_its_way_and_notices_that_the_middle_has_gone(way: QueueManager) -> None:
+    handle = way.open("A", output=True)
+    handle.put(b"1", syncpoint=True)
+    assert [reason_of(way.delete_queue, name) for name in ("A", "XMIT")] == [2042, 2042]
+    way.delete_queue("R")
+    assert reason_of(handle.put, b"2") == 2041
+    way.commit()  # what was put before is on its way
+    assert targets(way) == [TARGET]
+    way.create_remote_queue("R", remote_queue="THERE", remote_manager="QM2", transmission_queue="XMIT")
+    handle.put(b"3")
+    handle.close()
+    assert targets(way) == [TARGET, TARGET]

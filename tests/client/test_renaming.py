@@ -1,0 +1,197 @@
+"""A queue manager is renamed while nobody is connected; its ids stay."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.helpers.channelled import carry
+from tests.helpers.support import Make, close_store
+from tests.stores.sqlite.programs import Program
+
+import inorder
+from inorder import Match
+from inorder.client import store_transfer
+from inorder.client.bulk import LedgerKey, Stager
+from inorder.model.attributes import define_manager
+from inorder.mq import channels
+from inorder.stores.postgresql import PostgresStore
+from inorder.stores.seam.definitions import as_text, manager_of
+from inorder.stores.sqlite import SqliteStore
+from inorder.testing import ManualClock
+
+PREFIX = b"AMQ " + b"PARIS".ljust(12)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    store = tmp_path / "store.db"
+    with inorder.connect(store, name="PARIS") as qm:
+        qm.create_queue("Q")
+    return store
+
+
+def test_ids_stay_and_new_ones_begin_as_before(path: Path) -> None:
+    with inorder.connect(path) as qm:
+        before = qm.put("Q", b"before")
+    assert inorder.rename(path, "LYON") == "PARIS"
+    with inorder.connect(path) as qm:
+        attributes = qm.manager_attributes()
+        assert (attributes.name, attributes.origin) == ("LYON", "PARIS")
+        after = qm.put("Q", b"after", reply_to_queue="Q")
+        found = list(qm.browse("Q"))
+        assert [(one.message_id, one.uid) for one in found] == [(one.message_id, one.uid) for one in (before, after)]
+        assert {(one.message_id[:16], one.uid and one.uid.origin) for one in found} == {(PREFIX, "PARIS")}
+        assert found[1].reply_to_queue_manager == "LYON"
+        assert qm.get("Q", match=Match(uid=before.uid)).body == b"before"
+        assert qm.get("Q", match=Match(message_id=after.message_id)).body == b"after"
+    assert inorder.rename(path, "PARIS") == "LYON"
+
+
+def test_all_that_has_ids_has_them_of_the_first_name(path: Path) -> None:
+    inorder.rename(path, "LYON")
+    with inorder.connect(path) as qm:
+        qm.create_queue("R")
+        qm.create_queue("INIT")
+        qm.create_process("P", application_id="echo")
+        qm.create_queue("T", trigger_control=True, trigger_type="every", initiation_queue="INIT", process="P")
+        with qm.open("INIT", input="shared"):
+            qm.put("T", b"x", report=inorder.Report.COA, reply_to_queue="R")
+        made = [qm.get("INIT"), qm.get("R")]
+        assert [one.put_application_name for one in made] == ["LYON", "LYON"]
+        with qm.unit_of_work(), qm.group("Q") as group:
+            group.put(b"1")
+            group.put(b"2")
+        with qm.open("Q", output=True) as queue:
+            stager = Stager(queue, "staging", lasts=60)
+            stager.stage(2, {"body": [b"3", b"4"], "group_key": ["a", "a"]})
+            qm.settle_staging(LedgerKey("load", "", "monday"), [stager.staged])
+        grouped = list(qm.browse("Q"))
+        assert {one.group_id[:16] for one in grouped} == {PREFIX}
+        made += grouped
+        assert {(one.message_id[:16], one.uid and one.uid.origin) for one in made} == {(PREFIX, "PARIS")}
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("name", ["PARIS", "LYON"])
+def test_reports_that_a_start_makes_name_messages_by_their_ids(make: Make, kind: str, name: str) -> None:
+    place = make(kind)
+    with inorder.connect(place, name="PARIS") as qm:
+        qm.create_queue("Q")
+        qm.create_queue("R")
+    if name != "PARIS":
+        inorder.rename(place, name)
+    with inorder.connect(place) as qm:
+        kept = qm.put("Q", b"kept")
+        over = qm.put("Q", b"over", expiry=60, report=inorder.Report.EXPIRATION, reply_to_queue="R")
+    with Program(place) as child:
+        child.answer()
+        child.run("qm.unit_of_work().__enter__(); qm.get('Q'); qm.put('Q', b'never', expiry=60)")
+        child.kill()
+    store = {"sqlite": SqliteStore, "postgresql": PostgresStore}[kind](place, clock=ManualClock(time.time() + 3600))
+    with inorder.connect(store) as qm:
+        assert qm.manager_attributes().name == name
+        report = qm.get("R")
+        assert (report.correlation_id, report.message_id[:16]) == (over.message_id, PREFIX)
+        assert [(one.body, one.message_id, one.uid) for one in qm.browse("Q")] == [(b"kept", kept.message_id, kept.uid)]
+    close_store(store)
+
+
+def test_a_copy_between_stores_goes_on_after_both_were_renamed(path: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    with inorder.connect(path) as source, inorder.connect(other) as target:
+        target.create_queue("Q")
+        source.put_many("Q", [b"0", b"1", b"2", b"3"])
+        assert sum(store_transfer.copy(source, "Q", target, "Q", most=2)) == 2
+    inorder.rename(path, "LYON")
+    inorder.rename(other, "NICE")
+    with inorder.connect(path) as source, inorder.connect(other) as target:
+        assert sum(store_transfer.copy(source, "Q", target, "Q")) == 2
+        assert [one.body for one in target.browse("Q")] == [b"0", b"1", b"2", b"3"]
+
+
+def test_a_channel_goes_on_after_its_sender_was_renamed(path: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    with inorder.connect(other, name="NICE") as target:
+        target.create_queue("Q")
+    with inorder.connect(path) as qm:
+        qm.create_queue("NICE", usage="transmission")
+        channels.define_channel(qm, "TO.NICE", transmission_queue="NICE", connection=str(other))
+        qm.put("Q", b"1", manager="NICE")
+        carry(str(path), "TO.NICE")
+        with pytest.raises(inorder.ObjectInUse):
+            inorder.rename(path, "LYON")
+    with pytest.raises(inorder.ArgumentError, match="name must be another name: NICE leads to another queue manager"):
+        inorder.rename(path, "NICE")
+    inorder.rename(path, "LYON")
+    with inorder.connect(path) as qm, inorder.connect(other) as target:
+        qm.put("Q", b"2", manager="NICE")
+        carry(str(path), "TO.NICE")
+        assert [one.body for one in target.browse("Q")] == [b"1", b"2"]
+        assert [(one.sender.manager, one.number) for one in channels.received(target)] == [("LYON", 2)]
+
+
+def test_replies_to_the_old_name_arrive_by_a_definition_of_it(path: Path) -> None:
+    with inorder.connect(path) as qm:
+        qm.put("Q", b"question", reply_to_queue="Q")
+    inorder.rename(path, "LYON")
+    with inorder.connect(path) as qm:
+        asked = qm.get("Q")
+        assert asked.reply_to_queue_manager == "PARIS"
+        with pytest.raises(inorder.WrongQueueType):
+            qm.reply(asked, b"answer")
+        qm.create_remote_queue("PARIS", remote_manager="LYON")
+        qm.reply(asked, b"answer")
+        assert qm.get("Q").body == b"answer"
+
+
+def test_it_is_refused_while_another_has_the_store_open(path: Path) -> None:
+    with (
+        inorder.connect(path, program="worker.py"),
+        pytest.raises(
+            inorder.ObjectInUse, match=r"PARIS cannot be renamed while others .* open \(worker\.py\)\. Close"
+        ),
+    ):
+        inorder.rename(path, "LYON")
+    store = SqliteStore(path)  # without a connection
+    try:
+        with pytest.raises(inorder.ObjectInUse, match="PARIS cannot be renamed"):
+            inorder.rename(path, "LYON")
+    finally:
+        store.close_store()
+    with inorder.connect(path) as qm:
+        assert qm.manager_attributes().name == "PARIS"
+    assert inorder.rename(path, "LYON") == "PARIS"
+
+
+def test_a_remote_queue_would_lead_to_itself(path: Path) -> None:
+    with inorder.connect(path) as qm:
+        qm.create_remote_queue("FAR", remote_queue="Q", remote_manager="LYON", transmission_queue="X")
+    with pytest.raises(inorder.ArgumentError, match="name must be another name: FAR leads to"):
+        inorder.rename(path, "LYON")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "Zürich", "x" * 49, None, 1])
+def test_a_name_that_is_not_valid_is_refused(path: Path, name: Any) -> None:
+    with pytest.raises(inorder.ArgumentError, match="name must be") as refused:
+        inorder.rename(path, name)
+    assert refused.value.reason == inorder.Reason.Q_MGR_NAME_ERROR
+
+
+def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    rename: Any = inorder.rename
+    with pytest.raises(inorder.StoreError, match="there is no store at"):
+        rename(tmp_path / "none.db", "LYON")
+    for store in (":memory:", b"x", None, "a\0b"):
+        with pytest.raises(inorder.ArgumentError, match="store must be"):
+            rename(store, "LYON")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_an_older_release_wrote_has_its_name_as_origin() -> None:
+    kept = json.loads(as_text(define_manager(name="PARIS")))
+    del kept["origin"]
+    assert manager_of(json.dumps(kept)).origin == "PARIS"

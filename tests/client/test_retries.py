@@ -1,0 +1,172 @@
+"""A back out that says when the message may be read again, and why its work failed: on every store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from inorder import (
+    ConnectionClosed,
+    Got,
+    Match,
+    NoMessageAvailable,
+    OrderPending,
+    QueueManager,
+    connect,
+)
+from inorder.errors import ArgumentError
+from inorder.rules.retries import ERROR_CHARACTERS_MAX, Failure, failure_of
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
+
+from ..helpers.support import Call
+
+
+def clock_of(qm: QueueManager) -> ManualClock:
+    clock = qm.clock
+    assert isinstance(clock, ManualClock)
+    return clock
+
+
+def fail(qm: QueueManager, *, delay: float = 10, error: str = "KeyError: 'price'", **options: Any) -> Got:
+    """Gets one message and backs it out as failed work."""
+    with qm.unit_of_work() as unit:
+        message = qm.get("Q", **options)
+        unit.back_out(delay=delay, error=error)
+    return message
+
+
+def test_a_relaxed_reader_passes_it_over_until_its_time_has_come(qm: QueueManager) -> None:
+    qm.put("Q", b"1")
+    qm.put("Q", b"2")
+    fail(qm)
+    assert qm.get("Q").body == b"2"
+    with pytest.raises(NoMessageAvailable):
+        qm.get("Q")
+    clock_of(qm).advance(10)
+    back = qm.get("Q")
+    assert (back.body, back.backout_count) == (b"1", 1)
+
+
+def test_a_strict_reader_waits_behind_it_and_it_keeps_its_place(qm: QueueManager) -> None:
+    qm.put("Q", b"1")
+    qm.put("Q", b"2")
+    place = fail(qm, read_order="strict").place
+    with pytest.raises(OrderPending):
+        qm.get("Q", read_order="strict")
+    clock_of(qm).advance(10)
+    got = [qm.get("Q", read_order="strict") for _ in range(2)]
+    assert [one.body for one in got] == [b"1", b"2"]
+    assert got[0].place == place
+
+
+def test_a_strict_wait_ends_when_the_time_has_come(qm: QueueManager) -> None:
+    qm.put("Q", b"1")
+    qm.put("Q", b"2")
+    fail(qm)
+    reader = qm.connect()
+    call = Call(lambda: reader.get("Q", read_order="strict", wait=60))
+    call.sleeps(reader)
+    clock_of(qm).advance(10)
+    assert call.result().body == b"1"
+
+
+def test_why_is_kept_and_everybody_sees_it(qm: QueueManager) -> None:
+    qm.put("Q", b"1", properties={"colour": "red"})
+    began = clock_of(qm).now()
+    fail(qm, delay=0)
+    fail(qm, delay=0, error="ValueError: 3")
+    (seen,) = qm.browse("Q")
+    assert seen.properties["colour"] == "red"
+    assert failure_of(seen) == Failure("ValueError: 3", began, 2)
+    assert qm.get("Q", match=Match(selector="retry.attempt = 2 AND retry.error LIKE 'Value%'")).body == b"1"
+
+
+def test_a_group_waits_as_one_and_its_first_message_has_the_error(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        for body in (b"1", b"2", b"3"):
+            group.put(body)
+    qm.put("Q", b"alone")
+    with qm.unit_of_work() as unit:
+        assert len(list(qm.get_group("Q"))) == 3
+        unit.back_out(delay=10, error="half")
+    assert [one.body for one in qm.get_group("Q")] == [b"alone"]
+    with pytest.raises(NoMessageAvailable):
+        list(qm.get_group("Q"))
+    assert [failure_of(one) is not None for one in qm.browse("Q", logical=True)] == []  # none of it is to be read yet
+    clock_of(qm).advance(10)
+    got = list(qm.get_group("Q"))
+    assert [(one.body, one.backout_count) for one in got] == [(b"1", 1), (b"2", 1), (b"3", 1)]
+    assert [failure_of(one) is not None for one in got] == [True, False, False]
+    assert qm.check() == []
+
+
+def test_units_on_several_queues_keep_it_with_the_first_of_each(qm: QueueManager) -> None:
+    qm.create_queue("R")
+    for queue in ("Q", "R"):
+        qm.put_many(queue, [b"1", b"2"])
+    with qm.unit_of_work() as unit:
+        for queue in ("Q", "R"):
+            qm.get_many(queue, 2)
+        unit.back_out(error="both")
+    for queue in ("Q", "R"):
+        assert [failure_of(one) is not None for one in qm.browse(queue)] == [True, False], queue
+
+
+def test_it_survives_a_restart(store: RestartableStore) -> None:
+    with connect(store) as qm:
+        qm.create_queue("Q")
+        qm.put("Q", b"1")
+        fail(qm)
+    store.restart()
+    with connect(store) as qm:
+        with pytest.raises(NoMessageAvailable):
+            qm.get("Q")
+        clock_of(qm).advance(10)
+        message = qm.get("Q")
+        assert (message.backout_count, message.properties["retry.error"]) == (1, "KeyError: 'price'")
+
+
+def test_the_properties_that_a_message_has_go_before(qm: QueueManager) -> None:
+    full = {f"a{number}": "x" * 914 for number in range(71)}
+    qm.put("Q", b"full", properties=full)
+    fail(qm, delay=0)
+    assert qm.get("Q").properties == full
+    qm.put("Q", b"folder", properties={"retry": True})
+    fail(qm, delay=0)
+    assert dict(qm.get("Q").properties) == {"retry": True}
+
+
+def test_a_long_error_is_cut(qm: QueueManager) -> None:
+    qm.put("Q", b"1")
+    fail(qm, delay=0, error="x" * 5_000)
+    assert qm.get("Q").properties["retry.error"] == "x" * ERROR_CHARACTERS_MAX
+
+
+def test_a_delay_or_an_error_that_is_none_is_refused_and_nothing_changes(qm: QueueManager) -> None:
+    qm.back_out(delay=1, error="no")  # without a unit it does nothing
+    qm.put("Q", b"1")
+    qm.get("Q", syncpoint=True)
+    wrong: list[dict[str, Any]] = [{"delay": -1}, {"delay": 1e9}, {"delay": "1"}, {"error": 3}, {"error": "\ud800"}]
+    for named in wrong:
+        for call in (qm.back_out, qm.give_up):
+            with pytest.raises(ArgumentError, match=next(iter(named))):
+                call(**named)
+        with qm.connect() as other, other.unit_of_work() as unit, pytest.raises(ArgumentError, match=next(iter(named))):
+            unit.back_out(**named)
+    assert qm.has_unit
+
+
+def test_a_connection_that_is_given_up_does_nothing_any_more(qm: QueueManager) -> None:
+    qm.put("Q", b"1")
+    own = qm.connect()
+    own.get("Q", syncpoint=True)
+    own.put("Q", b"2", syncpoint=True)
+    own.give_up(delay=5, error="too long")
+    with pytest.raises(ConnectionClosed):
+        own.put("Q", b"3")
+    own.give_up()
+    (sight,) = qm.look("Q")
+    assert sight.due_at == clock_of(qm).now() + 5
+    assert failure_of(sight.message) == Failure("too long", clock_of(qm).now(), 1)

@@ -1,0 +1,416 @@
+"""What a connection shares among its handles: who keeps it alive, how it ends, and units that cannot be settled."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.client.test_connections import in_child
+from tests.helpers.support import LIMIT_SECONDS, Call, bodies, waiting
+
+from inorder import FOREVER, QueueManager, connect
+from inorder.errors import (
+    CallInProgress,
+    ConnectionClosed,
+    ForkedConnection,
+    QueueDeleted,
+    QueueManagerStopping,
+    StoreError,
+    TooManyHandles,
+)
+from inorder.model.message import IN_GROUP
+from inorder.rules.retries import Later
+from inorder.stores.seam.records import Outcome
+from inorder.testing.stores import RestartableStore
+
+
+class Disk:
+    """While it is gone, no unit can be settled."""
+
+    gone = False
+
+
+@pytest.fixture
+def disk(store: RestartableStore, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    disk, settle = Disk(), store.settle
+
+    def settle_or_fail(owner: int, outcome: Outcome, later: Later | None = None, *, moves: bool = False) -> bool:
+        if disk.gone:
+            raise StoreError("the disk is gone")
+        return settle(owner, outcome, later, moves=moves)
+
+    monkeypatch.setattr(store, "settle", settle_or_fail)
+    return disk
+
+
+# ---- who is forgotten, and when that is noticed
+
+
+def test_the_collector_in_the_middle_of_a_verb_does_no_harm(qm: QueueManager) -> None:
+    thresholds = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for _ in range(10):
+            circle: list[object] = [other := qm.connect()]
+            other.put("Q", b"lost", syncpoint=True)
+            circle.append(circle)
+            del circle, other
+            qm.put("Q", b"1")
+            qm.status("Q")
+            assert qm.get("Q").body == b"1"
+    finally:
+        gc.set_threshold(*thresholds)
+    gc.collect()
+    assert (qm.depth("Q"), qm.units(), qm._services.connections) == (0, [], 1)
+
+
+def test_a_forgotten_connection_that_cannot_be_ended_is_tried_again(
+    qm: QueueManager, store: RestartableStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(owner: int) -> None:
+        raise StoreError("the disk is gone")
+
+    qm.connect().put("Q", b"1", syncpoint=True)
+    with monkeypatch.context() as patched, caplog.at_level(logging.ERROR, "inorder.session"):
+        patched.setattr(store, "disconnect", fail)
+        gc.collect()
+        assert qm.depth("Q") == 1
+    assert "tried again" in caplog.text
+    assert qm.depth("Q") == 0
+
+
+def test_a_connection_that_has_something_left_to_do_is_forgotten_when_it_is_dropped(
+    qm: QueueManager, disk: Disk, store: RestartableStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the collector: what is left to do holds no connection."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    def give_up(other: QueueManager) -> None:
+        with other.unit_of_work():
+            other.put("Q", b"no commit")
+            disk.gone = True
+
+    gc.disable()
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "open", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                qm.connect().put("Q", b"open was interrupted")
+        with pytest.raises(StoreError):
+            give_up(qm.connect())
+        disk.gone = False
+        assert (qm.status("Q").uncommitted, qm.units(), qm._services.connections) == (0, [], 1)
+    finally:
+        gc.enable()
+
+
+def test_a_queue_that_could_not_be_closed_keeps_no_connection(qm: QueueManager) -> None:
+    """A `with` block that ends in the middle of another call, as the collector may end it."""
+
+    def leave() -> None:
+        other = qm.connect()
+        queue = other.open("Q")
+        with other._session:
+            queue.__exit__(None, None, None)
+
+    gc.disable()
+    try:
+        leave()
+        assert (qm.status("Q").open_input_count, qm._services.connections) == (0, 1)
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("is_dropped", [True, False])
+def test_a_queue_that_could_not_be_closed_is_closed_by_the_next_call(qm: QueueManager, is_dropped: bool) -> None:
+    queue = qm.open("Q", output=True)
+    with qm._session:
+        queue.__exit__(None, None, None)
+    assert not queue.closed
+    kept = [queue]
+    del queue
+    if is_dropped:
+        kept.clear()
+    assert qm.connect().status("Q").open_output_count == 1
+    qm.queues()
+    assert qm.connect().status("Q").open_output_count == 0
+    assert all(one.closed for one in kept)
+
+
+def test_a_call_from_inside_a_verb_is_refused(qm: QueueManager, store: RestartableStore) -> None:
+    """As a finalizer or a signal handler could make it."""
+    other, errors = qm.connect(), list[Exception]()
+    now = store.clock.now
+
+    def call() -> float:
+        store.clock.now = now  # type: ignore[method-assign]
+        try:
+            other.put("Q", b"2")
+        except CallInProgress as error:
+            errors.append(error)
+        return now()
+
+    store.clock.now = call  # type: ignore[method-assign]
+    qm.put("Q", b"1")
+    assert len(errors) == 1
+    assert bodies(qm) == [b"1"]
+
+
+def test_a_handle_and_a_block_keep_their_connection(store: RestartableStore, qm: QueueManager) -> None:
+    handle = connect(store).open("Q")
+    gc.collect()
+    handle.put(b"1", syncpoint=True)
+    with connect(store).unit_of_work() as unit:
+        gc.collect()
+        assert [one.kind for one in qm.units()] == ["session"]
+    assert repr(unit) == "<unit of work, committed>"
+    assert (len(qm.units()), handle.status().uncommitted) == (1, 1)
+    del handle
+    gc.collect()
+    assert qm.units() == []
+
+
+def test_two_threads_that_end_one_connection_end_it_once(store: RestartableStore, qm: QueueManager) -> None:
+    before = qm._services.connections
+    for _ in range(20):
+        other, start = qm.connect(), threading.Barrier(2)
+
+        def end(other: QueueManager = other, start: threading.Barrier = start) -> None:
+            start.wait(LIMIT_SECONDS)
+            other.abandon()
+
+        for call in [Call(end), Call(end)]:
+            call.result()
+    assert qm._services.connections == before
+
+
+# ---- units that cannot be settled
+
+
+def test_a_unit_that_could_not_be_committed_takes_no_later_put(qm: QueueManager, disk: Disk) -> None:
+    def fail() -> None:
+        with qm.unit_of_work():
+            qm.put("Q", b"1")
+            disk.gone = True
+
+    with pytest.raises(StoreError):
+        fail()
+    with pytest.raises(StoreError):
+        qm.put("Q", b"2", syncpoint=True)
+    disk.gone = False
+    qm.put("Q", b"3")
+    assert (bodies(qm), qm.units()) == ([b"3"], [])
+    with qm.unit_of_work():
+        qm.put("Q", b"4")
+    assert bodies(qm) == [b"3", b"4"]
+
+
+def test_a_connection_whose_unit_could_not_be_backed_out_reads_on(qm: QueueManager, disk: Disk) -> None:
+    def fail() -> None:
+        with qm.unit_of_work():
+            assert qm.get("Q").body == b"held"
+            disk.gone = True
+
+    qm.put_many("Q", [b"held", b"free"])
+    with pytest.raises(StoreError):
+        fail()
+    assert (bodies(qm), qm.status("Q").current_depth) == ([b"free"], 1)
+    assert len(list(qm.look("Q"))) == 2
+    assert qm.get("Q", syncpoint=False).body == b"free"
+    for call in (qm.unit_of_work().__enter__, qm.commit, qm.back_out, lambda: qm.prepare("P"),
+                 lambda: qm.get("Q", syncpoint=True)):  # fmt: skip
+        with pytest.raises(StoreError, match="the disk is gone"):
+            call()
+    disk.gone = False
+    assert (bodies(qm), qm.units()) == ([b"held"], [])
+
+
+def test_a_block_that_ends_during_a_call_of_another_thread_is_backed_out(qm: QueueManager) -> None:
+    qm.create_queue("R")
+    calls: list[Call[bytes]] = []
+
+    def act() -> None:
+        with qm.unit_of_work():
+            qm.put("Q", b"1")
+            calls.append(waiting(qm, lambda: qm.get("R", wait=FOREVER, syncpoint=False).body))
+
+    with pytest.raises(CallInProgress):
+        act()
+    qm.connect().put("R", b"r")
+    assert calls[0].result() == b"r"
+    qm.put("Q", b"2")
+    assert (bodies(qm), qm.units()) == ([b"2"], [])
+
+
+def test_the_group_state_is_that_before_the_unit_that_could_not_be_settled(qm: QueueManager, disk: Disk) -> None:
+    handle = qm.open("Q")
+
+    def fail() -> None:
+        with qm.unit_of_work():
+            handle.put(b"1", logical=True, flags=IN_GROUP)
+            disk.gone = True
+
+    with pytest.raises(StoreError):
+        fail()
+    disk.gone = False
+    assert handle.put(b"2").warning is None
+    assert not handle.put_state.group_open
+
+
+def test_a_connection_that_cannot_commit_ends_all_the_same(qm: QueueManager, disk: Disk) -> None:
+    other = qm.connect()
+    other.put("Q", b"1", syncpoint=True)
+    disk.gone = True
+    with pytest.raises(StoreError):
+        other.close()
+    assert qm._services.connections == 1
+    assert (bodies(qm), qm.units()) == ([], [])
+    with pytest.raises(ConnectionClosed):
+        other.put("Q", b"2")
+
+
+def test_close_of_a_stopped_queue_manager_ends_the_connection(qm: QueueManager) -> None:
+    idle, other = qm.connect(), qm.connect()
+    other.put("Q", b"1", syncpoint=True)
+    qm.stop()
+    idle.close()
+    with pytest.raises(QueueManagerStopping):
+        other.close()  # its unit of work could not be committed
+    other.close()
+    assert qm._services.connections == 1
+
+
+# ---- checks
+
+
+def test_a_closed_connection_makes_no_group_and_stops_nothing(qm: QueueManager) -> None:
+    other = qm.connect()
+    other.close()
+    for call in (other.stop, lambda: other.group("Q")):
+        with pytest.raises(ConnectionClosed):
+            call()
+    assert qm.depth("Q") == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_cannot_use_the_memory_of_its_parent(qm: QueueManager, store: RestartableStore) -> None:
+    qm.put("Q", b"1")
+    calls: list[Callable[[], object]] = [
+        lambda: connect(store),
+        qm.connect,
+        lambda: store.status("Q"),
+        store.manager,
+        store.stop,
+        store.restart,
+    ]
+
+    def act() -> None:
+        for call in calls:
+            with pytest.raises(ForkedConnection) as raised:
+                call()
+            assert "again" not in str(raised.value)
+
+    assert in_child(act) == 0
+    assert qm.get("Q").body == b"1"
+
+
+def test_the_time_of_a_verb_is_taken_under_the_lock(qm: QueueManager, store: Any) -> None:
+    held: list[bool] = []
+    now = store.clock.now
+
+    def look() -> Any:
+        held.append(store.lock.is_mine)
+        return now()
+
+    store.clock.now = look
+    store.status("Q")
+    assert held
+    assert all(held)
+
+
+# ---- default handles
+
+
+def test_the_handle_that_was_not_used_longest_goes(qm: QueueManager) -> None:
+    qm.alter_manager(max_handles=2)
+    for name in ("Q1", "Q2", "Q3"):
+        qm.create_queue(name)
+    qm.put("Q1", b"1")
+    qm.put("Q2", b"1")
+    qm.put("Q1", b"2")
+    qm.put("Q3", b"1")
+    assert [qm.status(name).open_output_count for name in ("Q1", "Q2", "Q3")] == [1, 0, 1]
+
+
+def test_a_default_handle_that_is_needed_stays(qm: QueueManager) -> None:
+    qm.alter_manager(max_handles=1)
+    qm.create_queue("R")
+    qm.put("Q", b"1", logical=True, flags=IN_GROUP)
+    with pytest.raises(TooManyHandles):
+        qm.put("R", b"1")
+    qm.close_queue("Q")
+    with qm.group("R") as group:
+        with pytest.raises(TooManyHandles):
+            qm.put("Q", b"2")
+        group.put(b"1")
+    qm.put("Q", b"2")
+
+
+def test_another_queue_of_the_same_name_is_opened_anew(qm: QueueManager) -> None:
+    def put_in_a_group(other: QueueManager) -> None:
+        with other.group("REPLY") as group:
+            group.put(b"2")
+
+    def get_group(other: QueueManager) -> None:
+        qm.put("REPLY", b"2")
+        assert [message.body for message in other.get_group("REPLY")] == [b"2"]
+
+    ways: dict[str, Callable[[QueueManager], object]] = {
+        "put": lambda other: other.put("REPLY", b"2"),
+        "group": put_in_a_group,
+        "get_group": get_group,
+    }
+    qm.create_model("M")
+    for way, act in ways.items():
+        with qm.connect() as other:
+            made = qm.open("M", dynamic_name="REPLY")
+            other.put("REPLY", b"1")
+            made.close()
+            with pytest.raises(QueueDeleted):
+                other.put("REPLY", b"nowhere")
+            qm.create_queue("REPLY")
+            act(other)
+            assert bodies(qm, "REPLY") == ([] if way == "get_group" else [b"2"])
+        qm.close_queue("REPLY")
+        qm.delete_queue("REPLY", purge=True)
+
+
+def test_a_group_on_a_queue_that_was_deleted_is_not_begun_again(qm: QueueManager) -> None:
+    qm.create_model("M")
+    other = qm.connect()
+    made = qm.open("M", dynamic_name="REPLY")
+    other.put("REPLY", b"1", logical=True, flags=IN_GROUP)
+    made.close()
+    qm.create_queue("REPLY")
+    with pytest.raises(QueueDeleted):
+        other.put("REPLY", b"2", logical=True, flags=IN_GROUP)
+    assert bodies(qm, "REPLY") == []
+
+
+def test_a_connection_that_is_made_ends_a_forgotten_one_and_finds_the_file_open(tmp_path: Path) -> None:
+    file = tmp_path / "q.db"
+    with connect(file) as qm:
+        qm.create_queue("Q")
+    connect(file).put("Q", b"lost", syncpoint=True)
+    gc.collect()
+    with connect(file) as qm:
+        qm.put("Q", b"1")
+        assert bodies(qm) == [b"1"]

@@ -1,0 +1,455 @@
+"""Messages go to another store exactly once: between all kinds of stores, killed at each point, two runs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+from tests.helpers import carried, forked
+from tests.helpers.carried import CARRY, fill, seen
+from tests.helpers.support import Make, bodies, until
+
+from inorder import (
+    Feedback,
+    Fenced,
+    GetInhibited,
+    Match,
+    Message,
+    MessageTooBig,
+    ObjectInUse,
+    OrderPending,
+    PutInhibited,
+    QueueFull,
+    QueueManager,
+    Report,
+    connect,
+)
+from inorder.client import store_transfer
+from inorder.client.bulk import ClaimReader, Staged, Stager
+from inorder.model.attributes import OrderRule
+from inorder.stores.seam.records import Settled
+
+KINDS = ("sqlite", "postgresql")
+
+
+class World(SimpleNamespace):
+    """Two stores that are open, each with a queue Q, the first one filled."""
+
+    source: str
+    target: str
+    a: QueueManager
+    b: QueueManager
+
+
+@pytest.fixture
+def world(make: Make) -> Iterator[World]:
+    source, target = make("sqlite"), make("sqlite")
+    with connect(source) as a, connect(target) as b:
+        a.create_queue("Q")
+        b.create_queue("Q")
+        yield World(source=source, target=target, a=a, b=b)
+
+
+def numbered(qm: QueueManager, many: int, **fields: object) -> None:
+    qm.put_many("Q", [b"%d" % number for number in range(many)], **fields)  # type: ignore[arg-type]
+
+
+# --- between all kinds
+
+
+@pytest.mark.parametrize("command", list(CARRY))
+@pytest.mark.parametrize(
+    ("source", "target", "order"),
+    [("sqlite", "sqlite", "put"), ("sqlite", "postgresql", "commit"), ("postgresql", "sqlite", "commit")],
+)
+def test_messages_arrive_as_they_were_and_in_their_order(
+    make: Make, source: str, target: str, order: OrderRule, command: str
+) -> None:
+    one, other = make(source), make(target)
+    with connect(one) as a, connect(other) as b:
+        a.create_queue("Q", order=order)
+        b.create_queue("Q", order=order)
+        fill(a)
+        # The last one expires; there is no clock to set in a store that several processes share.
+        until(lambda: len(seen(a)) == 12, "the last one has expired")
+        before = seen(a)
+        assert carried.work(command, one, other) == 12
+        assert seen(b) == before
+        assert seen(a) == ([] if command == "move" else before)
+        assert carried.work(command, one, other) == 0
+        assert (seen(b), a.units(), b.units()) == (before, [], [])
+
+
+KILLED = """
+from tests.helpers.carried import work
+from tools.proof import crash_points
+
+left = int(arguments[0])
+
+def step(name):
+    global left
+    left -= 1
+    if not left:
+        crash_points.die()
+
+work(*arguments[1:], begun=lambda: crash_points.reach(step))
+"""
+STRIDES = {("sqlite", "sqlite"): 1}  # on a server each death takes longer, and the points are the same
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("command", list(CARRY))
+@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+def test_killed_at_each_point_it_goes_on_and_nothing_is_lost_or_doubled(
+    make: Make, source: str, target: str, command: str
+) -> None:
+    point, deaths = 1, 0
+    while True:
+        one, other = make(source), make(target)
+        with connect(one) as a, connect(other) as b:
+            a.create_queue("Q")
+            b.create_queue("Q")
+            fill(a)
+            a.get("Q", match=Match(priority=0), read_order="relaxed")
+            before = [each for each in seen(a) if each["body"] != b"dead"]
+            killed = forked.run(KILLED, str(point), command, one, other) != 0
+            deaths += killed
+            carried.work(command, one, other)
+            left = [each for each in seen(a) if each["body"] != b"dead"]
+            arrived = [each for each in seen(b) if each["body"] != b"dead"]
+            assert arrived == before, f"killed at point {point}"
+            assert left == ([] if command == "move" else before), f"killed at point {point}"
+            assert not any(claims.held for claims in a.claims())
+        if not killed:
+            break
+        point += STRIDES.get((source, target), 9)
+    assert deaths >= 30 / STRIDES.get((source, target), 9)
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("command", list(CARRY))
+def test_what_was_killed_in_its_middle_with_nobody_else_there_goes_on(make: Make, command: str) -> None:
+    """Then what is not persistent is gone with the last process, claimed or not."""
+    one, other = make("sqlite"), make("sqlite")
+    with connect(one) as a, connect(other) as b:
+        a.create_queue("Q")
+        b.create_queue("Q")
+        numbered(a, 6, persistent=False)
+        a.put("Q", b"kept")
+    for point in (9, 14, 19):
+        forked.run(KILLED, str(point), command, one, other)
+    carried.work(command, one, other)
+    with connect(one) as a, connect(other) as b:
+        assert [message.body for message in b.browse("Q") if message.persistent] == [b"kept"]
+        assert not any(claims.held for claims in a.claims())
+
+
+# --- two at once
+
+
+def test_of_two_moves_under_one_name_the_first_one_ends(world: World) -> None:
+    numbered(world.a, 10)
+    first = store_transfer.move(world.a, "Q", world.b, "Q", unit=2)
+    assert next(first) == 2
+    with connect(world.source) as a, connect(world.target) as b:
+        second = store_transfer.move(a, "Q", b, "Q", unit=2)
+        assert next(second) == 2
+        with pytest.raises(Fenced, match="was started again after"):
+            next(first)
+        assert sum(second) == 6
+    assert bodies(world.b) == [b"%d" % number for number in range(10)]
+
+
+def test_a_move_that_slept_over_a_later_one_puts_nothing_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has staged its batch, and settles when the ledger has forgotten that one."""
+    monkeypatch.setattr("inorder.stores.engine.staging.LEDGER_BATCHES_MAX", 2)
+    numbered(world.a, 10)
+    settle = QueueManager.settle_staging
+
+    def sleeps(qm: QueueManager, *given: object, **named: object) -> object:
+        monkeypatch.setattr(QueueManager, "settle_staging", settle)
+        with connect(world.source) as a, connect(world.target) as b:
+            assert sum(store_transfer.move(a, "Q", b, "Q", unit=2)) == 10
+        return settle(qm, *given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(QueueManager, "settle_staging", sleeps)
+    with pytest.raises(Fenced, match="has another writer on Q"):
+        list(store_transfer.move(world.a, "Q", world.b, "Q", unit=2))
+    assert bodies(world.b) == [b"%d" % number for number in range(10)]
+    assert world.b.units() == []
+
+
+@pytest.mark.parametrize("unit", [2, 3])  # it puts the same batch, or another one
+def test_of_two_copies_under_one_name_one_gets_through(world: World, unit: int) -> None:
+    numbered(world.a, 10)
+    first = store_transfer.copy(world.a, "Q", world.b, "Q", unit=2)
+    assert next(first) == 2
+    with connect(world.source) as a, connect(world.target) as b:
+        second = store_transfer.copy(a, "Q", b, "Q", unit=unit)
+        assert next(second) == unit
+        with pytest.raises(Fenced, match="has another writer on Q"):
+            next(first)
+        assert sum(second) == 8 - unit
+    assert bodies(world.b) == [b"%d" % number for number in range(10)]
+
+
+def test_works_of_other_names_and_other_sources_know_nothing_of_each_other(world: World, make: Make) -> None:
+    numbered(world.a, 3)
+    for name in ("copy", "again"):
+        assert sum(store_transfer.copy(world.a, "Q", world.b, "Q", application=name)) == 3
+    assert sum(store_transfer.copy(world.a, "Q", world.b, "Q", match=Match(priority=0))) == 3
+    with connect(make("sqlite")) as c:
+        c.create_queue("Q")
+        numbered(c, 2)
+        assert sum(store_transfer.copy(c, "Q", world.b, "Q")) == 2
+        assert sum(store_transfer.move(c, "Q", world.b, "Q")) == 2
+    world.a.close_queue("Q")
+    world.a.delete_queue("Q", purge=True)
+    world.a.create_queue("Q")
+    numbered(world.a, 1)
+    assert sum(store_transfer.copy(world.a, "Q", world.b, "Q")) == 1
+    assert sum(store_transfer.move(world.a, "Q", world.b, "Q")) == 1
+    assert world.b.depth("Q") == 3 + 3 + 3 + 2 + 2 + 1 + 1
+
+
+def test_of_two_moves_that_have_staged_the_same_batch_one_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that began first puts it, and may not confirm it; the other finds it put, and does."""
+    numbered(world.a, 4)
+    settle, firsts = QueueManager.settle_staging, list[Settled]()
+    first = store_transfer.move(world.a, "Q", world.b, "Q", unit=2)
+
+    def later(qm: QueueManager, *given: object, **named: object) -> object:
+        monkeypatch.setattr(QueueManager, "settle_staging", sooner)
+        with connect(world.source) as a, connect(world.target) as b:
+            second = store_transfer.move(a, "Q", b, "Q", unit=2)
+            assert sum(second) == 4
+        return firsts[0]
+
+    def sooner(qm: QueueManager, *given: object, **named: object) -> object:
+        monkeypatch.setattr(QueueManager, "settle_staging", settle)
+        staged = [unit.name for unit in world.b.units() if unit.kind == "staging"]
+        assert len(staged) == 2
+        ((theirs, count),) = ((name, 2) for name in staged if name != given[1][0].name)  # type: ignore[index]
+        firsts.append(settle(world.b, given[0], [Staged(theirs, count)], after=""))  # type: ignore[arg-type]
+        assert not firsts[0].already
+        return settle(qm, *given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(QueueManager, "settle_staging", later)
+    with pytest.raises(Fenced):
+        list(first)
+    assert bodies(world.b) == [b"0", b"1", b"2", b"3"]
+    assert (world.a.depth("Q"), world.b.units()) == (0, [])
+
+
+def test_a_batch_that_was_on_its_way_to_one_queue_does_not_go_to_another(world: World) -> None:
+    numbered(world.a, 4)
+    world.b.create_queue("OTHER")
+    runs = store_transfer.move(world.a, "Q", world.b, "Q", unit=2)
+    assert next(runs) == 2
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ClaimReader, "settle", _stopped)
+        with pytest.raises(KeyboardInterrupt):
+            next(runs)
+    assert len(bodies(world.b)) == 4, "it has arrived, and the source does not know"
+    with pytest.raises(ObjectInUse, match="may have arrived there") as refused:
+        list(store_transfer.move(world.a, "Q", world.b, "OTHER"))
+    assert (refused.value.data["queue"], bodies(world.b, "OTHER")) == ("Q", [])
+    assert sum(store_transfer.move(world.a, "Q", world.b, "Q")) == 2
+    numbered(world.a, 1)
+    assert sum(store_transfer.move(world.a, "Q", world.b, "OTHER")) == 1
+    assert len(bodies(world.b)) == 4
+
+
+def test_a_batch_that_is_given_back_may_go_elsewhere(world: World) -> None:
+    numbered(world.a, 2)
+    world.b.create_queue("OTHER")
+    long = "x" * 200
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(store_transfer._Target, "put", _stopped)
+        with pytest.raises(KeyboardInterrupt):
+            list(store_transfer.move(world.a, "Q", world.b, "Q", application=long))
+    with pytest.raises(ObjectInUse) as refused:
+        list(store_transfer.move(world.a, "Q", world.b, "OTHER", application=long))
+    assert world.a.release_claims("Q", str(refused.value.data["application"])) == 2
+    assert sum(store_transfer.move(world.a, "Q", world.b, "OTHER", application=long)) == 2
+
+
+def _stopped(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+# --- the target refuses
+
+
+def test_a_full_target_is_no_trouble_to_a_move_that_finds_nothing(world: World) -> None:
+    world.b.alter_queue("Q", max_depth=3)
+    numbered(world.a, 3)
+    world.a.put("Q", b"held")
+    with connect(world.source) as other:
+        held = list(world.a.browse("Q"))[3].message_id
+        other.get("Q", match=Match(message_id=held), syncpoint=True)
+        world.a.put("Q", b"later", delay=900)
+        assert sum(store_transfer.move(world.a, "Q", world.b, "Q", unit=3)) == 3
+        assert sum(store_transfer.move(world.a, "Q", world.b, "Q")) == 0
+        other.back_out()
+    with pytest.raises(QueueFull):
+        list(store_transfer.move(world.a, "Q", world.b, "Q"))
+
+
+def test_a_copy_takes_what_a_selector_chooses_and_goes_on_with_it(world: World) -> None:
+    world.a.put_many("Q", [Message(b"%d" % number, properties={"n": number}) for number in range(10)])
+    odd = Match(selector="n IN (1, 3, 5, 7)")
+    assert list(store_transfer.copy(world.a, "Q", world.b, "Q", match=odd, unit=3, most=3)) == [3]
+    assert sum(store_transfer.copy(world.a, "Q", world.b, "Q", match=odd)) == 1
+    assert [message.properties for message in world.b.browse("Q")] == [{"n": number} for number in (1, 3, 5, 7)]
+
+
+def test_what_is_in_a_claim_when_the_target_is_filled_by_others_goes_over_later(world: World) -> None:
+    world.b.alter_queue("Q", max_depth=4)
+    numbered(world.a, 4)
+    runs = store_transfer.move(world.a, "Q", world.b, "Q", unit=2)
+    assert next(runs) == 2
+    filled = store_transfer._Target.put
+
+    def fills(onto: store_transfer._Target, *given: object, **named: object) -> None:
+        world.b.put("Q", b"other")
+        filled(onto, *given, **named)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(store_transfer._Target, "put", fills)
+        with pytest.raises(QueueFull):
+            next(runs)
+    assert [claim.open is not None for claim in world.a.claims()] == [True]
+    with pytest.raises(QueueFull):
+        list(store_transfer.move(world.a, "Q", world.b, "Q", unit=2))
+    world.b.alter_queue("Q", max_depth=5)
+    assert sum(store_transfer.move(world.a, "Q", world.b, "Q", unit=2)) == 2
+    assert bodies(world.b) == [b"0", b"1", b"other", b"2", b"3"]
+
+
+@pytest.mark.parametrize("command", list(CARRY))
+def test_a_message_that_the_target_does_not_take_whole_is_not_cut(world: World, command: str) -> None:
+    world.b.alter_queue("Q", max_length=10)
+    world.a.put_many("Q", [b"short", b"1" * 11])
+    with pytest.raises(MessageTooBig, match="at most 10 bytes, one that is to go there has 11"):
+        list(CARRY[command](world.a, "Q", world.b, "Q", unit=1))
+    world.b.alter_queue("Q", max_length=11)
+    assert sum(CARRY[command](world.a, "Q", world.b, "Q")) == 1
+    assert bodies(world.b) == [b"short", b"1" * 11]
+
+
+@pytest.mark.parametrize("command", list(CARRY))
+def test_inhibited_queues_refuse_before_anything_is_held(world: World, command: str) -> None:
+    numbered(world.a, 2)
+    world.b.alter_queue("Q", put_allowed=False)
+    with pytest.raises(PutInhibited):
+        list(CARRY[command](world.a, "Q", world.b, "Q"))
+    world.b.alter_queue("Q", put_allowed=True)
+    world.a.alter_queue("Q", get_allowed=False)
+    with pytest.raises(GetInhibited):
+        list(CARRY[command](world.a, "Q", world.b, "Q"))
+    assert (world.a.units(), world.b.units()) == ([], [])
+    world.a.alter_queue("Q", get_allowed=True, put_allowed=False)  # nobody puts meanwhile, and it goes
+    assert sum(CARRY[command](world.a, "Q", world.b, "Q")) == 2
+
+
+# --- what is taken
+
+
+def test_a_copy_stops_before_what_others_hold_and_goes_on_behind_it(world: World) -> None:
+    numbered(world.a, 5)
+    with connect(world.source) as other:
+        other.get("Q", match=Match(message_id=list(world.a.browse("Q"))[3].message_id), syncpoint=True)
+        with pytest.raises(OrderPending):
+            list(store_transfer.copy(world.a, "Q", world.b, "Q", unit=2))
+        assert bodies(world.b) == [b"0", b"1", b"2"]
+        other.back_out()
+    assert list(store_transfer.copy(world.a, "Q", world.b, "Q")) == [2]
+    world.a.put("Q", b"later")
+    assert list(store_transfer.copy(world.a, "Q", world.b, "Q")) == [1]
+
+
+def test_groups_go_over_whole_and_in_logical_order_over_several_batches(world: World) -> None:
+    with connect(world.source) as other, world.a.unit_of_work(), world.a.group("Q") as one:
+        for number in range(5):
+            one.put(b"a%d" % number)
+            other.put("Q", b"between %d" % number)
+    assert sum(store_transfer.move(world.a, "Q", world.b, "Q", logical=True, unit=2)) == 10
+    group = [b"a%d" % number for number in range(5)]
+    assert bodies(world.b) == group + [b"between %d" % number for number in range(5)]
+    assert [message.body for message in world.b.get_group("Q")] == group
+
+
+def test_at_most_so_many_messages_and_bytes(world: World) -> None:
+    world.a.put_many("Q", [b"x" * 1000] * 10)
+    assert list(store_transfer.move(world.a, "Q", world.b, "Q", most=5, unit_bytes=2000)) == [2, 2, 1]
+    assert list(store_transfer.copy(world.a, "Q", world.b, "Q", most=3, unit_bytes=2000)) == [2, 1]
+    assert list(store_transfer.copy(world.a, "Q", world.b, "Q", unit=4)) == [2]
+
+
+def test_through_aliases_it_is_the_work_of_their_queues(world: World) -> None:
+    for qm in (world.a, world.b):
+        qm.create_alias("A", base_queue="Q")
+    numbered(world.a, 3)
+    assert sum(store_transfer.copy(world.a, "A", world.b, "A", most=2)) == 2
+    assert sum(store_transfer.copy(world.a, "Q", world.b, "Q")) == 1
+    assert sum(store_transfer.move(world.a, "A", world.b, "A")) == 3
+
+
+def test_the_life_of_a_message_goes_on_while_it_lies_in_a_claim(world: World) -> None:
+    world.a.put("Q", b"1", expiry=900)
+    with world.a.open("Q", input="as_queue") as queue:
+        reader = ClaimReader(queue, store_transfer._claimer("move", world.b, "Q"))
+        assert reader.claim(reader.begin().settled) is not None
+        now = queue.session.services.now
+        queue.session.services.now = lambda: now() + 600
+        try:
+            assert sum(store_transfer.move(world.a, "Q", world.b, "Q")) == 1
+        finally:
+            queue.session.services.now = now
+    expiry = next(world.b.browse("Q")).expiry
+    assert expiry is not None
+    assert 100 < expiry < 301, "of 900 seconds 600 have passed, and what the test took"
+
+
+def test_memory_holds_a_page_and_not_the_batch(world: World) -> None:
+    """A batch of a hundred mebibytes goes over in stages of some eight."""
+    world.a.put_many("Q", [b"x" * 2**20] * 24)
+    sizes: list[int] = []
+    stage = Stager.stage
+
+    def noted(stager: Stager, count: int, columns: store_transfer.Columns) -> None:
+        sizes.append(sum(map(len, columns["body"])))
+        stage(stager, count, columns)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Stager, "stage", noted)
+        assert list(store_transfer.move(world.a, "Q", world.b, "Q", unit_bytes=2**30)) == [24]
+    assert (sum(sizes), max(sizes) <= 9 * 2**20) == (24 * 2**20, True)
+
+
+@pytest.mark.parametrize("command", list(CARRY))
+def test_to_be_carried_is_not_to_be_delivered(world: World, command: str) -> None:
+    for qm in (world.a, world.b):
+        qm.create_queue("REPORTS")
+    world.a.put("Q", b"1", report=Report.COA | Report.COD, reply_to_queue="REPORTS", reply_to_queue_manager="")
+    assert world.a.get("REPORTS").feedback == Feedback.COA
+    assert carried.work(command, world.source, world.target) == 1
+    assert world.a.depth("REPORTS") == 0  # nobody has got it yet
+    (there,) = world.b.browse("Q")
+    assert (there.report, there.reply_to_queue) == (Report.COA | Report.COD, "REPORTS")
+
+
+@pytest.mark.parametrize("command", list(CARRY))
+def test_what_an_operator_carries_does_not_arrive_once_more(world: World, command: str) -> None:
+    name = world.b.manager_attributes().name
+    world.b.create_queue("REPORTS")
+    world.a.put("Q", b"1", report=Report.COA | Report.COD, reply_to_queue="REPORTS", reply_to_queue_manager=name)
+    assert carried.work(command, world.source, world.target) == 1
+    assert (world.b.depth("REPORTS"), world.b.dropped()) == (0, [])
+    world.b.get("Q")
+    assert world.b.get("REPORTS").feedback == Feedback.COD

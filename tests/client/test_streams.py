@@ -1,0 +1,298 @@
+"""Streams: long messages as segments, in bounded memory, whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import tempfile
+from typing import IO, Any, cast
+
+import pytest
+from tests.helpers.support import Raw, bodies, memory_alone, waiting
+
+from inorder import FOREVER, QueueManager, aio
+from inorder.errors import ArgumentError, InconsistentCall, InorderError
+from inorder.model.field_checks import NUMBER_MAX
+from inorder.model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
+
+TEXT = b"0123456789"
+
+
+class Chunks:
+    """A stream that gives one chunk for each read, and raises where it finds an error."""
+
+    def __init__(self, *chunks: bytes | Exception) -> None:
+        self._chunks = list(chunks)
+        self.reads = 0
+
+    def read(self, size: int = -1) -> bytes:
+        self.reads += 1
+        if not self._chunks:
+            return b""
+        chunk = self._chunks.pop(0)
+        if isinstance(chunk, Exception):
+            raise chunk
+        return chunk
+
+
+def stream_of(*chunks: bytes | Exception) -> IO[bytes]:
+    return cast("IO[bytes]", Chunks(*chunks))
+
+
+class Full:
+    """A stream that takes so many writes and then fails."""
+
+    def __init__(self, writes: int) -> None:
+        self._left = writes
+        self.lengths: list[int] = []
+
+    def write(self, data: bytes) -> int:
+        if not self._left:
+            raise OSError("no space left")
+        self._left -= 1
+        self.lengths.append(len(data))
+        return len(data)
+
+
+def full(writes: int) -> IO[bytes]:
+    return cast("IO[bytes]", Full(writes))
+
+
+def pieces(qm: QueueManager) -> list[tuple[bytes, int, str]]:
+    return [(one.body, one.offset, one.segment_status) for one in qm.browse("Q")]
+
+
+# ---- put
+
+
+def test_a_stream_becomes_one_logical_message(qm: QueueManager) -> None:
+    result = qm.put_stream("Q", io.BytesIO(TEXT), chunk=4, priority=3, correlation_id=b"c")
+    assert pieces(qm) == [(b"0123", 0, "in"), (b"4567", 4, "in"), (b"89", 8, "last")]
+    assert (result.offset, qm.units()) == (8, [])
+    got = qm.get("Q", complete=True)
+    assert (got.body, got.priority, got.correlation_id[:1]) == (TEXT, 3, b"c")
+
+
+@pytest.mark.parametrize(("length", "count"), [(0, 1), (1, 1), (4, 1), (5, 2), (8, 2), (9, 3)])
+def test_a_stream_makes_as_few_messages_as_it_can(qm: QueueManager, length: int, count: int) -> None:
+    qm.put_stream("Q", io.BytesIO(bytes(length)), chunk=4)
+    assert qm.depth("Q") == count
+    assert {message.segment_status for message in qm.browse("Q")} <= ({"in", "last"} if count > 1 else {"no"})
+    assert qm.get("Q", complete=True).body == bytes(length)
+
+
+def test_reads_may_be_short(qm: QueueManager) -> None:
+    qm.put_stream("Q", stream_of(b"01", b"2", b"345"), chunk=4)
+    assert [offset for _, offset, _ in pieces(qm)] == [0, 2, 3]
+    assert qm.get("Q", complete=True).body == b"012345"
+
+
+@pytest.mark.parametrize("failing_read", [1, 2, 3, 4])
+@pytest.mark.parametrize("in_unit", [False, True])
+def test_a_stream_that_fails_leaves_nothing(qm: QueueManager, failing_read: int, in_unit: bool) -> None:
+    chunks: list[bytes | Exception] = [b"01", b"23", b"45"]
+    chunks.insert(failing_read - 1, OSError("broken pipe"))
+    if in_unit:
+        qm.put("Q", b"before", syncpoint=True)
+    with pytest.raises(OSError, match="broken pipe"):
+        qm.put_stream("Q", stream_of(*chunks))
+    assert [unit.puts for unit in qm.units()] == ([1] if in_unit else [])
+    if in_unit:
+        qm.put("Q", b"after", syncpoint=True)
+    qm.commit()
+    assert bodies(qm) == ([b"before", b"after"] if in_unit else [])
+    assert qm.put_stream("Q", stream_of(b"67", b"89")).offset == 2
+
+
+def test_inside_a_unit_a_stream_is_part_of_it(qm: QueueManager) -> None:
+    with qm.unit_of_work() as unit:
+        qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
+        assert bodies(qm) == []
+        unit.back_out()
+    assert qm.depth("Q") == 0
+    with qm.unit_of_work():
+        qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
+    assert qm.get("Q", complete=True).body == TEXT
+
+
+@memory_alone  # the limit is the door's; in a file it would be two gigabytes written for the same answer
+def test_r1_9_a_message_has_at_most_999_999_999_bytes(qm: QueueManager) -> None:
+    qm.alter_queue("Q", max_length=104_857_600)
+    chunk = bytes(100_000_000)  # ten times the same object: the queue holds it once
+    with pytest.raises(ArgumentError, match="2251"):
+        qm.put_stream("Q", stream_of(*[chunk] * 10), chunk=len(chunk))
+    assert (qm.depth("Q"), qm.units()) == (0, [])
+    longest = [*[chunk] * 9, chunk[:-1]]
+    qm.put_stream("Q", stream_of(*longest), chunk=len(chunk))
+    written = Full(10)
+    got = qm.get_stream("Q", cast("IO[bytes]", written))
+    assert (got.length, sum(written.lengths)) == (NUMBER_MAX, NUMBER_MAX)
+
+
+def test_a_stream_is_read_no_further_than_needed(qm: QueueManager) -> None:
+    qm.alter_queue("Q", max_length=3)
+    chunks = Chunks(b"0123", b"4567", b"89ab", b"cdef")
+    with pytest.raises(InorderError):
+        qm.put_stream("Q", cast("IO[bytes]", chunks))
+    assert chunks.reads == 2
+
+
+def test_a_stream_can_be_a_member_of_a_group(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        group.put(b"head")
+        group.put_stream(io.BytesIO(TEXT), chunk=4)
+        group.put(b"tail")
+    assert [message.body for message in qm.get_group("Q")] == [b"head", TEXT, b"tail"]
+
+
+def test_a_stream_that_fails_leaves_its_group_where_it_was(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        group.put(b"head")
+        with pytest.raises(OSError, match="gone"):
+            group.put_stream(stream_of(b"01", b"23", OSError("gone")))
+        assert group.put(b"tail").sequence_number == 2
+    assert [message.body for message in qm.get_group("Q")] == [b"head", b"tail"]
+
+
+def test_a_stream_outside_the_group_that_is_open_is_refused(qm: QueueManager) -> None:
+    with qm.unit_of_work(), qm.open("Q", output=True) as queue:
+        qm.put("Q", b"head", logical=True, flags=IN_GROUP)
+        with pytest.raises(InconsistentCall, match="2241"):
+            qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
+        qm.put("Q", b"tail", logical=True, flags=LAST_IN_GROUP)
+        assert queue.close() is None
+    assert bodies(qm) == [b"head", b"tail"]
+
+
+@pytest.mark.parametrize("chunk", [100, 4])
+def test_a_stream_within_a_message_that_is_open_is_refused(qm: QueueManager, chunk: int) -> None:
+    with qm.unit_of_work():
+        qm.put("Q", b"part", flags=SEGMENT, logical=True)
+        with pytest.raises(InconsistentCall, match="2242"):
+            qm.put_stream("Q", io.BytesIO(TEXT), chunk=chunk)
+        qm.put("Q", b"end", flags=LAST_SEGMENT, logical=True)
+    assert qm.get("Q", complete=True).body == b"partend"
+
+
+# ---- get
+
+
+def test_a_message_is_written_segment_by_segment(qm: QueueManager) -> None:
+    put = qm.put_stream("Q", io.BytesIO(TEXT), chunk=4, correlation_id=b"c")
+    stream = io.BytesIO()
+    got = qm.get_stream("Q", stream)
+    assert stream.getvalue() == TEXT
+    assert (got.body, got.length, got.offset, got.segment_status) == (b"", 10, 0, "last")
+    assert (got.correlation_id[:1], got.group_id) == (b"c", put.group_id)
+    assert (qm.depth("Q"), qm.units()) == (0, [])
+
+
+@pytest.mark.parametrize("chunk", [4, 100])
+def test_a_stream_that_takes_a_part_of_each_write_gets_all(qm: QueueManager, chunk: int) -> None:
+    qm.put_stream("Q", io.BytesIO(TEXT), chunk=chunk)
+    raw = Raw()
+    assert qm.get_stream("Q", cast("IO[bytes]", raw)).length == len(raw.written)
+    assert raw.written == TEXT
+
+
+def test_a_temporary_file_that_takes_a_part_gets_all(qm: QueueManager) -> None:
+    """It wraps its stream, and each method of it."""
+    qm.put("Q", TEXT)
+    with tempfile.NamedTemporaryFile(buffering=0) as named:
+        named.file = raw = Raw()  # type: ignore[assignment]
+        qm.get_stream("Q", cast("IO[bytes]", named))
+    assert raw.written == TEXT
+
+
+def test_a_stream_that_takes_nothing_is_refused_and_the_message_stays(qm: QueueManager) -> None:
+    class Nothing(Raw):
+        def write(self, data: Any) -> int:
+            return 0
+
+    qm.put("Q", TEXT)
+    with pytest.raises(ArgumentError, match="a number above 0"):
+        qm.get_stream("Q", cast("IO[bytes]", Nothing()))
+    assert bodies(qm) == [TEXT]
+
+
+def test_a_stream_that_takes_a_part_gets_all_from_a_task_too() -> None:
+    async def copied() -> bytes:
+        async with aio.connect() as one:
+            await one.create_queue("Q")
+            await one.put("Q", TEXT)
+            raw = Raw()
+            await one.get_stream("Q", cast("IO[bytes]", raw))
+            return raw.written
+
+    assert asyncio.run(copied()) == TEXT
+
+
+def test_a_stream_that_would_block_is_refused_and_the_message_stays(qm: QueueManager) -> None:
+    qm.put("Q", TEXT)
+    with pytest.raises(ArgumentError, match="a binary stream that blocks"):
+        qm.get_stream("Q", cast("IO[bytes]", Raw(is_full=True)))
+    assert bodies(qm) == [TEXT]
+
+
+def test_what_a_buffer_cannot_write_leaves_the_message_where_it_was(qm: QueueManager) -> None:
+    class Buffered(io.BytesIO):
+        def flush(self) -> None:
+            raise OSError("no space left")
+
+    qm.put("Q", TEXT)
+    with pytest.raises(OSError, match="no space left"):
+        qm.get_stream("Q", Buffered())
+    assert bodies(qm) == [TEXT]
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2])
+def test_a_stream_that_cannot_be_written_backs_out(qm: QueueManager, writes: int) -> None:
+    qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
+    with pytest.raises(OSError, match="no space left"):
+        qm.get_stream("Q", full(writes))
+    assert ([body for body, _, _ in pieces(qm)], qm.units()) == ([b"0123", b"4567", b"89"], [])
+    stream = io.BytesIO()
+    assert qm.get_stream("Q", stream).backout_count == 1
+    assert stream.getvalue() == TEXT
+
+
+def test_inside_a_unit_a_message_got_is_part_of_it(qm: QueueManager) -> None:
+    qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
+    with qm.unit_of_work() as unit:
+        qm.get_stream("Q", io.BytesIO())
+        assert qm.units()[0].gets == 3
+        unit.back_out()
+    assert len(pieces(qm)) == 3
+    with qm.unit_of_work():
+        qm.get_stream("Q", io.BytesIO())
+    assert qm.depth("Q") == 0
+
+
+def test_a_wait_ends_when_the_message_is_whole(qm: QueueManager) -> None:
+    other, stream = qm.connect(), io.BytesIO()
+    call = waiting(other, lambda: other.get_stream("Q", stream, wait=FOREVER).length)
+    qm.put("Q", b"01", flags=SEGMENT, group_id=b"G")
+    call.sleeps(other)
+    qm.put("Q", b"2", flags=LAST_SEGMENT, group_id=b"G", offset=2)
+    assert call.result() == 3
+    assert stream.getvalue() == b"012"
+
+
+def test_a_handle_within_a_message_cannot_get_a_stream(qm: QueueManager) -> None:
+    qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
+    assert qm.get("Q", logical=True).body == b"0123"
+    stream = io.BytesIO()
+    with pytest.raises(InconsistentCall, match="2242"):
+        qm.get_stream("Q", stream)
+    assert (stream.getvalue(), len(pieces(qm))) == (b"", 2)
+
+
+def test_a_member_of_a_group_can_be_got_as_a_stream(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        group.put(b"head")
+        group.put_stream(io.BytesIO(TEXT), chunk=4, last=True)
+    fields: Any = {"logical": True, "syncpoint": True}
+    assert qm.get("Q", **fields).body == b"head"
+    stream = io.BytesIO()
+    got = qm.get_stream("Q", stream)
+    assert (stream.getvalue(), got.group_status, got.sequence_number) == (TEXT, "last", 2)

@@ -1,0 +1,243 @@
+"""Waiting: who is served, what ends a wait, and that no wake-up is missed (mq-semantics 3.4, T72, T74)."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from tests.helpers.support import Call, Stores, room_of, waiting
+
+from inorder import FOREVER, GetInhibited, Match, NoMessageAvailable, QueueManager, connect
+from inorder.errors import ConnectionBroken, QueueDeleted, QueueManagerStopping
+from inorder.support.clock import SLEEP_SECONDS_MAX, SystemClock
+from inorder.testing import ManualClock
+
+THREADS = 4
+EACH = 50
+
+
+class Waiter:
+    """A connection whose get or browse waits."""
+
+    def __init__(self, qm: QueueManager, act: Callable[[QueueManager], bytes]) -> None:
+        self.qm = qm.connect()
+        self.call = waiting(self.qm, lambda: act(self.qm))
+
+    def sleeps(self) -> None:
+        self.call.sleeps(self.qm)
+
+    def result(self) -> bytes:
+        return self.call.result()
+
+
+def general(qm: QueueManager) -> bytes:
+    return qm.get("Q", wait=FOREVER).body
+
+
+def browser(qm: QueueManager) -> bytes:
+    with qm.open("Q", browse=True) as handle:
+        return handle.browse_first(wait=FOREVER).body
+
+
+def locker(qm: QueueManager) -> bytes:
+    handle = qm.open("Q", browse=True)
+    body = handle.browse_first(wait=FOREVER, lock=True).body
+    assert not handle.closed
+    return body
+
+
+# ---- who is served (R3.27)
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize("named", ["message_id", "correlation_id"])
+def test_t74_a_specific_waiter_is_served_before_a_general_one_that_came_earlier(qm: QueueManager, named: Any) -> None:
+    fields: Any = {named: b"m"}
+    early, late = Waiter(qm, general), Waiter(qm, lambda one: one.get("Q", wait=FOREVER, match=Match(**fields)).body)
+    qm.put("Q", b"1", **fields)
+    assert late.result() == b"1"
+    early.sleeps()
+    qm.put("Q", b"2", **fields)
+    assert early.result() == b"2"
+
+
+def one_done(qm: QueueManager, waiters: list[Waiter]) -> Waiter:
+    """The one whose call has ended; the others sleep."""
+    Call(lambda: room_of(qm).watch_until(lambda: any(one.call.done for one in waiters))).result()
+    [done] = [one for one in waiters if one.call.done]
+    for one in waiters:
+        if one is not done:
+            one.sleeps()
+    return done
+
+
+@pytest.mark.every_store
+def test_t74_one_message_serves_one_waiter(qm: QueueManager) -> None:
+    waiters = [Waiter(qm, general) for _ in range(3)]
+    for n in range(3):
+        qm.put("Q", b"%d" % n)
+        done = one_done(qm, waiters)
+        assert done.result() == b"%d" % n
+        waiters.remove(done)
+
+
+@pytest.mark.every_store
+def test_with_a_remover_the_remover_is_served(qm: QueueManager) -> None:
+    looking, removing = Waiter(qm, browser), Waiter(qm, general)
+    qm.put("Q", b"1")
+    assert removing.result() == b"1"
+    looking.sleeps()
+    qm.put("Q", b"2")
+    assert looking.result() == b"2"
+
+
+def test_a_browse_with_lock_counts_as_a_remover(qm: QueueManager) -> None:
+    looking, locking = Waiter(qm, browser), Waiter(qm, locker)
+    qm.put("Q", b"1")
+    assert locking.result() == b"1"
+    looking.sleeps()
+    locking.qm.close()
+    assert looking.result() == b"1"
+
+
+# ---- what wakes
+
+
+# ---- what ends a wait
+
+
+@pytest.mark.every_store
+def test_a_wait_ends_at_its_deadline(qm: QueueManager, clock: ManualClock) -> None:
+    waiter = Waiter(qm, lambda one: one.get("Q", wait=10).body)
+    clock.advance(9.5)
+    waiter.sleeps()
+    clock.advance(0.5)
+    error = waiter.call.error()
+    assert isinstance(error, NoMessageAvailable)
+    assert "10 s" in str(error)
+
+
+def test_inhibiting_gets_through_an_alias_ends_its_waits_only(qm: QueueManager) -> None:
+    qm.create_alias("A", base_queue="Q")
+    served = Waiter(qm, lambda one: one.get("A", wait=FOREVER).body)
+    qm.put("Q", b"1")  # who waits through an alias is served by its queue
+    assert served.result() == b"1"
+    through, direct = Waiter(qm, lambda one: one.get("A", wait=FOREVER).body), Waiter(qm, general)
+    qm.alter_queue("A", get_allowed=False)
+    assert isinstance(through.call.error(), GetInhibited)
+    direct.sleeps()
+    qm.put("Q", b"2")
+    assert direct.result() == b"2"
+
+
+@pytest.mark.every_store
+def test_stopping_the_queue_manager_ends_every_wait(qm: QueueManager) -> None:
+    qm.create_queue("R")
+    waiters = [Waiter(qm, general), Waiter(qm, browser), Waiter(qm, lambda one: one.get("R", wait=99).body)]
+    qm.stop()
+    for one in waiters:
+        error = one.call.error()
+        assert isinstance(error, QueueManagerStopping)
+        assert error.reason == 2162
+    qm.abandon()
+
+
+def test_abandoning_its_connection_ends_a_wait(qm: QueueManager) -> None:
+    waiter, other = Waiter(qm, general), Waiter(qm, general)
+    waiter.qm.abandon()
+    error = waiter.call.error()
+    assert isinstance(error, ConnectionBroken)
+    assert error.reason == 2009
+    other.sleeps()
+    qm.put("Q", b"1")
+    assert other.result() == b"1"
+
+
+@pytest.mark.every_store
+def test_deleting_its_dynamic_queue_ends_a_wait(qm: QueueManager) -> None:
+    qm.create_model("M", shareable=True, default_input="shared")
+    creator = qm.open("M", dynamic_name="TMP")
+    waiter = Waiter(qm, lambda one: one.get("TMP", wait=FOREVER).body)
+    creator.close()
+    error = waiter.call.error()
+    assert isinstance(error, QueueDeleted)
+    assert error.reason == 2052
+
+
+def test_a_change_of_its_alias_ends_a_wait(qm: QueueManager) -> None:
+    qm.create_queue("R")
+    qm.create_alias("A", base_queue="Q")
+    waiter = Waiter(qm, lambda one: one.get("A", wait=FOREVER).body)
+    qm.alter_queue("A", base_queue="R")
+    error = waiter.call.error()
+    assert getattr(error, "reason", None) == 2041
+
+
+# ---- no wake-up is missed
+
+
+@pytest.mark.every_store
+def test_many_threads_get_every_message_once(qm: QueueManager) -> None:
+    start = threading.Barrier(2 * THREADS)
+
+    def put(n: int) -> None:
+        mine = qm.connect()
+        start.wait()
+        for m in range(EACH):
+            mine.put("Q", b"%d.%d" % (n, m), syncpoint=bool(m % 2))
+            mine.commit()
+
+    def get() -> list[bytes]:
+        mine = qm.connect()
+        start.wait()
+        return [mine.get("Q", wait=FOREVER).body for _ in range(EACH)]
+
+    getters = [Call(get) for _ in range(THREADS)]
+    putters = [Call(partial(put, n)) for n in range(THREADS)]
+    for putter in putters:
+        putter.result()
+    counts = Counter(body for getter in getters for body in getter.result())
+    assert counts == Counter(b"%d.%d" % (n, m) for n in range(THREADS) for m in range(EACH))
+    assert qm.depth("Q") == 0
+
+
+# ---- the machine's clock
+
+
+def test_the_machines_clock_sleeps_until_the_time_and_looks_at_itself_now_and_then() -> None:
+    clock = SystemClock()
+    assert clock.nap(math.inf) is None
+    assert clock.nap(-5) == 0
+    assert clock.nap(5) == 5
+    assert clock.nap(1e12) == SLEEP_SECONDS_MAX
+
+
+def test_by_the_machines_clock_a_wait_ends_too(stores: Stores) -> None:
+    with connect(stores.make()) as qm:
+        qm.create_queue("Q")
+        with pytest.raises(NoMessageAvailable):
+            Call(lambda: qm.get("Q", wait=0.001)).result()
+
+
+@pytest.mark.parametrize("act", [general, browser])
+def test_who_has_found_something_is_no_more_asleep(
+    act: Callable[[QueueManager], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever watches the room would take a call that is about to end for one that waits."""
+    with connect() as qm:
+        qm.create_queue("Q")
+        waiter, room, asleep, go = Waiter(qm, act), room_of(qm), list[bool](), room_of(qm)._go
+
+        def goes(one: Any) -> None:
+            asleep.append(room.is_asleep(one.owner))
+            go(one)
+
+        monkeypatch.setattr(room, "_go", goes)
+        qm.put("Q", b"x")
+        assert waiter.result() == b"x"
+        assert asleep[0] is False

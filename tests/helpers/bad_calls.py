@@ -1,0 +1,347 @@
+"""Bad calls for `client/test_bad_input.py`: the call, the class of its error, its reason, and a word that its text
+holds.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from inorder import GetOptions, Match, Message, PutOptions, Reason, UniqueId, connect
+from inorder.errors import (
+    ArgumentError,
+    GetInhibited,
+    InorderError,
+    MatchError,
+    MessageTooBig,
+    NoMessageUnderCursor,
+    NotFound,
+    ObjectExists,
+    ObjectInUse,
+    OptionsError,
+    PutInhibited,
+    QueueFull,
+    UnitNotFound,
+    WrongQueueType,
+    WrongState,
+)
+
+Call = Callable[[Any], object]
+Bad = tuple[Call, type[InorderError], Reason, str]
+UID = UniqueId("ELSEWHERE", 1)
+connect_to: Any = connect
+FIRST = GetOptions(browse="first")
+
+
+def stream() -> io.BytesIO:
+    return io.BytesIO(b"0123456789")
+
+
+def argument(call: Call, word: str, reason: Reason = Reason.ARGUMENT_ERROR) -> Bad:
+    return call, ArgumentError, reason, word
+
+
+def option(call: Call, word: str) -> Bad:
+    return argument(call, word, Reason.OPTIONS_ERROR)
+
+
+def clash(call: Call, word: str) -> Bad:
+    return call, OptionsError, Reason.OPTIONS_ERROR, word
+
+
+def exists(call: Call, word: str) -> Bad:
+    return call, ObjectExists, Reason.OBJECT_ALREADY_EXISTS, word
+
+
+def in_use(call: Call) -> Bad:
+    return call, ObjectInUse, Reason.OBJECT_IN_USE, "Q"
+
+
+def wrong_type(call: Call, word: str = "M", reason: Reason = Reason.OBJECT_TYPE_ERROR) -> Bad:
+    return call, WrongQueueType, reason, word
+
+
+def not_found(call: Call, word: str) -> Bad:
+    return call, NotFound, Reason.NOT_FOUND, word
+
+
+def wrong_state(call: Call, word: str = "UniqueId") -> Bad:
+    return call, WrongState, Reason.WRONG_STATE, word
+
+
+BASE_TYPE, NO_BASE = Reason.ALIAS_BASE_Q_TYPE_ERROR, Reason.UNKNOWN_ALIAS_BASE_Q
+NO_ATTRIBUTE, WAIT, MATCH = Reason.SELECTOR_ERROR, Reason.WAIT_INTERVAL_ERROR, Reason.MATCH_OPTIONS_ERROR
+
+MANAGER_CALLS: dict[str, list[Bad]] = {
+    "connect": [
+        argument(lambda w: connect(""), "store"),
+        argument(lambda w: connect("a\0b"), "store"),
+        argument(lambda w: connect_to(5), "store"),
+        argument(lambda w: connect(name="a b"), "name", Reason.Q_MGR_NAME_ERROR),
+        argument(lambda w: connect(program="\ud800"), "program"),
+        argument(lambda w: connect_to(program=5), "program"),
+        argument(lambda w: w.qm.connect(program=5), "program"),
+    ],
+    "create_queue": [
+        argument(lambda w: w.qm.create_queue("A B"), "A B"),
+        argument(lambda w: w.qm.create_queue("N", colour="red"), "colour", NO_ATTRIBUTE),
+        argument(lambda w: w.qm.create_queue("N", type="alias"), "type", NO_ATTRIBUTE),
+        argument(lambda w: w.qm.create_queue("N", max_depth="many"), "'many'"),
+        exists(lambda w: w.qm.create_queue("Q"), "'Q'"),
+        exists(lambda w: w.qm.create_queue("M"), "'M'"),
+    ],
+    "create_alias": [
+        exists(lambda w: w.qm.create_alias("A"), "'A'"),
+        wrong_type(lambda w: w.qm.create_alias("N", base_queue="A"), "'A'", BASE_TYPE),
+        wrong_type(lambda w: w.qm.create_alias("N", base_queue="N"), "'N'", BASE_TYPE),
+        argument(lambda w: w.qm.create_alias("N", max_depth=5), "max_depth", Reason.SELECTOR_NOT_FOR_TYPE),
+    ],
+    "create_remote_queue": [
+        exists(lambda w: w.qm.create_remote_queue("Q"), "'Q'"),
+        argument(lambda w: w.qm.create_remote_queue("N", remote_manager="N"), "transmission_queue"),
+        argument(lambda w: w.qm.create_remote_queue("N", transmission_queue="N"), "transmission_queue"),
+    ],
+    "create_model": [exists(lambda w: w.qm.create_model("Q"), "'Q'")],
+    "alter_queue": [
+        argument(lambda w: w.qm.alter_queue("Q", max_depth=1, delivery="x"), "deli"),
+        in_use(lambda w: w.qm.alter_queue("Q", order="commit")),
+        wrong_type(lambda w: w.qm.alter_queue("A", base_queue="A"), "'A'", BASE_TYPE),
+    ],
+    "delete_queue": [
+        in_use(lambda w: w.qm.delete_queue("Q", purge=True)),
+        option(lambda w: w.qm.delete_queue("IDLE", purge="no"), "purge"),
+    ],
+    "status": [
+        wrong_type(lambda w: w.qm.status("M")),
+        wrong_type(lambda w: w.qm.status("DANGLING"), "'NOWHERE'", NO_BASE),
+    ],
+    "inquire": [
+        argument(lambda w: w.qm.inquire("Q", "max_depth", "colour"), "colour", NO_ATTRIBUTE),
+        argument(lambda w: w.qm.inquire("Q", 99), "99", NO_ATTRIBUTE),
+        argument(lambda w: w.qm.inquire("Q", True), "True", NO_ATTRIBUTE),
+        argument(lambda w: w.qm.inquire("Q", "MaxDepth"), "did you mean MaxQDepth", NO_ATTRIBUTE),
+        argument(lambda w: w.qm.inquire("Q", ["max_depth"]), "selector", NO_ATTRIBUTE),
+    ],
+    "alter_manager": [
+        argument(lambda w: w.qm.alter_manager(colour=1), "colour", NO_ATTRIBUTE),
+        argument(lambda w: w.qm.alter_manager(max_handles=5, mark_interval=0), "mark_interval"),
+    ],
+    "open": [
+        option(lambda w: w.qm.open("Q", colour=1), "colour"),
+        clash(lambda w: w.qm.open("Q", browse=False), "browse"),
+        in_use(lambda w: w.qm.open("Q", input="exclusive")),
+        wrong_type(lambda w: w.qm.open("DANGLING"), "'NOWHERE'", NO_BASE),
+        argument(lambda w: w.qm.open("M", dynamic_name="a b*"), "dynamic_name", Reason.DYNAMIC_Q_NAME_ERROR),
+        argument(lambda w: w.qm.open("M", dynamic_name=5), "dynamic_name", Reason.DYNAMIC_Q_NAME_ERROR),
+        exists(lambda w: w.qm.open("M", dynamic_name="Q"), "'Q'"),
+        argument(lambda w: w.qm.open_growing("Q", {"output": True}), "options must be"),
+    ],
+    "put": [
+        wrong_type(lambda w: w.qm.put("M", b""), "M", Reason.Q_TYPE_ERROR),
+        argument(lambda w: w.qm.put("Q", b"", manager="a b"), "manager", Reason.Q_MGR_NAME_ERROR),
+        wrong_type(lambda w: w.qm.put("Q", b"", manager="QM9"), "QM9", Reason.UNKNOWN_REMOTE_Q_MGR),
+        argument(lambda w: w.qm.put("Q", "text"), "body"),
+        argument(lambda w: w.qm.put("Q", b"", colour="red"), "colour"),
+        argument(lambda w: w.qm.put("Q", Message(b""), expiry=0), "expiry", Reason.EXPIRY_ERROR),
+        argument(lambda w: w.qm.put("Q", b"", properties={"1": 1}), "'1'", Reason.PROPERTY_NAME_ERROR),
+        option(lambda w: w.qm.put("Q", b"", GetOptions()), "options"),
+        option(lambda w: w.qm.put("Q", b"", {}), "options"),
+        option(lambda w: w.qm.put("Q", b"", 5, syncpoint=True), "options"),
+        (lambda w: w.qm.put("SMALL", b"long"), MessageTooBig, Reason.MSG_TOO_BIG_FOR_Q, "3"),
+        (lambda w: w.qm.put("FULL", b""), QueueFull, Reason.Q_FULL, "FULL"),
+        (lambda w: w.qm.put("SHUT", b""), PutInhibited, Reason.PUT_INHIBITED, "SHUT"),
+        argument(lambda w: w.qm.put_json("Q", math.nan), "value"),
+        option(lambda w: w.qm.put_json("Q", 1, 5), "options"),
+    ],
+    "put_many": [
+        argument(lambda w: w.qm.put_many("Q", 5), "messages"),
+        argument(lambda w: w.qm.put_many("Q", b"one"), "messages"),
+        argument(lambda w: w.qm.put_many("Q", "text"), "b"),
+        argument(lambda w: w.qm.put_many("Q", [b"good", "bad"]), "'bad'"),
+        option(lambda w: w.qm.put_many("Q", [b"good"], 5), "options"),
+        (lambda w: w.qm.put_many("SMALL", [b"s", b"long"]), MessageTooBig, Reason.MSG_TOO_BIG_FOR_Q, "3"),
+    ],
+    "get": [
+        option(lambda w: w.qm.get("Q", colour=1), "colour"),
+        option(lambda w: w.qm.get("Q", lock=True), "lock"),
+        argument(lambda w: w.qm.get("Q", wait=-1), "wait", WAIT),
+        option(lambda w: w.qm.get("Q", PutOptions()), "options"),
+        option(lambda w: w.qm.get("Q", 5, logical=True), "options"),
+        (lambda w: w.qm.get("Q", logical=True, match=Match(sequence_number=2)), MatchError, MATCH, "sequence_number"),
+        (lambda w: w.qm.get("SHUT"), GetInhibited, Reason.GET_INHIBITED, "SHUT"),
+    ],
+    "get_many": [
+        argument(lambda w: w.qm.get_many("Q", 0), "count"),
+        argument(lambda w: w.qm.get_many("Q", True), "count"),
+        argument(lambda w: w.qm.get_many("Q", 2**63), "count"),
+        option(lambda w: w.qm.get_many("Q", 2, 5), "options"),
+    ],
+    "browse": [
+        option(lambda w: list(w.qm.browse("Q", syncpoint=True)), "syncpoint"),
+        clash(lambda w: list(w.qm.browse("Q", mark_co_op=True)), "co_op"),
+    ],
+    "groups": [
+        wrong_type(lambda w: w.qm.group("M"), "M", Reason.Q_TYPE_ERROR),
+        argument(lambda w: list(w.qm.get_group("Q", wait=-1)), "wait", WAIT),
+        argument(lambda w: list(w.qm.get_group("Q", match="x")), "match", MATCH),
+    ],
+    "streams": [
+        argument(lambda w: w.qm.put_stream("Q", 5), "stream"),
+        argument(lambda w: w.qm.put_stream("Q", io.StringIO("text")), "bytes"),
+        argument(lambda w: w.qm.put_stream("Q", stream(), chunk=0), "chunk"),
+        argument(lambda w: w.qm.put_stream("Q", stream(), most=0), "999,999,999"),
+        argument(lambda w: w.qm.put_stream("Q", stream(), most=10**9), "most"),
+        argument(lambda w: w.qm.put_stream("Q", stream(), most=9, chunk=4), "stream", Reason.OFFSET_ERROR),
+        option(lambda w: w.qm.put_stream("Q", stream(), as_group=1), "as_group"),
+        argument(lambda w: w.qm.put_stream("Q", stream(), colour=1), "colour"),
+        argument(lambda w: w.qm.put_stream("Q", stream(), body=b""), "body"),
+        argument(lambda w: w.qm.put_stream("Q", stream(), logical=False), "logical"),
+        argument(lambda w: w.qm.put_stream("Q", stream(), flags="x"), "flags", Reason.MSG_FLAGS_ERROR),
+        (
+            lambda w: w.qm.put_stream("SMALL", stream(), chunk=4),
+            MessageTooBig,
+            Reason.MSG_TOO_BIG_FOR_Q,
+            "SMALL",
+        ),
+        argument(lambda w: w.qm.get_stream("Q", 5), "stream"),
+        option(lambda w: w.qm.get_stream("Q", stream(), as_group=1), "as_group"),
+        argument(lambda w: w.qm.get_stream("Q", stream(), wait=-1), "wait", WAIT),
+    ],
+    "units": [
+        argument(lambda w: w.qm.prepare(""), "name"),
+        argument(lambda w: w.qm.prepare(5), "5"),
+        (lambda w: w.qm.prepare("nothing"), UnitNotFound, Reason.UNIT_NOT_FOUND, "unit of work"),
+        argument(lambda w: w.qm.settle("P1", "maybe"), "outcome"),
+        (lambda w: w.qm.settle("P2", "commit"), UnitNotFound, Reason.UNIT_NOT_FOUND, "'P2'"),
+        (lambda w: w.qm.settle(["P1"], "commit"), UnitNotFound, Reason.UNIT_NOT_FOUND, "['P1']"),
+    ],
+    "confirm": [
+        argument(lambda w: w.qm.confirm_put("Q", "uid"), "uid"),
+        argument(lambda w: w.qm.confirm_put("Q", UniqueId("X", 0)), "uid"),
+        argument(lambda w: w.qm.confirm_put("Q", UniqueId("X", 2**63)), "uid"),
+        argument(lambda w: w.qm.confirm_put("Q", UniqueId("\ud800", 5)), "uid"),
+        option(lambda w: w.qm.confirm_put("Q", UID, confirm_id=-1), "confirm_id"),
+        argument(lambda w: w.qm.confirm_get("Q", None), "uid"),
+        wrong_state(lambda w: w.qm.confirm_get("Q", w.there)),
+    ],
+    "browse_and_lock": [
+        argument(lambda w: w.qm.browse_and_lock("Q", "x"), "match", MATCH),
+        option(lambda w: w.qm.browse_and_lock("Q", confirm_id=1.5), "confirm_id"),
+        *[
+            argument(
+                partial(lambda bad, w: w.qm.browse_and_lock("Q", most=bad), bad), "most must be an integer from 1 to"
+            )
+            for bad in (0, True, "2", 2**63)
+        ],
+        *[
+            argument(
+                partial(lambda bad, w: w.qm.browse_and_lock("Q", lease=bad), bad),
+                "lease must be a number of seconds",
+            )
+            for bad in (0, math.inf, math.nan, True, "5")
+        ],
+        (lambda w: w.qm.browse_and_lock("SHUT"), GetInhibited, Reason.GET_INHIBITED, "SHUT"),
+    ],
+    "locks": [
+        argument(lambda w: w.qm.unlock("Q", "uid", lock_id=1), "uid"),
+        option(lambda w: w.qm.unlock("Q", UID, lock_id=-1), "lock_id"),
+        not_found(lambda w: w.qm.unlock("Q", UID, lock_id=1), "UniqueId"),
+        wrong_state(lambda w: w.qm.unlock("Q", w.there, lock_id=1)),
+        argument(lambda w: w.qm.delete("Q", 5), "uid"),
+        not_found(lambda w: w.qm.delete("Q", UID), "UniqueId"),
+        wrong_state(lambda w: w.qm.delete("Q", w.there, lock_id=99)),
+        option(lambda w: w.qm.undo("Q", 2**64), "confirm_id"),
+        not_found(lambda w: w.qm.undo("Q", 7), "7"),
+        option(lambda w: w.qm.release_lock("Q", "7"), "lock_id"),
+        not_found(lambda w: w.qm.release_lock("Q", 7), "7"),
+        clash(lambda w: w.qm.unique_ids("Q"), "either"),
+        clash(lambda w: w.qm.unique_ids("Q", confirm_id=1, lock_id=2), "either"),
+        option(lambda w: w.qm.unique_ids("Q", confirm_id=-1), "confirm_id"),
+        not_found(lambda w: w.qm.unique_ids("Q", lock_id=7), "7"),
+    ],
+    "listening": [
+        argument(lambda w: w.qm.listen("A", print), "queue", Reason.OBJECT_TYPE_ERROR),
+        option(lambda w: w.qm.listen("Q", 5), "5"),
+        (lambda w: w.qm.listen("Q", print, "x"), MatchError, MATCH, "match"),
+        option(lambda w: w.qm.hook("get", print), "'get'"),
+        option(lambda w: w.qm.hook(["put"], print), "hook"),
+        option(lambda w: w.qm.hook("put", 5), "5"),
+        option(lambda w: w.qm.watch("Q", 5), "callback"),
+        wrong_type(lambda w: w.qm.watch("M", print), "M", Reason.Q_TYPE_ERROR),
+        option(lambda w: w.qm.observe(5), "observer"),
+    ],
+    "looking": [
+        wrong_type(lambda w: w.qm.order_view("M")),
+        wrong_type(lambda w: w.qm.look("M")),
+        argument(lambda w: w.qm.look("Q", order=["physical"]), "order"),
+        argument(lambda w: w.qm.look("Q", match={"priority": 5}), "match"),
+        argument(lambda w: w.qm.look("Q", unit="P1"), "'P1'"),
+        argument(lambda w: w.qm.look("Q", preview=-1), "preview"),
+        argument(lambda w: w.qm.look("Q", preview=2**30), "preview"),
+        argument(lambda w: w.qm.look("Q", most=True), "most"),
+        argument(lambda w: w.qm.look("Q", after=(0, 1, 0)), "after"),
+        argument(lambda w: w.qm.look("Q", numbered_after="5"), "numbered_after"),
+        argument(lambda w: w.qm.look("Q", order="logical", numbered_after=5), "numbered_after"),
+        argument(lambda w: w.qm.gaps("Q", "G"), "group_id"),
+        argument(lambda w: w.qm.gaps("Q", bytes(24)), "group_id"),
+        argument(lambda w: w.qm.gaps("Q", b"x" * 25), "group_id"),
+    ],
+    "operating": [
+        wrong_type(lambda w: w.qm.clear_queue("M")),
+        in_use(lambda w: w.qm.clear_queue("Q")),
+        argument(lambda w: w.qm.check("loudly"), "progress"),
+        argument(lambda w: w.qm.discard_expired(0), "limit"),
+        argument(lambda w: w.qm.discard_expired("all"), "'all'"),
+        argument(lambda w: w.qm.backup(5), "path"),
+        argument(lambda w: w.qm.backup(""), "path"),
+        argument(lambda w: w.qm.backup("a\0b"), "path"),
+        option(lambda w: w.qm.backup("copy.db", replace=1), "replace"),
+        argument(lambda w: w.qm.backup("copy.db", progress=5), "progress"),
+    ],
+}
+
+HANDLE_CALLS: dict[str, list[Bad]] = {
+    "get": [
+        option(lambda w: w.queue.get(browse="first"), "browse"),
+        (lambda w: w.queue.get(under_cursor=True), NoMessageUnderCursor, Reason.NO_MSG_UNDER_CURSOR, "cursor"),
+    ],
+    "browse": [
+        option(lambda w: w.queue.browse_first(syncpoint=True), "syncpoint"),
+        clash(lambda w: w.queue.browse_first(GetOptions(syncpoint=True)), "syncpoi"),
+        clash(lambda w: w.queue.browse_first(mark_co_op=True), "co_op"),
+        clash(lambda w: w.queue.browse_next(lock=True, unmarked=True), "lock"),
+        (lambda w: w.queue.browse_cursor(), NoMessageUnderCursor, Reason.NO_MSG_UNDER_CURSOR, "cursor"),
+        option(lambda w: list(w.queue.browse(5)), "options"),
+    ],
+    "take_group": [
+        argument(lambda w: list(w.queue.take_group({"wait": 1})), "GetOptions"),
+        clash(lambda w: list(w.queue.take_group(FIRST)), "browse"),
+    ],
+    "opened_for": [
+        argument(lambda w: w.queue.checked_for([]), "one of: input, output, browse"),
+        argument(lambda w: w.queue.opened_for("often"), "'often'"),
+    ],
+    "withdraw": [
+        argument(lambda w: w.queue.withdraw(None), "before"),
+        option(lambda w: w.queue.withdraw(w.queue.put_state, whole_group=1), "whole_group"),
+        wrong_state(lambda w: w.queue.withdraw(w.queue.put_state), "nothing open"),
+    ],
+    "set": [
+        argument(lambda w: w.queue.set(max_depth=5), "max_depth", NO_ATTRIBUTE),
+        argument(lambda w: w.queue.set(get_allowed=0), "get_allowed", Reason.INHIBIT_VALUE_ERROR),
+        argument(lambda w: w.queue.set(put_allowed=False, delivery="fifo"), "deliv", NO_ATTRIBUTE),
+    ],
+    "confirm": [
+        option(lambda w: w.queue.leave_group(browsing="yes"), "browsing"),
+        option(lambda w: w.queue.delete(UID, lock_id=True), "lock_id"),
+        option(lambda w: w.queue.unique_ids(lock_id=None), "lock_id"),
+    ],
+    "close": [
+        wrong_type(lambda w: w.queue.close(delete=True), "Q", Reason.OPTION_NOT_VALID_FOR_TYPE),
+        wrong_type(lambda w: w.queue.close(purge=True), "Q", Reason.OPTION_NOT_VALID_FOR_TYPE),
+        option(lambda w: w.queue.close(delete="no"), "delete"),
+    ],
+}

@@ -1,0 +1,42 @@
+"""Processes of their own that start at once: forked from a server that has imported much and opened no store."""
+
+from __future__ import annotations
+
+import multiprocessing
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from tools.proof import crash_points
+
+LIMIT_SECONDS = 240.0
+
+# One list for all: there is one server, and it imports what the last one asked for.
+SERVER = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload(
+    ["tests.helpers.stepping", "tests.stores.sqlite.inside", "tests.helpers.claiming", "tests.helpers.staged"]
+)
+
+
+def run(code: str, *arguments: str, kill_at: str = "") -> int:
+    """Runs code in a process of its own: how that ended, 0 or else.
+
+    Args:
+        code: what to run; the name `arguments` is there.
+        kill_at: a point and a number, "committed:3": it is killed when it comes there for the third time.
+    """
+    process: BaseProcess = SERVER.Process(target=_live, args=(code, arguments, kill_at), daemon=True)
+    process.start()
+    process.join(LIMIT_SECONDS)
+    status = process.exitcode
+    process.kill()
+    process.join()
+    assert status is not None, f"it has not ended in time:\n{code}"
+    return status
+
+
+def _live(code: str, arguments: tuple[str, ...], kill_at: str) -> None:
+    """In the new process."""
+    if kill_at:
+        crash_points.reach(crash_points.kill_at(kill_at))
+    names: dict[str, Any] = {"arguments": arguments}
+    exec(code, names)

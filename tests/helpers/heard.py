@@ -1,0 +1,181 @@
+"""What observers are told, and a program that makes every call of a store that one process can make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.helpers.support import waiting
+
+from inorder import Match, Message, NoMessageAvailable, QueueManager, Report, StoreEvent
+from inorder.client.bulk import BulkBrowser, ClaimReader, Stager
+from inorder.errors import CallerError
+from inorder.model.message import IN_GROUP, LAST_IN_GROUP
+from inorder.mq import channels
+from inorder.mq.channels.sides import Receiver, Sending
+from inorder.stores.seam.records import LedgerKey
+from inorder.stores.seam.telemetry import PREFIX
+from inorder.stores.sqlite import SqliteStore
+from inorder.testing import ManualClock
+
+
+class Heard(list[StoreEvent]):
+    """What an observer was told."""
+
+    def named(self, name: str) -> list[StoreEvent]:
+        return [event for event in self if event.name == PREFIX + name]
+
+    def last(self, name: str) -> StoreEvent:
+        return self.named(name)[-1]
+
+
+@pytest.fixture
+def heard(qm: QueueManager) -> Heard:
+    told = Heard()
+    qm.observe(told.append)
+    return told
+
+
+def gives_pages(qm: QueueManager) -> bool:
+    """Whether a large group comes a page at a time; else it comes whole."""
+    store: Any = qm._store
+    return store.shortcuts is not None
+
+
+def is_in_file(qm: QueueManager) -> bool:
+    store: Any = qm._store
+    return isinstance(store, SqliteStore)
+
+
+def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
+    """Calls every verb that one process can call, but `stop`."""
+    other = qm.connect()
+    qm.alter_queue("Q", description="altered")
+    qm.create_queue("GONE")
+    qm.clear_queue("GONE")
+    qm.delete_queue("GONE")
+    _ = qm.waits(), qm.locks(), qm.overview(), qm.dropped(), qm.check(), list(qm.look("Q")), qm.gaps("Q", b"none")
+    _ = qm.connections(), qm.queues(), qm.units(), qm.depth("Q"), qm.order_view("Q"), qm.manager_attributes()
+    qm.alter_manager(max_handles=100)
+    with qm.unit_of_work(), qm.group("Q") as group:
+        group.put(b"1")
+        group.put(b"2")
+    large_group(qm)
+    handle = qm.open("Q", output=True, browse=True)
+    handle.put(b"3", logical=True, syncpoint=True, flags=8)
+    handle.withdraw(handle.put_state, whole_group=True)
+    qm.put("Q", b"4", syncpoint=True)
+    qm.prepare("named")
+    qm.settle("named", "back_out")
+    through_a_door(qm)
+    handle.browse_next(read_order="strict", lock=True)
+    handle.browse_token()
+    handle.unlock()
+    handle.attributes()
+    handle.close()
+    confirmed(qm)
+    call = waiting(qm, lambda: qm.get("Q", match=Match(message_id=b"none"), wait=1))
+    clock.advance(2)
+    assert isinstance(call.error(), NoMessageAvailable)
+    in_bulk(qm)
+    channelled(qm)
+    qm.discard_expired()
+    if is_in_file(qm):
+        qm.backup(folder / "copy.db")
+    else:
+        with pytest.raises(CallerError):
+            qm.backup(folder / "copy.db")
+    other.close()
+
+
+def through_a_door(qm: QueueManager) -> None:
+    lease = qm.lease()
+    with qm.resume_lease(lease.token):
+        qm.put("Q", b"leased")
+    lease.extend(10)
+    qm.end_lease(lease.name)
+    qm.create_user("alice", password_hash="$")
+    qm.identify(name="alice", verify=lambda kept: kept == "$", address="here")
+    qm.revoke_token(qm.create_token("alice", "ci"))
+    qm.alter_user("alice", enabled=False)
+    qm.delete_user("alice")
+    with qm.acting("clear", "Q", user="alice"):
+        list(qm.acts())
+    qm.alter_manager(dead_letter_queue="Q")
+    asks: Any = Message(b"", report=Report.EXCEPTION, reply_to_queue="Q")
+    qm.bury(asks, queue="Q")
+    qm._store.is_own(asks.token)
+
+
+def large_group(qm: QueueManager, size: int = 600) -> list[bytes]:
+    """Puts a group and gets it whole, at some pages at once; its bodies."""
+    qm.create_queue("GROUPS")
+    with qm.unit_of_work(), qm.open("GROUPS", output=True) as handle:
+        flags = [IN_GROUP] * (size - 1) + [LAST_IN_GROUP]
+        handle.put_many([Message(b"12", flags=flag) for flag in flags], logical=True)
+    return [message.body for message in qm.get_group("GROUPS")]
+
+
+def confirmed(qm: QueueManager) -> None:
+    uid = qm.put("Q", b"5", confirm_id=7).uid
+    assert uid is not None
+    qm.confirm_put("Q", uid)
+    locked = qm.browse_and_lock("Q")
+    qm.unique_ids("Q", lock_id=locked.lock_id)
+    qm.release_lock("Q", locked.lock_id)
+    qm.get("Q", confirm_id=8)
+    qm.undo("Q", 8)
+
+
+def in_bulk(qm: QueueManager) -> None:
+    key = LedgerKey("loader", "", "1")
+    with qm.open("Q", output=True, input="as_queue", browse=True) as handle:
+        stager = Stager(handle, "staged", lasts=60)
+        stager.stage(2, {"body": [b"6", b"7"]})
+        qm.settle_staging(key, [stager.staged])
+        qm.in_ledger("Q", key)
+        qm.last_settled("Q", "loader", "")
+        qm.undo_staging(["nothing"])
+        browser = BulkBrowser(handle)
+        found = browser.survey()
+        for stretch in found.stretches:
+            list(browser.read(stretch))
+        reader = ClaimReader(handle, "app")
+        reader.begin()
+        claim = reader.claim(0, most=1)
+        assert claim is not None
+        for part in reader.plan(0, claim.number):
+            list(reader.read(part))
+        reader.claim(claim.number, most=1, ahead=True)
+        reader.return_ahead()
+        reader.settle(claim.number)
+        reader.claim(claim.number, most=1)
+        qm.release_claims("Q", "app")
+        qm.finish_claims("Q", "app", claim.number)
+        qm.leave_claimed_group("Q", "app")
+        handle.leave_group()
+        qm.claims()
+
+
+def channelled(qm: QueueManager) -> None:
+    """A channel from this queue manager to itself carries a message, after its batch was in doubt and has returned."""
+
+    def connects(_: str) -> Receiver:
+        return Receiver(qm.connect())
+
+    qm.create_queue("AWAY", usage="transmission")
+    channels.define_channel(qm, "BACK", transmission_queue="AWAY", connection="itself")
+    channels.alter_channel(qm, "BACK", description="altered")
+    qm.put("AWAY", Message(b"8").replace(transmission=("Q", "TEST")))
+    with Sending(qm, channels.channel(qm, "BACK")) as sending:
+        assert sending.next(sending.take(), 0).claim is not None
+        sending.note("inactive")
+    assert channels.resolve_channel(qm, "BACK", connects=connects) == "back_out"
+    channels.stop_channel(qm, "BACK")
+    channels.reset_channel(qm, "BACK", 3, connects=connects)
+    channels.start_channel(qm, "BACK")
+    ended = channels.run_channel(qm, "BACK", until_empty=True, wait=lambda _: True, connects=connects)
+    assert (ended.status, ended.number, ended.messages) == ("inactive", 3, 1)
+    assert [one.number for one in channels.received(qm)] == [3]
+    channels.delete_channel(qm, "BACK")

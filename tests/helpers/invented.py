@@ -1,0 +1,65 @@
+"""A release to come that changes the tables of a store: two invented steps, for each kind of store.
+
+The first adds a column and an index, the second makes a table anew and takes over what was in it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from inorder.stores.postgresql import statements as postgresql
+from inorder.stores.seam.migrations import Ladder, Step
+from inorder.stores.sqlite import statements as sqlite
+
+ADDED: Final = "note TEXT NOT NULL DEFAULT 'none'"
+INDEX: Final = "CREATE INDEX definition_note ON definition (note)"
+
+
+def _next_schema() -> str:
+    """The tables of the release to come, as its schema.sql would have them."""
+    begin, end = "CREATE TABLE definition (", ") STRICT;"
+    before, _, rest = sqlite.SCHEMA.partition(begin)
+    inside, _, after = rest.partition(end)
+    return f"{before}{begin}{inside.rstrip()},\n    {ADDED}\n{end}\n{INDEX};\n{PROCESS[1]}{after}".replace(
+        PROCESS[0], "", 1
+    )
+
+
+PROCESS: Final = (
+    "CREATE TABLE process (\n    id INTEGER PRIMARY KEY\n) STRICT;",
+    "CREATE TABLE process (\n    id INTEGER PRIMARY KEY CHECK (id > 0)  -- nobody is 0\n) STRICT;",
+)
+assert PROCESS[0] in sqlite.SCHEMA
+
+SCHEMA: Final = _next_schema()
+SQLITE: Final = Ladder(
+    sqlite.VERSION + 2,
+    [
+        Step(
+            version=sqlite.VERSION + 1,
+            why="definitions have notes",
+            statements=f"ALTER TABLE definition ADD COLUMN {ADDED};\n{INDEX};",
+        ),
+        Step(
+            version=sqlite.VERSION + 2,
+            why="nobody is process 0",
+            statements="CREATE TABLE next (id INTEGER PRIMARY KEY CHECK (id > 0)) STRICT;\n"
+            "INSERT INTO next SELECT * FROM process;\nDROP TABLE process;\nALTER TABLE next RENAME TO process;",
+        ),
+    ],
+)
+POSTGRESQL: Final = Ladder(
+    postgresql.VERSION + 2,
+    [
+        Step(
+            version=postgresql.VERSION + 1,
+            why="definitions have notes",
+            statements=f"ALTER TABLE definition ADD COLUMN {ADDED};\n{INDEX};",
+        ),
+        Step(
+            version=postgresql.VERSION + 2,
+            why="nobody is process 0",
+            statements="ALTER TABLE process ADD CHECK (id > 0);",
+        ),
+    ],
+)

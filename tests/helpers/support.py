@@ -1,0 +1,317 @@
+"""What several test files need: stores that are closed again, calls on threads, everything visible at one moment."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import pytest
+from hypothesis import settings
+
+from inorder import Listener, QueueManager, Reason, connect
+from inorder.errors import ArgumentError, InorderError, NoMessageAvailable
+from inorder.stores.engine.process import NO_NUMBERS
+from inorder.stores.engine.waiting import WaitingRoom
+from inorder.stores.seam.protocol import LocalStore
+from inorder.stores.seam.records import GetOutcome, GetRequest, PutOutcome, PutRequest
+from inorder.support.clock import Clock, SystemClock
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore, make_store
+
+T = TypeVar("T")
+# No test waits that long unless it fails, on a slow and busy machine either. It is less than the 60 seconds of waits
+# that are to be woken: at its end a wait looks once more, and that would hide a wake-up that was lost.
+LIMIT_SECONDS = 50.0
+
+
+# For a test of what is true of the memory store alone; it says why.
+memory_alone = pytest.mark.parametrize("kind", ["memory"], indirect=True)
+
+
+def called(call: Callable[[], object]) -> Counter[str]:
+    """How often functions written in Python are called during a call, by their names, on this thread."""
+    found: Counter[str] = Counter()
+    profile = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: found.update([frame.f_code.co_name] if event == "call" else ()))
+    try:
+        call()
+    finally:
+        sys.setprofile(profile)
+    return found
+
+
+def close_store(store: LocalStore) -> None:
+    """Stops a store, and closes its files if it has any."""
+    store.stop()
+    store.close_store()
+
+
+Make = Callable[[str], str]  # a place for a store of a kind: a path or a URL
+
+
+class Stores:
+    """Makes stores of one kind, and closes them when it is left."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._made: list[RestartableStore] = []
+
+    def make(self, clock: Clock | None = None) -> RestartableStore:
+        """A new store; by default it goes by the machine's clock."""
+        self._made.append(make_store(self.kind, clock or SystemClock()))
+        return self._made[-1]
+
+    def __enter__(self) -> Stores:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        while self._made:
+            close_store(self._made.pop())
+
+
+def drawing_apart(store: RestartableStore, *, all_puts: bool = True) -> RestartableStore:
+    """The store; each of its connections draws the numbers of its puts in blocks of its own, as a process does.
+
+    Args:
+        all_puts: False: only of those in leases and under confirm ids. All others have numbers that rise.
+    """
+    blocks: dict[int, Iterator[int]] = {}
+    opened: Any = store
+    put: Callable[[PutRequest], PutOutcome] = opened.put
+
+    def apart(request: PutRequest) -> PutOutcome:
+        connection = opened.handles[request.handle].connection if request.handle in opened.handles else None
+        if connection is None or not (all_puts or connection.is_leased or request.options.confirm_id):
+            return put(request)
+        owner = connection.id
+        opened.numbers = blocks.pop(owner, NO_NUMBERS)
+        try:
+            return put(request)
+        finally:
+            blocks[owner], opened.numbers = opened.numbers, NO_NUMBERS
+
+    opened.put = apart
+    return store
+
+
+@contextlib.contextmanager
+def fresh_manager(kind: str) -> Iterator[QueueManager]:
+    """A connection to a new queue manager, gone at the end of the block: for each example of a property."""
+    with Stores(kind) as stores, connect(stores.make(ManualClock()), program="test") as manager:
+        yield manager
+
+
+def examples(kind: str) -> settings:
+    """How many examples a property is tried with: fewer where each of them makes a file, or a schema on a server."""
+    return settings(max_examples=max(1, settings().max_examples // {"memory": 1, "postgresql": 20}.get(kind, 4)))
+
+
+class Call(Generic[T]):
+    """A call on a thread of its own, whose end is awaited with a time limit."""
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        self._function = function
+        self._results: list[T] = []
+        self._error: BaseException | None = None
+        self.watcher: QueueManager | None = None
+        self.done = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._results.append(self._function())
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever asks for the result
+            self._error = error
+        self.done = True
+        if self.watcher is not None:
+            room_of(self.watcher).poke()
+
+    def result(self) -> T:
+        """What the call returned; raises what it raised."""
+        self._thread.join(LIMIT_SECONDS)
+        assert not self._thread.is_alive(), "the call has not ended in time"
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
+
+    def error(self) -> BaseException:
+        """What the call raised."""
+        self._thread.join(LIMIT_SECONDS)
+        assert not self._thread.is_alive(), "the call has not ended in time"
+        assert self._error is not None, f"the call returned {self._results[0]!r}"
+        return self._error
+
+    def ends(self) -> None:
+        """Returns when the call has ended, however."""
+        self._thread.join(LIMIT_SECONDS)
+        assert not self._thread.is_alive(), "the call has not ended in time"
+
+    def settles(self, manager: QueueManager) -> None:
+        """Returns when the call has ended, or waits with nothing left to look at.
+
+        Args:
+            manager: the connection that the call was made on.
+        """
+        all_settle([(self, manager)])
+
+    def sleeps(self, manager: QueueManager) -> None:
+        """Returns when the call waits with nothing left to look at; fails if it ends instead.
+
+        Args:
+            manager: the connection that the call was made on.
+        """
+        self.settles(manager)
+        assert not self.done, f"the call ended: {self._results} {self._error!r}"
+
+
+def room_of(manager: QueueManager) -> WaitingRoom:
+    """Where calls of this process wait for the store of a connection."""
+    store: Any = manager._services.store
+    room: WaitingRoom = store.waiting
+    return room
+
+
+def looks_once(qm: QueueManager, request: GetRequest) -> tuple[GetOutcome, float | None]:
+    """One look of a call that would wait, and when it looks again though nothing has changed."""
+    store: Any = qm._services.store
+    found: tuple[GetOutcome, float | None] = store._look(request, waits=True)
+    return found
+
+
+def all_settle(calls: Sequence[tuple[Call[Any], QueueManager]]) -> None:
+    """Returns when at one moment each call, made on that connection, has ended or waits with nothing to look at."""
+    for call, manager in calls:
+        call.watcher = manager
+    if not all(call.done for call, _ in calls):
+        room = room_of(calls[0][1])
+
+        def at_rest() -> bool:
+            return all(call.done or room.is_asleep(manager.owner) for call, manager in calls)
+
+        Call(lambda: room.watch_until(at_rest)).result()
+
+
+def waiting(manager: QueueManager, function: Callable[[], T]) -> Call[T]:
+    """A call on `manager` that has come to wait."""
+    call = Call(function)
+    call.sleeps(manager)
+    return call
+
+
+def until(condition: Callable[[], bool], what: str, seconds: float = 240.0) -> None:
+    """Waits for what another thread or process does. Raises: AssertionError, it has not come in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"after {seconds:g} s not yet: {what}"
+        time.sleep(0.005)
+
+
+def bodies(manager: QueueManager, queue: str = "Q", **keywords: Any) -> list[bytes]:
+    """The bodies on a queue in order, as a browser sees them."""
+    return [message.body for message in manager.browse(queue, **keywords)]
+
+
+def drained(manager: QueueManager, queue: str = "Q", **keywords: Any) -> list[bytes]:
+    """The bodies that gets bring until there is none."""
+    found = []
+    with contextlib.suppress(NoMessageAvailable):
+        while True:
+            found.append(manager.get(queue, **keywords).body)
+    return found
+
+
+def told(manager: QueueManager, sentinel: str = "SENTINEL") -> None:
+    """Returns when listeners of this connection, and all hooks, have been told of everything that happened so far.
+
+    Hooks are called on one thread, in order: when one of our own is called, the others were.
+    """
+    manager.create_queue(sentinel)
+    called = threading.Event()
+    registration = manager.hook("visible", lambda queue, message: called.set() if queue == sentinel else None)
+    manager.put(sentinel, b"", syncpoint=False)
+    assert called.wait(LIMIT_SECONDS), "the hook was not called in time"
+    registration.cancel()
+    manager.delete_queue(sentinel, purge=True)
+    heard(manager)
+
+
+def heard(manager: QueueManager) -> None:
+    """Returns when the listeners of this connection wait, with nothing left to look at."""
+    for one in manager._session.belongings:
+        assert isinstance(one, Listener)
+        _waits(one)
+
+
+def _waits(listener: Listener) -> None:
+    own: Any = listener.own
+    room = room_of(own)
+    Call(lambda: room.watch_until(lambda: not listener.is_alive or room.is_asleep(own.owner))).result()
+    if not listener.is_alive:  # it may have been cancelled by the function that it is calling still
+        listener._thread.join(LIMIT_SECONDS)
+
+
+def snapshot(manager: QueueManager) -> tuple[object, ...]:
+    """All that can be seen of a queue manager, by a connection of its own."""
+    onlooker = manager.connect(program="onlooker")
+    try:
+        queues = onlooker.queues()
+        locals_ = [queue.name for queue in queues if queue.type == "local"]
+        return (
+            queues,
+            [onlooker.status(name) for name in locals_],
+            [list(onlooker.browse(name)) for name in locals_ if onlooker.attributes(name).get_allowed],
+            onlooker.units(),
+            onlooker.manager_attributes(),
+        )
+    finally:
+        onlooker.abandon()
+
+
+class Line(NamedTuple):
+    """A line of a table of bad calls: the call on a world, and the error it gets.
+
+    Args:
+        word: what the text must hold: the argument's name, or the value that was given.
+    """
+
+    call: Callable[[Any], object]
+    error: type[InorderError]
+    reason: Reason
+    word: str
+
+
+def check(line: Line, world: Any) -> None:
+    """The call gets its error, and nothing has changed that `world.qm` can see."""
+    before = snapshot(world.qm)
+    with pytest.raises(InorderError) as raised:
+        line.call(world)
+    error = raised.value
+    assert isinstance(error, line.error)
+    assert error.reason == line.reason
+    assert line.word in str(error)
+    if isinstance(error, ArgumentError):
+        assert {"argument", "value"} <= error.data.keys()
+    assert snapshot(world.qm) == before
+
+
+class Raw(io.RawIOBase):
+    """A stream without a buffer, as a socket is: each write takes three bytes at most."""
+
+    def __init__(self, *, is_full: bool = False) -> None:
+        self.written, self._is_full = b"", is_full
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int | None:
+        taken = bytes(data)[:3]
+        self.written += taken
+        return None if self._is_full else len(taken)

@@ -1,0 +1,58 @@
+"""Every scenario table, on every store of its tier: the executable specification."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.tiers import EVERY, LONG_WAY, nightly
+
+from inorder.testing import Failure, Scenario, read_scenarios, run_scenario
+
+MADE_ID = re.compile(r"\b414d5120[0-9a-f]{40}\b")  # "AMQ "
+TABLES = sorted((Path(__file__).parents[1] / "scenarios").glob("*.txt"))
+SCENARIOS = [scenario for table in TABLES for scenario in read_scenarios(table)]
+
+
+def label(scenario: Scenario) -> str:
+    return f"{Path(scenario.file).stem}:{scenario.line}"
+
+
+@pytest.mark.parametrize("store", ["memory", *(one for one in EVERY if one.values != ("memory",))])
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=label)
+def test_the_table_holds(scenario: Scenario, store: str) -> None:
+    failure = run_scenario(scenario, store)
+    assert failure is None, str(failure)
+
+
+def unordered(scenario: Scenario) -> Scenario:
+    """The same, where every queue keeps no order of which the table does not say how it is read."""
+    steps = [
+        replace(step, keys={"read-order": "unordered", **step.keys})
+        if step.verb == "queue" and "alias-of" not in step.keys
+        else step
+        for step in scenario.steps
+    ]
+    return replace(scenario, steps=tuple(steps))
+
+
+@nightly
+@pytest.mark.parametrize("store", ["sqlite", LONG_WAY, "postgresql"])
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=label)
+def test_queues_that_keep_no_order_are_as_in_memory(scenario: Scenario, store: str) -> None:
+    """Where a table reads strictly, both tell the same error at the same step."""
+    assert failure_of(unordered(scenario), store) == failure_of(unordered(scenario), "memory")
+
+
+def failure_of(scenario: Scenario, store: str) -> Failure | None:
+    """How it fails, but for the ids that were made: which numbers they have is a store's own affair."""
+    failure = run_scenario(scenario, store)
+    return failure and replace(failure, got=MADE_ID.sub("(made)", failure.got))
+
+
+def test_titles_are_unique() -> None:
+    titles = [scenario.title for scenario in SCENARIOS]
+    repeated = sorted({title for title in titles if titles.count(title) > 1})
+    assert not repeated, f"give each scenario its own title: {repeated}"

@@ -1,0 +1,88 @@
+"""Two stores with the same random history must give the same answers, at every step.
+
+The gate has twenty seeds, of which half are histories on PostgreSQL. Each night there are many more histories, and
+faults planted in one of the stores, each of which must be found. INORDER_LONG=1 runs fifty times as many.
+"""
+
+from __future__ import annotations
+
+import os
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.internal.conjecture import engine
+from hypothesis.internal.conjecture.engine import ConjectureRunner
+from hypothesis.stateful import run_state_machine_as_test
+from tests.helpers.support import drawing_apart
+from tests.machine.between import Between
+from tests.machine.everything import Everything, InBulk
+from tests.machine.faults import FAULTS, Fault, OtherNumbers
+from tests.machine.history import History
+from tests.machine.pairs import Differs
+from tests.machine.side import MakeStore
+from tests.tiers import gate, nightly
+
+from inorder.testing.stores import STORES
+
+LONG = bool(os.environ.get("INORDER_LONG"))
+EXAMPLES, STEPS = (5_000, 60) if LONG else (100, 50)
+EXAMPLES_IN_FILE = 5_000 if LONG else 40
+EXAMPLES_OF_A_SEED = 6
+SHRINKING_SECONDS = 60
+RIGHT: dict[str, MakeStore] = {"other numbers": OtherNumbers}
+RIGHT |= {name: make for name, make in STORES.items() if name != "memory"}
+KINDS: tuple[type[History], ...] = (Everything, InBulk, Between)
+SEEDS = [
+    *(pytest.param(number, "sqlite", marks=[] if number < len(KINDS) else gate) for number in range(10)),
+    *(pytest.param(number, "postgresql", marks=gate) for number in range(10, 20)),
+]
+
+
+def machine(right: str | MakeStore, kind: type[History]) -> type[History]:
+    """Histories of a kind, that compare the store in memory with this one, as if each connection were a process."""
+    make = RIGHT[right] if isinstance(right, str) else right
+    given = {
+        "make": (STORES["memory"], lambda clock: drawing_apart(make(clock), all_puts=False)),
+        "skips_numbers": right == "postgresql",
+    }
+    return type("Compared", (kind,), given)
+
+
+def random_histories(compared: type[History], *phases: Phase, examples: int = EXAMPLES) -> None:
+    """Raises: Differs, or what a store raises that it should not."""
+    chosen = settings(
+        max_examples=examples,
+        stateful_step_count=STEPS,
+        suppress_health_check=list(HealthCheck),
+        phases=phases or tuple(Phase),
+        report_multiple_bugs=False,
+    )
+    # Hypothesis would follow each new history by up to six that repeat parts of it: fewer new ones in the same time.
+    with (
+        mock.patch.object(ConjectureRunner, "generate_mutations_from", create=True),
+        mock.patch.object(engine, "MAX_SHRINKING_SECONDS", SHRINKING_SECONDS),
+    ):
+        run_state_machine_as_test(compared, settings=chosen)
+
+
+@pytest.mark.parametrize(("number", "right"), SEEDS)
+def test_two_stores_agree_on_the_histories_of_a_seed(number: int, right: str) -> None:
+    kind = KINDS[number % len(KINDS)]
+    random_histories(seed(number)(machine(right, kind)), examples=EXAMPLES_OF_A_SEED)
+
+
+@nightly
+@pytest.mark.parametrize("right", RIGHT)
+def test_two_stores_agree_on_every_history(right: str) -> None:
+    random_histories(machine(right, Everything), examples=EXAMPLES_IN_FILE if right in STORES else EXAMPLES)
+    for kind in (InBulk, Between):
+        random_histories(machine(right, kind), examples=settings().max_examples // 2)
+
+
+@nightly
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+def test_a_planted_fault_is_found(fault: Fault) -> None:
+    kind = {"bulk": InBulk, "keys": Between}.get(fault.shows_in, Everything)
+    with pytest.raises((Differs, AssertionError)):
+        random_histories(machine(fault.store, kind), Phase.generate)

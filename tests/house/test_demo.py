@@ -1,0 +1,115 @@
+"""The demonstration shows what the documents say, and would notice if it did not; no process of it hangs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import inorder
+from inorder import demo
+from inorder.cli import main
+from inorder.demo import pictures, processes, readers
+from inorder.demo.files import Facts
+from inorder.demo.processes import Cast, ProcessFailed
+from inorder.demo.screen import Screen
+from inorder.model.attributes import OrderRule
+from inorder.model.options import AskedOrder
+
+
+@pytest.fixture(scope="module")
+def cast() -> Iterator[Cast]:
+    with Cast((*readers.WRITERS, *readers.READERS)) as cast:
+        yield cast
+
+
+@pytest.mark.nightly
+def test_everything_is_as_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    assert demo.main() == 0
+    told = capsys.readouterr().out
+    assert told.rstrip().endswith("All 20 as documented.")
+    assert "\033[" not in told, "no colours where nobody looks"
+    assert told.count("  as documented: ") == 20
+    path = Path(next(word for word in told.split() if word.endswith("demo.db.")))
+    assert not path.parent.exists(), "something was left behind"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("order", "asked"), readers.DOCUMENTED)
+def test_the_tables_in_the_docs_are_drawn_from_a_run(cast: Cast, order: OrderRule, asked: AskedOrder) -> None:
+    page = (Path(__file__).parents[2] / "docs/explanation/order.md").read_text(encoding="utf-8")
+    drawn = "\n".join(readers.table(readers.four_readers(cast, order, asked)))
+    assert drawn in page, f"paste into docs/explanation/order.md, {order} order, {asked}:\n{drawn}"
+
+
+def test_what_differs_from_the_documents_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pictures, "LOGICAL", pictures.PHYSICAL)
+    monkeypatch.setattr(demo, "PARTS", demo.PARTS[:1])
+    monkeypatch.setattr(demo, "EARLY", ())
+    assert main(["demo", "order"]) == 1
+    told = capsys.readouterr().out
+    assert "NOT AS DOCUMENTED" in told
+    assert told.rstrip().endswith("2 NOT as documented, 2 are.")
+
+
+def test_a_process_that_dies_of_a_bug_ends_the_demonstration_with_its_last_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def part(screen: Screen, cast: Cast) -> None:
+        cast.process("A").do("put", queues=["NO.SUCH.QUEUE"], name="m")
+
+    monkeypatch.setattr(demo, "PARTS", (part,))
+    monkeypatch.setattr(demo, "EARLY", ())
+    assert demo.main() == 2
+    told = capsys.readouterr().err
+    assert "process 'A' ended with status 1 in 'put'" in told
+    assert "UnknownQueue" in told
+
+
+def test_a_process_that_does_not_answer_is_told_too(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue, waiting = cast.new_queue(), cast.process("waits in vain")
+    waiting.do("browse", queue=queue)
+    monkeypatch.setattr(processes, "PATIENCE_SECONDS", 0.2)
+    with pytest.raises(ProcessFailed, match="'waits in vain' gave no answer to 'take'"):
+        waiting.do("take", queue=queue)
+    with pytest.raises(ProcessFailed, match="no reader waits"):
+        cast.await_waiter(cast.new_queue())
+
+
+@pytest.mark.nightly
+def test_a_process_ends_when_the_demonstration_does_also_in_a_call_that_waits(tmp_path: Path) -> None:
+    path = tmp_path / "demo.db"
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "inorder.demo.worker", str(path), "orphan"], stdin=subprocess.PIPE, text=True
+        )
+        _, _ = worker.communicate('["take", {"queue": "Q"}]\n', timeout=240)
+        assert worker.returncode == 1
+
+
+def test_the_command_runs_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scenarios", "tests/scenarios/backout.txt"]) == 0
+    assert " passed, 0 failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("store", "module"), [("", "inorder demo files"), ("STORE=sqlite", "inorder demo files"), ("STORE=x", "tools.demo")]
+)
+def test_the_command_of_the_readme_runs_the_demonstration_of_the_store(store: str, module: str) -> None:
+    root = Path(__file__).parents[2]
+    made = subprocess.run(["make", "-n", "demo", *store.split()], cwd=root, capture_output=True, text=True, check=True)
+    assert f"-m {module} " in made.stdout
+
+
+def test_the_verdict_on_files_is_numbers() -> None:
+    facts = Facts(files=1_790, messages=9_000, audited={"messages": 8_999, "error_count": 1}, different=["a"])
+    assert facts.verdict == (
+        "1 of 1,790 files differ from the originals; 8,999 of 9,000 messages are in the archive; "
+        "errors in their order: 1."
+    )

@@ -1,0 +1,155 @@
+"""The documents: their examples run, their links lead somewhere, their lists are whole."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+from tests.helpers.pages import (
+    PAGES,
+    ROOT,
+    blocks,
+    check_mention,
+    commands,
+    mentioned,
+    name_of,
+    needs_spark,
+    parse,
+    prose,
+    run_page,
+    runs,
+)
+
+import inorder
+from inorder import InorderError, errors
+
+FIRST = ROOT / "README.md"
+OF_A_SERVER = ROOT / "docs/tutorial/another-machine.md"  # tests/server/test_tutorial.py
+OF_POSTGRESQL = ROOT / "docs/how-to/postgresql.md"  # tests/stores/postgresql/test_page.py
+WITH_SERVERS = {OF_A_SERVER, OF_POSTGRESQL}
+ELSEWHERE = {page for page in PAGES if page != FIRST and needs_spark(page)} | {
+    ROOT / "examples/README.md",
+    *WITH_SERVERS,
+}
+WITH_EXAMPLES = [page for page in PAGES if runs(page) and page not in ELSEWHERE]
+OF_QUICK_GATE = {FIRST, *(ROOT / "docs/tutorial").iterdir()}
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+ANCHORED = re.compile(r"\]\(([^)#\s]*)#([^)]+)\)")
+ADDRESS = re.compile(r"https://[a-z0-9.-]+\.[a-z]+(/\S*)?")
+PICTURE = re.compile(r"<img [^>]*src=\"([^\"]+)\"")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page if page in OF_QUICK_GATE else pytest.param(page, marks=pytest.mark.nightly) for page in WITH_EXAMPLES],
+    ids=name_of,
+)
+def test_the_examples_run_one_after_the_other(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder of their own: a later one finds the files that an earlier one made. Others have their tests."""
+    monkeypatch.chdir(tmp_path)
+    run_page(page, tmp_path, spark=False)
+
+
+# Steps at a prompt that no test runs, and why.
+NOT_RUN = {
+    "CONTRIBUTING.md": "make, in a clone",
+    "docs/how-to/console.md": "a browser",
+    "docs/how-to/exactly-once-spark.md": "Spark's jobs: the reference runs them in Python",
+    "docs/how-to/files.md": "Spark's jobs, as above",
+    "docs/how-to/from-ibm-mq.md": "IBM MQ",
+    "docs/how-to/http.md": "certificates, services, containers; tests/server/test_how_to.py runs all other steps",
+    "docs/reference/json.md": "jq, and a store with all kinds of things",
+    "docs/reference/spark.md": "Spark's jobs: their page runs them in Python",
+    "docs/reference/spark/jobs.md": "the same jobs in Python are run",
+}
+
+
+def test_steps_at_a_prompt_are_run() -> None:
+    """A page with two commands or more in a row has them in `console` blocks, whose lines are run in order."""
+    with_steps = {
+        name_of(page)
+        for page in PAGES
+        for language, text in blocks(page)
+        if language == "sh" and len(re.findall(r"^(?:[\w ]*\| )?inorder (?!serve)", text, re.MULTILINE)) > 1
+    }
+    assert with_steps <= set(NOT_RUN), "console blocks run, sh blocks do not"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_on_a_page_can_be_given(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder with the files for TLS that they name, empty: nothing reads them."""
+    monkeypatch.chdir(tmp_path)
+    for arguments in commands(page):
+        for name in filter(re.compile(r"[\w.-]+\.(pem|key)").fullmatch, arguments):
+            Path(name).touch()
+        try:
+            parse(arguments)
+        except click.ClickException as error:
+            pytest.fail(f"inorder {' '.join(arguments)}: {error.format_message()}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_that_sentences_name_are_there(page: Path) -> None:
+    for words in mentioned(prose(page)):
+        check_mention(words)
+
+
+def test_commands_that_errors_and_docstrings_name_are_there() -> None:
+    files = sorted((ROOT / "src").rglob("*.py"))
+    found = [words for file in files for words in mentioned(file.read_text(encoding="utf-8"))]
+    assert len(found) > 20
+    for words in found:
+        check_mention(words)
+
+
+@pytest.mark.parametrize("words", ["fly", "pipeline finish", "queue list --colour", "queue NAME --colour"])
+def test_the_check_refuses_a_mention_of_what_is_not_there(words: str) -> None:
+    with pytest.raises(click.UsageError):
+        check_mention(words)
+
+
+@pytest.mark.parametrize("arguments", [["fly"], ["queue", "create"], ["queue", "list", "--colour"], ["get", "A", "B"]])
+def test_the_check_refuses_a_command_that_cannot_be_given(arguments: list[str]) -> None:
+    with pytest.raises(click.ClickException):
+        parse(arguments)
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as GitHub and the site make it."""
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+    return re.sub(r"[^\w\- ]", "", plain).strip().replace(" ", "-")
+
+
+def anchors(page: Path) -> set[str]:
+    text = prose(page)
+    named = re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE)
+    return {*map(slug, re.findall(r"^#+ (.*)$", text, re.MULTILINE)), *named}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_to_files_and_headings_that_are_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    links = LINK.findall(text) + PICTURE.findall(text)
+    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    missing += [link for link in LINK.findall(prose(page)) if "://" in link and not ADDRESS.fullmatch(link)]
+    for link, anchor in ANCHORED.findall(prose(page)):
+        target = page.parent / link if link else page
+        if "://" not in link and target.suffix == ".md" and anchor not in anchors(target):
+            missing.append(f"{link}#{anchor}")
+    assert not missing, f"{page.name} links to what is not there: {missing}"
+
+
+def test_the_public_names_are_there_and_all_errors_among_them() -> None:
+    assert all(hasattr(inorder, name) for name in inorder.__all__)
+    tree = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, InorderError)}
+    assert not tree - set(inorder.__all__), "add the new error to inorder/__init__.py"
+
+
+def test_the_page_on_files_names_all_tables_of_a_store() -> None:
+    schema = (ROOT / "src/inorder/stores/sqlite/schema.sql").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/files.md").read_text(encoding="utf-8")
+    inside = page.partition("## What is inside")[2].partition("\n## ")[0]
+    told = re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in inside.splitlines() if line[:3] == "| `"))
+    assert sorted(told) == sorted(re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE))

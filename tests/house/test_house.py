@@ -1,0 +1,125 @@
+"""The package itself: short files; pure rules; and an import that costs next to nothing.
+
+The layers of imports are contracts in `pyproject.toml`, for `lint-imports`.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
+CODE_FOLDERS = ("src/inorder", "tests", "tools", "benchmarks", "examples")
+ENDINGS = ("*.py", "*.sql", "*.txt", "*.html", "*.css")
+LINES_MAX = 600
+
+HEAVY = frozenset({"apsw", "numpy", "pandas", "psycopg", "pyarrow", "pyspark", "matplotlib", "sqlite3", "asyncio"})
+IMPORTED_MAX = 219  # in Python 3.10; 216 in 3.11
+IMPORT_PROBE = """
+import sys
+from importlib import import_module
+before = set(sys.modules)
+import_module(sys.argv[1])
+print(*set(sys.modules) - before)
+"""
+
+
+# Imported inside functions: what loads a library that most programs do without, and the demonstrations.
+LOADED_WHEN_NEEDED = """
+    arrow.streams demo integrations.prometheus integrations.prometheus_server server.certificates server.renewing
+    server.running server.settings spark.jobs.charts stores.postgresql stores.sqlite support.secrets testing.schemas
+    work.worker
+""".split()
+PURE = [f"stores/seam/{name}.py" for name in "tables queued records bulk_page views surveying looking".split()]
+
+
+def test_no_file_is_longer_than_can_be_read_at_one_sitting() -> None:
+    files = [path for folder in CODE_FOLDERS for ending in ENDINGS for path in (ROOT / folder).rglob(ending)]
+    assert files
+    lines = {path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines()) for path in files}
+    long = {str(path): count for path, count in lines.items() if count > LINES_MAX and "releases" not in path.parts}
+    assert not long, f"more than {LINES_MAX} lines; split along the nouns in it"
+
+
+def imported_in_functions(text: str, package: tuple[str, ...]) -> Iterator[str]:
+    """The full names that the functions of a module in this package import."""
+    functions = (each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+    for node in (node for function in functions for node in ast.walk(function)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else ()
+            origin = ".".join([*above, *filter(None, [node.module])])
+            yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+def hidden(names: Iterator[str]) -> list[str]:
+    allowed = [f"inorder.{name}." for name in LOADED_WHEN_NEEDED]
+    return [name for name in names if name.startswith("inorder.") and not f"{name}.".startswith(tuple(allowed))]
+
+
+def test_no_function_imports_a_file_of_ours() -> None:
+    """Such an import would hide a cycle; where there is one, give what both files need a file of its own."""
+    found = {
+        file.relative_to(SOURCE).as_posix(): hidden(imported_in_functions(file.read_text(encoding="utf-8"), package))
+        for file in (SOURCE / "inorder").rglob("*.py")
+        for package in [file.relative_to(SOURCE).parent.parts]
+    }
+    assert len(found) > 200
+    assert {file: names for file, names in found.items() if names} == {}
+    text = "class A:\n def f(self):\n  from .message import B\n  from ..demo import files\n  import os, inorder.c"
+    names = [*imported_in_functions(text, ("inorder", "work"))]
+    assert hidden(iter(names)) == ["inorder.work.message.B", "inorder.c"]
+    assert names[1:3] == ["inorder.demo.files", "os"]
+
+
+def test_rules_and_the_records_of_stores_open_and_print_nothing() -> None:
+    """Nor do they import what does: that is a contract of `lint-imports`."""
+    files = [*(SOURCE / "inorder/rules").glob("*.py"), *(SOURCE / "inorder" / path for path in PURE)]
+    for file in files:
+        calls = (node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
+        called = {call.func.id for call in calls if isinstance(call.func, ast.Name)}
+        assert not called & {"open", "input", "print"}, file
+
+
+def test_import_inorder_is_light() -> None:
+    """What it costs is what it loads: no heavy module, and not many."""
+    loaded = modules_of_import()
+    heavy = HEAVY & loaded
+    assert not heavy, (
+        f"`import inorder` loads {sorted(heavy)}: `python -X importtime -c 'import inorder'` says why. "
+        "Leave it to the one file that needs it, and that file out of inorder/__init__.py."
+    )
+    assert len(loaded) <= IMPORTED_MAX, (
+        f"`import inorder` loads {len(loaded)} modules, allowed are {IMPORTED_MAX}: "
+        "`python -X importtime -c 'import inorder'` shows which."
+    )
+
+
+@pytest.mark.parametrize(
+    "name", "inorder.cli inorder.testing inorder.formats inorder.mq.mqsc inorder.spark.jobs".split()
+)
+def test_no_door_loads_the_demonstrations_or_draws(name: str) -> None:
+    """Those are loaded by the command that shows them, and matplotlib by an audit that runs."""
+    if name == "inorder.spark.jobs" and not find_spec("pyspark"):
+        pytest.skip("needs the extra inorder[spark]")
+    loaded = modules_of_import(name)
+    assert name in loaded
+    demonstrations = sorted(module for module in loaded if module.startswith("inorder.demo"))
+    assert not demonstrations, (
+        f"`import {name}` loads {demonstrations}: import them in the function of cli/showing.py that runs them."
+    )
+    assert "matplotlib" not in loaded, f"`import {name}` loads matplotlib: leave it to spark/jobs/charts.py."
+
+
+def modules_of_import(name: str = "inorder") -> frozenset[str]:
+    """What a fresh interpreter has loaded once it has imported a module, and had not before."""
+    done = subprocess.run([sys.executable, "-c", IMPORT_PROBE, name], check=True, capture_output=True, text=True)
+    return frozenset(done.stdout.split())

@@ -1,0 +1,80 @@
+"""The pictures of docs/pictures are written by hand, and show what the program says."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from pathlib import Path
+
+from tools.console.shots import SHOTS
+
+from inorder.demo.pictures import LOGICAL, PHYSICAL
+from inorder.demo.readers import DOCUMENTED, STEPS
+from inorder.rules.lifecycle import State, changes
+
+FOLDER = Path(__file__).parents[2] / "docs/pictures"
+WIDTH = 480  # units
+SMALLEST = 13  # units: at 343 of 480 pixels, the width of a phone, still 9 pixels
+TEXT = re.compile(r'<text x="[\d.]+" y="([\d.]+)"(?: class="([\w ]+)")?>([^<]*)</text>')
+
+
+def picture(name: str) -> str:
+    return (FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+
+
+def texts(name: str) -> list[str]:
+    return [text for _, _, text in TEXT.findall(picture(name))]
+
+
+def rows(name: str) -> list[list[str]]:
+    """The texts of the boxes, row by row."""
+    boxes = [(float(y), text) for y, kind, text in TEXT.findall(picture(name)) if kind == "mid"]
+    boxes.sort(key=lambda box: box[0])
+    return [[text for _, text in row] for _, row in groupby(boxes, key=lambda box: box[0])]
+
+
+def test_the_pictures_of_the_console_are_those_that_are_taken_and_shown() -> None:
+    taken = {f"{shot.name}.png" for shot in SHOTS}
+    assert {path.name for path in (FOLDER / "console").iterdir()} == taken, "make screenshots"
+    shown = (FOLDER.parent / "how-to" / "console.md").read_text(encoding="utf-8")
+    assert {name for name in taken if f"(../pictures/console/{name})" not in shown} == set()
+    assert max(path.stat().st_size for path in (FOLDER / "console").iterdir()) < 100_000
+
+
+def test_pictures_can_be_read_on_a_phone_and_load_nothing() -> None:
+    for path in FOLDER.glob("*.svg"):
+        text = path.read_text(encoding="utf-8")
+        assert f'viewBox="0 0 {WIDTH} ' in text
+        assert min(map(int, re.findall(r"font(?:-size)?: (\d+)px", text)), default=0) >= SMALLEST, path
+        assert re.findall(r"https?://[^\"]*", text) == ["http://www.w3.org/2000/svg"]
+
+
+def test_the_life_cycle_shows_every_transition_of_the_table_and_no_other() -> None:
+    states = [state.name.replace("_", " ").lower() for state in State if state is not State.ABSENT]
+    events = [event for edge in changes().values() for event in edge]
+    assert sorted(" ".join(texts("lifecycle")).split()) == sorted(" ".join([*states, *events]).split())
+    assert picture("lifecycle").count('<polygon class="head"') == len(changes())
+
+
+def test_the_picture_of_orders_shows_what_the_demonstration_finds() -> None:
+    assert rows("order") == [PHYSICAL, LOGICAL]
+
+
+def test_the_picture_of_readers_shows_what_the_demonstration_finds() -> None:
+    everything = {step.message for step in STEPS if step.message}
+    expected = [
+        [*seen.split(), *sorted(everything - set(seen.split()))]  # in the end what is never seen
+        for each in (("put", "relaxed"), ("put", "strict"), ("prepare", "relaxed"))
+        for seen in DOCUMENTED[each]
+    ]
+    writers = [[step.message for step in STEPS if step.message.startswith(name)] for name in "AB"]
+    assert rows("readers") == [*writers, *expected]
+
+
+def test_the_layers_in_the_architecture_are_all_there() -> None:
+    """Every file and package of src/inorder has its row."""
+    page = (FOLDER.parent / "explanation/architecture.md").read_text(encoding="utf-8")
+    shown = page.partition("## The layers")[2].partition("\n## ")[0]
+    found = (path for path in (FOLDER.parents[1] / "src/inorder").iterdir() if path.suffix in ("", ".py"))
+    files = {path.stem for path in found if not path.stem.startswith("_")}
+    assert not {name for name in files if not re.search(rf"`{name}(/?`|\.py`|/\w)", shown)}

@@ -1,0 +1,62 @@
+"""The generated pages of the reference are what the program says, and nothing lacks its entry."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+from tools.reference import PAGES, ROOT
+from tools.reference.errors import COMES_AS, classes, raised, used
+from tools.reference.remedies import REMEDIES
+
+API = ROOT / "docs/reference/api"
+PUBLIC = (
+    "inorder",
+    "inorder.aio",
+    "inorder.client.bulk",
+    "inorder.client.operating",
+    "inorder.testing",
+    "inorder.formats",
+    "inorder.mq.mqsc",
+)
+ENTRY = re.compile(r"^\.\. (?:auto\w+|py:data):: (\w+)$", re.MULTILINE)
+MODULE = re.compile(r"^\.\. currentmodule:: ([\w.]+)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_a_generated_page_is_what_the_program_says(path: Path) -> None:
+    made = PAGES[path]()
+    assert path.read_text(encoding="utf-8") == made, f"{path.name} is stale: make reference"
+
+
+def test_every_reason_that_the_program_uses_says_how_it_comes() -> None:
+    told = {*COMES_AS, *raised()}
+    assert not used() - told, "say in COMES_AS, tools/reference/errors.py, with which error, or as a warning"
+
+
+def test_every_error_says_what_to_do() -> None:
+    names = [kind.__name__ for kind in classes()[1:]]
+    assert sorted(REMEDIES) == sorted(names), "say in tools/reference/remedies.py what to do about a new error"
+
+
+def test_no_page_of_a_command_is_left_over() -> None:
+    assert {*(ROOT / "docs/reference/command").iterdir()} <= PAGES.keys(), "make reference"
+
+
+def entries() -> dict[str, set[str]]:
+    """The names with an entry in the API's pages, by their module."""
+    found: dict[str, set[str]] = {}
+    for page in API.glob("*.md"):
+        parts = MODULE.split(page.read_text(encoding="utf-8"))
+        for module, text in zip(parts[1::2], parts[2::2], strict=True):
+            found.setdefault(module, set()).update(ENTRY.findall(text))
+    return found
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_every_public_name_has_its_entry(module: str) -> None:
+    elsewhere = {"QueueAttributes", "ManagerAttributes"} if module == "inorder" else set()  # on a page of their own
+    missing = set(importlib.import_module(module).__all__) - entries()[module] - elsewhere
+    assert not missing, f"add .. auto...:: directives for {sorted(missing)} to a page of docs/reference/api"

@@ -1,0 +1,218 @@
+"""The runner of scenario tables: what it accepts, what it refuses, and that it can fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inorder.errors import ArgumentError
+from inorder.mq.channels import points
+from inorder.testing import STORES, ManualClock, TableError, run_scenario
+from inorder.testing.__main__ import main
+from inorder.testing.language import parse
+from inorder.testing.stores import KINDS, POSTGRESQL_URL, make_store
+
+QUEUE = "scenario: t\nqm queue Q -> ok\n"
+
+BAD_LINES = {
+    "unknown verb": "P throw m1 -> ok",
+    "unknown flag": "P put m1 shiny -> ok",
+    "a key without a value": "P put m1 priority= -> ok",
+    "a key twice": "P put m1 priority=1 priority=2 -> ok",
+    "no arrow": "P put m1",
+    "no outcome": "P put m1 ->",
+    "no body": "P put -> ok",
+    "an outcome word as body": "P put none -> ok",
+    "a body with a plus": "P put a+b -> ok",
+    "a fact that ok does not have": "P put m1 -> ok backouts=1",
+    "an outcome after an error": "P get -> error=2033 seq=1",
+    "a list without its end": "P get-all -> [m1 m2",
+    "browse without a position": "P browse -> m1",
+    "an operator's verb by an actor": "P settle U commit -> ok",
+    "an actor with a strange name": "P! put m1 -> ok",
+    "a tenth queue manager": "qm10 queue Q -> ok",
+}
+BAD_STEPS = {
+    "two orders at once": "P get strict relaxed -> m1",
+    "a message that nobody has put": "P confirm-put m1 -> ok",
+    "a length below the body": "P put m123 length=2 -> ok",
+    "a yes that is no yes": "P put m1 persistent=maybe -> ok",
+    "a number that is none": "P put m1 priority=high -> ok",
+    "a name that nothing has bound": "P put m1 group=$g in-group -> ok",
+    "a position that browse does not have": "P browse sideways -> m1",
+    "resuming what does not wait": "P resumes -> m1",
+    "closing what is not open": "P close -> ok",
+    "a clock that goes back": "qm clock -5 -> ok",
+    "a channel that goes nowhere": "qm define-channel C -> ok",
+    "a point that no run comes to": "qm run-channel C kill=lunch -> killed",
+    "a run that is not held": "qm resume-channel C -> ok",
+    "the status of a channel that is not there": "qm channel-status C -> ok",
+    "a reply to what was not got": "P reply m1 m2 -> ok",
+}
+WRONG_OUTCOMES = {
+    "P put m1 -> error": "ok",
+    "P get -> m1": "none",
+    "P get -> waits": "none",
+    "P get wait=forever -> none": "waits",
+    "P get under-cursor -> error=2033": "error=2034",
+    "qm depth -> 1": "0",
+}
+
+
+@pytest.mark.parametrize("line", BAD_LINES.values(), ids=BAD_LINES)
+def test_a_wrong_word_is_refused_with_file_and_line(line: str) -> None:
+    with pytest.raises(TableError, match=r"^table\.txt:3: "):
+        parse(QUEUE + line, "table.txt")
+
+
+@pytest.mark.parametrize("line", BAD_STEPS.values(), ids=BAD_STEPS)
+def test_a_step_that_means_nothing_is_refused_with_file_and_line(line: str) -> None:
+    [scenario] = parse(QUEUE + line, "table.txt")
+    with pytest.raises(TableError, match=r"^table\.txt:3: "):
+        run_scenario(scenario)
+
+
+@pytest.mark.parametrize("line", WRONG_OUTCOMES)
+def test_a_wrong_outcome_fails_with_expected_and_got(line: str) -> None:
+    [scenario] = parse(QUEUE + line, "table.txt")
+    failure = run_scenario(scenario)
+    assert failure is not None
+    assert (failure.file, failure.line) == ("table.txt", 3)
+    assert failure.expected in line
+    assert WRONG_OUTCOMES[line] in failure.got
+
+
+PAIR = """scenario: t
+qm queue QM2 usage=transmission        -> ok
+qm define-channel TO.QM2 to=qm2        -> ok
+qm2 queue Q                            -> ok
+A put m1 on=Q manager=QM2              -> ok
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "got"),
+    [
+        ("qm run-channel TO.QM2 -> ok sent=2", "sent=1"),
+        ("qm run-channel TO.QM2 kill=received:2 -> killed", "ok"),
+        ("qm run-channel TO.QM2 -> held", "ok"),
+        ("qm run-channel TO.QM2 kill=received -> killed\nqm channel-status TO.QM2 -> ok in-doubt=0", "in-doubt=1"),
+        ("qm run-channel TO.QM2 hold=sending -> held\nB@qm2 get -> m1", "none"),
+        ("qm run-channel NONE -> ok", "error=2085"),
+        ("qm run-channel TO.QM2 -> ok\nB get on=Q -> m1", "error=2085"),
+    ],
+)
+def test_a_wrong_outcome_of_a_channel_fails(steps: str, got: str) -> None:
+    [scenario] = parse(PAIR + steps, "table.txt")
+    failure = run_scenario(scenario)
+    assert failure is not None
+    assert got in failure.got
+    assert points.reached is None, "a run that is held is gone with its scenario"
+
+
+def test_a_wait_that_nobody_reads_fails() -> None:
+    [scenario] = parse(QUEUE + "P get wait=forever -> waits", "table.txt")
+    failure = run_scenario(scenario)
+    assert failure is not None
+    assert "nobody reads" in failure.got
+
+
+def test_a_waiting_actor_may_do_nothing_else() -> None:
+    [scenario] = parse(QUEUE + "P get wait=forever -> waits\nP put m1 -> ok", "table.txt")
+    with pytest.raises(TableError, match="may only resume"):
+        run_scenario(scenario)
+
+
+def test_two_names_never_stand_for_one_id() -> None:
+    steps = "P put m1 in-group -> ok group=$a\nP put m2 in-group group=$a seq=2 -> ok group=$b"
+    [scenario] = parse(QUEUE + steps, "table.txt")
+    failure = run_scenario(scenario)
+    assert failure is not None
+    assert failure.line == 4
+
+
+@pytest.mark.parametrize("word", ["property=colour", "property=n:long=1", "property=n:int=x"])
+def test_a_word_that_is_no_property_is_refused_with_file_and_line(word: str) -> None:
+    for line in (f"P put m1 {word} -> ok", f"C get -> m1 {word}"):
+        with pytest.raises(TableError, match=r"^table\.txt:3: "):
+            parse(QUEUE + line, "table.txt")
+
+
+def test_a_property_that_differs_fails_with_what_came() -> None:
+    for said in ("property=a=1", "property=a:int=2", "property=b:int=1", "property=none"):
+        [scenario] = parse(f"{QUEUE}P put m1 property=a:int=1 property=c=x -> ok\nC get -> m1 {said}\n", "table.txt")
+        failure = run_scenario(scenario)
+        assert failure is not None
+        assert "property=a:int=1 c=x" in failure.got
+
+
+def test_steps_without_a_scenario_and_scenarios_without_steps_are_refused() -> None:
+    for text in ("P get -> m1", "scenario: empty\n", "scenario:\nqm queue Q -> ok"):
+        with pytest.raises(TableError):
+            parse(text)
+
+
+def test_messages_are_named_by_their_parts_and_pieces() -> None:
+    text = """
+    scenario: names
+    qm queue Q max-length=32                                  -> ok
+    P put big length=70 segmentation                          -> ok
+    P put a1 segment group=G offset=0 length=10               -> ok
+    P put a2 last-segment group=G offset=10 length=6          -> ok
+    P put padded length=20                                    -> ok
+    C browse-all                                              -> [big@0 big@32 big@64 a1 a2 padded]
+    C get complete                                            -> big length=70
+    C get complete                                            -> a1+a2 length=16
+    C get buffer=3 accept-truncated                           -> pad length=20 warning=2079
+    """
+    [scenario] = parse(text)
+    failure = run_scenario(scenario)
+    assert failure is None, str(failure)
+
+
+def test_the_command_counts_and_tells_which_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "table.txt"
+    table.write_text(f"{QUEUE}P put m1 -> ok\n{QUEUE}P put m1 -> error\n")
+    assert main([str(table)]) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith(f"{table}:6: t: ")
+    assert told[-1] == "1 passed, 1 failed"
+
+
+def test_the_command_succeeds_quietly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "table.txt"
+    table.write_text(f"{QUEUE}P put m1 -> ok\nC get -> m1\n")
+    assert main([str(table), "--store", "sqlite-long-way"]) == 0
+    assert capsys.readouterr().out == "1 passed, 0 failed\n"
+
+
+def test_postgresql_is_a_kind_where_the_environment_names_a_database(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(POSTGRESQL_URL, "postgresql://host/database")
+    assert [*STORES] == [*KINDS]
+    monkeypatch.delenv(POSTGRESQL_URL)
+    assert [*STORES] == [name for name in KINDS if name != "postgresql"]
+    assert len(STORES) == len(KINDS) - 1
+    with pytest.raises(ArgumentError, match=POSTGRESQL_URL):
+        make_store("postgresql", ManualClock())
+    with pytest.raises(SystemExit):
+        main(["table.txt", "--store", "postgresql"])
+    assert POSTGRESQL_URL in capsys.readouterr().err
+
+
+def test_the_command_says_which_file_it_cannot_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "table.txt"
+    table.write_text("scenario: t\nnonsense\n")
+    assert main([str(table)]) == 2
+    assert f"{table}:2: " in capsys.readouterr().err
+    assert main([str(tmp_path / "missing.txt")]) == 2
+    assert "missing.txt: cannot be read: No such file or directory" in capsys.readouterr().err
+    good = tmp_path / "good.txt"
+    good.write_text(f"{QUEUE}P put m1 -> ok\n")
+    assert main([str(table), str(good)]) == 2
+    assert capsys.readouterr().out == "1 passed, 0 failed\n", "the other tables run all the same"
+    (tmp_path / "empty.txt").write_text("# nothing\n")
+    assert main([str(tmp_path / "empty.txt")]) == 2
+    assert "empty.txt: holds no scenario" in capsys.readouterr().err

@@ -1,0 +1,137 @@
+"""The web application among the examples, driven as an ASGI server drives it."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import re
+from collections.abc import AsyncIterator, MutableMapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.helpers.cutting import ended
+from tests.helpers.support import bodies
+
+from inorder import FOREVER, MessageTooBig, aio, connect
+
+EXAMPLE = Path(__file__).parents[2] / "examples/web/web_app.py"
+PAGE = EXAMPLE.parents[2] / "docs/how-to/web.md"
+Said = MutableMapping[str, Any]
+
+
+def application(store: Path) -> Any:
+    specification = importlib.util.spec_from_file_location("web_app", EXAMPLE)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module.Orders(str(store))
+
+
+@asynccontextmanager
+async def served(app: Any) -> AsyncIterator[None]:
+    """Between the start and the end of a server's process."""
+    told, said = asyncio.Queue[Said](), asyncio.Queue[Said]()
+    life = asyncio.create_task(app({"type": "lifespan"}, told.get, said.put))
+    await told.put({"type": "lifespan.startup"})
+    assert (await said.get())["type"] == "lifespan.startup.complete"
+    yield
+    await told.put({"type": "lifespan.shutdown"})
+    assert (await said.get())["type"] == "lifespan.shutdown.complete"
+    await life
+
+
+async def call(app: Any, method: str, path: str, body: bytes = b"", query: bytes = b"") -> tuple[int, bytes]:
+    """A request; status and body of the response."""
+    said: list[Said] = []
+
+    async def receive() -> Said:
+        return {"type": "http.request", "body": body}
+
+    async def send(what: Said) -> None:
+        said.append(what)
+
+    scope = {"type": "http", "method": method, "path": path, "query_string": query, "headers": []}
+    await asyncio.create_task(app(scope, receive, send))
+    return said[0]["status"], said[1]["body"]
+
+
+def test_orders_are_taken_and_worked_off(tmp_path: Path) -> None:
+    store = tmp_path / "orders.db"
+    app = application(store)
+
+    async def work() -> None:
+        async with served(app):
+            answers = await asyncio.gather(*(call(app, "POST", "/orders", b"%d" % number) for number in range(50)))
+            assert {status for status, _ in answers} == {202}
+            assert len({body for _, body in answers}) == 50
+            for _ in range(50):
+                assert (await app.qm.get("DONE", wait=60)).body.startswith(b"done: ")
+            assert await call(app, "GET", "/nowhere") == (404, b"not found")
+
+    ended(work())
+    with connect(store) as qm:
+        assert bodies(qm, "ORDERS") == []
+
+
+def test_a_request_by_http_is_a_request_on_a_queue(tmp_path: Path) -> None:
+    app = application(tmp_path / "orders.db")
+
+    async def prices() -> None:
+        async with aio.connect(app.store) as qm:
+            while True:
+                async with qm.unit_of_work():
+                    request = await qm.get("PRICES", wait=FOREVER)
+                    await qm.reply(request, b"price of " + request.body)
+
+    async def work() -> None:
+        async with served(app):
+            server = asyncio.create_task(prices())
+            answers = await asyncio.gather(*(call(app, "GET", "/price", query=b"%d" % one) for one in range(10)))
+            assert answers == [(200, b"price of %d" % one) for one in range(10)]
+            server.cancel()
+            await asyncio.gather(server, return_exceptions=True)
+
+    ended(work())
+
+
+def test_the_application_of_fastapi_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the page has it; and a unit of work of a dependency is the endpoint's."""
+    fastapi, httpx = pytest.importorskip("fastapi"), pytest.importorskip("httpx")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for code in re.findall(r"^```py\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        exec(code, names)
+    app = names["app"]
+
+    async def unit(request: Any) -> AsyncIterator[None]:
+        async with request.app.state.qm.unit_of_work():
+            yield
+
+    unit.__annotations__["request"] = fastapi.Request
+
+    async def both(request: Any) -> int:
+        await request.app.state.qm.put("ORDERS", b"1")
+        await request.app.state.qm.put("ORDERS", b"2")
+        in_use: int = request.app.state.qm.connections_in_use
+        return in_use
+
+    both.__annotations__["request"] = fastapi.Request
+    app.post("/both", dependencies=[fastapi.Depends(unit)])(both)
+
+    async def work() -> None:
+        async with names["lifespan"](app):
+            await app.state.qm.create_queue("ORDERS")
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+                answers = await asyncio.gather(*(client.post("/orders", content=b"%d" % one) for one in range(20)))
+                assert {answer.status_code for answer in answers} == {202}
+                assert (await client.post("/both")).json() == 1
+                assert (await client.post("/baskets", content=b"flour,sugar")).json() == 2
+                assert (await client.get("/depth")).json() == 24
+                with pytest.raises(MessageTooBig):
+                    await client.post("/baskets", content=b"salt," + b"x" * 5_000_000)
+            assert await app.state.qm.depth("ORDERS") == 24
+
+    ended(work())

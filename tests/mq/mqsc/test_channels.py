@@ -1,0 +1,94 @@
+"""Channels in MQSC: defined, altered, displayed, started, stopped, reset, resolved, pinged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.helpers.channelled import bodies, manager
+
+from inorder import connect
+from inorder.mq import channels
+from inorder.mq.mqsc import export_channel, run_script
+
+SCRIPT = """
+DEFINE QLOCAL(B) USAGE(XMITQ)
+DEFINE CHANNEL(TO.B) CHLTYPE(SDR) XMITQ(B) CONNAME('{b}') BATCHSZ(2)
+DEFINE CHANNEL(TO.B) CHLTYPE(SDR) XMITQ(B) CONNAME('{b}') BATCHSZ(3) BATCHINT(500) REPLACE
+ALTER CHL(TO.B) DESCR('to the other site') READORDER(RELAXED)
+PING CHANNEL(TO.B)
+STOP CHANNEL(TO.B) MODE(FORCE)
+RESET CHL(TO.B) SEQNUM(5)
+"""
+
+
+def test_a_script_defines_and_operates_a_channel(tmp_path: Path) -> None:
+    a, b = str(tmp_path / "a.db"), str(tmp_path / "b.db")
+    manager(a, "A")
+    manager(b, "B")
+    with connect(a) as qm, connect(b) as other:
+        answers = list(run_script(SCRIPT.format(b=b).strip().splitlines(), qm))
+        assert [(one.outcome, one.text) for one in answers if one.outcome != "done"] == []
+        assert "reaches queue manager B" in answers[4].text
+        made = channels.channel(qm, "TO.B")
+        assert (made.batch_size, made.batch_interval, made.read_order) == (3, 0.5, "relaxed")
+        ((row,),) = (one.rows for one in run_script(["DIS CHANNEL(TO.*) BATCHSZ BATCHINT READORDER"], qm))
+        assert row == {
+            "CHANNEL": "TO.B", "CHLTYPE": "SDR", "BATCHSZ": 3, "BATCHINT": 500, "READORDER": "RELAXED"
+        }  # fmt: skip
+        ((row,),) = (one.rows for one in run_script(["DIS CHS(TO.B) STATUS LSTSEQNO INDOUBT STOPREQ"], qm))
+        assert row == {"CHANNEL": "TO.B", "STATUS": "STOPPED", "INDOUBT": "NO", "LSTSEQNO": 4, "STOPREQ": "YES"}
+        qm.put("Q", b"1", manager="B")
+        (started,) = run_script(["START CHANNEL(TO.B)"], qm)
+        assert started.outcome == "done"
+        channels.run_channel(qm, "TO.B", until_empty=True)
+        assert bodies(other) == [b"1"]
+        (resolved, deleted) = run_script(["RESOLVE CHANNEL(TO.B) ACTION(COMMIT)", "DELETE CHANNEL(TO.B)"], qm)
+        assert (resolved.outcome, deleted.outcome) == ("refused", "done")
+
+
+DUMPED = """
+DEFINE QLOCAL(B) USAGE(XMITQ)
+DEFINE CHANNEL(TO.B) CHLTYPE(SDR) XMITQ(B) CONNAME(B.DB) BATCHSZ(7) TRPTYPE(TCP) NPMSPEED(NORMAL) SENDEXIT(' ') +
+   RCVEXIT(' ') SSLCIPH(' ') SSLCAUTH(REQUIRED) COMPMSG(NONE) CONVERT(NO) MAXMSGL(4194304) PUTAUT(DEF)
+DEFINE CHANNEL(TO.C) LIKE(TO.B) DESCR('like the other')
+DEFINE CHANNEL(BACK) CHLTYPE(RCVR) LIKE(TO.B) MRRTY(3)
+"""
+
+
+def test_what_asks_for_nothing_is_accepted_and_like_takes_over() -> None:
+    with connect() as qm:
+        answers = list(run_script(DUMPED.strip().splitlines(), qm))
+        assert [one.text for one in answers if one.outcome != "done"] == []
+        assert "Without effect here: TRPTYPE, NPMSPEED, SENDEXIT" in answers[1].text
+        like, back = channels.channel(qm, "TO.C"), channels.channel(qm, "BACK")
+        assert (like.batch_size, like.connection, like.description) == (7, "B.DB", "like the other")
+        assert (back.type, back.message_retry_count, back.batch_size) == ("receiver", 3, 50)
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("DIS CHL(*) WHERE(BATCHSZ EQ 7)", ["TO.B", "TO.C"]),
+        ("DIS CHL(TO.*) WHERE(DESCR LK 'like*')", ["TO.C"]),
+        ("DIS CHL(*) WHERE(CHLTYPE NE SDR)", ["BACK"]),
+        ("DIS CHS(*) WHERE(XQMSGSA GT 0)", ["TO.B", "TO.C"]),
+    ],
+)
+def test_where_chooses_channels(command: str, found: list[str]) -> None:
+    with connect() as qm:
+        list(run_script(DUMPED.strip().splitlines(), qm))
+        qm.put("Q", b"1", manager="B")
+        (answer,) = run_script([command], qm)
+        assert [row["CHANNEL"] for row in answer.rows] == found
+        (answer,) = run_script(["DIS CHS(*) WHERE(INDOUBT EQ YES)"], qm)
+        assert (answer.outcome, answer.number) == ("refused", "AMQ8147E")
+
+
+def test_an_export_defines_the_same_channels() -> None:
+    with connect() as qm, connect() as other:
+        list(run_script([*DUMPED.strip().splitlines(), "ALTER CHANNEL(TO.C) READORDER(RELAXED)"], qm))
+        script = [line for one in channels.channels(qm) for line in export_channel(one).split("\n")]
+        assert sum("READORDER" in line for line in script) == 1
+        assert [one.text for one in run_script(script * 2, other) if one.outcome != "done"] == []
+        assert channels.channels(other) == channels.channels(qm)

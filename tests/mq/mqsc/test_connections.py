@@ -1,0 +1,205 @@
+"""DISPLAY CONN and DISPLAY QSTATUS TYPE(HANDLE): who has the queue manager open, and which queues for what."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from tests.helpers.support import waiting
+
+from inorder import QueueManager
+from inorder.model.options import FOREVER
+from inorder.mq.mqsc import Answer, columns, run_script
+from inorder.mq.mqsc.json_commands import object_of
+from inorder.testing import ManualClock
+
+
+def run(qm: QueueManager, command: str) -> Answer:
+    (only,) = run_script([command], qm)
+    return only
+
+
+def shown(qm: QueueManager, command: str) -> list[dict[str, Any]]:
+    answer = run(qm, command)
+    assert answer.outcome == "done", answer.text
+    return [dict(row) for row in answer.rows]
+
+
+@pytest.fixture
+def other(qm: QueueManager) -> QueueManager:
+    """A second connection: it gets from Q alone, puts on it through an alias, and browses R together with others."""
+    qm.create_queue("R")
+    qm.create_alias("A", base_queue="Q")
+    connection = qm.connect(program="other")
+    connection.open("Q", input="exclusive")
+    connection.open("A", output=True)
+    connection.open("R", browse=True, co_op=True)
+    return connection
+
+
+def number(connection: QueueManager) -> str:
+    (found,) = [one.connection for one in connection.connections() if one.program.name == "other"]
+    return f"{found:016X}"
+
+
+HANDLES = (
+    {"OBJNAME": "Q", "OBJTYPE": "QUEUE", "HSTATE": "INACTIVE", "OPENOPTS": ("MQOO_INPUT_EXCLUSIVE",)},
+    {"OBJNAME": "A", "OBJTYPE": "QUEUE", "HSTATE": "INACTIVE", "OPENOPTS": ("MQOO_OUTPUT",)},
+    {"OBJNAME": "R", "OBJTYPE": "QUEUE", "HSTATE": "INACTIVE", "OPENOPTS": ("MQOO_BROWSE", "MQOO_CO_OP")},
+)
+
+
+def test_a_connection_shows_what_is_known_of_it(qm: QueueManager, other: QueueManager) -> None:
+    (row,) = shown(qm, "DISPLAY CONN(*) WHERE(APPLTAG EQ 'other')")
+    user, host = next((one.program.user, one.host) for one in qm.connections() if one.program.name == "other")
+    assert list(row.items()) == [
+        ("CONN", number(other)),
+        ("TYPE", "CONN"),
+        ("APPLTAG", "other"),
+        ("APPLTYPE", "USER"),
+        ("CONNAME", host),
+        ("PID", os.getpid()),
+        ("UOWSTATE", "NONE"),
+        ("UOWSTDA", ""),
+        ("UOWSTTI", ""),
+        ("USERID", user),
+    ]
+    answer = run(qm, f"DIS CONN({number(other)}) APPLTAG PID")
+    assert (answer.number, answer.text) == ("AMQ8276I", "Display Connection details.")
+    assert [dict(one) for one in answer.rows] == [
+        {"CONN": number(other), "TYPE": "CONN", "APPLTAG": "other", "PID": os.getpid()}
+    ]
+
+
+def test_a_unit_of_work_shows_since_when_it_is_open(qm: QueueManager, other: QueueManager, clock: ManualClock) -> None:
+    clock.advance(86_400 + 3_661)
+    begun = clock.now()
+    other.put("Q", b"1", syncpoint=True)
+    clock.advance(60)
+    (row,) = shown(qm, "DIS CONN(*) UOWSTATE UOWSTDA UOWSTTI WHERE(UOWSTATE EQ ACTIVE)")
+    assert (row["CONN"], row["UOWSTATE"]) == (number(other), "ACTIVE")
+    at = datetime.fromtimestamp(begun, timezone.utc)
+    assert (row["UOWSTDA"], row["UOWSTTI"]) == (f"{at:%Y-%m-%d}", f"{at:%H.%M.%S}")
+    other.back_out()
+    assert shown(qm, f"DIS CONN({number(other)}) UOWSTATE")[0]["UOWSTATE"] == "NONE"
+
+
+def test_handles_stand_in_their_connection(qm: QueueManager, other: QueueManager) -> None:
+    (row,) = shown(qm, f"DIS CONN({number(other)}) TYPE(HANDLE)")
+    assert row == {"CONN": number(other), "TYPE": "HANDLE", "OBJECTS": HANDLES}
+    (row,) = shown(qm, f"DIS CONN({number(other)}) TYPE(ALL) APPLTAG OBJNAME")
+    assert row == {
+        "CONN": number(other), "TYPE": "ALL", "APPLTAG": "other",
+        "OBJECTS": tuple({"OBJNAME": one["OBJNAME"], "OBJTYPE": "QUEUE"} for one in HANDLES),
+    }  # fmt: skip
+    assert shown(qm, f"DIS CONN({number(other)}) TYPE(*) ALL") == shown(qm, f"DIS CONN({number(other)}) TYPE(ALL)")
+    (row,) = shown(qm, "DIS CONN(*) TYPE(HANDLE) WHERE(APPLTAG EQ 'test')")
+    assert row["OBJECTS"] == (), "it has none"
+    unknown = run(qm, "DIS CONN(FFFFFFFFFFFFFFFF)")
+    assert (unknown.outcome, unknown.number) == ("refused", "AMQ8147E")
+    assert unknown.text.startswith("no connection fits FFFFFFFFFFFFFFFF")
+
+
+@pytest.mark.parametrize(
+    ("where", "handles"),
+    [
+        ("APPLTAG LK 'oth*'", "QAR"),
+        ("OPENOPTS CT MQOO_OUTPUT", "A"),
+        ("OPENOPTS EX MQOO_OUTPUT", "QR"),
+        ("OPENOPTS CTG 'MQOO_INPUT*'", "Q"),
+        ("OPENOPTS EXG 'MQOO_INPUT*'", "AR"),
+        ("OPENOPTS EQ 'MQOO_BROWSE,MQOO_CO_OP'", "R"),
+        ("HSTATE EQ ACTIVE", ""),
+    ],
+)
+def test_a_condition_may_be_about_a_connection_or_its_handles(
+    qm: QueueManager, other: QueueManager, where: str, handles: str
+) -> None:
+    answer = run(qm, f"DIS CONN({number(other)}) TYPE(HANDLE) WHERE({where})")
+    assert "".join(one["OBJNAME"] for row in answer.rows for one in row["OBJECTS"]) == handles  # type: ignore[union-attr,index,misc]
+    assert answer.outcome == ("done" if handles else "refused")
+    alone = run(qm, f"DIS CONN({number(other)}) WHERE({where})")
+    assert [row["CONN"] for row in alone.rows] == ([number(other)] if handles else [])
+
+
+def test_a_handle_whose_connection_waits_is_active(qm: QueueManager) -> None:
+    other = qm.connect(program="other")
+    handle, idle = other.open("Q", input="shared"), other.open("Q", output=True)
+    wait = waiting(other, lambda: handle.get(wait=FOREVER).body)
+    (row,) = shown(qm, "DIS QSTATUS(Q) TYPE(HANDLE) INPUT WHERE(HSTATE EQ ACTIVE)")
+    assert row == {"QUEUE": "Q", "TYPE": "HANDLE", "INPUT": "SHARED"}
+    (row,) = shown(qm, f"DIS CONN({number(qm)}) TYPE(HANDLE) HSTATE")
+    assert [one["HSTATE"] for one in row["OBJECTS"]] == ["ACTIVE", "INACTIVE"]
+    qm.put("Q", b"1")
+    assert wait.result() == b"1"
+    assert run(qm, "DIS QSTATUS(Q) TYPE(HANDLE) WHERE(HSTATE EQ ACTIVE)").outcome == "refused"
+    idle.close()
+
+
+def test_the_status_of_a_queue_shows_each_handle(qm: QueueManager, other: QueueManager) -> None:
+    user, host = next((one.program.user, one.host) for one in qm.connections() if one.program.name == "other")
+    rows = shown(qm, "DISPLAY QSTATUS(Q) TYPE(HANDLE) ALL")
+    rest = {"CONNAME": host, "HSTATE": "INACTIVE", "PID": os.getpid(), "USERID": user}
+    assert rows == [
+        {"QUEUE": "Q", "TYPE": "HANDLE", "APPLTAG": "other", "APPLTYPE": "USER", "INPUT": "EXCL", "OUTPUT": "NO"}
+        | rest,
+        {"QUEUE": "Q", "TYPE": "HANDLE", "APPLTAG": "other", "APPLTYPE": "USER", "INPUT": "NO", "OUTPUT": "YES"} | rest,
+    ]
+    first, second = list(rows[0])[:2], list(rows[0])[2:]
+    assert (first, second) == (["QUEUE", "TYPE"], sorted(second))
+    assert run(qm, "DIS QS(Q) TYPE(HANDLE)").number == "AMQ8450I"
+
+
+@pytest.mark.parametrize(
+    ("command", "queues"),
+    [
+        ("DIS QS(*) TYPE(HANDLE)", ["Q", "Q", "R"]),
+        ("DIS QS(*) TYPE(HANDLE) OPENTYPE(INPUT)", ["Q"]),
+        ("DIS QS(*) TYPE(HANDLE) OPENTYPE(OUTPUT) OUTPUT", ["Q"]),
+        ("DIS QS(*) TYPE(HANDLE) WHERE(INPUT EQ EXCL)", ["Q"]),
+        ("DIS QS(R) TYPE(HANDLE) OPENTYPE(OUTPUT)", []),
+        ("DIS QS(A) TYPE(HANDLE)", []),
+    ],
+)
+def test_a_status_chooses_handles(qm: QueueManager, other: QueueManager, command: str, queues: list[str]) -> None:
+    answer = run(qm, command)
+    assert [row["QUEUE"] for row in answer.rows] == queues
+    assert (answer.outcome, answer.number) == (("done", "AMQ8450I") if queues else ("refused", "AMQ8147E"))
+
+
+def test_what_a_connection_shows_in_text_and_in_json(qm: QueueManager, other: QueueManager) -> None:
+    (row,) = run(qm, f"DIS CONN({number(other)}) TYPE(ALL) APPLTAG OPENOPTS").rows
+    assert list(columns(row)) == [
+        f"   CONN({number(other)})                  TYPE(ALL)",
+        "   APPLTAG('other')",
+        "",
+        "   OBJNAME(Q)                              OBJTYPE(QUEUE)",
+        "   OPENOPTS(MQOO_INPUT_EXCLUSIVE)",
+        "",
+        "   OBJNAME(A)                              OBJTYPE(QUEUE)",
+        "   OPENOPTS(MQOO_OUTPUT)",
+        "",
+        "   OBJNAME(R)                              OBJTYPE(QUEUE)",
+        "   OPENOPTS(MQOO_BROWSE,MQOO_CO_OP)",
+    ]
+    assert object_of(row) == {
+        "conn": number(other),
+        "type": "ALL",
+        "appltag": "other",
+        "objects": [
+            {"objname": "Q", "objtype": "QUEUE", "openopts": ["MQOO_INPUT_EXCLUSIVE"]},
+            {"objname": "A", "objtype": "QUEUE", "openopts": ["MQOO_OUTPUT"]},
+            {"objname": "R", "objtype": "QUEUE", "openopts": ["MQOO_BROWSE", "MQOO_CO_OP"]},
+        ],
+    }
+
+
+def test_what_is_not_kept_of_a_handle_is_not_shown(qm: QueueManager) -> None:
+    """A handle that only browses: the store does not keep for what it is open."""
+    other = qm.connect(program="other")
+    other.open("Q", browse=True)
+    (row,) = shown(qm, f"DIS CONN({number(other)}) TYPE(HANDLE) OPENOPTS")
+    assert row["OBJECTS"] == ({"OBJNAME": "Q", "OBJTYPE": "QUEUE", "OPENOPTS": ()},)
+    assert list(columns(row))[-1] == "   OPENOPTS(' ')"

@@ -1,0 +1,315 @@
+"""Channels carry messages to another queue manager once, in order, wherever a run or a store dies (C-1 to C-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+
+import pytest
+from tests.helpers import forked
+from tests.helpers.carried import ITS_OWN, SAME, fill
+from tests.helpers.channelled import World, bodies, carry, link, manager, numbers, put_back, world_of
+from tests.helpers.support import Make
+
+from inorder import CallerError, ChannelStopped, ObjectInUse, SequenceError, connect
+from inorder.errors import ArgumentError, InorderError, Reason, StoreError
+from inorder.model.attributes import OrderRule
+from inorder.mq import channels
+
+KINDS = ("sqlite", "postgresql")
+
+
+@pytest.fixture
+def world(make: Make) -> Iterator[World]:
+    with world_of(make("sqlite"), make("sqlite")) as made:
+        yield made
+
+
+# --- what arrives
+
+
+PAIRS = [("sqlite", "sqlite"), ("sqlite", "postgresql"), ("postgresql", "sqlite")]
+
+
+@pytest.mark.parametrize("order", ["put", "commit"])
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_what_is_read_there_is_a_schedule_of_what_was_put(
+    make: Make, source: str, target: str, order: OrderRule
+) -> None:
+    """The master property end to end: of three connections, with units that end otherwise than they began."""
+    one, other = make(source), make(target)
+    manager(one, "A", order)
+    manager(other, "B", order)
+    link(one, "B", other, order)
+    with connect(one) as a, connect(one) as c, connect(one) as d, connect(other) as b:
+        places: list[bytes] = []  # in the order of the rule
+        with a.unit_of_work():
+            a.put("Q", b"first of a", manager="B")
+            if order == "put":
+                places.append(b"first of a")
+            c.put("Q", b"at once", manager="B")
+            places.append(b"at once")
+            d.put("Q", b"backed out", manager="B", syncpoint=True)
+            d.back_out()
+            carry(one, "TO.B")  # strictly: nothing of what stands behind a pending put
+            assert bodies(b) == ([] if order == "put" else [b"at once"])
+            a.put("Q", b"second of a", manager="B")
+            if order == "put":
+                places.append(b"second of a")
+        if order != "put":
+            places += [b"first of a", b"second of a"]
+        carry(one, "TO.B")
+        assert bodies(b) == places
+        assert (a.depth("B"), a.units(), b.units()) == (0, [], [])
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_messages_arrive_as_they_were(make: Make, source: str, target: str) -> None:
+    """Section 2: ids, priority, persistence, expiry, properties, groups, segments, contexts."""
+    one, other = make(source), make(target)
+    manager(one, "A")
+    manager(other, "B")
+    link(one, "B", other)
+    with connect(one) as a, connect(other) as b:
+        a.create_remote_queue("FAR", remote_queue="Q", remote_manager="B")
+        a.create_queue("HERE")
+        for queue in ("HERE", "FAR"):
+            fill(a, queue)
+            a.put(queue, b"with properties", properties={"colour": "red", "count": 3}, report=0)
+        before = list(a.browse("HERE", read_order="relaxed"))
+        carry(one, "TO.B")
+        arrived = list(b.browse("Q", read_order="relaxed"))
+        before, arrived = ([one for one in found if one.body != b"dead"] for found in (before, arrived))
+        assert len(arrived) == 13
+        for sent, came in zip(before, arrived, strict=True):
+            made = {"message_id", "group_id", "put_at", "reply_to_queue_manager"}  # differ: these are two puts
+            names = [name for name in SAME if name not in made | ITS_OWN]
+            assert [(name, getattr(came, name)) for name in names] == [(name, getattr(sent, name)) for name in names]
+            assert (came.expiry is None) == (sent.expiry is None)
+
+
+# --- deaths
+
+KILLED = """
+from tests.helpers.channelled import carry
+from tools.proof import crash_points
+
+left = int(arguments[0])
+
+def step(name):
+    global left
+    left -= 1
+    if not left:
+        crash_points.die()
+
+carry(*arguments[1:], begun=lambda: crash_points.reach(step))
+"""
+STRIDES = {("sqlite", "sqlite"): 1}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+def test_killed_at_each_point_it_goes_on_and_nothing_is_lost_or_doubled(make: Make, source: str, target: str) -> None:
+    """C-1: every point of the run, and of every verb that it calls on either side."""
+    point, deaths, stride = 1, 0, STRIDES.get((source, target), 7)
+    while True:
+        one, other = make(source), make(target)
+        manager(one, "A")
+        manager(other, "B")
+        link(one, "B", other)
+        with connect(one) as a, connect(other) as b:
+            a.put_many("Q", numbers(0, 9), manager="B")
+            a.put("NOWHERE", b"dead", manager="B")
+            killed = forked.run(KILLED, str(point), one, "TO.B") != 0
+            deaths += killed
+            carry(one, "TO.B")
+            assert bodies(b) == numbers(0, 9), f"killed at point {point}"
+            assert bodies(b, "DEAD") == [b"dead"], f"killed at point {point}"
+            (now,) = channels.status(a)
+            assert (now.status, now.number, now.in_doubt, now.messages) == ("inactive", 3, 0, 10), f"at point {point}"
+            assert (a.depth("B"), [received.number for received in channels.received(b)]) == (0, [3])
+            assert a.check() == b.check() == []
+        if not killed:
+            break
+        point += stride
+    assert deaths >= 30 / stride
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_two_carriers_at_once_that_die_at_random(world: World, seed: int) -> None:
+    """Whoever carries dies somewhere, and the other one goes on at once."""
+    world.put(0, 60)
+    random = Random(seed)
+    points = [[random.randrange(5, 120) for _ in range(8)] for _ in range(2)]
+
+    def lives(chosen: list[int]) -> int:
+        return sum(forked.run(KILLED, str(point), world.source, "TO.B") != 0 for point in chosen)
+
+    with ThreadPoolExecutor(2) as threads:
+        deaths = sum(threads.map(lives, points))
+    world.run()
+    assert bodies(world.b) == numbers(0, 60), f"seed {seed}"
+    assert world.a.check() == world.b.check() == []
+    assert deaths
+
+
+# --- who carries
+
+
+def test_one_at_a_time_carries_and_the_next_one_takes_over(world: World) -> None:
+    world.put(0, 8)
+    seen: list[object] = []
+
+    def second(_: float) -> bool:
+        """After the first batch of the first one."""
+        with connect(world.source) as other:
+            with pytest.raises(ObjectInUse):
+                channels.run_channel(other, "TO.B", until_empty=True)
+            seen.append(channels.status(other)[0].status)
+        return True  # the first one ends
+
+    channels.run_channel(world.a, "TO.B", wait=second)
+    assert (seen, bodies(world.b)) == (["running"], numbers(0, 4))
+    assert world.run().number == 2
+    assert bodies(world.b) == numbers(0, 8)
+
+
+@pytest.mark.parametrize(("mode", "there"), [("quiesce", 4), ("force", 4), ("terminate", 4)])
+def test_a_run_that_is_stopped_ends_and_goes_on_after_a_start(
+    world: World, mode: channels.defining.StopMode, there: int
+) -> None:
+    """C-6."""
+    world.put(0, 8)
+
+    def stops(_: float) -> bool:
+        with connect(world.source) as other:
+            channels.stop_channel(other, "TO.B", mode)
+        return False
+
+    now = channels.run_channel(world.a, "TO.B", until_empty=True, wait=stops)
+    assert (now.status, now.stop, len(bodies(world.b))) == ("stopped", mode, there)
+    assert now.in_doubt == (0 if mode == "quiesce" else 4)
+    with pytest.raises(ChannelStopped):
+        world.run()
+    channels.start_channel(world.a, "TO.B")
+    assert world.run().status == "inactive"
+    assert bodies(world.b) == numbers(0, 8)
+
+
+# --- sides that were put back, or made anew
+
+
+def test_a_receiver_that_was_put_back_is_a_sequence_error(world: World, tmp_path: Path) -> None:
+    world.put(0, 4)
+    world.run()
+    world.b.backup(tmp_path / "b.backup")
+    world.put(4, 8)
+    world.run()
+    world.b.close()
+    put_back(tmp_path / "b.backup", world.target)
+    world.put(8, 12)
+    with pytest.raises(SequenceError):
+        world.run()
+    with connect(world.target) as b:
+        assert bodies(b) == numbers(0, 4)
+        assert (world.now().status, world.now().waiting) == ("stopped", 4)
+        channels.reset_channel(world.a, "TO.B")  # the operator has seen what is missing
+        channels.start_channel(world.a, "TO.B")
+        world.run()
+        assert bodies(b) == numbers(0, 4) + numbers(8, 12)
+
+
+@pytest.mark.parametrize("runs", [1, 3])  # the receiver knows as many of them as the sender will, or more
+def test_a_sender_that_was_put_back_is_a_sequence_error(world: World, tmp_path: Path, runs: int) -> None:
+    world.put(0, 4)
+    world.a.backup(tmp_path / "a.backup")
+    for _ in range(runs):
+        world.run()
+    world.a.close()
+    put_back(tmp_path / "a.backup", world.source)
+    with connect(world.source) as a:
+        with pytest.raises(SequenceError):
+            channels.run_channel(a, "TO.B", until_empty=True)
+        assert bodies(world.b) == numbers(0, 4)  # and not twice
+        a.clear_queue("B")
+        channels.reset_channel(a, "TO.B", 7)
+        channels.start_channel(a, "TO.B")
+        a.put("Q", b"new", manager="B")
+        assert channels.run_channel(a, "TO.B", until_empty=True).number == 7
+    assert bodies(world.b) == [*numbers(0, 4), b"new"]
+
+
+# --- exits
+
+
+@pytest.mark.parametrize("side", ["sender", "receiver"])
+def test_an_exit_changes_vetoes_or_stops(world: World, side: str) -> None:
+    """C-7, on both sides."""
+    channels.alter_channel(
+        world.a if side == "sender" else world.b, "TO.B", message_exit="tests.helpers.channelled:shout"
+    )
+    for body in (b"a", b"vetoed", b"b"):
+        world.a.put("Q", body, manager="B")
+    world.run()
+    assert (bodies(world.b), bodies(world.b, "DEAD")) == ([b"A", b"B"], [b"vetoed"])
+    world.a.put("Q", b"raises", manager="B")
+    with pytest.raises(CallerError) as failed:
+        world.run()
+    assert failed.value.reason is Reason.EXIT_FAILED
+    assert (world.now().status, len(bodies(world.b))) == ("stopped", 2)
+
+
+# --- definitions
+
+
+@pytest.mark.parametrize(
+    ("attributes", "argument"),
+    [
+        ({"connection": ""}, "connection"),
+        ({"transmission_queue": ""}, "transmission_queue"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"batch_sise": 1}, "batch_sise"),
+        ({"message_retry_count": 1}, "message_retry_count"),
+        ({"name": "A.NAME.OF.TWENTYONE.C"}, "name"),
+        ({"type": "server"}, "type"),
+    ],
+)
+def test_a_bad_definition_is_refused(world: World, attributes: dict[str, str], argument: str) -> None:
+    given = {"name": "C", "transmission_queue": "B", "connection": "b.db", **attributes}
+    with pytest.raises(ArgumentError) as refused:
+        channels.define_channel(world.a, **given)  # type: ignore[arg-type]
+    assert refused.value.argument == argument
+    assert [one.name for one in channels.channels(world.a)] == ["FROM", "TO.B"]
+
+
+def test_a_channel_in_doubt_is_neither_deleted_nor_sent_elsewhere_nor_are_its_claims_settled(world: World) -> None:
+    world.put(0, 1)
+    world.dies("sending")
+    for call, says in (
+        (lambda: channels.delete_channel(world.a, "TO.B"), "in doubt"),
+        (lambda: channels.alter_channel(world.a, "TO.B", transmission_queue="C"), "in doubt"),
+        (lambda: world.a.release_claims("B", "channel TO.B"), "asks there"),
+        (lambda: world.a.finish_claims("B", "channel TO.B", 1), "asks there"),
+    ):
+        with pytest.raises(ObjectInUse, match=says):
+            call()
+    world.run()
+    channels.delete_channel(world.a, "TO.B")
+    assert channels.status(world.a) == []
+
+
+def test_a_channel_that_cannot_run_says_why(world: World, tmp_path: Path) -> None:
+    world.a.create_queue("LOCAL")
+    channels.define_channel(world.a, "C", transmission_queue="LOCAL", connection=world.target)
+    with pytest.raises(InorderError) as refused:
+        channels.run_channel(world.a, "C", until_empty=True)
+    assert refused.value.reason is Reason.XMIT_Q_USAGE_ERROR
+    assert channels.ping_channel(world.a, "TO.B") == "B"
+    channels.alter_channel(world.a, "TO.B", connection=str(tmp_path / "none.db"))
+    with pytest.raises(StoreError, match="no store"):
+        channels.ping_channel(world.a, "TO.B")
+    assert not (tmp_path / "none.db").exists()

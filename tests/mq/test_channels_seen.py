@@ -1,0 +1,132 @@
+"""Channels in trouble, and what an operator sees of them: damaged stores, lag, what is in doubt, what was dropped."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from tests.helpers.channelled import World, link, manager, world_of
+
+from inorder import ChannelStopped, Message, Report, connect
+from inorder.errors import Reason, StoreDamaged, StoreError, StoreForeign, StoreNewer
+from inorder.mq import channels
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with world_of(str(tmp_path / "a.db"), str(tmp_path / "b.db")) as made:
+        yield made
+
+
+# --- stores that are not what they should be
+
+
+def spoil(place: str) -> None:
+    """The store is damaged: its first page says nonsense behind the header."""
+    with Path(place).open("r+b") as file:
+        file.seek(100)
+        file.write(b"\xff" * 300)
+
+
+def foreign(place: str) -> None:
+    """Another program's database is where the store was."""
+    Path(place).unlink()
+    with closing(sqlite3.connect(place)) as other:
+        other.execute("CREATE TABLE theirs (x)")
+
+
+def newer(place: str) -> None:
+    """A later release has written the store."""
+    with closing(sqlite3.connect(place)) as other:
+        other.execute("PRAGMA user_version = 99")
+
+
+@pytest.mark.parametrize(
+    ("harm", "error"),
+    [(spoil, StoreDamaged), (foreign, StoreForeign), (newer, StoreNewer)],
+    ids=lambda one: one.__name__,
+)
+def test_a_store_that_will_not_mend_by_itself_stops_the_channel(
+    tmp_path: Path, harm: Callable[[str], None], error: type[StoreError]
+) -> None:
+    source, target = str(tmp_path / "a.db"), str(tmp_path / "b.db")
+    manager(source, "A")
+    manager(target, "B")
+    link(source, "B", target)
+    harm(target)
+    with connect(source) as a:
+        a.put("Q", b"1", manager="B")
+        with pytest.raises(error) as raised:
+            channels.run_channel(a, "TO.B", wait=lambda _: pytest.fail("it is tried again"))
+        (now,) = channels.status(a)
+        assert (now.status, now.stop, now.reason, now.waiting) == ("stopped", "quiesce", raised.value.reason, 1)
+        assert now.error in str(raised.value)
+        with pytest.raises(ChannelStopped):
+            channels.run_channel(a, "TO.B", until_empty=True)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("side", ["a", "b"])
+def test_a_store_that_is_replaced_while_it_is_open_ends_the_run(tmp_path: Path, side: str) -> None:
+    """What is written to a file that has no name any more would be lost; another process can carry on."""
+    source, target = str(tmp_path / "a.db"), str(tmp_path / "b.db")
+    manager(source, "A")
+    manager(target, "B")
+    link(source, "B", target)
+    naps = 0
+    a = connect(source)
+
+    def wait(seconds: float) -> bool:
+        nonlocal naps
+        naps += 1
+        if naps == 2:
+            (tmp_path / f"{side}.db").rename(tmp_path / "moved.db")
+            (tmp_path / f"{side}.db").touch()
+        if naps > 2 and side == "b":
+            a.put("Q", b"more", manager="B")
+        return naps > 1000
+
+    try:
+        a.put("Q", b"1", manager="B")
+        with pytest.raises(StoreError, match="deleted or replaced") as raised:
+            channels.run_channel(a, "TO.B", wait=wait)
+        assert naps < 1000
+        assert f"{side}.db" in str(raised.value)
+        if side == "b":
+            (now,) = channels.status(a)
+            assert (now.status, now.stop) == ("inactive", "")
+            assert "deleted or replaced" in now.error
+    finally:
+        with suppress(StoreError):
+            a.close()
+
+
+# --- what an operator sees of all queues at once
+
+
+def test_the_overview_shows_the_channels_of_a_transmission_queue(world: World) -> None:
+    world.put(0, 6)
+    world.dies("sending")
+    (view,) = [one for one in world.a.overview() if one.channels]
+    (now,) = view.channels
+    assert (view.name, view.depth) == (now.queue, now.waiting)
+    assert (now.name, now.status, now.in_doubt, now.waiting) == ("TO.B", "inactive", 4, 6)
+    assert now.oldest_put_at is not None
+    assert now.oldest_put_at == view.oldest_put_at
+    assert view.channels == tuple(channels.status(world.a))
+    assert all(not one.channels for one in world.b.overview())  # a receiver sends from nowhere
+    channels.delete_channel(world.b, "TO.B")
+
+
+def test_a_report_that_can_be_put_nowhere_at_the_receiver_is_counted_of_no_queue(world: World) -> None:
+    world.b.create_queue("REPORTS", max_depth=1)
+    world.b.put("REPORTS", b"in the way")
+    world.b.alter_queue("DEAD", max_depth=1)
+    asks = Message(b"1", report=Report.EXCEPTION, reply_to_queue="REPORTS", reply_to_queue_manager="B")
+    world.a.put("NONE", asks, manager="B")
+    channels.run_channel(world.a, "TO.B", until_empty=True)
+    assert world.b.depth("DEAD") == 1  # the message has taken the last room
+    assert [(one.queue, one.messages, one.reason) for one in world.b.dropped()] == [("", 1, Reason.Q_FULL)]

@@ -1,0 +1,40 @@
+"""Servers of a test's own, for what the server that all share must not go through."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from tests.stores.postgresql.server import Server, missing
+
+import inorder
+from inorder import QueueManager
+from inorder.stores.postgresql import drop, parse
+
+Connect = Callable[[str], QueueManager]
+
+
+@pytest.fixture
+def own_server(quick_disk: None) -> Iterator[Server]:
+    """A server that the test may stop, restart and fill."""
+    if why := missing():
+        pytest.skip(why)
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def url(postgresql: str) -> Iterator[str]:
+    """Of a store that nobody has made yet; it is gone at the end."""
+    one = f"{postgresql}?schema=inorder_{uuid.uuid4().hex}"
+    yield one
+    drop(parse(one))
+
+
+@pytest.fixture
+def connect(url: str) -> Iterator[Connect]:
+    """Connects a program; each has a session of its own."""
+    with ExitStack() as connections:
+        yield lambda program: connections.enter_context(inorder.connect(url, program=program))

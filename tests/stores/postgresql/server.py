@@ -1,0 +1,292 @@
+"""PostgreSQL's server for tests: a cluster in a folder of its own, on a free port of the loopback.
+
+Who starts a server holds a lock on its folder. A process of its own, the keeper, waits until nobody does, then stops
+the server at once and removes the folder. The kernel frees the locks of a process that is killed, so nothing is left
+running whatever becomes of the tests.
+
+Where the programs are, and as whom they run, `benchmarks/servers.py` says: as the user postgres if we are root.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import os
+import pwd
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal
+
+from benchmarks.servers import LOOPBACK, PostgreSQL, ServerError
+
+ROOT = Path(__file__).parents[3]
+PROGRAMS = PostgreSQL()
+LIMIT_SECONDS = 240
+PORTS = range(20_000, 32_000)  # beneath those that the kernel gives to connections
+LOG_LINES = 30
+
+SETTINGS: Final[dict[str, object]] = {
+    "listen_addresses": LOOPBACK,
+    "fsync": "on",
+    "max_connections": 200,
+    "shared_buffers": "32MB",
+    "min_wal_size": "32MB",
+    "max_wal_size": "256MB",
+    "log_min_messages": "warning",
+}
+# Texts sort as in a dictionary, unlike Python's: who needs another order has to say so.
+INITDB = (
+    *("--username", "postgres", "--auth", "trust", "--encoding", "UTF8", "--locale", "C.UTF-8"),
+    *("--locale-provider", "icu", "--icu-locale", "en", "--no-sync", "--no-instructions"),
+)
+
+Stop = Literal["fast", "immediate"]
+
+
+def missing() -> str | None:
+    """Why no test can have a server on this machine; None: each can."""
+    if PROGRAMS.program() is None:
+        return "nothing runs on PostgreSQL: its server is not here (apt install postgresql)"
+    if not find_spec("psycopg"):
+        return "nothing runs on PostgreSQL: its client is not here (pip install './inorder[postgresql]')"
+    return None
+
+
+class Server:
+    """A server that runs, with nothing in it, until it is closed or its process ends.
+
+    Args:
+        standby_of: it follows this one, and is read only until it is promoted.
+        settings: of its configuration, beside `SETTINGS`.
+    """
+
+    def __init__(self, standby_of: Server | None = None, **settings: object) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="inorder-postgresql-"))
+        self.port = own_port()
+        if user := PROGRAMS.run_as():
+            shutil.chown(self.folder, user)
+        self._hold = os.open(self.folder, os.O_RDONLY)
+        fcntl.flock(self._hold, fcntl.LOCK_SH)
+        self._keeper = subprocess.Popen(
+            [sys.executable, "-m", "tests.stores.postgresql.server", str(self.folder)],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for us
+        )
+        self.settings: dict[str, object] = settings if standby_of is None else standby_of.settings | settings
+        self._settings = SETTINGS | {"port": self.port, "unix_socket_directories": self.folder} | self.settings
+        if standby_of is None:
+            self._run("initdb", "--pgdata", "data", *INITDB)
+        else:
+            source = ("--dbname", f"{standby_of.url()}?application_name={self.name}")
+            slot = ("--create-slot", "--slot", self.name)
+            self._run("pg_basebackup", *source, *slot, "--pgdata", "data", "-R", "--checkpoint", "fast", "--no-sync")
+        self.start()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def name(self) -> str:
+        """As which a standby is known to its primary."""
+        return f"port_{self.port}"
+
+    def url(self, database: str = "postgres", user: str = "postgres") -> str:
+        """What libpq connects to."""
+        return f"postgresql://{user}@{LOOPBACK}:{self.port}/{database}"
+
+    def url_of(self, primary: Server) -> str:
+        """What libpq connects to of the two, whichever takes writes."""
+        hosts = f"{LOOPBACK}:{primary.port},{LOOPBACK}:{self.port}"
+        return f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write"
+
+    def start(self) -> None:
+        """Starts it, and returns when it answers. Raises: ServerError, with the end of its log."""
+        options = " ".join(f"-c {shlex.quote(f'{name}={value}')}" for name, value in self._settings.items())
+        self._run("pg_ctl", "start", "--pgdata", "data", "--log", "server.log", "--options", options)
+
+    def stop(self, how: Stop = "fast") -> None:
+        """Stops it: "fast" in order, "immediate" as a machine does that fails, though what it wrote stays."""
+        self._run("pg_ctl", "stop", "--pgdata", "data", "--mode", how)
+
+    def crash(self) -> None:
+        """Stops it at once, and sooner than `pg_ctl` would: what it has not written yet is lost."""
+        note = self.folder / "data/postmaster.pid"
+        os.kill(int(note.read_text().split()[0]), signal.SIGQUIT)
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while note.exists():
+            if time.monotonic() > deadline:
+                raise ServerError(f"it does not stop; its log:\n{self.log()}")
+            time.sleep(0.005)
+
+    def restart(self, how: Stop = "fast") -> None:
+        """Stops it, and starts it again on its port."""
+        self.stop(how)
+        self.start()
+
+    def configure(self, name: str, value: str) -> None:
+        """Changes a setting while the server runs; it holds for all of its processes when this returns."""
+        self.sql(f"ALTER SYSTEM SET {name} = '{value}'")
+        self.sql("SELECT pg_reload_conf()")
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while self.sql(f"SHOW {name}") != value:  # whoever connects now has it, and the others are told
+            if time.monotonic() > deadline:
+                raise ServerError(f"it does not take {name}; its log:\n{self.log()}")
+        for _ in range(2):  # at its second one the checkpointer, on which commits depend, has read what it was told
+            self.sql("CHECKPOINT")
+
+    def sql(self, text: str, database: str = "postgres") -> str:
+        """Executes statements as superuser: what they answer, a line for each row, with | between its columns."""
+        return self._run("psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", text, self.url(database)).strip()
+
+    def dump(self, schema: str) -> str:
+        """What is in a schema, as statements that bring it back."""
+        return self._run("pg_dump", "--schema", schema, self.url())
+
+    def terminate_backends(self, where: str = "true") -> int:
+        """Ends the connections of clients, those that are so in pg_stat_activity: how many."""
+        chosen = (
+            f"FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND ({where})"
+        )
+        told = self.sql(f"SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) {chosen}")
+        return int(told.splitlines()[-1])  # after warnings that one has gone meanwhile
+
+    def make_standby(self, *, synchronous: bool = False) -> Server:
+        """A server that follows this one, by streaming replication through a slot; it is the caller's to close.
+
+        Args:
+            synchronous: from now on a commit here is acknowledged once it is on disk there.
+        """
+        standby = Server(standby_of=self)
+        if synchronous:
+            self.configure("synchronous_standby_names", standby.name)
+        state = "sync" if synchronous else "async"
+        following = f"application_name = '{standby.name}' AND state = 'streaming' AND sync_state = '{state}'"
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while self.sql(f"SELECT count(*) FROM pg_stat_replication WHERE {following}") != "1":
+            if time.monotonic() > deadline:
+                raise ServerError(f"the standby does not follow; its log:\n{standby.log()}")
+            time.sleep(0.02)
+        return standby
+
+    def promote(self) -> None:
+        """Makes a standby a server of its own, that takes writes."""
+        self._run("pg_ctl", "promote", "--pgdata", "data")
+
+    def log(self) -> str:
+        """The end of what the server wrote, oldest first."""
+        file = self.folder / "server.log"
+        lines = file.read_text(errors="replace").splitlines() if file.exists() else []
+        return "\n".join(lines[-LOG_LINES:])
+
+    def close(self) -> None:
+        """Lets go of the folder, and returns when the server is gone."""
+        os.close(self._hold)
+        self._keeper.wait(LIMIT_SECONDS)
+
+    def _run(self, program: str, *arguments: str) -> str:
+        try:
+            return _run(self.folder, program, *arguments)
+        except ServerError as error:
+            raise ServerError(f"{error}\nThe end of the server's log:\n{self.log()}") from None
+
+
+@contextlib.contextmanager
+def administrating(url: str, *, autocommit: bool = True) -> Iterator[Any]:
+    """A session of an administrator, in the schema of a store if the URL names one."""
+    import psycopg
+
+    from inorder.stores.postgresql import parse
+
+    with psycopg.connect(url.partition("?")[0], autocommit=autocommit) as connection:
+        connection.execute(f"SET search_path TO {parse(url).schema}, pg_catalog")
+        yield connection
+
+
+def sessions(url: str, program: str, what: str = "pid", where: str = "true") -> int:
+    """How many connections of our programs of a name a server has; `what`: what is asked for each."""
+    asked = f"SELECT {what} FROM pg_stat_activity WHERE application_name LIKE %s AND ({where})"
+    with administrating(url) as connection:
+        return len(connection.execute(asked, (f"inorder %: {program}",)).fetchall())
+
+
+def waits_for_a_lock(url: str, program: str) -> bool:
+    """Whether a connection of a program waits until another one commits."""
+    return bool(sessions(url, program, where="wait_event_type = 'Lock'"))
+
+
+@functools.cache
+def _ports() -> int:
+    """The file whose bytes are locked by those who have the ports of their numbers."""
+    return os.open(Path(tempfile.gettempdir()) / f"inorder-ports-{os.getuid()}", os.O_RDWR | os.O_CREAT, 0o600)
+
+
+_taken = set[int]()
+
+
+def own_port() -> int:
+    """A free port that this process alone uses until it ends, also while nothing listens there."""
+    for port in PORTS:
+        with contextlib.suppress(OSError):
+            if port not in _taken:
+                fcntl.lockf(_ports(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+                _taken.add(port)
+                socket.create_server((LOOPBACK, port)).close()
+                return port
+    raise ServerError("no port is free")
+
+
+def _run(folder: Path, program: str, *arguments: str) -> str:
+    user, identity = PROGRAMS.run_as(), dict[str, Any]()
+    if user is not None:
+        identity = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
+    done = subprocess.run(
+        [str(Path(str(PROGRAMS.program())).resolve().with_name(program)), *arguments],
+        cwd=folder,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PG")},  # libpq's
+        **identity,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+        text=True,
+        timeout=LIMIT_SECONDS,
+    )
+    if done.returncode:
+        raise ServerError(f"{program} {' '.join(arguments)} failed:\n{done.stdout}")
+    answer: str = done.stdout
+    return answer
+
+
+def _keep(folder: Path) -> None:
+    """Waits until nobody holds the folder, then ends what runs there."""
+    fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX)
+    if (folder / "data/postmaster.pid").exists():
+        _run(folder, "pg_ctl", "stop", "--pgdata", "data", "--mode", "immediate")
+    shutil.rmtree(folder)
+
+
+@functools.cache
+def of_this_process() -> Server:
+    """The one that the tests of this process share; it ends with the process, after all that ends at its exit."""
+    return Server()
+
+
+if __name__ == "__main__":
+    _keep(Path(sys.argv[1]))

@@ -1,0 +1,304 @@
+"""What plain calls send, exactly: statements by name, and where the client waits for answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from tests.helpers.support import Call, until
+from tests.stores.postgresql.conftest import Connect
+from tests.stores.postgresql.server import administrating
+
+from inorder import QueueManager
+from inorder.errors import GetInhibited, NoMessageAvailable, PutInhibited, QueueFull
+from inorder.stores.postgresql.engine import FOLLOW_FRONTS
+from inorder.stores.postgresql.link import SYNCHRONOUSLY
+from inorder.stores.postgresql.making import PUTS, PUTS_TOGETHER, counted, in_arrays
+from inorder.stores.postgresql.pipeline import Answer, Pipeline
+from inorder.stores.postgresql.statements import STATEMENTS
+from inorder.stores.sql.attention import IN_VAIN_MAX, LOOKED_FOR
+
+WAITS, ASKS = "...", "?"  # for the end of the transaction; for an answer in the middle of it
+NAMES = {text: name for name, text in STATEMENTS.items()} | {
+    **dict.fromkeys(PUTS.values(), "put"),
+    **dict.fromkeys(PUTS_TOGETHER.values(), "put together"),
+    **{
+        in_arrays(STATEMENTS[name], appends=appends, alike=True).text: f"{name} of many"
+        for name in ("arrive plain", "arrive content")
+        for appends in (False, name == "arrive plain")
+    },
+    SYNCHRONOUSLY: "synchronously",
+    counted(STATEMENTS["restart unit"], 3): "restart unit",
+}
+BODY = b"b" * 100
+MOVES_FRONTS = FOLLOW_FRONTS
+UPDATES = "UPDATE tally SET counter = counter + 1"
+
+
+@pytest.fixture
+def qm(connect: Connect) -> QueueManager:
+    """With an ordered queue Q and one U that keeps no order, both open, with messages that can be got."""
+    one = connect("test")
+    one.create_queue("Q", read_order="relaxed")
+    one.create_queue("U", read_order="unordered")
+    for queue in ("Q", "U"):
+        one.put(queue, BODY)
+        one.get(queue)
+    return one
+
+
+@contextmanager
+def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What is executed in the block, and where the client waits."""
+    log: list[str] = []
+    execute, sync, ask = Pipeline.execute, Pipeline.sync, Pipeline.ask
+
+    def executed(self: Pipeline, text: str, values: Any = ()) -> Answer:
+        log.append(NAMES.get(text, text))
+        return execute(self, text, values)
+
+    def synced(self: Pipeline, *given: Any) -> int:
+        log.append(WAITS)
+        return sync(self, *given)
+
+    def asked(self: Pipeline) -> None:
+        log.append(ASKS)
+        ask(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Pipeline, "ask", asked)
+        patch.setattr(Pipeline, "execute", executed)
+        patch.setattr(Pipeline, "sync", synced)
+        yield log
+
+
+def set_fronts(url: str, queue: str) -> None:
+    """As a get does that has read too much."""
+    with administrating(url) as connection:
+        found = connection.execute("SELECT id FROM definition WHERE name = %s", [queue]).fetchone()
+        assert found
+        connection.execute(STATEMENTS["set fronts"].replace("?1", str(found[0])).encode())
+
+
+def put(qm: QueueManager, queue: str) -> None:
+    qm.put(queue, BODY)
+
+
+def get(qm: QueueManager, queue: str) -> None:
+    assert qm.get(queue).body == BODY
+
+
+def put_many(qm: QueueManager, queue: str) -> None:
+    qm.put_many(queue, [BODY] * 10)
+
+
+def get_many(qm: QueueManager, queue: str) -> None:
+    assert len(qm.get_many(queue, 10)) == 10
+
+
+END = ["synchronously", WAITS]
+MANY = ["arrive plain of many", "arrive content of many"]
+COSTS: dict[str, tuple[Callable[[QueueManager, str], None], list[str]]] = {
+    "put to Q": (put, ["put", WAITS]),
+    "put to U": (put, ["come together", "put together", WAITS]),
+    "get from Q": (get, ["take away one as known", ASKS, WAITS]),
+    "get from U": (get, ["come together", "take away one together as known", ASKS, WAITS]),
+    "put of many to Q": (put_many, ["here to append", ASKS, *MANY, "counted", *END]),
+    "put of many to U": (
+        put_many,
+        ["come together", "here together to append", "draw places", ASKS, *MANY, "counted together", *END],
+    ),
+    "get of many from Q": (get_many, ["here as known", "take away", ASKS, *END]),
+    "get of many from U": (get_many, ["come together", "take away together as known", ASKS, *END]),
+}
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_a_call_on_a_queue_that_nobody_else_uses_sends_this(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    act, statements = COSTS[name]
+    queue = name[-1]
+    if act in (get, get_many):
+        qm.put_many(queue, [BODY] * 100)
+        get_many(qm, queue)
+    for _ in range(2):
+        act(qm, queue)
+    with sent(monkeypatch) as log:
+        act(qm, queue)
+    assert log == statements
+
+
+def test_who_is_not_alone_commits_first_and_waits_for_the_disk_then(
+    qm: QueueManager, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = connect("other")
+    for _ in range(2):
+        put(other, "Q")
+        put(qm, "Q")
+    with sent(monkeypatch) as log:
+        put(qm, "Q")
+        put(qm, "Q")
+    assert log == [
+        *("put", WAITS, "flush", WAITS),
+        *("put", WAITS),
+    ]
+    assert list(qm.check()) == []
+
+
+@pytest.mark.parametrize(("queue", "comes"), [("Q", []), ("U", ["come together"])])
+def test_a_unit_of_work_comes_to_its_queues_with_the_statement_that_counts_what_it_holds(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch, queue: str, comes: list[str]
+) -> None:
+    put = "put" if queue == "Q" else "put together"
+    here = "here locked" if queue == "Q" else "here together"
+    for _ in range(3):
+        qm.put(queue, BODY, syncpoint=True)
+        qm.commit()
+    with sent(monkeypatch) as log:
+        qm.put(queue, BODY, syncpoint=True)
+        assert log == [*comes, put, "restart unit", WAITS]
+        log.clear()
+        qm.commit()
+    assert log[:6] == ["queues of unit", ASKS, "lock queues", here, "shares", ASKS]
+    assert ASKS not in log[6:]
+    assert list(qm.check()) == []
+
+
+def test_what_begins_behind_fronts_is_as_few_statements(
+    qm: QueueManager, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for queue in ("Q", "U"):
+        qm.put_many(queue, [BODY] * 100)
+        set_fronts(url, queue)
+        for act in (put, get, put, get):
+            act(qm, queue)
+    with sent(monkeypatch) as log:
+        for queue in ("Q", "U"):
+            put(qm, queue)
+            get(qm, queue)
+    assert log == [
+        *(MOVES_FRONTS, "put", WAITS),
+        *(MOVES_FRONTS, "here as known", "take away one behind", ASKS, *END),
+        *("come together", "put together", WAITS),
+        *("come together", "take away one together as known behind", ASKS, WAITS),
+    ]
+    assert list(qm.check()) == []
+
+
+def test_a_put_that_has_waited_for_the_queue_is_not_sent_again(
+    qm: QueueManager, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the row of the queue has got another serial meanwhile, and so lies elsewhere."""
+    for _ in range(2):
+        put(qm, "Q")
+    with administrating(url, autocommit=False) as other, sent(monkeypatch) as log:
+        other.execute("UPDATE tally SET serial = serial + 1, arrived = arrived WHERE unordered = 0")
+        call = Call(lambda: put(qm, "Q"))
+        with administrating(url) as looking:
+            waits = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE %s AND wait_event_type = 'Lock'"
+            until(lambda: looking.execute(waits, [f"%{UPDATES}%"]).fetchone() == (1,), "the put waits")
+        other.commit()
+        call.result()
+    assert log == ["put", WAITS]
+    assert list(qm.check()) == []
+
+
+@pytest.mark.parametrize("queue", ["Q", "U"])
+def test_those_who_listen_are_looked_for_while_there_are_some(
+    qm: QueueManager, url: str, connect: Connect, monkeypatch: pytest.MonkeyPatch, queue: str
+) -> None:
+    other = connect("other")
+    call = Call(lambda: other.get(queue, wait=60))
+    with administrating(url) as looking:
+        until(lambda: looking.execute("SELECT 1 FROM listener").fetchone() == (1,), "somebody listens")
+        put(qm, queue)
+        assert call.result().body == BODY
+        with sent(monkeypatch) as log:
+            put(qm, queue)
+        assert {"wake", "wake and flush"} & set(log)
+        looking.execute("DELETE FROM listener")
+        for _ in range(1 + IN_VAIN_MAX * LOOKED_FOR):
+            put(qm, queue)
+        assert looking.execute("SELECT sum(attention) FROM tally").fetchone() == (0,)
+    put(qm, queue)
+    with sent(monkeypatch) as log:
+        put(qm, queue)
+    assert log == COSTS[f"put to {queue}"][1]
+
+
+@pytest.mark.parametrize("touch", ["revision = revision", None])
+def test_a_get_that_has_waited_sees_what_was_done_meanwhile(qm: QueueManager, url: str, touch: str | None) -> None:
+    """By one who has changed the row of the queue, or those of messages alone."""
+    qm.put_many("Q", [b"first", b"second", b"third"])
+    assert qm.get("Q").body == b"first"
+    with administrating(url, autocommit=False) as other, administrating(url) as looking:
+        other.execute("SELECT FROM tally FOR NO KEY UPDATE")
+        other.execute("UPDATE message SET backouts = 7 WHERE number = (SELECT min(number) FROM message)")
+        if touch is not None:
+            other.execute("UPDATE message SET rank = -9 WHERE number = (SELECT max(number) FROM message)")
+            other.execute(f"UPDATE tally SET {touch}".encode())
+        call = Call(lambda: qm.get("Q"))
+        waits = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%%seen.made_by%%' AND wait_event_type = 'Lock'"
+        until(lambda: looking.execute(waits).fetchone() == (1,), "the get waits")
+        other.commit()
+        got = call.result()
+    assert (got.body, got.backout_count) == ((b"second", 7) if touch is None else (b"third", 0))
+
+
+def test_numbers_are_reserved_for_many_puts_and_no_put_is_sent_in_vain(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_many(qm, "Q")
+    with sent(monkeypatch) as log:
+        for _ in range(200):
+            qm.put_many("Q", [BODY] * 100)
+    assert log.count("arrive plain of many") == 200
+    assert log.count("draw") <= 200 * 100 / 1000
+    assert log.count("here locked") <= 200 * 100 / 1000
+
+
+# --- what is taken for granted is not so
+
+
+@pytest.mark.parametrize("queue", ["Q", "U"])
+def test_what_others_have_changed_is_seen(qm: QueueManager, connect: Connect, queue: str) -> None:
+    other = connect("other")
+    for _ in range(2):
+        put(qm, queue)
+        get(qm, queue)
+    other.alter_queue(queue, get_allowed=False)
+    with pytest.raises(GetInhibited):  # also where nothing is on the queue
+        qm.get(queue)
+    other.alter_queue(queue, get_allowed=True, put_allowed=False)
+    with pytest.raises(PutInhibited):
+        put(qm, queue)
+    other.alter_queue(queue, put_allowed=True, max_depth=2)
+    put(qm, queue)
+    put(other, queue)
+    with pytest.raises(QueueFull):
+        put(qm, queue)
+    get(other, queue)
+    get(qm, queue)
+    with pytest.raises(NoMessageAvailable):
+        qm.get(queue)
+    assert list(qm.check()) == []
+
+
+@pytest.mark.parametrize(("queue", "order"), [("Q", "unordered"), ("U", "relaxed")])
+def test_a_queue_that_has_become_of_the_other_kind_is_met_as_such(
+    qm: QueueManager, connect: Connect, queue: str, order: Any
+) -> None:
+    other = connect("other")
+    for _ in range(2):
+        put(qm, queue)
+        get(qm, queue)
+    other.alter_queue(queue, read_order=order)
+    bodies = [str(number).encode() for number in range(6)]
+    for body in bodies:
+        qm.put(queue, body)
+    assert [qm.get(queue).body for _ in bodies[:3]] == bodies[:3]
+    assert [other.get(queue).body for _ in bodies[3:]] == bodies[3:]
+    assert list(qm.check()) == []

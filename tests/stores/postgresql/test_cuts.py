@@ -1,0 +1,143 @@
+"""A connection that is cut anywhere in a call: the caller is told what has happened, or that nobody can know it.
+
+INORDER_LONG=1 cuts after every byte, otherwise a sample of them is tried.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+import pytest
+from benchmarks.servers import LOOPBACK
+from tests.helpers.support import until
+from tests.stores.postgresql.proxy import Proxy, Way
+from tests.stores.postgresql.server import sessions
+from tests.tiers import nightly
+
+import inorder
+from inorder import QueueManager
+from inorder.errors import ConnectionBroken, OutcomeUnknown
+
+LONG = bool(os.environ.get("INORDER_LONG"))
+CUTS = 12  # of each exchange and way, where not all are tried
+Outcome = Literal["done", "broken", "unknown"]
+
+
+@pytest.fixture
+def proxy(url: str) -> Iterator[Proxy]:
+    port = int(url.partition(f"{LOOPBACK}:")[2].partition("/")[0])
+    with Proxy(port) as one:
+        yield one
+
+
+@pytest.fixture
+def qm(url: str) -> Iterator[QueueManager]:
+    with inorder.connect(url, program="witness") as one:
+        one.create_queue("Q")
+        yield one
+
+
+POSSIBLE: dict[Outcome, list[list[bytes]]] = {"done": [[b"put"]], "broken": [[]], "unknown": [[], [b"put"]]}
+
+
+def through(url: str, proxy: Proxy) -> QueueManager:
+    before, _, after = url.partition(f"{LOOPBACK}:")
+    return inorder.connect(f"{before}{LOOPBACK}:{proxy.port}/{after.partition('/')[2]}", program="cut")
+
+
+def outcome_of(call: Callable[[], object]) -> Outcome:
+    try:
+        call()
+    except ConnectionBroken:
+        return "broken"
+    except OutcomeUnknown:
+        return "unknown"
+    return "done"
+
+
+def cuts(total: int) -> list[int]:
+    return list(range(total)) if LONG else sorted({total * nth // CUTS for nth in range(CUTS)} | {total - 1})
+
+
+def put(qm: QueueManager) -> Outcome:
+    return outcome_of(lambda: qm.put("Q", b"put"))
+
+
+def commit(qm: QueueManager) -> Outcome:
+    return outcome_of(qm.commit)
+
+
+def get(qm: QueueManager) -> Outcome:
+    return outcome_of(lambda: qm.get("Q"))
+
+
+class Exchange:
+    """A call whose connection is cut, and what comes before it."""
+
+    def __init__(self, act: Callable[[QueueManager], Outcome], *, in_unit: bool = False) -> None:
+        self.act, self.in_unit = act, in_unit
+
+    def run(self, url: str, proxy: Proxy, way: Way | None, count: int) -> tuple[Outcome, dict[Way, int]]:
+        qm = through(url, proxy)
+        try:
+            qm.put("Q", b"warm")  # the handle is open, the statements are prepared
+            qm.get("Q")
+            if self.in_unit:
+                qm.unit_of_work().__enter__()
+                qm.put("Q", b"put")
+            before = dict(proxy.passed)
+            if way is not None:
+                proxy.cut_after(way, count)
+            outcome = self.act(qm)
+            passed: dict[Way, int] = {one: proxy.passed[one] - before[one] for one in proxy.passed}
+        finally:
+            proxy.cut()
+            qm.abandon()  # a close would commit
+            until(lambda: not sessions(url, "cut"), "the server has come to the end of what it was sent")
+        return outcome, passed
+
+
+EXCHANGES = {"put": Exchange(put), "commit": Exchange(commit, in_unit=True)}
+
+
+@pytest.mark.parametrize("name", ["commit", pytest.param("put", marks=nightly)])
+@pytest.mark.parametrize("way", ["to server", "to client"])
+def test_what_is_told_after_a_cut_is_true(url: str, qm: QueueManager, proxy: Proxy, name: str, way: Way) -> None:
+    exchange, told = EXCHANGES[name], set[Outcome]()
+    outcome, passed = exchange.run(url, proxy, None, 0)
+    assert outcome == "done"
+    assert qm.get("Q").body == b"put"
+    for count in cuts(passed[way]):
+        outcome, _ = exchange.run(url, proxy, way, count)
+        told.add(outcome)
+        qm.units()  # who was cut off is buried
+        found = [message.body for message in qm.browse("Q")]
+        assert found in POSSIBLE[outcome], (count, outcome)
+        for _ in found:
+            qm.get("Q")
+    if exchange.in_unit:  # a put that finds its queue as it left it goes to the server together with its commit
+        assert "broken" in told
+    assert "unknown" in told
+    assert list(qm.check()) == []
+
+
+@nightly
+@pytest.mark.parametrize("way", ["to server", "to client"])
+def test_a_put_that_is_repeated_with_its_unique_id_is_there_once(
+    url: str, qm: QueueManager, proxy: Proxy, way: Way
+) -> None:
+    exchange = Exchange(put)
+    _, passed = exchange.run(url, proxy, None, 0)
+    qm.get("Q")
+    for count in cuts(passed[way]):
+        uid = inorder.UniqueId(uuid.uuid4().hex[:8], count + 1)
+        exchange.act = lambda one, uid=uid: outcome_of(lambda: one.put("Q", b"put", uid=uid))  # type: ignore[misc]
+        outcome, _ = exchange.run(url, proxy, way, count)
+        if outcome != "done":
+            qm.put("Q", b"put", uid=uid, resend=True)
+        assert [message.uid for message in qm.browse("Q")] == [uid], (count, outcome)
+        qm.get("Q")
+    assert list(qm.check()) == []

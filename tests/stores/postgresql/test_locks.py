@@ -1,0 +1,62 @@
+"""Nobody waits for each other in a circle: queues are locked in order, whatever a verb comes to first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+from tests.helpers.support import Call, until
+from tests.stores.postgresql.server import Server, waits_for_a_lock
+
+import inorder
+from inorder import QueueManager
+
+QUEUES = "SELECT queue FROM inorder.tally ORDER BY queue"
+LOCK = "SELECT queue FROM inorder.tally WHERE queue = %s FOR NO KEY UPDATE"
+
+
+@pytest.fixture(scope="module")
+def server(postgresql: str) -> Iterator[Server]:
+    with Server() as one:
+        yield one
+
+
+@pytest.fixture
+def other(server: Server) -> Iterator[QueueManager]:
+    with inorder.connect(server.url(), program="other") as qm:
+        qm.create_queue("A")
+        qm.create_queue("B")
+        yield qm
+        for queue in ("A", "B"):
+            qm.close_queue(queue)
+            qm.delete_queue(queue, purge=True)
+
+
+def crosses(server: Server, call: Callable[[], object]) -> None:
+    """A call that comes to B, then to A, while another session has A, and then wants B."""
+    with psycopg.connect(server.url()) as session:
+        first, second = (queue for (queue,) in session.execute(QUEUES))
+        session.execute(LOCK, [first])
+        waiting = Call(call)
+        until(lambda: waits_for_a_lock(server.url(), "other"), "it waits for A")
+        session.execute(LOCK, [second])
+        session.commit()
+    waiting.result()
+    assert "deadlock" not in server.log()
+
+
+def test_the_end_of_a_connection_locks_queues_in_order(server: Server, other: QueueManager) -> None:
+    ending = other.connect(program="other")
+    ending.open("A", input="shared")
+    ending.put("B", b"never seen", syncpoint=True)
+    crosses(server, ending.abandon)
+    assert other.depth("B") == 0
+    assert list(other.check()) == []
+
+
+def test_a_change_of_the_queue_manager_locks_all_in_order(server: Server, other: QueueManager) -> None:
+    other.put("B", b"stays")
+    crosses(server, lambda: other.alter_manager(description="changed"))
+    assert (other.manager_attributes().description, other.depth("B")) == ("changed", 1)
+    assert list(other.check()) == []

@@ -1,0 +1,226 @@
+"""What a caller is told whose connection was lost, or whose commit the standby may not have; and how it was made."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from benchmarks.servers import LOOPBACK, ServerError
+from tests.helpers.support import Call, until
+from tests.stores.postgresql.proxy import Proxy
+from tests.stores.postgresql.server import Server, sessions
+
+import inorder
+from inorder import Message, OutcomeUnknown, QueueManager
+from inorder.errors import ConnectionBroken, StoreError
+from inorder.stores.engine.process import NO_NUMBERS
+
+
+@pytest.fixture
+def qm(url: str) -> Iterator[QueueManager]:
+    with inorder.connect(url, program="witness") as one:
+        one.create_queue("Q")
+        yield one
+
+
+def end_session(url: str, program: str) -> None:
+    assert sessions(url, program, "pg_terminate_backend(pid)") == 1
+    until(lambda: not sessions(url, program), "the server has ended the session")
+
+
+# --- a wait for a synchronous standby that was cancelled
+
+WAITS = "application_name LIKE 'inorder %: writer' AND wait_event = 'SyncRep'"
+
+
+def cancelled(server: Server, call: Call[object]) -> OutcomeUnknown:
+    until(lambda: server.sql(f"SELECT count(*) FROM pg_stat_activity WHERE {WAITS}") == "1", "it waits for the standby")
+    server.sql(f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE {WAITS}")
+    with pytest.raises(OutcomeUnknown, match=r"cancelled the wait .* for its synchronous standby") as told:
+        call.result()
+    return told.value
+
+
+def test_a_commit_whose_wait_for_the_standby_was_cancelled_has_an_unknown_outcome(own_server: Server) -> None:
+    with inorder.connect(own_server.url(), program="writer") as qm:
+        qm.create_queue("Q")
+        queue = qm.open("Q", output=True)
+        own_server.configure("synchronous_standby_names", "nobody")
+        put = cancelled(own_server, Call(lambda: qm.put("Q", b"one")))
+        assert [message.uid for message in qm.browse("Q")] == list(put.uids)
+        unit = qm.unit_of_work().__enter__()
+        qm.put("Q", b"two")
+        assert cancelled(own_server, Call(unit.commit)).uids == ()
+        made = cancelled(own_server, Call(lambda: qm.create_queue("R")))
+        assert made.reason_name == "CALL_INTERRUPTED"
+        assert queue.put(b"known", persistent=False).uid  # so that the next put takes the queue as this one left it
+        store = qm._services.store
+        store.numbers = NO_NUMBERS  # type: ignore[attr-defined]  # who draws waits in the commit itself
+        put = cancelled(own_server, Call(lambda: queue.put(b"drawn")))
+        assert [message.uid for message in qm.browse("Q")][3:] == list(put.uids)
+        own_server.configure("synchronous_standby_names", "")
+        qm.put("Q", b"three")
+        assert [message.body for message in qm.browse("Q")] == [b"one", b"two", b"known", b"drawn", b"three"]
+        assert list(qm.check()) == []
+
+
+def test_numbers_whose_reservation_the_standby_has_not_do_not_return(own_server: Server) -> None:
+    """Somebody cancelled the wait for it; what was numbered so has been seen, and the standby takes over (B-2)."""
+    with own_server.make_standby(synchronous=True) as standby:
+        with inorder.connect(own_server.url(), program="writer") as qm:
+            qm.create_queue("Q")
+            queue = qm.open("Q", output=True, browse=True)
+            queue.put(b"first")
+            standby.stop("immediate")
+            many = [Message(b"%d" % n, persistent=False) for n in range(3000)]
+            cancelled(own_server, Call(lambda: queue.put_many(many)))
+            seen = {message.place for message in queue.browse()}
+            assert len(seen) == 3001
+            own_server.crash()
+            with contextlib.suppress(ConnectionBroken):
+                qm.abandon()
+        standby.start()
+        standby.promote()
+        standby.configure("synchronous_standby_names", "")
+        with inorder.connect(standby.url()) as qm:
+            assert [message.body for message in qm.browse("Q")] == [b"first"]
+            qm.put("Q", b"later")
+            (_, later) = qm.browse("Q")
+            assert later.place is not None
+            assert later.place.number > max(place.number for place in seen if place)
+            assert later.place not in seen
+
+
+# --- what a put was, whose outcome is unknown
+
+
+def test_an_unknown_put_says_the_unique_ids_and_is_repeated_with_them(url: str, qm: QueueManager) -> None:
+    lost = inorder.connect(url, program="lost")
+    lost.put("Q", b"warm")
+    qm.get("Q")
+    link = lost._services.store.host._link  # type: ignore[attr-defined]
+    commit, flush = link.commit, link.flush
+
+    def flush_in_vain(upto: int) -> None:
+        end_session(url, "lost")
+        flush(upto)
+
+    link.commit, link.flush = lambda **given: commit(**{**given, "flushes": False}), flush_in_vain
+    with pytest.raises(OutcomeUnknown) as told:
+        lost.put_many("Q", [b"one", b"two"])
+    lost.close()
+    assert [message.uid for message in qm.browse("Q")] == list(told.value.uids)
+    for uid, body in zip(told.value.uids, (b"one", b"two"), strict=True):
+        qm.put("Q", body, uid=uid, resend=True)
+    assert [message.body for message in qm.browse("Q")] == [b"one", b"two"]
+
+
+# --- the end of a connection that was lost
+
+
+def test_a_close_that_finds_the_unit_lost_says_so(url: str, qm: QueueManager) -> None:
+    lost = inorder.connect(url, program="lost")
+    lost.put("Q", b"never seen", syncpoint=True)
+    end_session(url, "lost")
+    with pytest.raises((ConnectionBroken, OutcomeUnknown)):
+        lost.close()
+    lost.close()
+    assert qm.depth("Q") == 0
+
+
+def test_what_a_block_was_told_is_not_covered_by_its_end(url: str, qm: QueueManager) -> None:
+    def fail() -> None:
+        with (
+            inorder.connect(url, program="lost") as lost,
+            lost.open("Q", output=True) as queue,
+            lost.group("Q") as group,
+        ):
+            queue.put(b"nor this")
+            group.put(b"never seen")
+            end_session(url, "lost")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert qm.depth("Q") == 0
+
+
+# --- how it is made
+
+
+def test_the_environment_and_services_say_more_than_we_do(
+    url: str, qm: QueueManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def settings(one: str) -> tuple[str | None, str | None]:
+        with inorder.connect(one) as made:
+            given = made._services.store.host._link._connection.info.get_parameters()  # type: ignore[attr-defined]
+        return given.get("application_name"), given.get("connect_timeout")
+
+    assert settings(url) == (None, "30")
+    monkeypatch.setenv("PGCONNECT_TIMEOUT", "7")
+    monkeypatch.setenv("PGAPPNAME", "orders")
+    assert settings(url) == ("orders", "7")
+    monkeypatch.delenv("PGCONNECT_TIMEOUT")
+    monkeypatch.delenv("PGAPPNAME")
+    services = tmp_path / "services"
+    services.write_text("[mine]\nconnect_timeout=9\napplication_name=shop\n")
+    monkeypatch.setenv("PGSERVICEFILE", os.fspath(services))
+    assert settings(f"{url}&service=mine") == ("shop", "9")
+    monkeypatch.setenv("PGSERVICE", "mine")
+    assert settings(url) == ("shop", "9")
+    assert settings(f"{url}&application_name=till&connect_timeout=11") == ("till", "11")
+
+
+def clients(server: Server) -> float:
+    """How many connections a server has; it may have no room for whoever asks."""
+    with contextlib.suppress(ServerError):
+        return int(server.sql("SELECT count(*) - 1 FROM pg_stat_activity WHERE backend_type = 'client backend'"))
+    return math.inf
+
+
+@pytest.mark.nightly
+@pytest.mark.postgresql
+def test_a_server_without_free_connections_says_so(quick_disk: None) -> None:
+    with Server(max_connections=10) as server:
+        made: list[QueueManager] = []
+        told: StoreError | None = None
+        try:
+            while told is None:
+                try:
+                    made.append(inorder.connect(server.url(user="ann") if made else server.url()))
+                except StoreError as error:
+                    told = error
+                if len(made) == 1:
+                    server.sql("CREATE ROLE ann LOGIN SUPERUSER")
+                    made[0].create_queue("Q")
+            assert type(told) is StoreError
+            assert "cannot be reached" in str(told)
+            assert "too many clients already" in str(told)
+            with pytest.raises(StoreError, match=r"cannot be reached.*too many clients already"):
+                made[0].get("Q", wait=60)
+            for _ in range(3):
+                made.pop().close()
+            until(lambda: clients(server) <= len(made), "the server has ended their sessions")
+            made[0].put("Q", b"one")
+            assert made[0].get("Q", wait=60).body == b"one"
+        finally:
+            for one in made:
+                one.close()
+
+
+def test_a_server_that_does_not_answer_holds_up_no_other_connection(url: str, qm: QueueManager) -> None:
+    before, _, after = url.partition(f"{LOOPBACK}:")
+    port, _, rest = after.partition("/")
+    with Proxy(int(port)) as proxy:
+        proxy.freeze()
+        silent = Call(lambda: inorder.connect(f"{before}{LOOPBACK}:{proxy.port}/{rest}", program="silent"))
+        until(lambda: proxy.waiting == 1, "it has come to the proxy")
+        with inorder.connect(url) as other:
+            assert other.depth("Q") == 0
+        assert not silent.done
+        proxy.thaw()
+        silent.result().close()

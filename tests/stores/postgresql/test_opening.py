@@ -1,0 +1,282 @@
+"""What may be opened: one clear error for each thing that is in the way, and nothing is made then."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import re
+import uuid
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from tests.helpers.support import Call, until
+from tests.stores.postgresql.server import Server
+
+import inorder
+from inorder.stores.postgresql import PostgresStore, are_one, drop, is_there, parse
+from inorder.stores.postgresql.link import Link
+
+
+@pytest.fixture
+def admin(postgresql: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def role(admin: psycopg.Connection[tuple[object, ...]]) -> Iterator[str]:
+    """A user that may connect and make schemas."""
+    name = f"role_{uuid.uuid4().hex[:12]}"
+    admin.execute(f"CREATE ROLE {name} LOGIN")
+    admin.execute(f"GRANT CREATE ON DATABASE postgres TO {name}")
+    yield name
+    admin.execute(f"DROP OWNED BY {name} CASCADE; DROP ROLE {name}")
+
+
+@pytest.fixture
+def url(postgresql: str) -> Iterator[str]:
+    """Of a schema that is not there."""
+    made = f"{postgresql}?schema=s_{uuid.uuid4().hex[:12]}"
+    yield made
+    drop(parse(made))
+
+
+def as_user(url: str, role: str) -> str:
+    return re.sub(r"//[^@]*@", f"//{role}@", url)
+
+
+def schema_of(url: str) -> str:
+    return url.rpartition("=")[2]
+
+
+def refused(url: str, kind: type[inorder.StoreError], text: str) -> None:
+    with pytest.raises(kind, match=text) as told:
+        inorder.connect(url)
+    assert told.type is kind
+    assert told.value.path == str(parse(url))
+
+
+def in_database(url: str, name: str) -> str:
+    return re.sub(r"/\w+\?", f"/{name}?", url)
+
+
+# --- what cannot be reached
+
+
+def test_what_is_not_there_is_said_in_libpqs_words(url: str) -> None:
+    refused(in_database(url, "nowhere"), inorder.StoreError, 'cannot be reached.*database "nowhere" does not exist')
+    refused(as_user(url, "nobody_here"), inorder.StoreError, 'cannot be reached.*role "nobody_here" does not exist')
+    refused(re.sub(r":\d+/", ":1/", url), inorder.StoreError, "port 1 failed: Connection refused[.] Is the")
+    refused(re.sub(r"@[^/]*/", "@host.invalid/", url), inorder.StoreError, "cannot be reached.*host.invalid")
+
+
+def test_a_user_with_too_many_connections(url: str, role: str, admin: psycopg.Connection[tuple[object, ...]]) -> None:
+    admin.execute(f"ALTER ROLE {role} CONNECTION LIMIT 1")
+    with inorder.connect(as_user(url, role)):
+        refused(as_user(url, role), inorder.StoreError, "cannot be reached.*too many connections")
+
+
+def test_a_wrong_password_and_a_server_that_is_down(own_server: Server) -> None:
+    own_server.sql("CREATE ROLE ann LOGIN PASSWORD 'right'")
+    rules = own_server.folder / "data/pg_hba.conf"
+    rules.write_text("local all all trust\nhost all ann all scram-sha-256\nhost all all all trust\n")
+    own_server.sql("SELECT pg_reload_conf()")
+    refused(own_server.url(user="ann:wrong"), inorder.StoreError, "cannot be reached.*password authentication failed")
+    refused(own_server.url(user="ann"), inorder.StoreError, "cannot be reached.*no password supplied")
+    own_server.stop()
+    refused(own_server.url(), inorder.StoreError, "cannot be reached.*refused")
+
+
+# --- servers that cannot hold a store
+
+
+def test_fsync_off_is_refused_and_a_wrong_encoding(own_server: Server) -> None:
+    own_server.sql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' LOCALE_PROVIDER libc TEMPLATE template0")
+    refused(own_server.url("latin"), inorder.StoreError, "encoded as LATIN1")
+    assert own_server.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'inorder'", "latin") == "0"
+    with Server(fsync="off") as loose:
+        refused(loose.url(), inorder.StoreError, "fsync=off")
+        assert loose.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'inorder'") == "0"
+
+
+def test_a_standby_is_refused_with_a_store_and_without(own_server: Server) -> None:
+    with inorder.connect(own_server.url()) as qm:
+        qm.create_queue("Q")
+    with own_server.make_standby() as standby:
+        refused(standby.url(), inorder.StoreError, "is a standby.*target_session_attrs")
+        refused(f"{standby.url()}?schema=other", inorder.StoreError, "is a standby")
+        both = f"postgresql://postgres@127.0.0.1:{standby.port},127.0.0.1:{own_server.port}/postgres"
+        with inorder.connect(f"{both}?target_session_attrs=read-write") as qm:
+            assert qm.depth("Q") == 0
+
+
+def test_a_pooler_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Link, "server_pid", property(lambda _: 1))
+    refused(url, inorder.StoreError, "pooler such as PgBouncer")
+    link = Link(parse(url), "test")
+    assert link.script(psycopg.sql.SQL("SHOW enable_seqscan")) == [("on",)], "whoever gets that session next has it so"
+    link.close()
+    monkeypatch.undo()
+    assert not is_there(parse(url), "test")
+
+
+def test_an_old_server_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inorder.stores.postgresql.opening.OLDEST_SERVER", 990000)
+    refused(url, inorder.StoreError, "needs 99 or later")
+
+
+# --- schemas that are not ours
+
+
+FOREIGN = ["TABLE t (n int)", "TABLE store (made_by text)", "VIEW store AS SELECT 'inorder' AS made_by, 1 AS version",
+           "SEQUENCE number", "FUNCTION draw(bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'"]  # fmt: skip
+
+
+@pytest.mark.parametrize("made", FOREIGN)
+def test_a_schema_with_something_else_is_left(
+    made: str, postgresql: str, admin: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    schema = f"s_{uuid.uuid4().hex[:12]}"
+    admin.execute(f"CREATE SCHEMA {schema}; SET search_path TO {schema}; CREATE {made}")
+    count = "SELECT count(*) FROM pg_class WHERE relnamespace = %s::regnamespace"
+    before = admin.execute(count, [schema]).fetchone()
+    refused(f"{postgresql}?schema={schema}", inorder.StoreForeign, "something else in it")
+    with pytest.raises(inorder.StoreForeign):
+        drop(parse(f"{postgresql}?schema={schema}"))
+    assert admin.execute(count, [schema]).fetchone() == before
+    admin.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+def test_a_newer_store_is_left(url: str, admin: psycopg.Connection[tuple[object, ...]]) -> None:
+    inorder.connect(url).close()
+    admin.execute(f"UPDATE {schema_of(url)}.store SET version = 99")
+    refused(url, inorder.StoreNewer, "newer release.*version 99")
+    admin.execute(f"UPDATE {schema_of(url)}.store SET version = 1")  # so that it can be dropped
+
+
+@pytest.mark.parametrize("name", [None, "PARIS"])
+def test_a_new_store_is_named_after_its_schema_or_as_asked(url: str, name: str | None) -> None:
+    with inorder.connect(url, name=name) as qm:
+        assert qm.manager_attributes().name == (name or schema_of(url))
+
+
+def test_an_empty_schema_that_was_made_for_us_is_taken(
+    url: str, role: str, admin: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    admin.execute(f"REVOKE CREATE ON DATABASE postgres FROM {role}")
+    refused(as_user(url, role), inorder.StoreError, "lacks a privilege")
+    assert not is_there(parse(url), "test")
+    admin.execute(f"CREATE SCHEMA {schema_of(url)} AUTHORIZATION {role}")
+    with inorder.connect(as_user(url, role)) as qm:
+        qm.create_queue("Q")
+    assert is_there(parse(url), "test")
+
+
+# --- settings of others change nothing
+
+SETTINGS = {
+    "statement_timeout": "10min", "lock_timeout": "10min", "idle_in_transaction_session_timeout": "10min",
+    "idle_session_timeout": "10min", "default_transaction_isolation": "serializable",
+    "default_transaction_read_only": "on", "timezone": "Asia/Kathmandu", "datestyle": "SQL, DMY",
+    "search_path": "pg_temp", "client_encoding": "LATIN1", "bytea_output": "escape", "enable_nestloop": "off",
+    "enable_indexscan": "off", "transform_null_equals": "on", "exit_on_error": "on", "extra_float_digits": "-15",
+    "standard_conforming_strings": "off", "synchronous_commit": "off",
+}  # fmt: skip
+
+
+def test_what_a_role_has_set_changes_nothing(
+    url: str, role: str, admin: psycopg.Connection[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in SETTINGS.items():
+        admin.execute(f"ALTER ROLE {role} SET {name} = '{value}'")
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    monkeypatch.setenv("PGOPTIONS", "-c search_path=public -c timezone=America/Lima")
+    with inorder.connect(as_user(url, role)) as qm:
+        qm.create_queue("Q", description="żółw")
+        with qm.unit_of_work():
+            qm.put("Q", b"\\000'x", group_id=b"g")
+        with pytest.raises(inorder.NoMessageAvailable):
+            qm.get("Q", match=inorder.Match(priority=9), wait=0.01)
+        assert qm.get("Q").body == b"\\000'x"
+        assert qm.attributes("Q").description == "żółw"
+        assert qm.check() == []
+        link = qm._store.host._link  # type: ignore[attr-defined]
+        assert link.flush_level == "on"
+        for name in [name for name in SETTINGS if name.endswith("_timeout")]:
+            assert link.execute(f"SHOW {name}").fetchall() == [("0",)]
+
+
+# --- several stores, several who begin
+
+
+def test_two_stores_of_one_database_never_meet(url: str, postgresql: str) -> None:
+    second = f"{postgresql}?schema=s_{uuid.uuid4().hex[:12]}"
+    with inorder.connect(url) as one, inorder.connect(second) as other:
+        one.create_queue("Q")
+        other.create_queue("Q")
+        reader = Call(lambda: _got(second))
+        with one.unit_of_work():
+            one.put("Q", b"first")
+            other.put("Q", b"second")  # with which the unit of the other store has nothing to do
+            assert reader.result() == b"second"
+        assert (one.depth("Q"), other.depth("Q")) == (1, 0)
+    again = second.replace("127.0.0.1", "localhost")
+    assert [are_one(parse(second), parse(named)) for named in (second, again, url)] == [True, True, False]
+    drop(parse(second))
+
+
+def _got(url: str) -> bytes:
+    with inorder.connect(url) as qm:
+        return bytes(qm.get("Q", wait=60).body)
+
+
+def _begin(url: str, start: object, told: object) -> None:
+    start.wait()  # type: ignore[attr-defined]
+    try:
+        PostgresStore(url).close_store()
+        told.put("made")  # type: ignore[attr-defined]
+    except BaseException as error:  # noqa: BLE001 - the parent shows it
+        told.put(repr(error))  # type: ignore[attr-defined]
+
+
+def test_processes_that_make_the_store_at_one_instant_all_have_it(url: str) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    start, told = spawn.Barrier(4), spawn.Queue()
+    processes = [spawn.Process(target=_begin, args=(url, start, told)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    assert [told.get(timeout=240) for _ in processes] == ["made"] * 4
+    for process in processes:
+        process.join()
+
+
+# --- the end of one
+
+
+LOCKS = """
+SELECT DISTINCT granted FROM pg_locks
+WHERE mode = 'AccessExclusiveLock' AND relation IN (SELECT oid FROM pg_class WHERE relnamespace = %s::regnamespace)
+ORDER BY granted
+"""
+
+
+def test_a_store_goes_though_somebody_locks_its_tables_in_another_order(
+    url: str, postgresql: str, admin: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    """They wait for each other, and the server ends the call of the one that has waited for a second: the first."""
+    inorder.connect(url).close()
+    schema = schema_of(url)
+    found = admin.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY 1", (schema,)).fetchall()
+    tables = [f"{schema}.{name}" for (name,) in found]
+    with psycopg.connect(postgresql, options="-c deadlock_timeout=60s") as other:
+        other.execute(f"LOCK TABLE {tables[-1]} IN ACCESS SHARE MODE")
+        dropping = Call(lambda: drop(parse(url)))
+        has_some_and_waits = [(False,), (True,)]
+        until(lambda: admin.execute(LOCKS, (schema,)).fetchall() == has_some_and_waits, "it waits for one table")
+        with contextlib.suppress(psycopg.errors.DeadlockDetected):  # where this thread came later than in that second
+            other.execute(f"LOCK TABLE {', '.join(tables)} IN ACCESS SHARE MODE")
+            assert not dropping.done
+        other.rollback()
+        dropping.result()
+    assert not is_there(parse(url), "test")

@@ -1,0 +1,151 @@
+"""Who is gone: killed, cut off by the server, or only stopped. What he held is free in the first two cases alone."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests.helpers.support import Call, until
+from tests.stores.postgresql.server import ROOT, administrating, sessions
+from tests.tiers import nightly
+
+import inorder
+from inorder import QueueManager
+from inorder.errors import ConnectionBroken, NoMessageAvailable
+
+GOT = b"got by the holder"
+HOLDER = """
+import sys, time
+import inorder
+qm = inorder.connect(sys.argv[1], program="holder")
+with qm.unit_of_work():
+    qm.put("A", b"never seen")
+    qm.get("B")
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def qm(url: str) -> Iterator[QueueManager]:
+    with inorder.connect(url, program="other") as one:
+        one.create_queue("A")
+        one.create_queue("B")
+        one.put("B", GOT)
+        yield one
+
+
+@pytest.fixture
+def holder(url: str, qm: QueueManager) -> Iterator[subprocess.Popen[str]]:
+    """A process in a unit of work that has put on A and got what was on B."""
+    with subprocess.Popen([sys.executable, "-c", HOLDER, url], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "held\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def terminate(url: str, program: str) -> None:
+    assert sessions(url, program, "pg_terminate_backend(pid)") == 1
+    until(lambda: not sessions(url, program), "the server has ended the session")
+
+
+def by_getting(qm: QueueManager, _: str) -> bytes:
+    return qm.get("B").body
+
+
+def by_opening(_: QueueManager, url: str) -> bytes:
+    with inorder.connect(url) as another:
+        return another.get("B").body
+
+
+def by_looking(qm: QueueManager, _: str) -> bytes:
+    assert qm.units() == []
+    return qm.get("B").body
+
+
+@pytest.mark.parametrize(
+    "notices", [by_getting, *(pytest.param(one, marks=nightly) for one in (by_opening, by_looking))]
+)
+def test_what_a_killed_process_held_is_free(
+    qm: QueueManager, url: str, holder: subprocess.Popen[str], notices: Callable[[QueueManager, str], bytes]
+) -> None:
+    with pytest.raises(NoMessageAvailable):
+        qm.get("B")
+    holder.kill()
+    until(lambda: not sessions(url, "holder"), "the server has noticed")
+    assert notices(qm, url) == GOT
+    assert (qm.depth("A"), qm.depth("B")) == (0, 0)
+    assert list(qm.check()) == []
+
+
+def test_a_waiter_notices_a_death(qm: QueueManager, holder: subprocess.Popen[str]) -> None:
+    call = Call(lambda: qm.get("B", wait=600))
+    call.sleeps(qm)
+    holder.kill()
+    assert call.result().body == GOT
+
+
+def test_a_session_that_the_server_has_ended_cannot_go_on(qm: QueueManager, url: str) -> None:
+    lost = inorder.connect(url, program="lost")
+    with lost.unit_of_work() as unit:
+        lost.put("A", b"never seen")
+        assert lost.get("B").body == GOT
+        terminate(url, "lost")
+        for call in (unit.commit, lambda: lost.put("A", b"nor this"), unit.commit, lambda: lost.get("B")):
+            with pytest.raises(ConnectionBroken):
+                call()
+        lost.close()  # the loss was told
+    assert qm.get("B").body == GOT
+    assert qm.depth("A") == 0
+    assert list(qm.check()) == []
+
+
+def test_a_connection_that_was_dropped_ends_when_the_program_connects_again(qm: QueueManager, url: str) -> None:
+    dropped = inorder.connect(url, program="dropped")
+    assert dropped.get("B", syncpoint=True).body == GOT
+    del dropped
+    gc.collect()
+    with inorder.connect(url, program="next"):
+        until(lambda: not sessions(url, "dropped"), "the server has noticed")
+    assert qm.get("B").body == GOT
+
+
+def test_a_process_that_was_stopped_keeps_what_it_holds(
+    qm: QueueManager, url: str, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inorder.stores.postgresql.watch.LOOK_SECONDS", 0.05)
+    holder.send_signal(signal.SIGSTOP)
+    with pytest.raises(NoMessageAvailable):
+        qm.get("B", wait=0.3)
+    with inorder.connect(url) as another, pytest.raises(NoMessageAvailable):
+        another.get("B")
+    assert [unit.kind for unit in qm.units()] == ["session"]
+
+
+def test_the_server_notices_a_machine_that_vanishes(qm: QueueManager, url: str) -> None:
+    """Else it would keep the locks of that machine for hours."""
+    link = qm._services.store.host._link  # type: ignore[attr-defined]
+    asked = "SELECT current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval')"
+    assert link.execute(asked).fetchall() == [("10", "5")]
+
+
+def test_who_is_connected_says_from_where_and_since_when(
+    qm: QueueManager, url: str, holder: subprocess.Popen[str]
+) -> None:
+    [seen] = [one for one in qm.connections() if one.program.name == "holder"]
+    assert (seen.process, seen.host) == (holder.pid, "127.0.0.1")
+    assert [(one.queue, one.uses) for one in seen.opened] == [("A", "put"), ("B", "get")]
+    with administrating(url) as connection:
+        asked = "SELECT extract(epoch FROM backend_start)::float8 FROM pg_stat_activity WHERE application_name = %s"
+        [(began,)] = connection.execute(asked, (f"inorder {holder.pid}: holder",)).fetchall()
+    assert seen.since == began
+    holder.kill()
+    until(lambda: not sessions(url, "holder"), "the server has noticed")
+    assert [one.program.name for one in qm.connections()] == ["other"]

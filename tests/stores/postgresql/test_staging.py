@@ -1,0 +1,198 @@
+"""Stagings of several programs run beside each other and beside puts; one staging is one program's at a time."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from tests.helpers.support import LIMIT_SECONDS, Call, until
+from tests.stores.postgresql.pairs import without_lock
+from tests.stores.postgresql.server import administrating, waits_for_a_lock
+
+import inorder
+from inorder import QueueManager, StagingGone, StoreDamaged, Unit
+from inorder.client.bulk import LedgerKey, Staged, Stager
+from inorder.stores.engine import points
+from inorder.stores.postgresql.statements import STATEMENTS
+from inorder.stores.sql import leftovers
+
+
+@pytest.fixture
+def url(url: str) -> str:
+    """The URL of a store with a queue Q."""
+    with inorder.connect(url) as qm:
+        qm.create_queue("Q")
+    return url
+
+
+class Held:
+    """Threads that are held before their next commit, each with all locks that its call takes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._chosen: set[int] = set()
+        self._sweeps: set[int] = set()
+        self._there = threading.Semaphore(0)
+        self._goes_on = threading.Event()
+        monkeypatch.setattr(points, "reached", self._reached)
+
+    def _reached(self, point: str) -> None:
+        if point == "settled" and threading.get_ident() in self._sweeps:
+            self._sweeps.discard(threading.get_ident())
+            self._chosen.add(threading.get_ident())
+        if point == "written" and threading.get_ident() in self._chosen:
+            self._chosen.discard(threading.get_ident())
+            self._there.release()
+            assert self._goes_on.wait(LIMIT_SECONDS)
+
+    def stage(self, qm: QueueManager, name: str, *bodies: bytes, queue: str = "Q") -> Call[None]:
+        """Stages, and is held."""
+
+        def act() -> None:
+            handle = qm.open(queue, output=True)
+            self._chosen.add(threading.get_ident())
+            Stager(handle, name, lasts=600).stage(len(bodies), {"body": list(bodies)})
+
+        call = Call(act)
+        assert self._there.acquire(timeout=LIMIT_SECONDS), "the staging has not come to its commit"
+        return call
+
+    def undo(self, qm: QueueManager, name: str) -> Call[None]:
+        """Undoes a large staging, and is held when it removes the first of its contents."""
+
+        def act() -> None:
+            self._sweeps.add(threading.get_ident())
+            qm.undo_staging([name])
+
+        call = Call(act)
+        assert self._there.acquire(timeout=LIMIT_SECONDS), "it has not come to a commit of what it removes"
+        return call
+
+    def go_on(self) -> None:
+        self._goes_on.set()
+
+
+def await_waiting(url: str, program: str) -> None:
+    until(lambda: waits_for_a_lock(url, program), f"{program} waits")
+
+
+def test_two_stagings_and_a_put_overlap(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with inorder.connect(url) as one, inorder.connect(url) as two, inorder.connect(url) as other:
+        held = Held(monkeypatch)
+        calls = [held.stage(one, "first", b"1", b"2"), held.stage(two, "second", b"3")]
+        other.put("Q", b"put meanwhile")
+        assert other.get("Q").body == b"put meanwhile"
+        assert not any(call.done for call in calls), "none of them was in the way of the put"
+        held.go_on()
+        for call in calls:
+            call.result()
+        settled = other.settle_staging(LedgerKey("test", "", "batch"), [Staged("second", 1), Staged("first", 2)])
+        assert settled.messages == 3
+        assert [message.body for message in other.browse("Q")] == [b"3", b"1", b"2"]
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_staging_is_one_programs_at_a_time(url: str, monkeypatch: pytest.MonkeyPatch, *, has_begun: bool) -> None:
+    with (
+        inorder.connect(url) as one,
+        inorder.connect(url, program="second") as two,
+        inorder.connect(url) as other,
+        two.open("Q", output=True) as queue,
+    ):
+        stager = Stager(queue, "same", lasts=600)
+        if has_begun:
+            stager.stage(1, {"body": [b"0"]})
+        held = Held(monkeypatch)
+        first = held.stage(one, "same", b"1", b"2")
+        second = Call(lambda: stager.stage(1, {"body": [b"3"]}))
+        await_waiting(url, "second")
+        held.go_on()
+        first.result()
+        second.result()
+        due = [b"0", b"1", b"2", b"3"] if has_begun else [b"1", b"2", b"3"]
+        other.settle_staging(LedgerKey("test", "", "batch"), [Staged("same", len(due))])
+        assert [message.body for message in other.browse("Q")] == due
+
+
+def test_a_put_of_what_is_being_staged_waits_for_all_of_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with inorder.connect(url) as one, inorder.connect(url, program="settles") as two, one.open("Q", output=True) as q:
+        Stager(q, "same", lasts=600).stage(1, {"body": [b"0"]})
+        held = Held(monkeypatch)
+        late = held.stage(one, "same", b"1")
+        settles = Call(lambda: two.settle_staging(LedgerKey("test", "", "batch"), [Staged("same", 1)]))
+        await_waiting(url, "settles")
+        held.go_on()
+        late.result()
+        with pytest.raises(StagingGone, match="has 2 rows, not 1"):
+            settles.result()
+        assert two.depth("Q") == 0
+
+
+def close_beside_a_staging(url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Unit], list[str]]:
+    """A temporary queue goes while somebody stages for it: the units that are left, and what is wrong then."""
+    with inorder.connect(url) as one, inorder.connect(url, program="owner") as two:
+        two.create_model("MODEL")
+        temporary = two.open("MODEL", input="shared")
+        held = Held(monkeypatch)
+        staging = held.stage(one, "first", b"1", queue=temporary.name)
+        closes = Call(temporary.close)
+        await_waiting(url, "owner")
+        held.go_on()
+        staging.result()
+        closes.result()
+        return two.units(), two.check()
+
+
+def test_a_queue_goes_after_what_is_being_staged_and_takes_it_along(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert close_beside_a_staging(url, monkeypatch) == ([], [])
+
+
+def test_it_is_seen_if_a_queue_that_goes_is_not_locked_alone(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STATEMENTS, "lock queue alone", without_lock(STATEMENTS["lock queue alone"]))
+    with pytest.raises(StoreDamaged, match="named and not defined"):  # what was staged for the queue that is gone
+        close_beside_a_staging(url, monkeypatch)
+
+
+def sweep_at_once(url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[str]]:
+    """A program begins while another one removes contents: how many stay, and what is wrong then."""
+    monkeypatch.setattr(leftovers, "STEP_CONTENTS", 10)
+    with inorder.connect(url) as one, one.open("Q", output=True) as queue:
+        Stager(queue, "large", lasts=600).stage(35, {"body": [b"x"] * 35})
+        held = Held(monkeypatch)
+        first = held.undo(one, "large")
+        second = Call(lambda: inorder.connect(url, program="second"))
+        await_waiting(url, "second")
+        held.go_on()
+        first.result()
+        with second.result() as two, administrating(url) as connection:
+            [(count,)] = connection.execute("SELECT count(*) FROM leftover").fetchall()
+            return count, two.check()
+
+
+def test_one_program_at_a_time_removes_contents(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert sweep_at_once(url, monkeypatch) == (0, [])
+    assert "could not be removed" not in caplog.text
+
+
+def test_it_is_seen_if_two_programs_remove_contents(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(STATEMENTS, "lock leftovers", without_lock(STATEMENTS["lock leftovers"]))
+    sweep_at_once(url, monkeypatch)
+    assert "could not be removed" in caplog.text
+
+
+def test_the_last_batch_is_the_one_that_was_settled_last_whoever_has_drawn_its_number(url: str) -> None:
+    """Programs draw thousands of numbers at once: those of the one that came first are smaller for a long time."""
+    with inorder.connect(url) as first, inorder.connect(url) as second:
+        last = ""
+        for turn in range(40):
+            qm = (first, second)[turn % 2]
+            with qm.open("Q", output=True) as queue:
+                stager = Stager(queue, f"{turn}", lasts=600)
+                stager.stage(1, {"body": [b""]})
+            settled = qm.settle_staging(LedgerKey("test", "query", f"{turn}"), [stager.staged], after=last)
+            assert not settled.already
+            last = f"{turn}"
+            assert {one.last_settled("Q", "test", "query") for one in (first, second)} == {last}

@@ -1,0 +1,121 @@
+"""Processes of their own, told line by line what to do: a test decides who does what when, without sleeping.
+
+They are forked from a server that has opened no store, so that they start at once and share nothing but the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.helpers.forked import SERVER
+from tests.stores.sqlite.inside import serve
+
+import inorder
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+FOREVER = 60.0  # longer than any test takes: a wait that lasts so long was not woken
+LIMIT_SECONDS = 50.0  # less than that, as in tests/helpers/support.py
+
+
+class Told:
+    """A process that runs what it is told; the words it knows are those of `inside.py`."""
+
+    def __init__(self) -> None:
+        self._pipe, theirs = SERVER.Pipe()
+        self.process = SERVER.Process(target=serve, args=(theirs,), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def begin(self, code: str) -> None:
+        """Let it run this, and do not wait for it."""
+        self._pipe.send(code)
+
+    def answer(self, seconds: float = LIMIT_SECONDS) -> Any:
+        """Wait for what it has begun; what it left under the name `answer`."""
+        assert self._pipe.poll(seconds), "the process has said nothing in time"
+        try:
+            return self._pipe.recv()
+        except EOFError:
+            raise AssertionError("the process has ended") from None
+
+    def run(self, code: str) -> Any:
+        """Let it run this; the answer."""
+        self.begin(code)
+        return self.answer()
+
+    def ask(self, expression: str) -> Any:
+        """The value of an expression there."""
+        return self.run(f"answer = {expression}")
+
+    def kill(self) -> None:
+        """SIGKILL, by which nothing is tidied up; returns when it is gone."""
+        self.process.kill()
+        self.process.join()
+        self._pipe.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.is_alive():
+            self.kill()
+
+
+class Program(Told):
+    """A process with a connection to the store: `qm`."""
+
+    def __init__(self, path: Path | str, program: str = "child") -> None:
+        super().__init__()
+        self.begin(f"path = {str(path)!r}; qm = inorder.connect(path, program={program!r})")
+
+
+class Child(Told):
+    """A process that knows the files of a store alone; `database` is open there if a path is given."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        super().__init__()
+        if path is not None:
+            self.run(f"database = opened({str(path)!r})")
+
+
+@contextmanager
+def programs(path: Path | str, count: int) -> Iterator[list[Program]]:
+    """Several processes that are connected; killed at the end if they live."""
+    each = [Program(path, f"child {number}") for number in range(count)]
+    try:
+        for one in each:
+            one.answer()
+        yield each
+    finally:
+        for one in each:
+            if one.process.is_alive():
+                one.kill()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "orders.db"
+
+
+@pytest.fixture
+def qm(path: Path) -> Iterator[inorder.QueueManager]:
+    """This process's own connection, with a queue Q."""
+    manager = inorder.connect(path, program="test")
+    manager.create_queue("Q")
+    yield manager
+    manager.abandon()
+
+
+@pytest.fixture
+def child(qm: inorder.QueueManager, path: Path) -> Iterator[Program]:
+    with programs(path, 1) as [one]:
+        yield one

@@ -1,0 +1,295 @@
+"""Claims in a file: on disk when a call returns, kept by restarts and backups, there wholly or not at all."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from tests.helpers import forked
+from tests.helpers.claiming import GROUPS, PHYSICAL, STRICT, Application, claim_pages
+from tests.helpers.support import bodies
+from tests.tiers import gate, nightly
+
+import inorder
+from inorder import CheckpointLost, Flags, Message, QueueManager
+from inorder.stores.seam.records import Slice
+from inorder.stores.sql import backend, engine, shortcuts
+from inorder.stores.sqlite import SqliteStore
+from inorder.stores.sqlite.checking import problems
+
+MESSAGES = [b"m%d" % n for n in range(6)]
+
+
+@pytest.fixture
+def filled(store: SqliteStore) -> QueueManager:
+    qm = inorder.connect(store, program="test")
+    qm.create_queue("Q")
+    fill(qm)
+    return qm
+
+
+def fill(qm: QueueManager) -> None:
+    """Three plain messages and a group of three."""
+    for number, body in enumerate(MESSAGES[:3]):
+        qm.put("Q", body, priority=number)
+    for number, body in enumerate(MESSAGES[3:], 1):
+        flags = Flags.IN_GROUP | (Flags.LAST_IN_GROUP if number == 3 else Flags.NONE)
+        qm.put("Q", body, group_id=b"g".ljust(24), sequence_number=number, flags=flags)
+
+
+def log_size(path: Path) -> int:
+    return Path(f"{path}-wal").stat().st_size
+
+
+def test_a_call_that_changes_nothing_writes_nothing(filled: QueueManager, store: SqliteStore, path: Path) -> None:
+    app = Application(store)
+    app.claim(0)
+    app.plan(0, 1)
+    app.settle(1)
+    filled.put("Q", b"1", group_id=b"h".ljust(24), sequence_number=1, flags=Flags.IN_GROUP)
+    size, number = log_size(path), next_number(store)
+    for options in (PHYSICAL, GROUPS, STRICT):
+        assert app.claim(1, options, horizon=app.horizon) is None
+        app.settle(1)
+        app.survey(options)
+    assert (log_size(path), next_number(store)) == (size, number)
+
+
+def next_number(store: SqliteStore) -> int:
+    with store.database.reading():
+        number = store.database.connection.execute("SELECT counter FROM tally WHERE queue = 0").get
+    assert isinstance(number, int)
+    return number
+
+
+def test_every_act_is_on_disk_when_it_returns(filled: QueueManager, store: SqliteStore, syncs: list[int]) -> None:
+    owner = Application(store)
+    syncs.clear()
+    acts: list[Callable[[], object]] = [
+        lambda: owner.claim(0, most=2),
+        lambda: owner.plan(0, 1),
+        lambda: owner.claim(1, most=2),
+        lambda: owner.settle(2),
+        lambda: owner.claim(2, most=1),
+        lambda: store.release_claims("Q", "app"),
+        lambda: store.finish_claims("Q", "app", 3),
+        lambda: Application(store),
+    ]
+    for count, act in enumerate(acts, 1):
+        act()
+        assert len(syncs) == count
+
+
+def test_a_backup_has_the_open_claim(filled: QueueManager, store: SqliteStore, tmp_path: Path) -> None:
+    app = Application(store)
+    app.claim(0, most=2)
+    filled.backup(tmp_path / "copy.db")
+    app.claim(1)
+    copy = SqliteStore(tmp_path / "copy.db")
+    try:
+        again = Application(copy)
+        assert again.bodies(1) == [MESSAGES[2], MESSAGES[1]]
+        with pytest.raises(CheckpointLost, match="the store was put back to an older state"):
+            again.claim(2)
+        assert problems(copy.database) == []
+    finally:
+        copy.close_store()
+
+
+# ---- many rows at once: the triggers that follow groups are off meanwhile
+
+
+def member(group: bytes, number: int, flags: Flags = Flags.IN_GROUP) -> Message:
+    return Message(group + b"%d" % number, group_id=group.ljust(24), sequence_number=number, flags=flags)
+
+
+def of_group(group: bytes, count: int) -> list[Message]:
+    return [member(group, n) for n in range(1, count)] + [member(group, count, Flags.LAST_IN_GROUP)]
+
+
+SHAPES = {
+    "plain": [of_group(b"A", 3), of_group(b"B", 40)],
+    "in pieces": [of_group(b"A", 3), [
+        member(b"B", 1, Flags.IN_GROUP | Flags.SEGMENT),
+        member(b"B", 1, Flags.IN_GROUP | Flags.LAST_SEGMENT).with_values(offset=2),
+        member(b"B", 2, Flags.LAST_IN_GROUP),
+    ]],
+    "twice the same number": [of_group(b"A", 3), [*of_group(b"C", 2)[:1] * 2, member(b"C", 3, Flags.LAST_IN_GROUP)]],
+}  # fmt: skip
+TAKEN = {"plain": 43, "in pieces": 6, "twice the same number": 3}
+
+
+@pytest.fixture(params=[1, engine.MANY], ids=["off", "on"])
+def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    for user in (shortcuts, backend):
+        monkeypatch.setattr(user, "MANY", request.param)
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_is_known_of_groups_is_true_whenever_a_claim_takes_returns_or_confirms(
+    shape: str, store: SqliteStore
+) -> None:
+    qm = inorder.connect(store, program="test")
+    qm.create_queue("Q")
+    for messages in itertools.zip_longest(*SHAPES[shape]):  # the groups lie among each other
+        qm.put_many("Q", [one for one in messages if one is not None])
+    wanted = [one.body for group in SHAPES[shape] for one in group][: TAKEN[shape]]
+    app = Application(store)
+    for number in (1, 2):
+        claim = app.claim(number - 1, GROUPS)
+        assert claim is not None
+        assert claim.messages == TAKEN[shape]
+        assert problems(store.database) == []
+        assert app.bodies(number) == wanted
+        if number == 1:
+            store.release_claims("Q", "app")
+            app = Application(store)
+            assert problems(store.database) == []
+    qm.put_many("Q", of_group(b"A", 2))  # what comes later under the same id is another group
+    assert app.settle(2) == TAKEN[shape]
+    assert problems(store.database) == []
+    assert [one.body for one in qm.get_group("Q")] == [b"A1", b"A2"]
+
+
+@pytest.mark.usefixtures("many")
+def test_a_confirm_ends_the_group_of_a_reader_inside_however_many_it_removes(store: SqliteStore) -> None:
+    qm = inorder.connect(store, program="test")
+    qm.create_queue("Q")
+    qm.put_many("Q", of_group(b"A", 3))
+    assert qm.get("Q", logical=True).body == b"A1"
+    app = Application(store)
+    app.claim(0)
+    app.plan(0, 1)
+    assert app.settle(1) == 2
+    assert problems(store.database) == []
+    with store.database.reading():
+        assert store.database.connection.execute("SELECT count(*) FROM entered").get == 0
+
+
+# ---- processes
+
+CHILD = """
+import os, signal
+from inorder import connect
+from inorder.stores.sqlite import SqliteStore
+from tests.helpers.claiming import GROUPS, Application
+path, act = arguments
+store = SqliteStore(path)
+app = Application(store)
+exec(act)
+"""
+ACTS = {
+    "begin": "pass",
+    "claim": "app.claim(app.settled, most=2)",
+    "claim groups": "app.claim(app.settled, GROUPS, most=4)",
+    "plan": "app.plan(1, 2)",
+    "confirm and claim": "app.claim(2, most=2)",
+    "settle": "app.settle(2)",
+    "finish": "store.finish_claims('Q', 'app', 2)",
+    "release": "store.release_claims('Q', 'app')",
+}
+USUAL = ("begin", "confirm and claim")
+NEEDS_OPEN = ("plan", "confirm and claim", "settle", "finish", "release")
+POINTS = ("written", "committed", "synced", "settled")
+
+
+def run_child(path: Path, act: str, point: str = "") -> int:
+    return forked.run(CHILD, str(path), act, kill_at=point)
+
+
+def prepared(path: Path, act: str) -> None:
+    """A store whose application has claim 1 behind it, and claim 2 open if the act needs one."""
+    store = SqliteStore(path)
+    try:
+        qm = inorder.connect(store, program="test")
+        qm.create_queue("Q")
+        qm.put("Q", b"first", priority=9)
+        fill(qm)
+        app = Application(store)
+        app.claim(0, most=1)
+        app.settle(1)
+        if act in NEEDS_OPEN:
+            app.claim(1, most=2)
+    finally:
+        store.close_store()
+
+
+def seen(path: Path) -> tuple[object, ...]:
+    """What a store holds, but for its epoch: messages, depth, the open claim, how far the application is."""
+    store = SqliteStore(path)
+    try:
+        qm = inorder.connect(store, program="next")
+        assert problems(store.database) == []
+        (account,) = qm.claims()
+        one = account.open
+        held = None if one is None else (one.number, one.messages, one.planned)
+        if one is not None:
+            part = Slice(one.number, 1, one.messages, one.delivered)
+            pages = claim_pages(store, Application(store).claimer, part)
+            assert sum(map(len, pages)) == one.messages
+        backouts = [message.backout_count for message in qm.browse("Q")]
+        return bodies(qm), backouts, qm.depth("Q"), held, account.settled, account.delivered, len(qm.units())
+    finally:
+        store.close_store()
+
+
+DEAD = "qm = connect(store); qm.get('Q', syncpoint=True); os.kill(os.getpid(), signal.SIGKILL)"
+
+
+@gate
+def test_a_strict_claim_backs_out_the_dead_that_are_in_its_way(
+    filled: QueueManager, store: SqliteStore, path: Path
+) -> None:
+    app = Application(store, "strict")
+    app.claim(0, most=2)
+    app.settle(1)
+    filled.get("Q")
+    for number in range(1, 4):
+        assert run_child(path, DEAD) == -signal.SIGKILL
+        app.claim(number, STRICT, most=1)
+        assert app.bodies(number + 1) == [MESSAGES[2 + number]]
+    assert problems(store.database) == []
+
+
+@gate
+@pytest.mark.parametrize(
+    "act", ["confirm and claim", *(pytest.param(one, marks=nightly) for one in ACTS if one not in USUAL)]
+)
+def test_a_process_that_is_killed_in_a_call_leaves_all_of_it_or_nothing(
+    act: str, tmp_path: Path, before_the_act: Counter[str]
+) -> None:
+    whole, untouched = tmp_path / "whole.db", tmp_path / "untouched.db"
+    for path in (whole, untouched):
+        prepared(path, act)
+    assert run_child(whole, ACTS[act]) == 0
+    states = [seen(untouched), seen(whole)]
+    found = [seen(path) for path in killed_at_each_point(untouched, tmp_path, act, before_the_act)]
+    assert all(state in states for state in found)
+    assert states[0] in found
+    assert states[1] in found
+
+
+def killed_at_each_point(prepared: Path, folder: Path, act: str, passed: Mapping[str, int]) -> Iterator[Path]:
+    """Copies of a store, each after a process that was killed at another point of an act on it."""
+    for point in POINTS:
+        for nth in itertools.count(passed[point] + 1):
+            path = folder / f"{point}{nth}.db"
+            shutil.copy(prepared, path)
+            if run_child(path, ACTS[act], f"{point}:{nth}") == 0:
+                break
+            yield path
+
+
+@pytest.fixture(scope="module")
+def before_the_act(tmp_path_factory: pytest.TempPathFactory) -> Counter[str]:
+    """How often a process comes to each point before it acts: when it opens the store and begins."""
+    prepared_store = tmp_path_factory.mktemp("before") / "prepared.db"
+    prepared(prepared_store, "begin")
+    killed = killed_at_each_point(prepared_store, prepared_store.parent, "begin", dict.fromkeys(POINTS, 0))
+    return Counter(path.stem.rstrip("0123456789") for path in killed)

@@ -1,0 +1,439 @@
+"""What processes share beside the database: turns, owners, counters, with real processes that are really killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from tests.helpers.support import LIMIT_SECONDS, Call
+from tests.stores.sqlite.inside import count, opened, write
+from tests.stores.sqlite.programs import Child
+
+from inorder.errors import StoreError
+from inorder.stores.engine import points
+from inorder.stores.sqlite import bell, coordination
+from inorder.stores.sqlite.coordination import TURN, Coordination, attach, detach
+from inorder.stores.sqlite.database import Database
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[Coordination]:
+    path, user = tmp_path / "orders.db-lock", object()
+    yield attach(path, 0o600, user)
+    detach(path, user)
+
+
+# ---- owners
+
+
+def test_an_owner_lives_until_it_is_released_or_closed_or_its_process_is_gone(database: Database, peer: Child) -> None:
+    large = 1 << 61
+    peer.run("other, third = opened(database.path), opened(database.path)")
+    peer.run(f"database.hold_owner(7); database.hold_owner(8); other.hold_owner(9); third.hold_owner({large})")
+    peer.run("database.release_owner(7); other.close()")
+    assert [database.is_alive(owner) for owner in (7, 8, 9, large, large - 1)] == [False, True, False, True, False]
+    assert database.any_owner_alive()
+    peer.kill()
+    assert [database.is_alive(owner) for owner in (8, large)] == [False, False]
+    assert not database.any_owner_alive()
+
+
+def test_two_databases_of_one_process_know_each_others_owners(database: Database, path: Path, peer: Child) -> None:
+    second = opened(path)
+    second.hold_owner(7)
+    assert database.is_alive(7)
+    database.hold_owner(8)
+    second.close()
+    assert not database.is_alive(7)
+    assert peer.ask("database.is_alive(8)"), "closing one database dropped the locks of the other"
+
+
+def test_a_killed_parents_child_keeps_neither_its_life_nor_its_turn(database: Database, peer: Child) -> None:
+    peer.run("database.hold_owner(7)")
+    peer.run("database._coordination.take(coordination.TURN)")
+    grandchild = peer.ask("left_behind()")
+    peer.kill()
+    try:
+        assert not database.is_alive(7)
+        with database.writing():
+            pass
+    finally:
+        os.kill(grandchild, signal.SIGKILL)  # fails if it did not live on until here
+
+
+# ---- the turn
+
+
+def test_one_writes_at_a_time_and_the_next_has_the_turn_after_a_kill(database: Database, peer: Child) -> None:
+    peer.run("database._coordination.take(coordination.TURN)")
+    assert not database._coordination.try_take(TURN)
+    database._coordination.give(TURN)
+    writes = Call(lambda: write(database))
+    peer.kill()
+    assert writes.result() == 1
+    assert count(database) == 1
+
+
+def test_a_circle_of_processes_that_is_none_of_threads_is_waited_out(database: Database, peer: Child) -> None:
+    """A thread here tidies and one waits for the turn; there it is the other way round. To the kernel, a deadlock."""
+    shared = database._coordination
+    shared.take(coordination.TIDYING)
+    peer.run("shared = database._coordination; shared.take(coordination.TURN)")
+    peer.run("def tidy(): shared.take(coordination.TIDYING); shared.give(coordination.TIDYING)")
+    peer.run("thread = threading.Thread(target=tidy); thread.start()")
+    waiting = Call(partial(shared.take, TURN))
+    peer.run("shared.give(coordination.TURN)")
+    waiting.result()
+    shared.give(TURN)
+    shared.give(coordination.TIDYING)
+    peer.run("thread.join()")
+
+
+# ---- rounds of syncs
+
+
+def begin_to_lead(child: Child, ticket: int) -> None:
+    """The child leads a round of syncs for this commit, and goes on with it when it is told by `go_on`."""
+    child.run("told, leading = os.pipe(); wait, go_on = os.pipe(); shared = database._coordination")
+    child.run("def lead(): os.write(leading, b'.'); os.read(wait, 1)")
+    child.run(f"thread = threading.Thread(target=lambda: shared.sync({ticket}, lead)); thread.start()")
+    child.run("os.read(told, 1)")
+
+
+def test_a_leader_that_is_killed_has_covered_nobody(database: Database, peer: Child) -> None:
+    with database.writing():
+        pass
+    begin_to_lead(peer, 1)
+    done: list[str] = []
+    call = Call(lambda: database._coordination.sync(1, lambda: done.append("here")))
+    peer.kill()
+    call.result()
+    assert done == ["here"]
+
+
+def test_a_leader_that_is_stopped_is_passed_over_once(
+    database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child
+) -> None:
+    shared = database._coordination
+    monkeypatch.setattr(coordination, "LEADER_SECONDS", 0.05)
+    ticket = write(database)
+    begin_to_lead(peer, ticket)
+    process = peer.process.pid
+    assert process is not None
+    os.kill(process, signal.SIGSTOP)
+    try:
+        done: list[str] = []
+        shared.sync(ticket, lambda: done.append("instead of it"))
+        assert done == ["instead of it"]
+        shared.sync(write(database), lambda: done.append("in a round"))
+        assert done == ["instead of it", "in a round"]
+        monkeypatch.setattr(coordination, "LEADER_SECONDS", 3600.0)  # nobody waits for it any more
+        last = write(database)
+        shared.sync(last, lambda: done.append("and again"))
+        assert shared.synced == last
+    finally:
+        os.kill(process, signal.SIGCONT)
+    peer.run("os.write(go_on, b'.'); thread.join()")
+    assert shared.synced == last, "what it had synced is less"
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The clock by which syncs are held and measured: it goes on while they sleep, and at no other time."""
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(coordination, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    return now
+
+
+def test_how_long_a_leader_was_stopped_that_was_passed_over_is_no_measure_of_the_disk(
+    database: Database, now: list[float]
+) -> None:
+    shared = database._coordination
+
+    def stopped_for_an_hour() -> None:
+        shared.words[coordination.LEADER] = coordination.NOBODY  # as who passed it over has left it
+        now[0] += 3600.0
+
+    shared.words[coordination.SYNC_US] = 100
+    shared.sync(write(database), stopped_for_an_hour)
+    assert shared.words[coordination.SYNC_US] == 100, "others would wait four times as long for the next one stopped"
+
+
+def test_a_leader_that_an_exception_stopped_is_waited_for_by_nobody(
+    database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child
+) -> None:
+    monkeypatch.setattr(coordination, "LEADER_SECONDS", 3600.0)
+    ticket = write(database)
+    peer.run("def fail(): raise InorderError('from outside')")
+    assert peer.ask(f"error_of(lambda: database._coordination.sync({ticket}, fail))") == "InorderError"
+    done: list[int] = []
+    database._coordination.sync(ticket, lambda: done.append(ticket))
+    assert done == [ticket]
+
+
+def test_two_processes_never_have_one_seat(database: Database, path: Path) -> None:
+    with Child() as child:  # with the id of this process, in a container of its own
+        child.run(f"os.getpid = lambda: {os.getpid()}; database = opened({str(path)!r})")
+        assert child.ask("database._coordination._seat") == database._coordination._seat + 1
+
+
+def test_who_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(
+    database: Database, path: Path, peer: Child
+) -> None:
+    shared, go_on = database._coordination, threading.Event()
+    with Child(path) as covered:
+        covered.run("coordination.LEADER_SECONDS = 3600.0; write(database)")
+        begin_to_lead(peer, 1)
+        write(database)
+        next_round = Call(lambda: shared.sync(2, lambda: (go_on.wait(), None)[1]))
+        covered.begin("database._coordination.sync(1, None)")  # would fail if it led
+        peer.run("os.write(go_on, b'.'); thread.join()")
+        covered.answer()
+        assert not next_round.done
+        go_on.set()
+        next_round.result()
+        assert shared.synced == 2
+
+
+@pytest.mark.skipif(not bell.WAKES, reason="without a futex it is looked for")
+def test_who_waits_for_a_round_is_woken_at_its_end(
+    database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child
+) -> None:
+    """And asks meanwhile neither how far it has come nor whether its leader lives."""
+    monkeypatch.setattr(coordination, "LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr(coordination, "LEADER_SECONDS", 3600.0)
+    asleep, sleep = threading.Event(), bell.sleep
+
+    def sleeps(*what: float) -> None:
+        asleep.set()
+        sleep(*what)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(bell, "sleep", sleeps)
+    ticket = write(database)
+    begin_to_lead(peer, ticket)
+    covered = Call(lambda: database._coordination.sync(ticket, lambda: pytest.fail("it is covered")))
+    assert asleep.wait(LIMIT_SECONDS)
+    peer.run("os.write(go_on, b'.'); thread.join()")
+    covered.result()
+
+
+def test_a_thread_that_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(shared: Coordination) -> None:
+    """The same among threads: whoever led the next round may not keep those who came before it."""
+    rounds, may_end = [threading.Event() for _ in range(4)], [threading.Event() for _ in range(4)]
+    led = iter(range(4))
+
+    def act() -> None:
+        number = next(led)
+        rounds[number].set()
+        assert may_end[number].wait(LIMIT_SECONDS)
+
+    def committed() -> int:
+        shared.words[coordination.UNANNOUNCED] = 1
+        return shared.after_commit(())
+
+    def syncs(numbers: list[int]) -> list[Call[None]]:
+        return [Call(partial(shared.sync, number, act)) for number in numbers]
+
+    try:
+        first = syncs([committed()])
+        assert rounds[0].wait(LIMIT_SECONDS)
+        early = [committed() for _ in range(8)]
+        covered = syncs(early[:4])
+        may_end[0].set()
+        assert rounds[1].wait(LIMIT_SECONDS)  # it covers all of the eight
+        later = syncs([committed() for _ in range(4)])
+        covered += syncs(early[4:])  # behind those whom it does not cover
+        may_end[1].set()
+        assert rounds[2].wait(LIMIT_SECONDS)
+        for call in (*first, *covered):
+            call.ends()
+    finally:
+        for event in may_end:
+            event.set()
+    for call in later:
+        call.result()
+
+
+SLOW_US = 1_000_000_000  # a last sync that took so long lets the next one be held for half of it
+
+
+def test_a_slow_sync_is_held_until_those_who_were_woken_have_committed(
+    database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child
+) -> None:
+    monkeypatch.setattr(coordination, "HOLD_SECONDS_MAX", SLOW_US / 2e6)
+    number = commit_that_wakes(database, monkeypatch)
+    database._coordination.words[coordination.SYNC_US] = SLOW_US
+    peer.begin("answer = write(database)")
+    database.sync(number)
+    assert peer.answer() == number + 1
+    assert database._coordination.synced == number + 1, "one sync was to do for both commits"
+
+
+def commit_that_wakes(database: Database, monkeypatch: pytest.MonkeyPatch, *, count: int = 1) -> int:
+    """Of slot 3, for which so many wait, as far as the system says."""
+    monkeypatch.setattr(bell, "wake", lambda _address, _bits: count)
+    with database.writing():
+        database.expect(3)
+        database._coordination.words[coordination.WAITERS] = 0  # not this process alone
+    database.begin(writes=True)
+    return database.commit([3])
+
+
+@pytest.mark.parametrize(("last_us", "wakes"), [(SLOW_US, False), (900, True)], ids=["nobody was woken", "it is quick"])
+def test_a_sync_is_not_held(
+    database: Database, monkeypatch: pytest.MonkeyPatch, now: list[float], last_us: int, wakes: bool
+) -> None:
+    number = commit_that_wakes(database, monkeypatch, count=int(wakes))
+    database._coordination.words[coordination.SYNC_US] = last_us
+    database.sync(number)
+    assert database._coordination.synced == number
+    assert now == [0.0]
+
+
+def test_a_sync_is_held_until_another_one_has_covered_it_and_no_longer_than_the_most(
+    database: Database, monkeypatch: pytest.MonkeyPatch, now: list[float]
+) -> None:
+    """Those who were woken may be stopped, or find nothing for them."""
+    shared, number = database._coordination, commit_that_wakes(database, monkeypatch)
+    shared.words[coordination.SYNC_US] = SLOW_US
+    database.sync(number)
+    assert 0 < now[0] < 2 * coordination.HOLD_SECONDS_MAX
+
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        shared.words[coordination.SYNCED] = number  # another process is through
+
+    number = commit_that_wakes(database, monkeypatch)
+    shared.words[coordination.SYNC_US] = SLOW_US
+    monkeypatch.setattr("inorder.stores.sqlite.coordination.time.sleep", sleep)
+    database.sync(number)
+    assert len(slept) == 1
+
+
+# ---- changes
+
+
+def test_a_change_that_was_rolled_back_is_not_told(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_point: str) -> None:
+        raise ZeroDivisionError
+
+    before = database.seen(3)
+    database.begin(writes=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(points, "reached", fail)
+        with pytest.raises(ZeroDivisionError) as failed:  # the commit fails before it has happened
+            database.commit([3])
+        database.abort(failed.value)
+    with database.writing():
+        pass
+    assert database.seen(3) == before
+
+
+def test_what_a_process_killed_at_its_commit_could_not_tell_is_told_by_the_next(
+    database: Database, peer: Child
+) -> None:
+    database.sync(write(database))
+    before = database.seen(3)
+    peer.run("shared = database._coordination; shared.take(coordination.TURN)")
+    peer.run("shared.words[coordination.UNANNOUNCED] = 1")
+    peer.kill()
+    with database.writing():
+        assert database.is_reservation_open, "what it reserved is not on disk"
+    assert database.seen(3) > before
+    database.sync(write(database))
+    assert not database.is_reservation_open
+
+
+def test_slots_are_folded(database: Database) -> None:
+    database.begin(writes=True)
+    database.commit([coordination.SLOTS + 5])
+    assert database.seen(5) == database.seen(coordination.SLOTS + 5) == 1
+
+
+# ---- the queue manager's flag, and the first to open
+
+
+def test_who_opens_first_starts_the_words_anew(path: Path, peer: Child) -> None:
+    peer.run("database.sync(write(database)); database.stopped = True")
+    peer.kill()
+    database = opened(path)
+    assert not database.stopped
+    assert database._coordination.committed == database._coordination.synced == 0
+    database.close()
+
+
+def test_a_sidecar_that_was_removed_is_noticed(database: Database, path: Path) -> None:
+    Path(f"{path}-lock").unlink()
+    with pytest.raises(StoreError, match="-lock was deleted or replaced"), database.writing():
+        pass
+    with pytest.raises(StoreError, match="-lock was deleted or replaced"):
+        opened(path)
+
+
+def test_who_makes_the_sidecar_second_leaves_words_that_are_in_use(
+    path: Path, peer: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both found it empty, and the first has committed before the second goes on."""
+    peer.run("database.close()")
+    sidecar = Path(f"{path}-lock")
+    sidecar.unlink()
+    fstat, done = os.fstat, list[int]()
+
+    def early(descriptor: int) -> os.stat_result:
+        found = fstat(descriptor)
+        if not done:
+            assert found.st_size == 0
+            done.append(peer.ask(f"write(database := opened({str(path)!r}))"))
+        return found
+
+    monkeypatch.setattr(os, "fstat", early)
+    database = opened(path)
+    assert done[0] > 0
+    assert database._coordination.committed >= done[0]
+    database.close()
+
+
+def test_who_opens_a_sidecar_just_before_it_is_removed_opens_the_next_one(
+    path: Path, peer: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has the old one any more when it comes to enter, so nothing but its missing name shows that it is old."""
+    peer.run("database.close()")
+    sidecar, enter, done = Path(f"{path}-lock"), Coordination._enter, list[int]()
+
+    def late(self: Coordination, database: tuple[int, int] | None) -> None:
+        if not done:
+            sidecar.unlink()
+            done.append(peer.ask(f"write(database := opened({str(path)!r}))"))
+        enter(self, database)
+
+    monkeypatch.setattr(Coordination, "_enter", late)
+    database = opened(path)
+    assert database._coordination.committed >= done[0]
+    write(database)
+    database.close()
+
+
+def test_a_sidecar_that_cannot_be_opened_is_told(path: Path) -> None:
+    Path(f"{path}-lock").mkdir()
+    with pytest.raises(StoreError, match="-lock belongs to it, and is a link or not an ordinary file"):
+        opened(path)
+
+
+def test_the_sidecar_has_the_permissions_of_the_store(path: Path) -> None:
+    path.touch()
+    path.chmod(0o640)
+    database = opened(path)
+    assert Path(f"{path}-lock").stat().st_mode & 0o777 == 0o640
+    database.close()

@@ -1,0 +1,505 @@
+"""What a call costs, counted and not in time: in steps of SQLite's machine, and a put in calls of Python functions.
+
+Steps do not depend on what lies in front: each case makes the same call twice, in front of few and of many messages
+that must not matter. What each verb sends to SQLite, the system and the disk is a table at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import apsw
+import pytest
+from tests.stores.sqlite.counting import CountingSystem, Counts, counting_system
+
+import inorder
+from inorder import Flags, Match, Message, NoMessageAvailable, QueueManager, UniqueId
+from inorder.stores.sqlite import SqliteStore, database
+from inorder.testing import ManualClock
+
+FEW, MANY = 20, 1000
+RATIO_MAX = 1.3
+GROUP = b"G".ljust(24, b"\0")
+
+
+@contextlib.contextmanager
+def counted(store: SqliteStore) -> Iterator[list[int]]:
+    """Counts the steps of the statements that run in the block."""
+    steps: list[int] = []
+
+    def profiled(event: dict[str, object]) -> None:
+        status = event["stmt_status"]
+        assert isinstance(status, dict)
+        steps.append(status["SQLITE_STMTSTATUS_VM_STEP"])
+
+    tracing = store.database.connection
+    tracing.trace_v2(apsw.SQLITE_TRACE_PROFILE, profiled)
+    try:
+        yield steps
+    finally:
+        tracing.trace_v2(0, None)
+
+
+def singles(qm: QueueManager, number: int) -> None:
+    """That many messages in no group."""
+    for start in range(0, number, 500):
+        qm.put_many("Q", [b"x"] * min(500, number - start))
+
+
+def unfinished_groups(qm: QueueManager, number: int) -> None:
+    """That many groups of which only the first message is there."""
+    for start in range(0, number, 500):
+        heads = [
+            Message(b"h", group_id=b"%024d" % n, flags=Flags.IN_GROUP) for n in range(start, min(start + 500, number))
+        ]
+        qm.put_many("Q", heads)
+
+
+def long_group(qm: QueueManager, number: int) -> None:
+    """One group of that many messages."""
+    members = [Message(b"m", group_id=GROUP, sequence_number=n, flags=Flags.IN_GROUP) for n in range(1, number)]
+    members.append(Message(b"m", group_id=GROUP, sequence_number=number, flags=Flags.LAST_IN_GROUP))
+    qm.put_many("Q", members)
+
+
+def held_by_another(qm: QueueManager, number: int) -> None:
+    """That many messages of a higher priority, got by a unit of work that is not settled."""
+    other = qm.connect()
+    other.put_many("Q", [Message(b"h", priority=9)] * number)
+    other.get_many("Q", number, syncpoint=True)
+
+
+def held_by_itself(qm: QueueManager, number: int) -> None:
+    """That many messages of the same level, got by the call's own unit of work."""
+    singles(qm, number)
+    assert len(qm.get_many("Q", number, syncpoint=True)) == number
+
+
+def of_higher_priority(qm: QueueManager, number: int) -> None:
+    """That many messages in front, of another priority."""
+    for start in range(0, number, 500):
+        qm.put_many("Q", [Message(b"x", priority=9)] * min(500, number - start))
+
+
+def of_other_priorities_in_order_of_arrival(qm: QueueManager, number: int) -> None:
+    """That many messages in front, of another priority and at the same level."""
+    qm.alter_queue("Q", delivery="fifo", default_priority=5)
+    of_higher_priority(qm, number)
+    qm.put("Q", b"wanted", priority=1)
+
+
+def get_by_unique_id(qm: QueueManager, **options: Any) -> Message:
+    """The message that can be told by its correlation id, by its unique id."""
+    (wanted,) = qm.browse("Q", match=Match(correlation_id=b"c"))
+    assert wanted.uid is not None
+    return qm.get("Q", match=Match(uid=wanted.uid), **options)
+
+
+def whole_group(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        group.put(b"a")
+        group.put(b"b")
+
+
+Prepare = Callable[[QueueManager, int], None]
+CASES: dict[str, tuple[Prepare, Callable[[QueueManager], object]]] = {
+    "get, at a depth": (singles, lambda qm: qm.get("Q")),
+    "strict get, at a depth": (singles, lambda qm: qm.get("Q", read_order="strict")),
+    "get of a correlation id, at a depth": (singles, lambda qm: qm.get("Q", match=Match(correlation_id=b"c"))),
+    "get of a unique id, at a depth": (singles, get_by_unique_id),
+    "get of a unique id, behind what another unit holds": (
+        held_by_another,
+        lambda qm: get_by_unique_id(qm, read_order="strict"),
+    ),
+    "get of a priority, behind others": (of_higher_priority, lambda qm: qm.get("Q", match=Match(priority=0))),
+    "strict get of a priority, behind others": (
+        of_higher_priority,
+        lambda qm: qm.get("Q", match=Match(priority=0), read_order="strict"),
+    ),
+    "browse of a priority, behind others": (
+        of_higher_priority,
+        lambda qm: next(qm.browse("Q", match=Match(priority=0))),
+    ),
+    "get of a priority, in order of arrival": (
+        of_other_priorities_in_order_of_arrival,
+        lambda qm: qm.get("Q", match=Match(priority=1)),
+    ),
+    "browse and lock of one, at a depth": (singles, lambda qm: qm.browse_and_lock("Q", most=1)),
+    "get in logical order, at a depth": (singles, lambda qm: qm.get("Q", logical=True)),
+    "put, at a depth": (singles, lambda qm: qm.put("Q", b"x")),
+    "browse, at a depth": (singles, lambda qm: next(qm.browse("Q"))),
+    "strict browse, at a depth": (singles, lambda qm: next(qm.browse("Q", read_order="strict"))),
+    "get in logical order, behind unfinished groups": (unfinished_groups, lambda qm: qm.get("Q", logical=True)),
+    "get of a whole group, behind unfinished groups": (unfinished_groups, lambda qm: list(qm.get_group("Q"))),
+    "the next member of a group": (long_group, lambda qm: [qm.get("Q", logical=True) for _ in range(3)]),
+    "a put into a group": (
+        long_group,
+        lambda qm: qm.put("Q", b"x", group_id=GROUP, sequence_number=99_999, flags=Flags.IN_GROUP),
+    ),
+    "get, behind what another unit holds": (held_by_another, lambda qm: qm.get("Q")),
+    "strict get, behind what another unit holds": (held_by_another, lambda qm: qm.get("Q", read_order="strict")),
+    "strict get, behind what its own unit holds": (
+        held_by_itself,
+        lambda qm: qm.get("Q", read_order="strict", syncpoint=True),
+    ),
+    "all queues at once, at a depth": (singles, lambda qm: qm.overview()),
+    "all queues at once, with unfinished groups": (unfinished_groups, lambda qm: qm.overview()),
+    "the first of a listing, at a depth": (singles, lambda qm: list(qm.look("Q", most=1))),
+    "the first of a listing, behind what another unit holds": (held_by_another, lambda qm: list(qm.look("Q", most=1))),
+    "what has arrived, at a depth": (singles, lambda qm: list(qm.look("Q", numbered_after=qm.overview()[0].numbered))),
+    "strict logical get, behind what its own unit holds": (
+        held_by_itself,
+        lambda qm: qm.get("Q", logical=True, read_order="strict", syncpoint=True),
+    ),
+}
+
+
+def cost(folder: Path, prepare: Prepare, call: Callable[[QueueManager], object], number: int) -> int:
+    store = SqliteStore(folder / f"{number}.db")
+    with inorder.connect(store) as qm:
+        qm.create_queue("Q")
+        prepare(qm, number)
+        qm.put("Q", b"wanted", correlation_id=b"c")
+        whole_group(qm)
+        for _ in range(3):
+            qm.put("Q", b"more")
+        with counted(store) as steps:
+            call(qm)
+        qm.back_out()
+    store.close_store()
+    return sum(steps)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_lies_in_front_costs_nothing(case: str, tmp_path: Path) -> None:
+    prepare, call = CASES[case]
+    few, many = cost(tmp_path, prepare, call, FEW), cost(tmp_path, prepare, call, MANY)
+    assert many <= RATIO_MAX * few, f"{case}: {few:,} steps with {FEW}, {many:,} with {MANY:,}: see the query plans"
+
+
+def locked(qm: QueueManager, number: int) -> tuple[UniqueId, int]:
+    """That many messages that one lock id locks: the last one, and the lock id."""
+    singles(qm, number)
+    found = qm.browse_and_lock("Q")
+    assert found.messages[-1].uid is not None
+    return found.messages[-1].uid, found.lock_id
+
+
+def put_under_a_confirm_id(qm: QueueManager, number: int) -> tuple[UniqueId, int]:
+    """That many messages that one confirm id has put: the last one, and the confirm id."""
+    return qm.put_many("Q", [b"x"] * number, confirm_id=7)[-1].uid, 7
+
+
+def got_under_a_confirm_id(qm: QueueManager, number: int) -> tuple[UniqueId, int]:
+    """That many messages that one confirm id has got: the last one, and the confirm id."""
+    singles(qm, number)
+    uid = qm.get_many("Q", number, confirm_id=7)[-1].uid
+    assert uid is not None
+    return uid, 7
+
+
+Hold = Callable[[QueueManager, int], tuple[UniqueId, int]]
+OF_MANY: dict[str, tuple[Hold, Callable[[QueueManager, UniqueId, int], object]]] = {
+    "get with its lock id": (locked, lambda qm, uid, held: qm.get("Q", match=Match(uid=uid), lock_id=held)),
+    "unlock": (locked, lambda qm, uid, held: qm.unlock("Q", uid, lock_id=held)),
+    "delete": (locked, lambda qm, uid, held: qm.delete("Q", uid, lock_id=held)),
+    "confirm of a put": (put_under_a_confirm_id, lambda qm, uid, held: qm.confirm_put("Q", uid, confirm_id=held)),
+    "one put more": (put_under_a_confirm_id, lambda qm, _, held: qm.put("Q", b"x", confirm_id=held)),
+    "confirm of a get": (got_under_a_confirm_id, lambda qm, uid, held: qm.confirm_get("Q", uid, confirm_id=held)),
+}
+
+
+@pytest.mark.parametrize("case", OF_MANY)
+def test_one_of_many_that_one_id_holds_is_a_step(case: str, tmp_path: Path) -> None:
+    hold, call = OF_MANY[case]
+    costs = []
+    for number in (FEW, MANY):
+        store = SqliteStore(tmp_path / f"{number}.db")
+        with inorder.connect(store) as qm:
+            qm.create_queue("Q")
+            uid, held = hold(qm, number)
+            with counted(store) as steps:
+                call(qm, uid, held)
+        store.close_store()
+        costs.append(sum(steps))
+    few, many = costs
+    assert many <= RATIO_MAX * few, f"{case}: {few:,} steps with {FEW}, {many:,} with {MANY:,}"
+
+
+def calls_of(call: Callable[[], object]) -> int:
+    """How many calls of Python functions it makes, but for its own."""
+    calls = 0
+
+    def profiled(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(profiled)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return calls - 1
+
+
+def in_unit(qm: QueueManager, call: Callable[[], object]) -> None:
+    with qm.unit_of_work():
+        call()
+
+
+CALLS: dict[str, tuple[Callable[[QueueManager], object], int]] = {
+    "put": (lambda qm: qm.put("Q", b"x"), 54),
+    "get": (lambda qm: qm.get("Q"), 60),
+    "get in a unit that commits": (lambda qm: in_unit(qm, lambda: qm.get("Q")), 150),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_a_plain_call_makes_few_calls_of_functions(case: str, tmp_path: Path) -> None:
+    call, most = CALLS[case]
+    with inorder.connect(SqliteStore(tmp_path / "store.db")) as qm:
+        qm.create_queue("Q")
+        qm.put_many("Q", [b"x"] * 20)
+        call(qm)
+        calls = min(calls_of(lambda: call(qm)) for _ in range(3))
+    assert calls <= most
+
+
+CALLS_OF_MANY: dict[str, tuple[Callable[[QueueManager, int], object], int]] = {
+    "put_many": (lambda qm, number: qm.put_many("Q", [b"x"] * number), 1),
+    "put_many of messages": (lambda qm, number: qm.put_many("Q", [Message(b"x", priority=1)] * number), 6),
+    "get_many": (lambda qm, number: qm.get_many("Q", number), 0),
+    "get_many in a unit that commits": (lambda qm, number: in_unit(qm, lambda: qm.get_many("Q", number)), 0),
+}
+
+
+@pytest.mark.parametrize("case", CALLS_OF_MANY)
+def test_each_message_of_many_makes_few_calls_of_functions(case: str, tmp_path: Path) -> None:
+    call, most = CALLS_OF_MANY[case]
+    with inorder.connect(SqliteStore(tmp_path / "store.db")) as qm:
+        qm.create_queue("Q")
+        qm.put_many("Q", [b"x"] * 2000)
+        call(qm, 10)
+        few, many = (min(calls_of(partial(call, qm, number)) for _ in range(3)) for number in (50, 250))
+    assert (many - few) / 200 <= most + 0.1, f"{few} calls for 50 messages, {many} for 250"
+
+
+# ---- what each verb costs in its steady state
+#
+# A row of COSTS reads: a plain put has SQLite run 6 statements, calls the operating system 17 times, adds 4 pages to
+# the log and syncs once. All are exact, and a call that needs one more, or one less, fails with the list of what it
+# made. A change that is meant changes the table, and its diff is what a reviewer looks at. Other releases of SQLite may
+# call the system otherwise: then the whole column moves, and nothing else.
+
+
+class Cost(NamedTuple):
+    """What one call costs.
+
+    Args:
+        statements: run by SQLite, BEGIN and COMMIT among them; a statement for many rows counts once for each.
+        calls: of the operating system: reads, writes, locks, syncs and all others.
+        pages: that the log grows by, of LOG_PAGE_BYTES each.
+        syncs: of whatever file.
+    """
+
+    statements: int
+    calls: int
+    pages: int
+    syncs: int
+
+
+LOG_PAGE_BYTES = 4096 + 24
+CONFIRM_ID = 7
+UNCOUNTED_CALLS = 2  # the first opens handles, and reads pages into the cache
+Counted = Callable[[], object]
+
+
+def one_there(qm: QueueManager) -> UniqueId:
+    return qm.put("Q", b"x").uid
+
+
+def put_in_a_unit(qm: QueueManager) -> Counted:
+    qm.back_out()
+    return lambda: qm.put("Q", b"x", syncpoint=True)
+
+
+def get_in_a_unit(qm: QueueManager) -> Counted:
+    qm.back_out()
+    one_there(qm)
+    return lambda: qm.get("Q", syncpoint=True)
+
+
+def commit_of_a_put(qm: QueueManager) -> Counted:
+    qm.put("Q", b"x", syncpoint=True)
+    return qm.commit
+
+
+def commit_of_a_get(qm: QueueManager) -> Counted:
+    one_there(qm)
+    qm.get("Q", syncpoint=True)
+    return qm.commit
+
+
+def back_out_of_a_get(qm: QueueManager) -> Counted:
+    one_there(qm)
+    qm.get("Q", syncpoint=True)
+    return qm.back_out
+
+
+def put_many(qm: QueueManager) -> Counted:
+    with contextlib.suppress(NoMessageAvailable):
+        qm.get_many("Q", 100)
+    return lambda: qm.put_many("Q", [b"x"] * 100)
+
+
+def get(qm: QueueManager) -> Counted:
+    one_there(qm)
+    return lambda: qm.get("Q")
+
+
+def get_many(qm: QueueManager) -> Counted:
+    qm.put_many("Q", [b"x"] * 100)
+    return lambda: qm.get_many("Q", 100)
+
+
+def get_of_nothing(qm: QueueManager) -> Counted:
+    def call() -> None:
+        with contextlib.suppress(NoMessageAvailable):
+            qm.get("Q")
+
+    return call
+
+
+def browse_first(qm: QueueManager) -> Counted:
+    qm.put_many("Q", [b"x"] * 3)
+    return qm.open("Q", browse=True).browse_first
+
+
+def browse_next(qm: QueueManager) -> Counted:
+    qm.put_many("Q", [b"x"] * 3)
+    handle = qm.open("Q", browse=True)
+    handle.browse_first()
+    return handle.browse_next
+
+
+def confirm_put(qm: QueueManager) -> Counted:
+    uid = qm.put("Q", b"x", confirm_id=CONFIRM_ID).uid
+    return lambda: qm.confirm_put("Q", uid)
+
+
+def get_under_a_confirm_id(qm: QueueManager) -> Counted:
+    one_there(qm)
+    return lambda: qm.get("Q", confirm_id=CONFIRM_ID)
+
+
+def confirm_get(qm: QueueManager) -> Counted:
+    one_there(qm)
+    uid = qm.get("Q", confirm_id=CONFIRM_ID).uid
+    assert uid is not None
+    return lambda: qm.confirm_get("Q", uid)
+
+
+def browse_and_lock(qm: QueueManager) -> Counted:
+    one_there(qm)
+    return lambda: qm.browse_and_lock("Q", most=1)
+
+
+def unlock(qm: QueueManager) -> Counted:
+    uid, lock_id = locked_one(qm)
+    return lambda: qm.unlock("Q", uid, lock_id=lock_id)
+
+
+def delete(qm: QueueManager) -> Counted:
+    uid, lock_id = locked_one(qm)
+    return lambda: qm.delete("Q", uid, lock_id=lock_id)
+
+
+def locked_one(qm: QueueManager) -> tuple[UniqueId, int]:
+    one_there(qm)
+    locked = qm.browse_and_lock("Q", most=1)
+    uid = locked.messages[0].uid
+    assert uid is not None
+    return uid, locked.lock_id
+
+
+COSTS: dict[str, tuple[Callable[[QueueManager], Counted], Cost]] = {
+    "put": (lambda qm: lambda: qm.put("Q", b"x"), Cost(6, 17, 4, 1)),
+    "put, not persistent": (lambda qm: lambda: qm.put("Q", b"x", persistent=False), Cost(6, 18, 5, 0)),
+    "put of 100": (put_many, Cost(11, 27, 9, 1)),
+    "get": (get, Cost(7, 17, 4, 1)),
+    "get of 100": (get_many, Cost(7, 23, 7, 1)),
+    "get that finds nothing": (get_of_nothing, Cost(10, 8, 0, 0)),
+    "put in a unit": (put_in_a_unit, Cost(7, 18, 5, 0)),
+    "get in a unit": (get_in_a_unit, Cost(7, 18, 5, 0)),
+    "commit of a put": (commit_of_a_put, Cost(5, 17, 4, 1)),
+    "commit of a get": (commit_of_a_get, Cost(6, 17, 4, 1)),
+    "back out of a get": (back_out_of_a_get, Cost(6, 18, 5, 0)),
+    "browse first": (browse_first, Cost(6, 4, 0, 0)),
+    "browse next": (browse_next, Cost(6, 2, 0, 0)),
+    "put under a confirm id": (lambda qm: lambda: qm.put("Q", b"x", confirm_id=CONFIRM_ID), Cost(8, 19, 5, 1)),
+    "confirm of a put": (confirm_put, Cost(10, 21, 6, 1)),
+    "get under a confirm id": (get_under_a_confirm_id, Cost(8, 17, 4, 1)),
+    "confirm of a get": (confirm_get, Cost(12, 23, 7, 1)),
+    "browse and lock of one": (browse_and_lock, Cost(13, 23, 6, 1)),
+    "unlock": (unlock, Cost(10, 21, 6, 1)),
+    "delete of a locked one": (delete, Cost(12, 23, 7, 1)),
+    "open and close of a handle": (
+        lambda qm: lambda: qm.open("Q", input="shared", output=True).close(),
+        Cost(13, 32, 8, 0),
+    ),
+    "status": (lambda qm: lambda: qm.status("Q"), Cost(12, 8, 0, 0)),
+    "connect and close of a second connection": (lambda qm: lambda: qm.connect().close(), Cost(23, 28, 4, 0)),
+}
+
+
+@pytest.fixture
+def system() -> Iterator[CountingSystem]:
+    with counting_system() as counting:
+        yield counting
+
+
+@pytest.fixture(autouse=True)
+def no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of the looks for the store's files, which come by the clock, falls into what is counted."""
+    monkeypatch.setattr(database, "LOOK_SECONDS", 3600.0)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that was made and closed: to make one is not what is counted, and leaves settings of its own behind."""
+    path = tmp_path_factory.mktemp("made") / "store.db"
+    store = SqliteStore(path, clock=ManualClock())
+    with inorder.connect(store) as qm:
+        qm.create_queue("Q")
+    store.close_store()
+    return path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="system calls are counted as Linux has them")
+@pytest.mark.parametrize("verb", COSTS)
+def test_a_verb_costs_what_it_did(verb: str, made: Path, tmp_path: Path, system: CountingSystem) -> None:
+    make, wanted = COSTS[verb]
+    store = SqliteStore(shutil.copy(made, tmp_path), clock=ManualClock())
+    with inorder.connect(store, program="test") as qm:
+        for _ in range(UNCOUNTED_CALLS):
+            make(qm)()
+        call = make(qm)
+        with system.counting(store) as counts:
+            call()
+        qm.back_out()
+    store.close_store()
+    assert cost_of(counts) == wanted, f"{verb} was {wanted}, and is {cost_of(counts)}\n{counts}"
+
+
+def cost_of(counts: Counts) -> Cost:
+    pages, rest = divmod(counts.log_bytes, LOG_PAGE_BYTES)
+    assert not rest, f"{counts.log_bytes:,} bytes of log are not whole pages"
+    return Cost(len(counts.statements), counts.calls.total(), pages, counts.syncs)

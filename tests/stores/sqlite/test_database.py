@@ -1,0 +1,281 @@
+"""One file: transactions, snapshots, what a fork leaves, durability, and a log that stays short."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+
+import apsw
+import pytest
+from tests.helpers.support import LIMIT_SECONDS, Call
+from tests.stores.sqlite.inside import count, opened, write
+from tests.stores.sqlite.programs import Child
+from tests.tiers import gate
+
+from inorder.errors import ConnectionClosed, StoreDamaged, StoreError, StoreFull
+from inorder.stores.sqlite import database as database_module
+from inorder.stores.sqlite import faults
+from inorder.stores.sqlite import log as log_module
+from inorder.stores.sqlite.database import Database
+
+# ---- transactions
+
+
+def test_what_is_written_is_there_for_all_and_after_opening_again(database: Database, path: Path, peer: Child) -> None:
+    assert write(database) == 1
+    assert peer.ask("count(database)") == 1
+    assert peer.ask("write(database)") == 2, "tickets grow over all processes"
+    peer.run("database.close()")
+    database.close()
+    again = opened(path)
+    assert count(again) == 2
+    again.close()
+
+
+def test_a_wrong_statement_is_our_own_fault_and_told_as_it_is(database: Database) -> None:
+    with pytest.raises(apsw.SQLError), database.writing():
+        database.connection.execute("SELECT nonsense FROM nowhere")
+    with pytest.raises(apsw.SQLError), database.reading():
+        database.connection.execute("SELECT nonsense FROM nowhere")
+
+
+# ---- busy
+
+
+@gate
+@pytest.mark.parametrize("begin", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
+def test_a_write_waits_for_a_foreign_lock_as_long_as_it_takes(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch, begin: str
+) -> None:
+    met = met_busy(database, monkeypatch)
+    with Child() as shell:
+        shell.run(f"foreign = apsw.Connection({str(path)!r}); foreign.execute({begin!r})")
+        call = Call(lambda: write(database))
+        assert met.wait(LIMIT_SECONDS)
+        assert not call.done
+        shell.run("foreign.execute('COMMIT')")
+        call.result()
+    assert count(database) == 1
+
+
+@gate
+def test_a_file_that_somebody_has_to_himself_is_opened_as_soon_as_he_lets_go(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(path).close()
+    with Child() as shell:
+        shell.run(f"foreign = apsw.Connection({str(path)!r}); foreign.execute('PRAGMA locking_mode = EXCLUSIVE')")
+        shell.run("foreign.execute('BEGIN EXCLUSIVE; INSERT INTO note (text) VALUES (1); DELETE FROM note')")
+        monkeypatch.setattr(database_module, "BUSY_MS", 1)
+        call = Call(lambda: opened(path))
+        shell.run("foreign.execute('COMMIT'); foreign.close()")
+        database = call.result()
+        assert count(database) == 0
+        database.close()
+
+
+def met_busy(database: Database, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set once SQLite gave up waiting and was asked again."""
+    met = threading.Event()
+    passing = faults.patiently
+
+    def patiently(connection: apsw.Connection, statement: str) -> apsw.Cursor:
+        try:
+            return connection.execute(statement)
+        except apsw.BusyError:
+            met.set()
+        return passing(connection, statement)
+
+    database.connection.set_busy_timeout(1)
+    monkeypatch.setattr(database_module, "patiently", patiently)
+    return met
+
+
+# ---- faults
+
+
+def test_a_full_disk_is_told_undoes_the_whole_block_and_the_database_goes_on(database: Database) -> None:
+    write(database)
+    database.connection.execute("PRAGMA max_page_count = 10")
+    with pytest.raises(StoreFull, match=r"disk that holds .*orders.db is full"):
+        write(database, "x" * 100_000)
+    insert = "INSERT INTO note (text) VALUES ('small'); INSERT INTO note (text) VALUES (zeroblob(100000))"
+    with pytest.raises(StoreFull), database.writing():
+        database.connection.execute(insert)
+    assert count(database) == 1
+    write(database)
+    assert count(database) == 2
+
+
+def test_a_damaged_page_is_told(path: Path) -> None:
+    database = opened(path)
+    write(database, "x" * 100_000)
+    database.close()
+    content = bytearray(path.read_bytes())
+    content[4096:] = os.urandom(len(content) - 4096)
+    path.write_bytes(content)
+    damaged = opened(path)
+    with pytest.raises(StoreDamaged, match=r"orders.db is damaged.*backup"), damaged.reading():
+        damaged.connection.execute("SELECT * FROM note").fetchall()
+    with pytest.raises(StoreDamaged):
+        write(damaged)
+    damaged.close()
+
+
+def test_statements_of_a_call_that_failed_keep_nobody_at_an_old_state(database: Database) -> None:
+    """While an exception goes up, the frames that it has left keep their statements open."""
+    for text in ("1", "2", "3"):
+        write(database, text)
+    rows = []
+    with suppress(ZeroDivisionError), database.reading():
+        rows.append(database.connection.execute("SELECT text FROM note"))
+        next(rows[0])
+        raise ZeroDivisionError
+    with closing(database.again()) as other:
+        write(other)
+    assert count(database) == 4
+    write(database)
+    assert count(database) == 5
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_file_that_was_deleted_or_replaced_is_noticed(database: Database, path: Path, replace: bool) -> None:
+    path.unlink()
+    if replace:
+        path.touch()
+    for call in (write, count):
+        with pytest.raises(StoreError, match=r"orders.db was deleted or replaced"):
+            call(database)
+
+
+def test_it_is_looked_for_a_deleted_file_ten_times_a_second_at_most(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(database_module, "monotonic", lambda: now)
+    write(database)
+    path.unlink()
+    now += database_module.LOOK_SECONDS / 2
+    write(database)
+    count(database)
+    now += database_module.LOOK_SECONDS
+    for _ in range(3):  # and once it has been seen there is no way back
+        with pytest.raises(StoreError, match=r"orders.db was deleted or replaced"):
+            write(database)
+
+
+def test_a_closed_database_says_so(database: Database) -> None:
+    database.close()
+    database.close()
+    for call in (write, count, Database.tidy_log, lambda closed: closed.bell, lambda closed: closed.sync(0)):
+        with pytest.raises(ConnectionClosed):
+            call(database)
+
+
+# ---- durability
+
+
+def test_a_commit_does_not_sync_and_a_sync_syncs_the_log_once(database: Database, path: Path, syncs: list[int]) -> None:
+    ticket = write(database)
+    assert not syncs
+    database.sync(ticket)
+    database.sync(ticket)
+    assert [os.fstat(one).st_ino for one in syncs] == [Path(f"{path}-wal").stat().st_ino]
+
+
+def test_who_waits_behind_a_leader_is_covered_by_the_next_sync(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leading, go_on = threading.Event(), threading.Event()
+    syncs = []
+
+    def sync(descriptor: int) -> None:
+        syncs.append(descriptor)
+        leading.set()
+        assert go_on.wait(LIMIT_SECONDS)
+
+    monkeypatch.setattr(log_module, "sync_data", sync)
+    write(database)
+    first = Call(lambda: database.sync(1))
+    assert leading.wait(LIMIT_SECONDS)
+    for _ in range(4):
+        write(database)
+    others = [Call(partial(database.sync, ticket)) for ticket in range(2, 6)]
+    go_on.set()
+    for call in (first, *others):
+        call.result()
+    assert len(syncs) == 2
+
+
+def test_a_sync_that_failed_is_not_tried_again(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    ticket = write(database)
+    with monkeypatch.context() as patched:
+        patched.setattr(log_module, "sync_data", fail)
+        with pytest.raises(StoreError, match="could not be synced to disk: Input/output error"):
+            database.sync(ticket)
+    with pytest.raises(StoreError, match="an earlier sync to disk failed"):
+        database.sync(ticket)
+    database.close()
+    again = opened(path)
+    again.sync(write(again))
+    again.close()
+
+
+def test_a_log_that_was_removed_is_an_error_not_a_promise(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database.sync(write(database))
+    Path(f"{path}-wal").unlink()
+    monkeypatch.setattr(database_module, "LOOK_SECONDS", 0.0)
+    ticket = write(database)
+    with pytest.raises(StoreError, match=r"orders.db-wal could not be synced"):
+        database.sync(ticket)
+
+
+# ---- the log's length
+
+
+def tidy_at(database: Database, pages: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many pages are long for a log."""
+    monkeypatch.setattr(log_module, "LONG_PAGES", pages)
+    database.log.note_length(database.connection, "main", 0)
+
+
+def test_the_log_is_started_anew_when_it_is_long(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tidy_at(database, 20, monkeypatch)
+    for _ in range(200):
+        write(database)
+        database.tidy_log()
+    assert Path(f"{path}-wal").stat().st_size < 40 * 4200
+
+
+def test_a_reader_that_stays_keeps_the_log_but_nobody_waits(
+    database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child
+) -> None:
+    tidy_at(database, 20, monkeypatch)
+    peer.run("r = database.reading(); r.__enter__()")
+    for _ in range(100):
+        write(database)
+        database.tidy_log()
+    assert peer.ask("database.connection.execute('SELECT count(*) FROM note').get") == 0
+    peer.run("r.__exit__(None, None, None)")
+    for _ in range(30):
+        write(database)
+        database.tidy_log()
+    assert database.log._pages < 30
+
+
+def test_only_one_tidies(database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child) -> None:
+    tidy_at(database, 1, monkeypatch)
+    peer.run("database._coordination.take(coordination.TIDYING)")
+    write(database)
+    database.tidy_log()
+    assert database.log._pages, "it passed by"

@@ -1,0 +1,253 @@
+"""A full disk: what still works on it, how it becomes usable again, and that nothing is lost or claimed meanwhile."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.helpers.support import bodies
+from tests.helpers.working import at_work
+from tests.stores.sqlite.disks import Disk, counted, mounted
+from tests.stores.sqlite.programs import programs
+from tests.tiers import gate, nightly
+
+import inorder
+from inorder import Got, QueueManager
+from inorder.errors import StoreFull
+from inorder.stores.sqlite import SqliteStore
+from inorder.stores.sqlite.host import SqliteHost
+from inorder.stores.sqlite.log import FRAME_BYTES, RESERVE_BYTES
+from inorder.work import Backoff, Outcome, Tasks, lane
+
+SIZE = 6 << 20
+LENGTH = 3000
+
+
+@pytest.fixture(params=[counted, pytest.param(mounted, marks=nightly)])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
+    with request.param(tmp_path / "disk", SIZE) as disk:
+        yield disk
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Iterator[Disk]:
+    """For several processes."""
+    with mounted(tmp_path / "disk", SIZE) as disk:
+        yield disk
+
+
+def body(number: int) -> bytes:
+    return number.to_bytes(LENGTH, "big")
+
+
+def put_until_full(qm: QueueManager, start: int = 0) -> int:
+    """The number of the first message that could not be put."""
+    for number in range(start, start + 100_000):
+        try:
+            qm.put("Q", body(number))
+        except StoreFull:
+            return number
+    raise AssertionError("the disk is never full")
+
+
+def drained(qm: QueueManager) -> list[int]:
+    """The numbers of all messages, got one by one to begin with."""
+    found = [qm.get("Q") for _ in range(min(50, qm.depth("Q")))]
+    while qm.depth("Q"):
+        found += qm.get_many("Q", 20)
+    return [int.from_bytes(one.body, "big") for one in found]
+
+
+@gate
+def test_everything_but_puts_goes_on_on_a_full_disk(disk: Disk) -> None:
+    with inorder.connect(disk.store) as qm:
+        qm.create_queue("Q")
+        put = put_until_full(qm)
+        assert disk.store.stat().st_size > SIZE * 2 // 3, "the messages fill it, and not their log"
+        with pytest.raises(StoreFull, match="Get or delete messages"):
+            qm.put("Q", bytes(100_000))
+        with qm.connect() as other:
+            assert len(bodies(other)) == len(list(other.look("Q"))) == other.status("Q").current_depth == put
+            assert other.check() == []
+            with other.unit_of_work():
+                assert other.get("Q").body == body(0)
+            other.get("Q", syncpoint=True)
+            other.back_out()
+            with other.open("Q", browse=True) as queue:
+                queue.browse_first(lock=True)
+                queue.unlock()
+        assert len(qm.get_many("Q", 100)) == 100
+        for number in range(put, put + 80):
+            qm.put("Q", body(number))
+        assert drained(qm) == list(range(101, put + 80))
+        assert qm.check() == []
+
+
+@gate
+def test_a_worker_uses_up_no_attempt_on_a_full_disk(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane, "TROUBLE", Backoff(first=0.01, most=0.01, jitter=0))
+    tasks, calls = Tasks(), list[int]()
+
+    @tasks.task("Q", attempts=1)
+    def carry(message: Got, own: QueueManager) -> None:
+        calls.append(message.backout_count)
+        if len(calls) == 4:
+            disk.clear()
+        for _ in range(15):  # more than the log has room for
+            own.put("NEXT", bytes(100_000))
+
+    with inorder.connect(disk.store) as qm:
+        for queue in ("Q", "NEXT"):
+            qm.create_queue(queue)
+        qm.put("Q", b"1")
+        disk.fill()
+        with at_work(qm, tasks) as (_, heard):
+            heard.attempts(1)
+        assert (heard.outcomes, calls, qm.depth("NEXT")) == ([Outcome.DONE], [0, 0, 0, 0], 15)
+
+
+def test_a_store_is_opened_on_a_full_disk_and_closed_on_it(disk: Disk) -> None:
+    with inorder.connect(disk.store) as qm:
+        qm.create_queue("Q")
+        qm.put_many("Q", [body(number) for number in range(100)])
+    for number in range(3):
+        disk.fill()
+        with inorder.connect(disk.store) as qm:
+            assert len(bodies(qm)) == 100 - number
+            assert qm.get("Q").body == body(number)
+
+
+def test_a_call_that_would_leave_no_room_for_its_own_copy_is_refused(disk: Disk) -> None:
+    """It could be written to the log, and never from there into the file."""
+    with inorder.connect(disk.store) as qm:
+        qm.create_queue("Q")
+        with pytest.raises(StoreFull):
+            qm.put_many("Q", [bytes(LENGTH)] * (SIZE * 6 // 10 // LENGTH))
+        assert qm.depth("Q") == 0
+        qm.put_many("Q", [bytes(LENGTH)] * (SIZE // 5 // LENGTH))
+        disk.fill()
+        assert len(drained(qm)) == SIZE // 5 // LENGTH
+
+
+@nightly
+def test_the_reserve_is_never_shorter_than_the_log(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "orders.db")
+    reserves = []
+    with inorder.connect(store) as qm:
+        qm.create_queue("Q")
+        for number in range(20):
+            qm.put_many("Q", [bytes(LENGTH)] * (500 if number else 10_000))
+            reserves.append(Path(f"{store.path}-lock").stat().st_size)
+            assert reserves[-1] > store.database.log._pages * FRAME_BYTES
+            qm.get_many("Q", 10_000)
+    store.close_store()
+    assert reserves[0] > 40 << 20
+    assert reserves[-1] < 20 << 20, "it is not given back when the log is started anew"
+    assert Path(f"{store.path}-lock").stat().st_size < 3 << 20, "it is kept when nobody has the store open"
+
+
+@gate
+def test_who_has_used_up_his_share_of_a_disk_is_told_that_it_is_full(tmp_path: Path) -> None:
+    with counted(tmp_path / "disk", SIZE) as disk, inorder.connect(disk.store) as qm:
+        disk.quota = True
+        qm.create_queue("Q")
+        put = put_until_full(qm)
+        assert drained(qm) == list(range(put))
+        qm.put("Q", b"more")
+
+
+def test_a_call_for_which_no_room_can_be_made_can_be_made_again(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Units, handles and connections are as before the call that failed."""
+    qm = inorder.connect(disk.store)
+    qm.create_queue("Q")
+    qm.put_many("Q", [b"1", b"2"])
+    qm.get("Q", syncpoint=True)
+    queue = qm.open("Q", browse=True)
+    queue.browse_first(lock=True)
+    monkeypatch.setattr(SqliteHost, "make_room", lambda *_, **__: None)
+    disk.fill()
+    calls: list[Callable[[], object]] = [lambda: qm.connect().close(), queue.unlock, queue.close, qm.commit]
+    failed = []
+    for call in calls:
+        try:
+            call()
+        except StoreFull:
+            failed.append(call)
+    assert failed, "nothing needed room"
+    disk.clear()
+    for call in failed:
+        call()
+    assert qm.depth("Q") == 1
+    qm.close()
+    with inorder.connect(disk.store) as again:
+        assert (again.depth("Q"), again.units(), again.status("Q").open_input_count) == (1, [], 0)
+        assert again.get("Q").body == b"2"
+
+
+def test_a_connection_that_cannot_be_ended_on_a_full_disk_is_ended_later(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    qm = inorder.connect(disk.store)
+    qm.create_queue("Q")
+    qm.put_many("Q", [b"1"])
+    other = qm.connect()
+    other.get("Q", syncpoint=True)
+    monkeypatch.setattr(SqliteHost, "make_room", lambda *_, **__: None)
+    disk.fill()
+    with pytest.raises(StoreFull):
+        other.abandon()
+    disk.clear()
+    del other
+    assert qm.get("Q").body == b"1"
+    qm.close()
+    assert sorted(one.name for one in disk.folder.iterdir()) == ["orders.db", "orders.db-lock"]
+
+
+# ---- several processes
+
+
+PUTS = """
+answer = 0
+while answer < 100:
+    answer += error_of(lambda: qm.put('Q', bytes(3000))) is None
+"""
+
+
+@gate
+def test_gets_make_room_though_others_put_whatever_they_can(real: Disk) -> None:
+    with inorder.connect(real.store) as qm, programs(real.store, 2) as putters:
+        qm.create_queue("Q")
+        put = put_until_full(qm)
+        for one in putters:
+            one.begin(PUTS)
+        for _ in range(put + 2 * 100):
+            qm.get("Q", wait=60)
+        assert [one.answer() for one in putters] == [100, 100]
+        assert (qm.depth("Q"), qm.check()) == (0, [])
+
+
+DIE_WITH_THE_RESERVE = """
+from inorder.stores import points
+def die(point):
+    if point == 'written' and os.path.getsize(path + '-lock') < 10_000:
+        os.kill(os.getpid(), signal.SIGKILL)
+points.reached = die
+"""
+
+
+@gate
+def test_who_dies_with_the_reserve_takes_nothing_along(real: Disk) -> None:
+    with inorder.connect(real.store) as qm:
+        qm.create_queue("Q")
+        with programs(real.store, 1) as [child]:
+            put = put_until_full(qm)
+            real.fill()
+            child.run(DIE_WITH_THE_RESERVE)
+            child.begin("while True: qm.get('Q', syncpoint=True)")
+            child.process.join()
+            assert child.process.exitcode == -signal.SIGKILL
+        assert drained(qm) == list(range(put))
+        assert qm.check() == []
+        assert Path(f"{real.store}-lock").stat().st_size > RESERVE_BYTES

@@ -1,0 +1,191 @@
+"""Dead processes: what they held is free as soon as anybody would be told otherwise, and what is named stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.helpers.support import bodies, waiting
+from tests.stores.sqlite.programs import FOREVER, Program, programs
+from tests.tiers import gate
+
+import inorder
+from inorder import QueueManager
+from inorder.errors import (
+    DuplicateMessage,
+    NoMessageAvailable,
+    ObjectInUse,
+    OrderPending,
+    QueueDeleted,
+    QueueFull,
+    UnknownQueue,
+)
+from inorder.stores.sqlite import watch
+
+pytestmark = gate
+
+
+# ---- who notices
+
+
+def test_the_last_process_died_and_the_next_one_finds_its_unit_backed_out(path: Path) -> None:
+    with programs(path, 1) as [first]:
+        first.run("qm.create_queue('Q'); qm.put('Q', b'there'); qm.get('Q', syncpoint=True)")
+    with inorder.connect(path) as manager:
+        assert [(one.body, one.backout_count) for one in manager.browse("Q")] == [(b"there", 1)]
+        assert manager.units() == []
+
+
+def unmarked(qm: QueueManager) -> bytes:
+    with qm.open("Q", browse=True, co_op=True) as queue:
+        return queue.browse_first(unmarked=True).body
+
+
+def with_its_backouts(qm: QueueManager) -> tuple[bytes, int]:
+    message = qm.get("Q")
+    return message.body, message.backout_count
+
+
+# What another process has done, what is refused while it lives, with what, and what the call brings when it is dead.
+Held = tuple[str, Callable[[QueueManager], object], type[inorder.InorderError], object]
+HELD: dict[str, Held] = {
+    "a get": ("qm.put('Q', b'1'); qm.get('Q', syncpoint=True)", with_its_backouts, NoMessageAvailable, (b"1", 1)),
+    "a get behind what is locked": (
+        "qm.put('Q', b'1'); handle = qm.open('Q', browse=True); handle.browse_first(lock=True)",
+        lambda qm: qm.get("Q").body,
+        NoMessageAvailable,
+        b"1",
+    ),
+    "a strict get": (
+        "qm.put('Q', b'1', syncpoint=True); other = qm.connect(); other.put('Q', b'2')",
+        lambda qm: qm.get("Q", read_order="strict").body,
+        OrderPending,
+        b"2",
+    ),
+    "a strict get behind half a group": (
+        "with qm.group('Q') as group: group.put(b'1'); group.put(b'2')\n"
+        "handle = qm.open('Q', input='shared'); handle.get(logical=True); qm.put('Q', b'behind')",
+        lambda qm: qm.get("Q", logical=True, read_order="strict").body,
+        OrderPending,
+        b"behind",
+    ),
+    "a browse of what is not marked": (
+        "qm.put('Q', b'1'); handle = qm.open('Q', browse=True, co_op=True); handle.browse_first(mark_co_op=True)",
+        unmarked,
+        NoMessageAvailable,
+        b"1",
+    ),
+    "an open": (
+        "handle = qm.open('Q', input='exclusive')",
+        lambda qm: qm.open("Q", input="exclusive").close(),
+        ObjectInUse,
+        None,
+    ),
+    "a delete": ("handle = qm.open('Q', output=True)", lambda qm: qm.delete_queue("Q"), ObjectInUse, None),
+    "an alter of the order": (
+        "qm.put('Q', b'1', syncpoint=True)",
+        lambda qm: qm.alter_queue("Q", order="commit"),
+        ObjectInUse,
+        None,
+    ),
+    "a put on a full queue": (
+        "qm.alter_queue('Q', max_depth=1); qm.put('Q', b'never', syncpoint=True)",
+        lambda qm: (qm.put("Q", b"1"), bodies(qm))[1],
+        QueueFull,
+        [b"1"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", HELD)
+def test_before_a_call_is_refused_it_is_seen_whether_who_is_in_its_way_lives(
+    qm: QueueManager, child: Program, what: str
+) -> None:
+    code, call, error, brings = HELD[what]
+    child.run(code)
+    with pytest.raises(error):
+        call(qm)
+    child.kill()
+    assert call(qm) == brings
+
+
+def test_before_a_repeat_is_refused_it_is_seen_whether_the_first_putter_lives(qm: QueueManager, child: Program) -> None:
+    """Refused as a repeat of what is then backed out, the message would be lost."""
+    again = child.ask("qm.put('Q', b'1', syncpoint=True).uid")
+    with pytest.raises(DuplicateMessage):
+        qm.put("Q", b"1", uid=again)
+    child.kill()
+    qm.put("Q", b"1", uid=again)
+    assert bodies(qm) == [b"1"]
+
+
+def test_before_a_message_is_said_to_be_held_it_is_seen_whether_the_holder_lives(
+    qm: QueueManager, child: Program
+) -> None:
+    uid = qm.put("Q", b"1").uid
+    child.run("qm.get('Q', syncpoint=True)")
+    with pytest.raises(inorder.InorderError):
+        qm.delete("Q", uid)
+    child.kill()
+    qm.delete("Q", uid)
+    assert qm.depth("Q") == 0
+
+
+@pytest.fixture
+def sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While calls of this process wait, it looks oftener for the dead than once a second."""
+    monkeypatch.setattr(watch, "BURY_SECONDS", 0.05)
+
+
+@pytest.mark.usefixtures("sooner")
+def test_a_waiting_call_is_given_what_a_dead_reader_had(qm: QueueManager, child: Program) -> None:
+    child.run("qm.put('Q', b'1'); qm.get('Q', syncpoint=True)")
+    call = waiting(qm, lambda: qm.get("Q", wait=FOREVER))
+    child.kill()
+    assert call.result().backout_count == 1
+
+
+def test_two_processes_that_notice_one_death_at_once_agree(path: Path) -> None:
+    with programs(path, 3) as [dying, one, other]:
+        dying.run("qm.create_queue('Q'); qm.put('Q', b'1'); qm.get('Q', syncpoint=True)")
+        dying.kill()
+        for each in (one, other):
+            each.begin("answer = body_or_error(lambda: qm.get('Q'))")
+        assert sorted([one.answer(), other.answer()], key=str) == ["NoMessageAvailable", b"1"]
+
+
+# ---- what goes and what stays
+
+
+def test_confirm_ids_lock_ids_and_prepared_units_stay(qm: QueueManager, child: Program) -> None:
+    child.run("qm.put('Q', b'locked'); lock = qm.browse_and_lock('Q').lock_id")
+    lock_id = child.ask("lock")
+    child.run("qm.put('Q', b'held', confirm_id=7); qm.put('Q', b'prepared', syncpoint=True); qm.prepare('P')")
+    child.run("qm.put('Q', b'got'); qm.get('Q', confirm_id=8)")
+    child.kill()
+    with pytest.raises(NoMessageAvailable):
+        qm.get("Q")
+    assert sorted(unit.kind for unit in qm.units()) == ["confirm", "confirm", "lock", "prepared"]
+    qm.settle("P", "commit")
+    assert (qm.release_lock("Q", lock_id), qm.undo("Q", 7), qm.undo("Q", 8)) == (1, 1, 1)
+    assert sorted(bodies(qm)) == [b"got", b"locked", b"prepared"]
+
+
+# ---- dynamic queues
+
+
+def test_a_temporary_queue_goes_with_its_dead_creator(qm: QueueManager, child: Program) -> None:
+    qm.create_model("MODEL", shareable=True, default_input="shared")
+    name = child.ask("(handle := qm.open('MODEL', input='shared', output=True)).name")
+    other = qm.open(name, input="shared", output=True)
+    other.put(b"1")
+    child.kill()
+    assert other.get().body == b"1"  # nothing has been asked that would notice
+    with pytest.raises(QueueDeleted):
+        other.get()
+    with pytest.raises(QueueDeleted):
+        other.put(b"2")
+    other.close()
+    with pytest.raises(UnknownQueue):
+        qm.open(name, output=True)

@@ -1,0 +1,360 @@
+"""A store of an older release is upgraded as a whole or not at all: killed, on a full disk, with others at it.
+
+This release is the older one here, and `tests/helpers/invented.py` the one that upgrades.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from tests.helpers import invented
+from tests.helpers.forked import SERVER
+from tests.stores.sqlite.disks import counted, mounted
+from tests.stores.sqlite.programs import Child, programs
+from tests.tiers import gate, nightly
+
+import inorder
+from inorder import StoreError, StoreFull, StoreNewer, StoreOlder
+from inorder.stores.engine import points
+from inorder.stores.seam.migrations import Ladder, Step, Upgraded
+from inorder.stores.sqlite import upgrade_file
+from inorder.stores.sqlite.database import Database
+from inorder.stores.sqlite.statements import VERSION
+
+NEXT = invented.SQLITE.newest
+STEPS = [f"upgrade-step {version}" for version in range(VERSION + 1, NEXT + 1)]
+POINTS = [*(one for one in points.UPGRADE_POINTS if one != "upgrade-step"), *STEPS]
+CALLS_MAX = 2000
+
+pytestmark = gate
+
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+def upgraded(path: Path, **named: Any) -> Upgraded:
+    """By the release to come."""
+    return upgrade_file(path, ladder=invented.SQLITE, schema=invented.SCHEMA, **named)
+
+
+def opened_by_next(path: Path) -> Database:
+    return Database(path, schema=invented.SCHEMA, version=invented.SQLITE)
+
+
+def filled(path: Path) -> None:
+    """A store with messages, a group, a prepared unit, and a process that was killed with a unit of work open."""
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q", description="ours")
+        qm.put_many("Q", [bytes([number]) * 3000 for number in range(50)])
+        with qm.group("Q") as group:
+            group.put(b"first")
+            group.put(b"last")
+        qm.put("Q", b"prepared", syncpoint=True)
+        qm.prepare("monday")
+    with programs(path, 1) as [one]:
+        one.run("qm.put('Q', b'open', syncpoint=True)")
+        one.kill()
+
+
+def rows(path: Path) -> Rows:
+    """All that is in the tables, but for what an upgrade is to change."""
+    with closing(sqlite3.connect(path)) as connection:
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        found = {name: sorted(connection.execute(f"SELECT * FROM {name}"), key=repr) for name in names}
+        found["manager"] = connection.execute("SELECT id, attributes, identifier FROM manager").fetchall()
+    found["definition"] = [row[:6] for row in found["definition"]]
+    return found
+
+
+def version_of(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+    assert isinstance(version, int)
+    return version
+
+
+@pytest.fixture
+def path(path: Path) -> Path:
+    filled(path)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def nothing_at_points() -> Iterator[None]:
+    yield
+    points.reached = None
+
+
+# --- what it does
+
+
+def test_all_that_is_in_a_store_stays_and_the_tables_are_those_of_a_new_one(path: Path) -> None:
+    before = rows(path)
+    done = upgraded(path)
+    backup = path.with_name(f"orders.db.schema-{VERSION}")
+    assert (done.found, done.version, done.backup) == (VERSION, NEXT, backup)
+    assert rows(path) == rows(backup) == before
+    with closing(sqlite3.connect(path)) as connection:  # numbers jump once, since what was not synced may be missing
+        assert connection.execute("SELECT boot FROM manager").fetchall() == [("",)]
+    database = opened_by_next(path)  # which refuses any other table than its own
+    with database.writing():
+        assert {note for (note,) in database.connection.execute("SELECT note FROM definition")} == {"none"}
+    database.close()
+
+
+def test_a_store_of_this_release_is_left_alone(path: Path) -> None:
+    before = path.read_bytes()
+    assert inorder.upgrade(path) == Upgraded(found=VERSION, version=VERSION)
+    assert rows(path)
+    assert path.read_bytes()[:100] == before[:100]
+    assert list(path.parent.glob("*.schema-*")) == []
+    upgraded(path)
+    assert upgraded(path) == Upgraded(found=NEXT, version=NEXT)
+
+
+# --- what it refuses, and leaves as it was
+
+
+def refused(path: Path, error: type[Exception], words: str, call: Callable[[], object]) -> None:
+    before = rows(path), version_of(path)
+    with pytest.raises(error, match=words):
+        call()
+    assert (rows(path), version_of(path)) == before
+
+
+def test_to_connect_names_the_remedy(path: Path) -> None:
+    with pytest.raises(StoreOlder, match=f"inorder upgrade --store {path}") as caught:
+        opened_by_next(path)
+    assert (caught.value.version, caught.value.upgradable) == (VERSION, True)
+
+
+def test_a_store_from_before_the_first_step_is_refused(path: Path) -> None:
+    later = Ladder(NEXT + 1, [Step(version=NEXT + 1, why="more", statements="")])
+    refused(path, StoreOlder, f"too old.*is {NEXT}", lambda: upgrade_file(path, ladder=later))
+
+
+def test_the_older_release_refuses_it_then(path: Path) -> None:
+    upgraded(path)
+    refused(path, StoreNewer, f"schema version {NEXT}", lambda: inorder.connect(path))
+    refused(path, StoreNewer, "newer release", lambda: inorder.upgrade(path))
+
+
+def test_a_file_where_the_backup_is_to_be_is_not_written_over(path: Path) -> None:
+    there = path.with_name(f"orders.db.schema-{VERSION}")
+    there.write_text("mine")
+    refused(path, ValueError, "not there yet", lambda: upgraded(path))
+    refused(path, ValueError, "backup must be.*not there yet", lambda: upgraded(path, backup=there))
+    refused(path, ValueError, "another file", lambda: upgraded(path, backup=f"{path}-journal"))
+    assert there.read_text() == "mine"
+    assert upgraded(path, backup=path.with_name("other.db")).backup == path.with_name("other.db")
+
+
+def test_a_missing_or_empty_file_is_refused_and_not_made(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no store"):
+        inorder.upgrade(tmp_path / "none.db")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(StoreError, match="no store"):
+        inorder.upgrade(tmp_path / "empty.db")
+    assert (tmp_path / "empty.db").stat().st_size == 0
+
+
+def test_it_is_refused_while_others_have_it_open(path: Path) -> None:
+    """Another process, this one, or a shell that reads the database."""
+    with programs(path, 1) as [other]:
+        with pytest.raises(StoreError, match="others have it open"):
+            upgraded(path)
+        other.run("qm.put('Q', b'more')")
+    with inorder.connect(path) as qm:
+        with pytest.raises(StoreError, match="others have it open"):
+            upgraded(path)
+        qm.put("Q", b"more")
+    with Child() as shell:
+        shell.run(f"reader = apsw.Connection({str(path)!r})")
+        shell.run("reader.execute('BEGIN; SELECT count(*) FROM message').fetchall()")
+        with pytest.raises(StoreError, match="others have it open"):
+            upgraded(path, backup=False)
+    assert version_of(path) == VERSION
+    upgraded(path)
+
+
+def test_who_opens_it_meanwhile_waits_and_finds_the_new_version(path: Path) -> None:
+    with Child() as other:
+
+        def let_in(point: str) -> None:
+            if point == "upgrade-begun":
+                other.begin(f"tell('begins'); answer = error_of(lambda: inorder.connect({str(path)!r}))")
+                assert other.answer() == "begins"
+
+        points.reached = let_in
+        upgraded(path)
+        points.reached = None
+        assert other.answer() == "StoreNewer"
+    assert version_of(path) == NEXT
+
+
+@pytest.mark.parametrize("what", ["orders.db", ""])
+def test_a_file_or_folder_that_may_not_be_written_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    closed = path.parent / what
+    monkeypatch.setattr(os, "access", lambda asked, mode: asked != closed)  # root may write everywhere
+    refused(path, StoreError, "cannot (read and write|be written)", lambda: upgraded(path))
+    assert list(path.parent.glob("*.schema-*")) == []
+
+
+@pytest.mark.parametrize("wrong", ["CREATE NONSENSE", "DROP TABLE handle", "CREATE TABLE more (a)", "SELECT 1"])
+def test_a_step_that_fails_or_leads_elsewhere_changes_nothing(path: Path, wrong: str) -> None:
+    steps = invented.SQLITE.from_version(VERSION)
+    last = Step(version=NEXT + 1, why="wrong", statements=wrong)
+    ladder, schema = Ladder(NEXT + 1, [*steps, last]), f"{invented.SCHEMA}; CREATE TABLE right (a);"
+    refused(path, Exception, "NONSENSE|not a store as inorder makes it",
+            lambda: upgrade_file(path, ladder=ladder, schema=schema, backup=False))  # fmt: skip
+
+
+# --- kills
+
+
+def upgrade_and_die(path: Path, at: str | int) -> None:
+    """Killed at a point, or before the nth time that the process writes, syncs, shortens or removes a file."""
+    if isinstance(at, str):
+        points.reached = lambda point: os.kill(os.getpid(), signal.SIGKILL) if point == at else None
+    else:
+        system = _Mortal(at)
+        assert system.calls == at
+    upgraded(path)
+
+
+class _Mortal(apsw.VFS):
+    def __init__(self, calls: int) -> None:
+        self.calls = calls
+        super().__init__("mortal", "unix", makedefault=True)
+
+    def xOpen(self, name: Any, flags: Any) -> apsw.VFSFile:  # noqa: N802 - its name in SQLite
+        return _MortalFile(self, name, flags)
+
+    def xDelete(self, name: str, sync: bool) -> None:  # noqa: N802 - as above
+        self.count()
+        super().xDelete(name, sync)
+
+    def count(self) -> None:
+        self.calls -= 1
+        if self.calls < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class _MortalFile(apsw.VFSFile):
+    def __init__(self, system: _Mortal, name: Any, flags: Any) -> None:
+        super().__init__("unix", name, flags)
+        self._system = system
+
+    def xWrite(self, data: Any, offset: int) -> None:  # noqa: N802 - as above
+        self._system.count()
+        super().xWrite(data, offset)
+
+    def xSync(self, flags: int) -> None:  # noqa: N802 - as above
+        self._system.count()
+        super().xSync(flags)
+
+    def xTruncate(self, size: int) -> None:  # noqa: N802 - as above
+        self._system.count()
+        super().xTruncate(size)
+
+
+def killed(path: Path, at: str | int) -> bool:
+    """Whether it has come so far."""
+    process = SERVER.Process(target=upgrade_and_die, args=(path, at), daemon=True)
+    process.start()
+    process.join()
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode != 0
+
+
+def check_whole(path: Path, before: Rows) -> int:
+    """The store is of one release, that release can open it, and what was in it is in it. Which: its version."""
+    try:
+        with inorder.connect(path) as qm:  # what was open is backed out
+            assert (qm.depth("Q"), qm.check()) == (53, [])
+        found = VERSION
+    except StoreNewer:
+        opened_by_next(path).close()
+        assert rows(path) == before
+        found = NEXT
+    copies = list(path.parent.glob("*.schema-*"))
+    assert all(version_of(copy) == VERSION and rows(copy) == before for copy in copies if copy.suffix != ".part")
+    assert upgraded(path, backup=False).version == NEXT
+    return found
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_kill_at_a_point_leaves_the_store_of_one_release(path: Path, point: str) -> None:
+    before = rows(path)
+    assert killed(path, point)
+    assert check_whole(path, before) == (NEXT if point == "upgrade-committed" else VERSION)
+
+
+@nightly
+def test_a_kill_at_any_write_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+    """The last thing that an upgrade does is to remove the rollback journal: with that it has happened."""
+    found = []
+    for calls in range(CALLS_MAX):
+        folder = tmp_path / str(calls)
+        folder.mkdir()
+        filled(folder / "orders.db")
+        before = rows(folder / "orders.db")
+        if not killed(folder / "orders.db", calls):
+            assert version_of(folder / "orders.db") == NEXT
+            break
+        found.append(check_whole(folder / "orders.db", before))
+    assert found == [VERSION] * len(found)
+    assert 30 < len(found) < CALLS_MAX
+
+
+# --- a full disk
+
+
+ROOMS = range(0, 1_200_000, 16_384)
+
+
+@nightly
+@pytest.mark.parametrize("copies", [False, True], ids=["without a copy", "with a copy"])
+def test_a_disk_that_is_too_full_leaves_the_store_as_it_was(tmp_path: Path, copies: bool) -> None:
+    """Whatever room there is: the tables are changed wholly or not at all."""
+    filled(tmp_path / "before.db")
+    found = []
+    for room in ROOMS:
+        with counted(tmp_path / str(room), 6 << 20) as disk:
+            shutil.copy(tmp_path / "before.db", disk.store)
+            before = rows(disk.store)
+            with (disk.folder / "ballast").open("wb") as ballast:
+                ballast.truncate(disk.free - room)
+            try:
+                upgraded(disk.store, backup=copies)
+            except StoreFull:
+                disk.clear()
+                assert not [one for one in disk.folder.iterdir() if one.suffix == ".part"]
+            found.append(version_of(disk.store))
+            assert rows(disk.store) == before
+            upgraded(disk.store, backup=False)
+    assert found == sorted(found)
+    assert set(found) == {VERSION, NEXT}
+
+
+def test_a_full_disk_is_called_so(tmp_path: Path) -> None:
+    with mounted(tmp_path / "disk", 6 << 20) as disk:
+        filled(disk.store)
+        disk.fill()
+        with pytest.raises(StoreFull, match="changed nothing"):
+            upgraded(disk.store)
+        disk.clear()
+        with inorder.connect(disk.store) as qm:
+            assert (qm.depth("Q"), qm.check()) == (53, [])
+        assert upgraded(disk.store).version == NEXT

@@ -1,0 +1,180 @@
+"""What stores once answered differently, each case by itself: found by `tests/histories/test_state_machine.py`."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from tests.helpers.support import told
+
+from inorder import Flags, GetOptions, QueueManager
+from inorder.client.bulk import BulkBrowser, LedgerKey, Stager
+from inorder.errors import QueueDeleted
+from inorder.model.options import AskedOrder
+from inorder.stores.seam.changes import Changes, Subscription
+from inorder.testing import ManualClock
+
+pytestmark = pytest.mark.every_store
+
+
+def test_r4_3_a_queue_that_is_gone_is_not_deleted_again_at_close(qm: QueueManager) -> None:
+    qm.create_model("MODEL", shareable=True, default_input="shared")
+    maker = qm.open("MODEL")
+    user = qm.open(maker.name)
+    maker.close()
+    for purge in (False, True):
+        with pytest.raises(QueueDeleted):
+            user.close(delete=True, purge=purge)
+    user.close()
+
+
+def put_group(qm: QueueManager, group_id: bytes) -> None:
+    qm.put("Q", b"first", group_id=group_id, flags=Flags.IN_GROUP, sequence_number=1)
+    qm.put("Q", b"last", group_id=group_id, flags=Flags.LAST_IN_GROUP, sequence_number=2)
+
+
+@pytest.mark.parametrize("read_order", ["relaxed", "strict"])
+def test_a_12_a_group_is_whole_for_the_reader_whose_lock_id_holds_it(qm: QueueManager, read_order: AskedOrder) -> None:
+    put_group(qm, b"G")
+    lock_id = qm.browse_and_lock("Q").lock_id
+
+    def get() -> bytes:
+        return qm.get("Q", lock_id=lock_id, logical=True, all_messages=True, read_order=read_order).body
+
+    assert [get(), get()] == [b"first", b"last"]
+
+
+@pytest.mark.parametrize("read_order", ["relaxed", "strict"])
+@pytest.mark.parametrize("locked", ["first", "next"])
+def test_r3_69_a_group_is_whole_for_the_handle_whose_browse_locks_one_of_it(
+    qm: QueueManager, read_order: AskedOrder, locked: str
+) -> None:
+    put_group(qm, b"G")
+    with qm.open("Q", input="shared", browse=True) as queue:
+        queue.browse_first(read_order="relaxed", lock=locked == "first")
+        if locked == "next":
+            queue.browse_next(read_order="relaxed", lock=True)
+        assert queue.get(logical=True, all_messages=True, read_order=read_order).body == b"first"
+
+
+def test_r6_2_the_hook_is_told_first_of_what_expired_first(qm: QueueManager, clock: ManualClock) -> None:
+    qm.alter_queue("Q", delivery="fifo")
+    heard: list[bytes] = []
+    qm.hook("expired", lambda queue, message: heard.append(message.body))
+    for body, expiry in ((b"1", 3.0), (b"2", 1.0), (b"3", 2.0), (b"4", 1.0)):
+        qm.put("Q", body, expiry=expiry)
+    clock.advance(5.0)
+    assert qm.status("Q").current_depth == 0
+    told(qm)
+    assert heard == [b"2", b"4", b"3", b"1"]
+
+
+def test_a_9_a_confirm_id_whose_last_message_expired_begins_anew(qm: QueueManager, clock: ManualClock) -> None:
+    qm.put("Q", b"short", expiry=5.0, confirm_id=1)
+    qm.put("Q", b"long")
+    clock.advance(5.0)
+    assert qm.get("Q", confirm_id=1).body == b"long"
+    assert [unit.started_at for unit in qm.units()] == [clock.now()]
+
+
+def test_r3_51_a_message_in_segments_has_its_group_id_with_a_group(qm: QueueManager) -> None:
+    """Of several with one place in a group the first counts, be it in a group or not."""
+    qm.put("Q", b"segment", group_id=b"G", flags=Flags.SEGMENT | Flags.SEGMENTATION_ALLOWED, priority=0)
+    qm.put("Q", b"", group_id=b"G", flags=Flags.IN_GROUP, priority=9)
+    assert qm.get("Q", logical=True, all_messages=True).body == b"segment"
+
+
+def test_a_hook_is_told_of_several_queues_by_their_names(qm: QueueManager) -> None:
+    heard: list[str] = []
+    for name in ("B", "A"):
+        qm.create_queue(name)
+    qm.hook("visible", lambda queue, message: heard.append(queue))
+    for name in ("A", "B", "A"):
+        qm.put(name, b"", syncpoint=True)
+    qm.commit()
+    told(qm)
+    assert heard == ["A", "A", "B", "SENTINEL"]
+
+
+def test_r3_70_a_browse_that_comes_back_to_its_locked_message_locks_it_again(qm: QueueManager) -> None:
+    qm.put("Q", b"m")
+    with qm.open("Q", browse=True) as queue:
+        for _ in range(2):
+            assert queue.browse_first(read_order="relaxed", lock=True) is not None
+        assert qm.order_view("Q").pending_out == 1
+
+
+def test_r3_51_a_survey_shows_of_two_heads_with_one_group_id_the_one_that_is_whole(qm: QueueManager) -> None:
+    """A message in no group may have a group's id; the group, whose first place it takes, is not whole."""
+    qm.put("Q", b"alone", group_id=b"G", flags=Flags.SEGMENTATION_ALLOWED)
+    qm.put("Q", b"last", group_id=b"G", flags=Flags.LAST_IN_GROUP, sequence_number=1)
+    with qm.open("Q", browse=True) as queue:
+        survey = BulkBrowser(queue).survey(GetOptions(logical=True, all_messages=True))
+        shown = list(queue.browse(logical=True, all_messages=True, read_order="relaxed"))
+    assert [one.first for one in survey.stretches] == [one.last for one in survey.stretches] == [(1, 0)]
+    assert [one.body for one in shown] == [b"alone"]
+
+
+def test_a_hook_has_the_bodies_of_what_was_staged(qm: QueueManager) -> None:
+    heard: list[bytes] = []
+    qm.hook("put", lambda queue, message: heard.append(message.body) if queue == "Q" else None)
+    with qm.open("Q", output=True) as queue:
+        stager = Stager(queue, "one", lasts=60.0)
+        stager.stage(2, {"body": [b"a", b"b"]})
+    qm.settle_staging(LedgerKey("app", "", "1"), [stager.staged])
+    told(qm)
+    assert heard == [b"a", b"b"]
+
+
+def test_a_withdraw_leaves_alone_what_the_unit_has_got_of_the_same_group(qm: QueueManager) -> None:
+    put_group(qm, b"G")
+    queue = qm.open("Q", input="shared", output=True)
+    with qm.unit_of_work():
+        got = queue.get()
+        before = queue.put_state
+        queue.put(b"another", flags=Flags.IN_GROUP, group_id=got.group_id, sequence_number=1)
+        queue.withdraw(before, whole_group=True)
+    assert [message.body for message in qm.browse("Q")] == [b"last"]
+
+
+def test_the_rest_of_a_large_group_is_what_was_got_of_it(qm: QueueManager) -> None:
+    bodies = [str(number).encode() for number in range(600)]
+    with qm.unit_of_work(), qm.group("Q") as group:
+        for body in bodies:
+            group.put(body)
+    group_id = next(iter(qm.browse("Q"))).group_id
+    with qm.unit_of_work() as unit:
+        messages = qm.get_group("Q")
+        got = [next(messages).body]
+        for number in (300, 400):
+            qm.put("Q", b"x", flags=Flags.IN_GROUP, group_id=group_id, sequence_number=number)
+        got += [message.body for message in messages]
+        unit.back_out()
+    assert got == bodies
+
+
+def test_unique_ids_under_a_lock_id_are_in_the_order_of_the_queue(qm: QueueManager) -> None:
+    for priority in (1, 9, 5):
+        qm.put("Q", str(priority).encode(), priority=priority)
+    locked = qm.browse_and_lock("Q")
+    bodies = {message.uid: message.body for message in locked.messages}
+    assert [bodies[uid] for uid in qm.unique_ids("Q", lock_id=locked.lock_id)] == [b"9", b"5", b"1"]
+
+
+def test_who_begins_to_listen_is_heard_whoever_ends_meanwhile() -> None:
+    """Of two subscriptions that turn at once none is forgotten."""
+    changes = Changes()
+    subscriptions = [changes.subscribe(lambda _: None) for _ in range(8)]
+
+    def turn(one: Subscription) -> None:
+        for _ in range(300):
+            one.turn(heeds=True)
+            one.turn(heeds=False)
+        one.turn(heeds=one is subscriptions[0])
+
+    threads = [threading.Thread(target=turn, args=(one,)) for one in subscriptions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert changes.is_heard

@@ -1,0 +1,411 @@
+"""Staging: rows stand outside their queue until one settle puts them all, in order, in groups, once (spark 3)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from tests.helpers.staged import IN, KEY, LAST, Writer, joined, key, letters, shape
+from tests.helpers.support import bodies, drained, snapshot
+
+from inorder import (
+    Flags,
+    InconsistentCall,
+    Message,
+    MessageTooBig,
+    MessageType,
+    OrderPending,
+    QueueManager,
+    Reason,
+    Transmission,
+    connect,
+)
+from inorder.model.attributes import OrderRule
+from inorder.rules.puts import make_id
+from inorder.rules.staged_columns import STAGED_COLUMNS
+from inorder.stores.seam.records import Settled
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
+
+SEGMENT, LAST_SEGMENT = int(Flags.SEGMENT), int(Flags.LAST_SEGMENT)
+G = b"G".ljust(24, b"\0")
+H = b"H".ljust(24, b"\0")
+
+
+@pytest.fixture
+def writer(store: RestartableStore, qm: QueueManager) -> Writer:
+    return Writer(store, qm)
+
+
+# ---- the put
+
+
+@pytest.mark.every_store
+def test_what_is_staged_is_put_by_the_settle(writer: Writer) -> None:
+    writer.stage("one", letters("ab"))
+    assert bodies(writer.qm) == []
+    assert writer.settle("one") == Settled(already=False, messages=2)
+    assert (bodies(writer.qm), writer.qm.depth("Q"), writer.qm.units()) == (letters("ab"), 2, [])
+
+
+def test_several_requests_make_one_staging(writer: Writer) -> None:
+    writer.stage("one", letters("ab"))
+    writer.stage("one", [])
+    writer.stage("one", letters("cd"))
+    writer.settle("one")
+    assert joined(writer) == "abcd"
+
+
+ORDERS = [
+    ("partition, then row", [("abc", None), ("de", None)], "abcde"),
+    ("the order of the call", [("de", None), ("abc", None)], "deabc"),
+    ("an order key over all", [("abc", [3, 1, 5]), ("de", [2, 4])], "bdaec"),
+    ("equal keys by partition and row", [("abc", [2, 1, 1]), ("de", [1, 1])], "bcdea"),
+    ("null first", [("abc", [1, None, 0]), ("de", [None, -1])], "bdeca"),
+    ("numbers before texts before bytes", [("abc", ["x", b"", 2]), ("de", [1.5, ""])], "dceab"),
+    ("texts by code point", [("abcd", ["é", "z", "Z", "\U0001f600"])], "cbad"),
+    ("numbers as numbers", [("abcd", [2**53 + 1, float(2**53), -0.5, -math.inf])], "dcba"),
+    ("a partition without keys", [("abc", None), ("de", [-1, 1])], "abcde"),
+]
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize(("what", "stagings", "expected"), ORDERS, ids=[line[0] for line in ORDERS])
+def test_the_order(writer: Writer, what: str, stagings: list[tuple[str, list[Any] | None]], expected: str) -> None:
+    for n, (text, keys) in enumerate(stagings):
+        columns: dict[str, Any] = {} if keys is None else {"order_key": keys}
+        writer.stage(f"{n}", letters(text), **columns)
+    writer.settle(*(f"{n}" for n in range(len(stagings))))
+    assert joined(writer) == expected
+
+
+NUMBERS = [("put", [(2, 0), (3, 0), (4, 0), (5, 0)]), ("prepare", [(2, 0), (2, 1), (2, 2), (2, 3)])]
+
+
+@pytest.mark.parametrize(("order", "expected"), [*NUMBERS, ("commit", NUMBERS[1][1])])
+@pytest.mark.parametrize("columns", [{}, {"order_key": [1, 2]}, {"group_key": [1, None]}], ids=str)
+def test_a_message_draws_a_number_or_all_draw_one(
+    writer: Writer, order: OrderRule, expected: list[tuple[int, int]], columns: dict[str, Any]
+) -> None:
+    writer.qm.alter_queue("Q", order=order)
+    writer.qm.put("Q", b"before")
+    writer.stage("1", letters("ab"), **columns)
+    writer.stage("2", letters("cd"), **columns)
+    writer.settle("1", "2")
+    writer.qm.put("Q", b"after")
+    places = [message.place for message in writer.browsed()]
+    assert [place and place[1:] for place in places] == [(1, 0), *expected, (expected[-1][0] + 1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [({}, "dcab"), ({"delivery": "fifo"}, "abcd"), ({"index_type": "group_id"}, "dcab")],
+    ids=str,
+)
+def test_the_queue_decides_by_priority_when_they_are_put(
+    writer: Writer, attributes: dict[str, Any], expected: str
+) -> None:
+    writer.stage("one", letters("abcd"), priority=[0, None, 9, 12])
+    writer.qm.alter_queue("Q", **attributes)
+    writer.settle("one")
+    ranks = [message.place[0] for message in writer.browsed() if message.place]
+    assert ranks == sorted(ranks)
+    assert sorted(message.priority or 0 for message in writer.browsed()) == [0, 0, 9, 12]
+    if attributes.get("delivery") == "fifo":
+        assert joined(writer) == "abcd"
+
+
+def test_a_head_of_a_group_of_low_priority_is_placed_as_2_where_groups_are_indexed(writer: Writer) -> None:
+    writer.qm.alter_queue("Q", index_type="group_id")
+    writer.put(letters("ab"), group_key=[1, 1], priority=[0, 0])
+    assert [message.place and message.place.rank for message in writer.browsed()] == [-2, 0]
+
+
+@pytest.mark.every_store
+def test_two_queues_in_one_settle(writer: Writer) -> None:
+    writer.qm.create_queue("R", order="commit")
+    writer.stage("q", letters("ab"), group_key=[1, 1])
+    writer.stage("r", letters("c"), queue="R", group_key=[1])
+    assert writer.settle("q", "r") == Settled(already=False, messages=3)
+    assert (bodies(writer.qm), bodies(writer.qm, "R")) == (letters("ab"), letters("c"))
+    ids = {message.group_id for queue in "QR" for message in writer.browsed(queue)}
+    assert len(ids) == 2, "a group is on one queue"
+    for queue in "QR":
+        assert writer.store.in_ledger(queue, KEY) is not None
+
+
+def test_nothing_to_settle_does_nothing(writer: Writer) -> None:
+    before = snapshot(writer.qm)
+    assert writer.settle() == Settled(already=False, messages=0)
+    assert snapshot(writer.qm) == before
+
+
+# ---- what the messages are
+
+
+def test_what_is_not_given_is_as_in_a_put(writer: Writer, clock: ManualClock) -> None:
+    writer.qm.alter_queue("Q", default_priority=3, expiry=50.0)
+    writer.put([b"staged"])
+    writer.qm.put("Q", b"put")
+    staged, put = (dict(message.fields()) for message in writer.browsed())
+    differ = {name for name in staged if staged[name] != put[name]}
+    assert differ == {"body", "length", "message_id", "token", "uid", "place"}
+
+
+EVERYTHING: dict[str, Any] = {
+    "report": 64,
+    "message_type": 2,
+    "expiry": 30.0,
+    "feedback": 7,
+    "encoding": 273,
+    "coded_character_set_id": 819,
+    "format": "MQSTR",
+    "priority": 8,
+    "persistent": False,
+    "message_id": b"M" * 24,
+    "correlation_id": b"C" * 24,
+    "reply_to_queue": "R",
+    "reply_to_queue_manager": "QM",
+    "user_identifier": "user",
+    "accounting_token": b"A" * 32,
+    "application_identity_data": "identity",
+    "put_application_type": 28,
+    "put_application_name": "name",
+    "put_at": 12345.5,
+    "application_origin_data": "orig",
+    "group_id": G,
+    "sequence_number": 5,
+    "flags": IN,
+    "properties": {"colour": "red", "count": 2**60, "key": b"\0\xff", "none": None, "one": 1.0, "yes": True},
+    "transmission": Transmission("Q2", "QM2"),
+    "body": b"body",
+}
+
+
+@pytest.mark.every_store
+def test_every_column_is_kept(writer: Writer) -> None:
+    writer.qm.alter_queue("Q", usage="transmission")
+    given: dict[str, Any] = {name: [value] for name, value in EVERYTHING.items() if name != "body"}
+    writer.put([b"body"], **given, original_length=[-1], offset=[0], delay=[0.0])
+    (message,) = writer.browsed()
+    assert {name: getattr(message, name) for name in EVERYTHING} == EVERYTHING
+    assert set(STAGED_COLUMNS) == {*EVERYTHING, "original_length", "offset", "delay", "group_key", "order_key"}
+
+
+def test_none_is_the_default_in_every_column_but_the_body(writer: Writer) -> None:
+    nothing: dict[str, Any] = {name: [None] for name in STAGED_COLUMNS if name != "body"}
+    writer.put([b"1"], **nothing)
+    writer.put([b"1"], key=key(2))
+    one, two = ([value for name, value in message.fields()] for message in writer.browsed())
+    changed = [name for name, a, b in zip(Message.FIELDS, one, two, strict=True) if a != b]
+    assert changed == ["message_id", "token", "uid", "place"]
+
+
+def test_values_are_kept_as_a_message_keeps_them(writer: Writer) -> None:
+    writer.put(
+        [b"1", bytearray(b"2"), memoryview(b"3")],  # type: ignore[list-item]
+        format=["MQSTR   ", "", None],
+        correlation_id=[b"short", bytes(24), bytearray(b"x")],
+        message_type=[MessageType.REPLY, 8, None],
+        put_at=[1, 2.5, None],
+        flags=[Flags.NONE, 0, None],
+    )
+    found = writer.browsed()
+    assert [message.format for message in found] == ["MQSTR", "", ""]
+    assert [message.correlation_id for message in found] == [
+        b"short".ljust(24, b"\0"),
+        bytes(24),
+        b"x".ljust(24, b"\0"),
+    ]
+    assert [type(message.message_type) for message in found] == [int] * 3
+    assert [type(message.put_at) for message in found] == [float] * 3
+    assert [message.body for message in found] == [b"1", b"2", b"3"]
+
+
+def test_a_message_has_an_id_of_its_own_and_can_be_named_by_it(writer: Writer) -> None:
+    writer.put(letters("ab"))
+    first, second = writer.browsed()
+    assert first.uid is not None
+    assert second.uid is not None
+    assert first.message_id == make_id("TEST", first.uid.number) != second.message_id
+    handle = writer.qm.open("Q", input="shared", browse=True)
+    writer.qm.delete("Q", second.uid)
+    assert drained(writer.qm) == [b"a"]
+    handle.close()
+
+
+@pytest.mark.every_store
+def test_expiry_and_delay_begin_at_the_settle(writer: Writer, clock: ManualClock) -> None:
+    writer.stage("one", letters("abc"), expiry=[10.0, math.inf, 20.0], delay=[0.0, 5.0, 0.0])
+    clock.advance(30.0)
+    writer.settle("one")
+    assert bodies(writer.qm) == letters("ac")
+    clock.advance(5.0)
+    assert bodies(writer.qm) == letters("abc")
+    clock.advance(5.0)
+    assert bodies(writer.qm) == letters("bc")
+    clock.advance(10.0)
+    assert (bodies(writer.qm), writer.qm.depth("Q")) == (letters("b"), 1)
+
+
+def test_a_delayed_message_withholds_from_strict_readers_as_ever(writer: Writer, clock: ManualClock) -> None:
+    writer.qm.alter_queue("Q", read_order="strict")
+    writer.put(letters("ab"), delay=[5.0, 0.0])
+    with pytest.raises(OrderPending):
+        bodies(writer.qm)
+    assert writer.qm.order_view("Q").pending_out == 1
+    clock.advance(5.0)
+    assert bodies(writer.qm) == letters("ab")
+
+
+@pytest.mark.every_store
+def test_a_message_that_is_not_persistent_goes_at_a_restart_once_it_is_put(
+    writer: Writer, store: RestartableStore
+) -> None:
+    writer.stage("one", letters("ab"), persistent=[True, False])
+    store.restart()
+    qm = connect(store, program="again")
+    later = Writer(store, qm)
+    later.counts["one"] = 2
+    later.settle("one")
+    assert bodies(qm) == letters("ab")
+    store.restart()
+    assert bodies(connect(store, program="again")) == letters("a")
+
+
+# ---- groups
+
+
+@pytest.mark.every_store
+def test_one_key_is_one_group_closed_at_its_last(writer: Writer) -> None:
+    writer.put(letters("abcde"), group_key="xyx.x")
+    assert shape(writer) == [("a", 1, IN), ("c", 2, IN), ("e", 3, IN | LAST), ("b", 1, IN | LAST)]
+    assert bodies(writer.qm, logical=True) == letters("acebd")
+
+
+@pytest.mark.every_store
+def test_groups_go_over_stagings_in_the_order_of_their_keys(writer: Writer) -> None:
+    writer.stage("1", letters("abc"), group_key=[1, 2, 1], order_key=[9, 2, 1])
+    writer.stage("2", letters("de"), group_key=[2, 1.0], order_key=[1, 5])
+    writer.settle("1", "2")
+    assert joined(writer) == "cdbea"
+    assert bodies(writer.qm, logical=True) == letters("cead" + "b")
+    assert sorted(shape(writer)) == [
+        ("a", 3, IN | LAST),
+        ("b", 2, IN | LAST),
+        ("c", 1, IN),
+        ("d", 1, IN),
+        ("e", 2, IN),
+    ]
+
+
+@pytest.mark.every_store
+def test_keys_of_other_types_are_other_groups(writer: Writer) -> None:
+    writer.put(letters("abcd"), group_key=[1, "1", b"1", 1.0])
+    assert len({message.group_id for message in writer.browsed()}) == 3
+
+
+def test_a_group_has_the_id_that_its_first_message_was_given(writer: Writer) -> None:
+    writer.put(letters("abc"), group_key=[1, 2, 1], order_key=[3, 2, 1])
+    by_body = {message.body: message for message in writer.browsed()}
+    assert by_body[b"c"].group_id == by_body[b"c"].message_id == by_body[b"a"].group_id
+
+
+@pytest.mark.every_store
+def test_own_numbers_are_kept_and_may_go_on_from_an_earlier_batch(writer: Writer) -> None:
+    writer.put(letters("ab"), group_id=[G, G], sequence_number=[2, 1], flags=[IN, IN])
+    writer.put(letters("cd"), key=key(1), group_id=[G, G], sequence_number=[3, 4], flags=[IN, LAST])
+    assert shape(writer) == [("b", 1, IN), ("a", 2, IN), ("c", 3, IN), ("d", 4, IN | LAST)]
+
+
+WRONG_NUMBERS = [
+    ("a gap", {"sequence_number": [1, 3]}, "after message 1 comes message 3"),
+    ("a repeat", {"sequence_number": [2, 2]}, "message 2 comes twice"),
+    (
+        "a gap between segments",
+        {"sequence_number": [1, 1], "offset": [0, 5], "flags": [IN | SEGMENT, IN | LAST_SEGMENT]},
+        "a segment of message 1 is at offset 5, and not at 1",
+    ),
+    (
+        "a message that begins in the middle",
+        {"sequence_number": [1, 2], "offset": [0, 5], "flags": [IN, IN | LAST_SEGMENT]},
+        "message 2 has no beginning",
+    ),
+    (
+        "a segment twice",
+        {"sequence_number": [1, 1], "offset": [5, 5], "flags": [IN | SEGMENT, IN | SEGMENT]},
+        "message 1 at offset 5 comes twice",
+    ),
+]
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize(("what", "columns", "text"), WRONG_NUMBERS, ids=[line[0] for line in WRONG_NUMBERS])
+def test_own_numbers_must_follow_each_other(
+    writer: Writer, what: str, columns: dict[str, list[int]], text: str
+) -> None:
+    given: dict[str, Any] = {"group_id": [H, H], "flags": [IN, IN], **columns}
+    for cut in (2, 1):  # in one staging, in two
+        writer.counts.clear()
+        writer.stage("1", letters("ab")[:cut], **{name: values[:cut] for name, values in given.items()})
+        writer.stage("2", letters("ab")[cut:], **{name: values[cut:] for name, values in given.items()})
+        before = snapshot(writer.qm)
+        with pytest.raises(InconsistentCall, match=text) as raised:
+            writer.settle("1", "2")
+        assert raised.value.data["group_id"] == H
+        assert snapshot(writer.qm) == before
+        assert writer.store.undo_staging(["1", "2"]) == 2
+
+
+# ---- segments
+
+
+def test_a_body_that_is_too_long_is_split(writer: Writer) -> None:
+    writer.qm.alter_queue("Q", max_length=32)
+    body = bytes(range(70))
+    assert writer.put([b"short", body, b"end"]).messages == 5
+    pieces = writer.browsed()[1:4]
+    assert [(len(one.body), one.offset, one.flags) for one in pieces] == [
+        (32, 0, SEGMENT),
+        (32, 32, SEGMENT),
+        (6, 64, SEGMENT | LAST_SEGMENT),
+    ]
+    assert {one.group_id for one in pieces} == {pieces[0].message_id}
+    assert len({one.message_id for one in pieces}) == 3
+    with writer.qm.unit_of_work():
+        got = [writer.qm.get("Q", logical=True, complete=True).body for _ in range(3)]
+    assert got == [b"short", body, b"end"]
+
+
+@pytest.mark.every_store
+def test_pieces_share_the_number_in_a_group(writer: Writer) -> None:
+    writer.qm.alter_queue("Q", max_length=16)
+    writer.stage("1", [b"x" * 20, b"y"], group_key=[1, 1], order_key=[2, 1])
+    writer.stage("2", [b"z" * 40], group_key=[1], order_key=[3])
+    assert writer.settle("1", "2").messages == 6
+    found = sorted(writer.browsed(), key=lambda one: (one.sequence_number, one.offset))
+    assert [(one.body[:1], one.sequence_number, one.offset, bool(one.flags & LAST)) for one in found] == [
+        (b"y", 1, 0, False),
+        (b"x", 2, 0, False),
+        (b"x", 2, 16, False),
+        (b"z", 3, 0, True),
+        (b"z", 3, 16, True),
+        (b"z", 3, 32, True),
+    ]
+    with writer.qm.unit_of_work():
+        assert [one.body for one in writer.qm.get_group("Q")] == [b"y", b"x" * 20, b"z" * 40]
+
+
+def test_headers_that_do_not_fit_are_refused_with_the_row(writer: Writer) -> None:
+    writer.qm.alter_queue("Q", max_length=32)
+    with pytest.raises(MessageTooBig, match="row 1: the message of 500 bytes cannot be split") as raised:
+        writer.stage("one", [b"", b"x" * 500], format=["", "MQDEAD"])
+    assert raised.value.reason == Reason.MSG_TOO_BIG_FOR_Q
+    assert writer.qm.units() == []
+
+
+def test_the_depth_may_be_passed_by_segments_alone(writer: Writer) -> None:
+    writer.qm.alter_queue("Q", max_length=16, max_depth=2)
+    assert writer.put([b"x" * 40, b"y"]).messages == 4
+    assert writer.qm.depth("Q") == 4

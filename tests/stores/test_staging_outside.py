@@ -1,0 +1,363 @@
+"""What is staged is invisible, limited, gone after its time, and put once: the ledger (spark 3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.helpers.staged import IN, KEY, LAST, LASTS, Writer, joined, key, letters, shape
+from tests.helpers.support import bodies, drained, snapshot, told, waiting
+
+from inorder import (
+    ArgumentError,
+    Fenced,
+    InconsistentCall,
+    NoMessageAvailable,
+    NotFound,
+    NotOpenFor,
+    PutInhibited,
+    QueueDeleted,
+    QueueFull,
+    QueueManager,
+    StagingGone,
+    UnitExists,
+    UnknownQueue,
+    connect,
+)
+from inorder.client.housekeeping import tidy
+from inorder.model.options import OpenOptions
+from inorder.stores.seam.records import LedgerKey, Noted, Settled, Staged, StageRequest
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
+
+
+@pytest.fixture
+def writer(store: RestartableStore, qm: QueueManager) -> Writer:
+    return Writer(store, qm)
+
+
+# ---- outside the queue
+
+
+@pytest.mark.every_store
+def test_what_is_staged_is_in_nobodys_way(writer: Writer, clock: ManualClock) -> None:
+    qm = writer.qm
+    before = snapshot(qm)[:3]
+    writer.store.open(qm.owner, "Q", OpenOptions(output=True))
+    writer.stage("one", letters("ab"), group_key=[1, 1])
+    assert snapshot(qm)[2] == before[2]
+    assert (qm.depth("Q"), qm.status("Q").uncommitted, bodies(qm)) == (0, 0, [])
+    with pytest.raises(NoMessageAvailable):
+        qm.get("Q", read_order="strict")
+    assert qm.order_view("Q").unresolved_puts == 0
+    qm.alter_queue("Q", order="commit")
+    qm.put("Q", b"c")
+    assert bodies(qm, read_order="strict") == [b"c"]
+    clock.advance(1.0)
+    writer.settle("one")
+    assert bodies(qm) == letters("cab")
+
+
+def test_a_unique_id_of_a_staged_row_is_nowhere(writer: Writer) -> None:
+    writer.qm.put("Q", b"first")
+    (first,) = writer.browsed()
+    assert first.uid is not None
+    writer.stage("one", letters("ab"))
+    for number in range(first.uid.number, first.uid.number + 20):
+        uid = first.uid._replace(number=number)
+        if number != first.uid.number:
+            with pytest.raises(NotFound):
+                writer.qm.delete("Q", uid)
+
+
+def test_a_waiting_reader_and_a_listener_are_told_of_the_settle(writer: Writer) -> None:
+    reader = writer.qm.connect(program="reader")
+    heard: list[bytes] = []
+    writer.qm.listen("Q", lambda arrival: heard.append(arrival.message_id))
+    call = waiting(reader, lambda: reader.get("Q", wait=60).body)
+    writer.stage("one", letters("ab"))
+    call.sleeps(reader)
+    writer.settle("one")
+    assert call.result() == b"a"
+    told(writer.qm)
+    assert len(heard) in (1, 2), "the reader may have taken the first one before"
+    reader.close()
+
+
+@pytest.mark.every_store
+def test_an_operator_sees_a_staging_as_a_unit(writer: Writer, clock: ManualClock) -> None:
+    writer.stage("one", letters("ab"))
+    (unit,) = writer.qm.units()
+    assert (unit.kind, unit.name, unit.queue, unit.program.name) == ("staging", "one", "Q", "test")
+    assert (unit.started_at, unit.puts, unit.gets, unit.locks) == (clock.now(), 2, 0, 0)
+
+
+@pytest.mark.every_store
+def test_a_staging_outlives_its_connection_and_a_restart(writer: Writer, store: RestartableStore) -> None:
+    other = Writer(store, writer.qm.connect(program="other"))
+    other.stage("one", letters("ab"), group_key=[1, 1])
+    other.qm.close()
+    store.restart()
+    again = Writer(store, connect(store, program="again"))
+    again.counts["one"] = 2
+    assert [unit.puts for unit in again.qm.units()] == [2]
+    assert again.settle("one").messages == 2
+    assert shape(again) == [("a", 1, IN), ("b", 2, IN | LAST)]
+
+
+# ---- limits
+
+
+def refused(writer: Writer, error: type[Exception], *names: str) -> None:
+    """The settle fails and has changed nothing: what is staged is there."""
+    before = snapshot(writer.qm)
+    with pytest.raises(error):
+        writer.settle(*names)
+    assert snapshot(writer.qm) == before
+
+
+@pytest.mark.every_store
+def test_a_full_queue_takes_none_of_it(writer: Writer) -> None:
+    writer.qm.create_queue("R")
+    writer.qm.alter_queue("Q", max_depth=2)
+    writer.qm.put("Q", b"1")
+    writer.stage("r", letters("ab"), queue="R")
+    writer.stage("q", letters("ab"))
+    refused(writer, QueueFull, "r", "q")
+    writer.qm.get("Q")
+    assert writer.settle("r", "q").messages == 4
+
+
+def test_an_inhibited_queue_takes_none_of_it(writer: Writer) -> None:
+    writer.qm.alter_queue("Q", put_allowed=False)
+    writer.stage("one", letters("ab"))
+    refused(writer, PutInhibited, "one")
+    writer.qm.alter_queue("Q", put_allowed=True)
+    writer.settle("one")
+    assert joined(writer) == "ab"
+
+
+def test_an_alias_brings_its_defaults_and_its_inhibition(writer: Writer) -> None:
+    writer.qm.create_alias("A", base_queue="Q", default_priority=7)
+    writer.put(letters("a"), queue="A")
+    assert [one.priority for one in writer.browsed()] == [7]
+    assert writer.store.in_ledger("A", KEY) == writer.store.in_ledger("Q", KEY) is not None
+    writer.qm.alter_queue("A", put_allowed=False)
+    with pytest.raises(PutInhibited):
+        writer.stage("more", letters("b"), queue="A")
+
+
+@pytest.mark.every_store
+def test_a_queue_that_is_deleted_takes_its_stagings_and_its_ledger_with_it(writer: Writer) -> None:
+    writer.qm.create_queue("R")
+    handle = writer.handle("R")
+    writer.put(letters("a"), queue="R")
+    writer.stage("r", letters("ab"), queue="R")
+    drained(writer.qm, "R")
+    writer.qm.close_queue("R")
+    writer.store.close(handle)
+    writer.qm.delete_queue("R")
+    assert writer.qm.units() == []
+    refused(writer, StagingGone, "r")
+    writer.qm.create_queue("R")
+    assert writer.store.in_ledger("R", KEY) is None
+
+
+def test_a_temporary_queue_goes_with_what_is_staged_for_it(writer: Writer) -> None:
+    writer.qm.create_model("M", shareable=True, default_input="shared")
+    made = writer.qm.open("M", output=True, dynamic_name="T")
+    writer.stage("t", letters("ab"), queue="T")
+    with pytest.raises(ArgumentError, match="row 1: persistent"):
+        writer.stage("t", letters("ab"), queue="T", persistent=[False, True])
+    made.close()
+    assert writer.qm.units() == []
+    with pytest.raises(QueueDeleted):
+        writer.stage("t", letters("ab"), queue="T")
+
+
+def test_a_handle_that_is_not_open_for_output_stages_nothing(writer: Writer) -> None:
+    handle = writer.store.open(writer.qm.owner, "Q", OpenOptions(browse=True)).handle
+    with pytest.raises(NotOpenFor):
+        writer.store.stage(StageRequest(handle, "one", 1, {"body": [b""]}, LASTS))
+
+
+def test_a_name_stages_for_one_queue(writer: Writer) -> None:
+    writer.qm.create_queue("R")
+    writer.stage("one", letters("a"))
+    with pytest.raises(UnitExists):
+        writer.stage("one", letters("b"), queue="R")
+    writer.counts["one"] = 1
+    assert writer.settle("one").messages == 1
+
+
+# ---- what is not there
+
+
+def test_a_missing_staging_fails_the_settle(writer: Writer) -> None:
+    writer.stage("one", letters("ab"))
+    refused(writer, StagingGone, "one", "two")
+    assert writer.settle("one").messages == 2
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_staging_with_another_count_fails_the_settle(writer: Writer, count: int) -> None:
+    writer.stage("one", letters("ab"))
+    writer.counts["one"] = count
+    refused(writer, StagingGone, "one")
+
+
+@pytest.mark.every_store
+def test_an_expired_staging_is_gone_be_it_still_there_or_not(writer: Writer, clock: ManualClock) -> None:
+    writer.stage("one", letters("ab"), lasts=10.0)
+    writer.stage("two", letters("c"), lasts=20.0)
+    clock.advance(10.0)
+    with pytest.raises(StagingGone, match="'one' is not there"):
+        writer.settle("one")
+    assert [unit.name for unit in writer.qm.units()] == ["one", "two"], "nobody has tidied up"
+    tidy(writer.store)
+    assert [unit.name for unit in writer.qm.units()] == ["two"]
+    refused(writer, StagingGone, "one")
+    assert writer.settle("two").messages == 1
+
+
+def test_each_request_says_anew_how_long_a_staging_lasts(writer: Writer, clock: ManualClock) -> None:
+    writer.stage("one", letters("a"), lasts=10.0)
+    clock.advance(9.0)
+    writer.stage("one", letters("b"), lasts=10.0)
+    clock.advance(9.0)
+    tidy(writer.store)
+    assert writer.settle("one").messages == 2
+
+
+@pytest.mark.parametrize("tidied", [False, True])
+def test_a_staging_that_goes_on_after_its_time_begins_anew(writer: Writer, clock: ManualClock, tidied: bool) -> None:
+    writer.stage("one", letters("a"), lasts=10.0)
+    clock.advance(10.0)
+    if tidied:
+        tidy(writer.store)
+    writer.stage("one", letters("b"), lasts=10.0)
+    refused(writer, StagingGone, "one")
+    writer.counts["one"] = 1
+    writer.settle("one")
+    assert joined(writer) == "b"
+
+
+def test_an_undo_may_come_twice(writer: Writer) -> None:
+    writer.stage("one", letters("ab"))
+    writer.stage("two", letters("c"))
+    assert writer.store.undo_staging(["one", "never"]) == 1
+    assert writer.store.undo_staging(["one", "never"]) == 0
+    assert writer.store.undo_staging([]) == 0
+    assert [unit.name for unit in writer.qm.units()] == ["two"]
+    refused(writer, StagingGone, "one", "two")
+
+
+# ---- the ledger
+
+
+@pytest.mark.every_store
+def test_a_second_settle_under_a_key_drops_what_is_staged(writer: Writer, clock: ManualClock) -> None:
+    writer.put(letters("ab"))
+    noted = writer.store.in_ledger("Q", KEY)
+    assert noted == Noted(clock.now(), messages=2)
+    clock.advance(1.0)
+    writer.stage("again", letters("ab"))
+    assert writer.settle("again") == Settled(already=True, messages=0)
+    assert (joined(writer), writer.qm.units(), writer.store.in_ledger("Q", KEY)) == ("ab", [], noted)
+
+
+def test_what_is_in_the_ledger_needs_no_room_and_no_stagings_that_are_gone(writer: Writer) -> None:
+    writer.put(letters("ab"))
+    writer.qm.alter_queue("Q", put_allowed=False, max_depth=1)
+    writer.stage("again", letters("ab"))
+    writer.counts["again"] = 7
+    assert writer.settle("again", "lost") == Settled(already=True, messages=0)
+
+
+def test_without_any_staging_left_nobody_can_tell_and_the_settle_fails(writer: Writer) -> None:
+    writer.put(letters("ab"))
+    refused(writer, StagingGone, "again")
+
+
+@pytest.mark.parametrize(
+    "other", [LedgerKey("app", "query", "1"), LedgerKey("app", "other", "0"), LedgerKey("b", "query", "0")]
+)
+def test_another_key_is_another_batch(writer: Writer, other: LedgerKey) -> None:
+    writer.put(letters("ab"))
+    assert writer.put(letters("cd"), key=other).messages == 2
+    assert joined(writer) == "abcd"
+
+
+@pytest.mark.every_store
+def test_the_ledger_is_kept_by_queue(writer: Writer) -> None:
+    writer.qm.create_queue("R")
+    writer.put(letters("ab"))
+    writer.stage("q", letters("ab"))
+    writer.stage("r", letters("cd"), queue="R")
+    assert writer.settle("q", "r") == Settled(already=False, messages=2)
+    assert (joined(writer), bodies(writer.qm, "R")) == ("ab", letters("cd"))
+
+
+def test_an_empty_batch_is_not_noted(writer: Writer) -> None:
+    nobody = LedgerKey("", "", "")
+    for _ in range(2):
+        assert writer.put(letters("a"), key=nobody).messages == 1
+    assert writer.store.in_ledger("Q", nobody) is None
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize(("query", "oldest"), [("query", 5), ("", 0)])
+def test_of_a_streaming_query_the_newest_batches_are_kept(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch, query: str, oldest: int
+) -> None:
+    monkeypatch.setattr("inorder.stores.engine.staging.LEDGER_BATCHES_MAX", 3)
+    writer.put([], key=LedgerKey("app", "other", "x"))
+    for batch in range(8):
+        writer.put([], key=key(batch, query))
+    noted = [batch for batch in range(8) if writer.store.in_ledger("Q", key(batch, query)) is not None]
+    assert noted == list(range(oldest, 8))
+    assert writer.store.in_ledger("Q", LedgerKey("app", "other", "x")) is not None
+
+
+@pytest.mark.every_store
+def test_the_last_batch_of_a_query_is_known(writer: Writer) -> None:
+    last = writer.store.last_settled
+    assert last("Q", "app", "query") == ""
+    writer.put([], key=key(7, "query"))
+    writer.put([], key=key(3, "query"))
+    writer.put([], key=LedgerKey("app", "other", "x"))
+    writer.qm.create_alias("A", base_queue="Q")
+    assert (last("Q", "app", "query"), last("A", "app", "query"), last("Q", "app", "other")) == ("3", "3", "x")
+    with pytest.raises(UnknownQueue):
+        last("NONE", "app", "query")
+
+
+@pytest.mark.every_store
+def test_of_two_writers_that_go_on_from_one_batch_one_alone_puts(writer: Writer) -> None:
+    settle = writer.store.settle_staging
+    for name in ("first", "late", "again"):
+        writer.stage(name, letters("ab"))
+    assert settle(key(0, "query"), [Staged("first", 2)], "") == Settled(already=False, messages=2)
+    with pytest.raises(Fenced, match="the last batch in the ledger is '0', this writer goes on after ''") as fenced:
+        settle(key(1, "query"), [Staged("late", 2)], "")
+    assert fenced.value.data == {"application": "app", "last": "0", "after": ""}
+    assert [unit.name for unit in writer.qm.units()] == ["late", "again"]
+    assert settle(key(0, "query"), [Staged("again", 2)], "") == Settled(already=True, messages=0), "it was this one"
+    assert settle(key(1, "query"), [Staged("late", 2)], "0") == Settled(already=False, messages=2)
+    assert joined(writer) == "abab"
+
+
+def test_numbers_that_need_not_follow_each_other_stand_as_they_are(writer: Writer) -> None:
+    given: dict[str, Any] = {
+        "group_id": [b"g"] * 3,
+        "sequence_number": [5, 2, 2],
+        "flags": [IN] * 3,
+        "body": letters("abc"),
+    }
+    writer.store.stage(StageRequest(writer.handle(), "as it is", 3, given, LASTS, checks_numbers=False))
+    assert writer.store.settle_staging(KEY, [Staged("as it is", 3)]).messages == 3
+    assert [(one.sequence_number, one.body) for one in writer.browsed()] == [(5, b"a"), (2, b"b"), (2, b"c")]
+    writer.store.stage(StageRequest(writer.handle(), "both", 3, given, LASTS, checks_numbers=False))
+    writer.store.stage(StageRequest(writer.handle(), "both", 3, given, LASTS))
+    with pytest.raises(InconsistentCall):
+        writer.store.settle_staging(key(1), [Staged("both", 6)])

@@ -1,0 +1,486 @@
+"""Events of the store: one for each call, on the caller's thread, told in numbers and names that the page lists."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import pytest
+from tests.helpers.heard import Heard, everything, gives_pages, heard, large_group
+from tests.helpers.support import Call, bodies, waiting
+from tests.stores.sqlite.programs import Program, child, path
+from tests.stores.sqlite.programs import qm as file_manager
+
+from inorder import NoMessageAvailable, QueueManager, StoreEvent, connect
+from inorder.client.bulk import BulkBrowser, ClaimReader
+from inorder.client.events import HOOKS
+from inorder.client.listening import Arrival
+from inorder.errors import OrderPending, QueueFull, StoreError
+from inorder.model.options import FOREVER
+from inorder.stores.memory import bulk as memory_bulk
+from inorder.stores.seam import telemetry
+from inorder.stores.seam.changes import Changes
+from inorder.stores.seam.gathering import Gathering
+from inorder.stores.seam.protocol import LocalStore
+from inorder.stores.seam.telemetry import CALL_KEYS, COMMON_KEYS, EVENTS, PREFIX, Telemetry, event
+from inorder.stores.sql import bulk as sql_bulk
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
+
+__all__ = ["child", "file_manager", "heard", "path"]
+
+PAGE = Path(__file__).parents[2] / "docs/reference/events.md"
+SOURCES = Path(__file__).parents[2] / "src/inorder/stores"
+
+
+# Verbs of which no event has the name, each with the reason.
+SILENT = {
+    "keep_handles": "it tidies up after a call that was interrupted",
+    "leave_lease": "it changes this process's memory only",
+    "set_user": "it changes this process's memory only",
+    "has_unit": "it looks at this process's memory only",
+    "wait": "it has events of its own when it begins and ends, and an `inorder.get` for each look",
+    "end_waits": "it looks at this process's memory only; the wait that it ends says that it ended",
+    "watch": "it is not a call that waits, but serves those that do",
+    "promises": "it makes nothing happen; the calls inside of it have events of their own",
+    "refuse_lost": "it asks whether the store is lost, and touches nothing of it",
+    "close_store": "the last connection has ended, and with it all observations",
+}
+CALLS = {name: fields for name, fields in EVENTS.items() if fields.is_call}
+OTHERS = {name: fields for name, fields in EVENTS.items() if not fields.is_call}
+
+
+# ---- the table, and its page
+
+
+def verbs_of_store() -> set[str]:
+    """Every method of the protocol, those of its parts too."""
+    parts = [part for part in LocalStore.__mro__ if part.__module__.startswith("inorder.stores")]
+    return {
+        name
+        for part in parts
+        for name, value in vars(part).items()
+        if isinstance(value, FunctionType) and not name.startswith("_")
+    }
+
+
+def test_every_verb_of_the_store_has_an_event_of_its_name_or_a_reason_for_none() -> None:
+    assert {"put", "claim", "stage", "look", "backup"} <= verbs_of_store()
+    assert not CALLS.keys() & SILENT.keys()
+    assert CALLS.keys() | SILENT.keys() == verbs_of_store()
+    assert OTHERS.keys() == {"wait_began", "wait_ended", "expired", "dead_connection", "attempt", "worker"}
+
+
+def test_no_two_verbs_report_under_one_name() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in SOURCES.glob("engine/*.py")]
+    told = [name for text in texts for name in re.findall(r'^ +@event\(\s*"(\w+)"', text, re.MULTILINE)]
+    assert sorted(told) == sorted(CALLS)
+
+
+def rows_of(heading: str) -> dict[str, list[set[str]]]:
+    """A table of the page: the words in code quotes of each further cell, by that of the first."""
+    section = PAGE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
+    return {
+        re.findall(r"`([^`]+)`", row[0])[0]: [set(re.findall(r"`([^`]+)`", cell)) for cell in row[1:]] for row in rows
+    }
+
+
+@pytest.mark.parametrize(
+    ("heading", "events"), [("Calls", CALLS), ("Waits, and what the store does by itself", OTHERS)]
+)
+def test_the_page_lists_every_event_with_its_measurements_and_keys(heading: str, events: dict[str, Any]) -> None:
+    told = rows_of(heading)
+    assert told.keys() == {PREFIX + name for name in events}
+    for name, fields in events.items():
+        assert told[PREFIX + name][:2] == [set(fields.measurements), set(fields.keys)], name
+
+
+def test_the_page_explains_every_measurement_and_key() -> None:
+    measurements = {one for fields in EVENTS.values() for one in fields.measurements} | {"seconds"}
+    keys = {one for fields in EVENTS.values() for one in fields.keys}
+    assert rows_of("Measurements").keys() == measurements
+    assert rows_of("Keys").keys() == keys | {*COMMON_KEYS, *CALL_KEYS}
+
+
+def test_the_page_lists_the_silent_verbs_with_their_reasons() -> None:
+    section = PAGE.read_text(encoding="utf-8").partition("\n## Calls without an event\n")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| `")]
+    assert {row[0].strip("`"): row[1] for row in rows} == SILENT
+
+
+def test_the_page_lists_hooks_and_the_fields_of_an_arrival() -> None:
+    assert rows_of("Hooks").keys() == set(HOOKS)
+    assert rows_of("Listeners").keys() == set(Arrival.__dataclass_fields__)
+
+
+# ---- what is told
+
+
+def test_a_put_and_a_get_are_told_with_what_they_moved(qm: QueueManager, heard: Heard, store: RestartableStore) -> None:
+    qm.put_many("Q", [b"12345", b"678"])
+    qm.get("Q")
+    put, got = heard.last("put"), heard.last("get")
+    assert put.measurements.items() >= {"messages": 2, "bytes": 8}.items()
+    assert put.measurements["seconds"] > 0
+    assert put.metadata == {
+        "store": store.path,
+        "manager": "TEST",
+        "queue": "Q",
+        "unit": "",
+        "completion": "ok",
+        "reason": 0,
+        "reason_name": "NONE",
+        "error": "",
+    }
+    assert got.measurements.items() >= {"messages": 1, "bytes": 5}.items()
+    assert got.metadata.items() >= {"queue": "Q", "unit": "", "browse": False, "withheld": False}.items()
+
+
+@pytest.mark.every_store
+def test_every_event_has_exactly_what_the_table_says(
+    qm: QueueManager, heard: Heard, tmp_path: Path, clock: ManualClock
+) -> None:
+    everything(qm, tmp_path, clock)
+    told = {event.name.removeprefix(PREFIX) for event in heard}
+    not_told = {"stop"} if gives_pages(qm) else {"stop", "read_rest"}
+    not_told |= {"rename"}  # it needs a store that nobody has open: tests/client/test_renaming.py
+    not_told |= {"browse_page"}  # of a loop, on a server: below
+    assert CALLS.keys() - told == not_told
+    for one in heard:
+        check(one)
+
+
+def test_every_event_of_a_call_that_fails_has_exactly_what_the_table_says(
+    store: Any, qm: QueueManager, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call is made once more while nothing can be read or written."""
+    made: dict[str, Callable[[], object]] = {"stop": store.stop}
+    with monkeypatch.context() as recorded:
+        for name in CALLS:
+            recorded.setattr(store, name, recorder(name, getattr(store, name), made))
+        everything(qm, tmp_path, clock)
+    qm.put("Q", b"1", syncpoint=True)
+    made["settle"] = lambda: store.settle(qm.owner, "commit")
+    heard = Heard()
+    qm.observe(heard.append)
+    with monkeypatch.context() as broken:
+        broken.setattr(store.backend, "begin", fail)
+        for name in ("check", "backup"):
+            broken.setattr(store.host, name, fail)
+        for name, again in made.items():
+            with pytest.raises(StoreError):
+                again()
+            assert heard[-1].name == PREFIX + name
+    assert CALLS.keys() - made.keys() == {"browse_page", "rename"} | (set() if gives_pages(qm) else {"read_rest"})
+    for one in heard:
+        check(one)
+        assert one.metadata.items() >= {"completion": "failed", "error": "StoreError"}.items()
+
+
+def fail(*_: object, **__: object) -> None:
+    raise StoreError("nothing can be read or written")
+
+
+def recorder(name: str, verb: Callable[..., object], made: dict[str, Callable[[], object]]) -> Callable[..., object]:
+    """The verb, which can be made again as it was made here."""
+
+    def call(*given: object, **named: object) -> object:
+        made[name] = partial(verb, *given, **named)
+        return verb(*given, **named)
+
+    return call
+
+
+def check(told: StoreEvent) -> None:
+    """The event has the fields that the table says, no more and no fewer."""
+    measurements, keys, is_call = EVENTS[told.name.removeprefix(PREFIX)]
+    assert told.metadata.keys() == {*keys, *COMMON_KEYS, *(CALL_KEYS if is_call else ())}, told
+    if told.metadata.get("completion") == "failed":
+        assert told.measurements.keys() == {"seconds"}, told
+    else:
+        assert told.measurements.keys() == {*measurements, *(("seconds",) if is_call else ())}, told
+
+
+def test_whether_a_unit_was_there_and_how_it_ended(qm: QueueManager, heard: Heard) -> None:
+    qm.create_alias("ALIAS", base_queue="Q")
+    qm.put("ALIAS", b"1", syncpoint=True)
+    assert heard.last("put").metadata.items() >= {"unit": "session", "queue": "Q"}.items()
+    qm.back_out()
+    qm.commit()
+    told = [(one.metadata["outcome"], one.metadata["acted"]) for one in heard.named("settle")]
+    assert told == [("back_out", True), ("commit", False)]
+
+
+def test_a_call_that_fails_is_told_with_its_reason(qm: QueueManager, heard: Heard) -> None:
+    qm.alter_queue("Q", max_depth=1)
+    qm.put("Q", b"1")
+    with pytest.raises(QueueFull):
+        qm.put("Q", b"2")
+    failed = heard.last("put")
+    assert failed.measurements.keys() == {"seconds"}
+    told = {"completion": "failed", "reason": 2053, "reason_name": "Q_FULL", "error": "QueueFull", "queue": "Q"}
+    assert failed.metadata.items() >= told.items()
+
+
+def test_an_error_that_is_not_ours_is_told_by_its_class(
+    qm: QueueManager, heard: Heard, store: RestartableStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> float:
+        raise ZeroDivisionError
+
+    qm.put("Q", b"1")
+    with monkeypatch.context() as broken:
+        broken.setattr(store.clock, "now", fail)
+        with pytest.raises(ZeroDivisionError):
+            qm.put("Q", b"2")
+    failed = heard.last("put")
+    assert failed.measurements.keys() == {"seconds"}
+    assert failed.metadata.items() >= {"reason_name": "UNEXPECTED_ERROR", "error": "ZeroDivisionError"}.items()
+
+
+def test_a_page_of_a_loop_is_told_as_one(
+    store: Any, qm: QueueManager, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "page_messages", 256)
+    qm.put_many("Q", [b"12"] * 4)
+    list(qm.browse("Q"))
+    pages = heard.named("browse_page")
+    assert [(one.measurements["messages"], one.measurements["bytes"]) for one in pages] == [(3, 6), (0, 0)]
+    for one in pages:
+        check(one)
+
+
+def test_nothing_is_kept_of_handles_that_are_gone(store: Any, qm: QueueManager) -> None:
+    """Of a handle its queue is known, for events too."""
+    before = dict(store.handles), dict(store.connections)
+    with qm.connect() as other:
+        known = dict(store.handles), dict(store.connections)
+        assert known[1].keys() > before[1].keys()
+        other.open("Q", output=True).close()
+        assert (store.handles, store.connections) == known
+        other.open("Q", output=True)
+        other.put("Q", b"1")
+        assert store.handles.keys() > before[0].keys()
+    assert (store.handles, store.connections) == before
+
+
+def test_a_strict_get_that_is_withheld_says_so(qm: QueueManager, heard: Heard) -> None:
+    qm.connect().put("Q", b"1", syncpoint=True)
+    other = qm.connect()
+    other.put("Q", b"held", syncpoint=True)
+    qm.put("Q", b"2")
+    with pytest.raises(OrderPending):
+        qm.get("Q", read_order="strict")
+    assert heard.last("get").metadata["withheld"] is True
+    assert heard.last("get").measurements["messages"] == 0
+
+
+def test_each_page_of_a_claim_and_of_a_stretch_is_one_event(
+    qm: QueueManager, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (memory_bulk, sql_bulk):
+        monkeypatch.setattr(module, "PAGE_ROWS", 2)
+    qm.put_many("Q", [b"12", b"3", b"4567"])
+    with qm.open("Q", input="as_queue", browse=True) as handle:
+        browser = BulkBrowser(handle)
+        [stretch] = browser.survey().stretches
+        assert heard.named("read_stretch") == []
+        list(browser.read(stretch))
+        reader = ClaimReader(handle, "app")
+        reader.begin()
+        claim = reader.claim(0)
+        assert claim is not None
+        [part] = reader.plan(0, claim.number)
+        assert heard.named("read_claim") == []
+        list(reader.read(part))
+    assert sizes(heard.named("read_stretch")) == sizes(heard.named("read_claim")) == [(2, 3), (1, 4)]
+    assert {page.metadata["queue"] for page in heard.named("read_stretch")} == {"Q"}
+    for page in heard.named("read_claim"):
+        assert page.metadata.items() >= {"queue": "Q", "application": "app", "unit": "claim"}.items()
+
+
+def test_each_page_of_a_large_group_is_one_event(file_manager: QueueManager) -> None:
+    heard = Heard()
+    file_manager.observe(heard.append)
+    assert large_group(file_manager, 600) == [b"12"] * 600
+    pages = [*heard.named("get"), *heard.named("read_rest")]
+    assert len(heard.named("get")) == 1
+    assert sizes(pages) == [(600, 512), (256, 512), (88, 176)]  # the get has removed them all, and read its first page
+    assert {page.metadata["queue"] for page in pages} == {"GROUPS"}
+
+
+def sizes(pages: list[StoreEvent]) -> list[tuple[float, float]]:
+    return [(page.measurements["messages"], page.measurements["bytes"]) for page in pages]
+
+
+# ---- waits, and what the store does by itself
+
+
+def test_a_wait_is_told_when_it_begins_and_when_it_ends(qm: QueueManager, heard: Heard, clock: ManualClock) -> None:
+    call = waiting(qm, lambda: qm.get("Q", wait=FOREVER))
+    assert [one.metadata["queue"] for one in heard.named("wait_began")] == ["Q"]
+    assert not heard.named("wait_ended")
+    qm.connect().put("Q", b"1")
+    assert call.result().body == b"1"
+    [ended] = heard.named("wait_ended")
+    assert ended.metadata.items() >= {"queue": "Q", "browse": False, "found": True}.items()
+    assert ended.measurements["seconds"] > 0
+    call = waiting(qm, lambda: qm.get("Q", wait=1))
+    clock.advance(2)
+    assert isinstance(call.error(), NoMessageAvailable)
+    assert heard.last("wait_ended").metadata["found"] is False
+
+
+def test_expired_messages_are_told_by_number(qm: QueueManager, heard: Heard, clock: ManualClock) -> None:
+    qm.put_many("Q", [b"1", b"2"], expiry=1)
+    qm.put("Q", b"3")
+    clock.advance(2)
+    assert qm.overview()[0].depth == 3
+    assert qm.depth("Q") == 1
+    [expired] = heard.named("expired")
+    assert (expired.measurements["messages"], expired.metadata["queue"]) == (2, "Q")
+    assert qm.overview()[0].depth == 1
+
+
+def test_a_dead_process_is_told_with_its_program(file_manager: QueueManager, child: Program) -> None:
+    told = Heard()
+    file_manager.observe(told.append)
+    child.run("qm.put('Q', b'1', syncpoint=True)")
+    child.kill()
+    assert file_manager.units() == []
+    assert len(told.named("dead_connection")) == 1
+    assert told.last("dead_connection").metadata["program"]
+
+
+# ---- observers
+
+
+def test_an_observer_is_called_on_the_thread_of_the_call_when_it_is_over(qm: QueueManager) -> None:
+    other, threads, depths = qm.connect(), list[object](), list[int]()
+
+    def observer(event: StoreEvent) -> None:
+        if event.name == "inorder.put":
+            threads.append(threading.current_thread())
+            depths.append(other.depth("Q"))
+
+    qm.observe(observer)
+    qm.put("Q", b"1")
+    assert (threads, depths) == ([threading.current_thread()], [1])
+
+
+def test_what_an_observer_raises_is_logged_and_changes_nothing(
+    qm: QueueManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(event: StoreEvent) -> None:
+        raise ZeroDivisionError
+
+    told = Heard()
+    qm.observe(fail)
+    qm.observe(told.append)
+    with caplog.at_level(logging.ERROR, "inorder.telemetry"):
+        qm.put("Q", b"1")
+    assert bodies(qm) == [b"1"]
+    assert "observer failed at inorder.put" in caplog.text
+    assert told.named("put")
+
+
+def test_an_event_that_cannot_be_made_is_logged_and_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(telemetry, "EVENTS", {})
+
+    class Odd:
+        telemetry = Telemetry(Changes(), Gathering(), lambda: {"store": "odd", "manager": "ODD"})
+
+        @event("undo", "messages", measured=lambda answer: [len(answer)])
+        def undo(self) -> object:
+            return 5
+
+    told, odd = Heard(), Odd()
+    odd.telemetry.observe(told.append)
+    with caplog.at_level(logging.ERROR, "inorder.telemetry"):
+        assert odd.undo() == 5
+    assert "the event of undo could not be made" in caplog.text
+    assert told == []
+
+
+def test_calls_of_an_observer_report_nothing(qm: QueueManager) -> None:
+    other, told = qm.connect(), Heard()
+
+    def observer(event: StoreEvent) -> None:
+        told.append(event)
+        other.put("Q", b"more")
+
+    qm.observe(observer)
+    qm.put("Q", b"1")
+    assert [event.name for event in told] == ["inorder.queue", "inorder.open", "inorder.put"]
+
+
+def test_all_connections_of_the_process_are_observed_until_it_is_cancelled(qm: QueueManager) -> None:
+    told, other = Heard(), qm.connect()
+    observation = other.observe(told.append)
+    other.close()
+    qm.put("Q", b"1")
+    assert told.named("put")
+    observation.cancel()
+    observation.cancel()
+    told.clear()
+    qm.put("Q", b"2")
+    assert told == []
+
+
+def test_with_the_last_connection_nobody_observes_any_more(store: RestartableStore) -> None:
+    told = Heard()
+    with connect(store) as qm:
+        qm.create_queue("Q")
+        qm.observe(told.append)
+    assert told[-1].name == "inorder.disconnect"
+    told.clear()
+    with connect(store) as qm:
+        qm.put("Q", b"1")
+    assert told == []
+
+
+def test_other_threads_go_on_while_observers_are_told(qm: QueueManager, tmp_path: Path, clock: ManualClock) -> None:
+    """No lock of the store or of the waiting room is held, whatever is told."""
+    told, other = set[str](), qm.connect()
+
+    def elsewhere() -> None:
+        other.put("OTHER", b"1")
+        other.get("OTHER")
+        qm.connect().close()
+
+    def observer(event: StoreEvent) -> None:
+        if event.name not in told:
+            told.add(event.name)
+            Call(elsewhere).result()
+
+    qm.create_queue("OTHER")
+    observation = qm.observe(observer)
+    qm.put("Q", b"old", expiry=1)
+    everything(qm, tmp_path, clock)
+    observation.cancel()
+    assert told >= {PREFIX + name for name in ("put", "get", "wait_began", "wait_ended", "expired", "disconnect")}
+
+
+def test_an_observer_that_opens_the_file_meanwhile_hinders_nobody(tmp_path: Path) -> None:
+    """The lock under which files are opened is not held while observers are told of a connection."""
+    told, file = list[str](), tmp_path / "q.db"
+    with connect(file) as first:
+
+        def observer(event: StoreEvent) -> None:
+            if event.name == "inorder.connect":
+                call = Call(lambda: connect(tmp_path / "other.db").close())
+                call.result()
+                told.append(event.name)
+
+        first.observe(observer)
+        connect(file).close()
+    assert told == ["inorder.connect"]

@@ -1,0 +1,130 @@
+"""Several connections put in one unit: a put that was answered before another one began stands before it (B-5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, cast
+
+import pytest
+from tests.helpers.support import bodies, drained, drawing_apart
+from tests.stores.sqlite.programs import programs
+from tests.tiers import gate
+
+import inorder
+from inorder import Message, QueueManager, Report, connect
+from inorder.stores.engine.operation import WRITING, run
+from inorder.stores.engine.process import NO_NUMBERS, OpenStore
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
+
+Order = Literal["commit", "prepare"]
+ORDERS: list[Order] = ["commit", "prepare"]
+TURNS = [0, 1, 2, 0, 1, 2, 2, 0]
+PUT = [b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7"]
+
+
+@pytest.fixture
+def three(store: RestartableStore) -> Iterator[list[QueueManager]]:
+    """Connections that draw numbers as three processes do."""
+    drawing_apart(store)
+    with connect(store) as one, connect(store) as two, connect(store) as three:
+        yield [one, two, three]
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize("order", ORDERS)
+def test_puts_of_a_lease_keep_their_order(three: list[QueueManager], order: Order) -> None:
+    qm = three[0]
+    qm.create_queue("Q", order=order)
+    lease = qm.lease(seconds=60)
+    for turn, body in zip(TURNS, PUT, strict=True):
+        with three[turn].resume_lease(lease.token):
+            three[turn].put("Q", body)
+    assert [sight.message.body for sight in qm.look("Q", preview=9)] == PUT, "as an operator lists them"
+    three[1].resume_lease(lease.token).commit()
+    assert (bodies(qm), drained(qm)) == (PUT, PUT)
+
+
+def test_many_in_one_call_and_whole_groups_keep_it_too(three: list[QueueManager]) -> None:
+    qm = three[0]
+    qm.create_queue("Q", order="commit")
+    lease = qm.lease(seconds=60)
+    for turn in TURNS:
+        with three[turn].resume_lease(lease.token):
+            three[turn].put_many("Q", [b"%d" % turn] * 2)
+            with three[turn].group("Q") as group:
+                group.put(b"g1")
+                group.put(b"g2")
+    lease.commit()
+    assert bodies(qm) == [body for turn in TURNS for body in [b"%d" % turn, b"%d" % turn, b"g1", b"g2"]]
+
+
+@pytest.mark.every_store
+def test_what_stands_under_a_confirm_id_is_listed_as_it_was_put(three: list[QueueManager]) -> None:
+    qm = three[0]
+    qm.create_queue("Q", order="commit")
+    uids = [three[turn].put("Q", body, confirm_id=7).uid for turn, body in zip(TURNS, PUT, strict=True)]
+    listed = qm.unique_ids("Q", confirm_id=7)
+    assert listed == uids
+    for uid in listed:
+        qm.confirm_put("Q", uid)
+    assert bodies(qm) == PUT
+
+
+def test_a_put_that_is_repeated_stands_where_it_was_repeated(three: list[QueueManager]) -> None:
+    one, two, _ = three
+    one.create_queue("Q", order="commit")
+    two.put("Q", b"other", confirm_id=7)
+    first = two.put("Q", b"a", confirm_id=7).uid
+    second = one.put("Q", b"b", confirm_id=7).uid
+    two.put("Q", b"a again", confirm_id=7, uid=first, resend=True)
+    assert one.unique_ids("Q", confirm_id=7)[1:] == [second, first]
+
+
+@pytest.mark.parametrize("unit", ["prepared", "lease"])
+def test_a_report_that_another_makes_in_a_unit_stands_behind_what_the_unit_had_put(
+    three: list[QueueManager], clock: ManualClock, unit: str
+) -> None:
+    one, two, _ = three
+    one.create_queue("Q")
+    one.create_queue("R", order="commit")
+    two.put("R", b"first")
+    opened = cast("OpenStore", one._store)
+    run(opened, WRITING, lambda _, verb: verb.number())
+    drawn, opened.numbers = opened.numbers, NO_NUMBERS  # by the one who is going to find what is over
+    asks = Message(b"short", expiry=5, report=Report.EXPIRATION_WITH_FULL_DATA, reply_to_queue="R")
+    lease = one.lease(seconds=60) if unit == "lease" else None
+    if lease is None:
+        with one.unit_of_work():
+            one.put("Q", asks)
+            one.put("R", b"second")
+            one.prepare("unit")
+    else:
+        with lease:
+            one.put("Q", asks)
+            one.put("R", b"second")
+    clock.advance(5)
+    opened.numbers = drawn
+    two.discard_expired()
+    if lease is None:
+        two.settle("unit", "commit")
+    else:
+        lease.commit()
+    assert bodies(one, "R") == [b"first", b"second", b"short"]
+
+
+@gate
+def test_three_processes_that_put_in_one_lease_in_turn(tmp_path: Path) -> None:
+    path = tmp_path / "orders.db"
+    with inorder.connect(path) as qm:
+        for order in ORDERS:
+            qm.create_queue(order, order=order)
+        lease = qm.lease(seconds=600)
+        with programs(path, 3) as each:
+            for one in each:
+                one.run(f"lease = qm.resume_lease({lease.token!r})")
+            for turn, body in zip(TURNS, PUT, strict=True):
+                each[turn].run(f"with lease: [qm.put(name, {body!r}) for name in {ORDERS}]")
+            each[1].run("lease.commit()")
+        assert [bodies(qm, order) for order in ORDERS] == [PUT, PUT]

@@ -1,0 +1,50 @@
+"""Which process this is: the same as long as it lives, and another one in a child made by fork."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import FrameType
+
+import pytest
+
+from inorder.support import forks
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
+def test_a_child_made_by_fork_has_a_life_of_its_own() -> None:
+    ours = forks.current
+    child = os.fork()
+    if not child:
+        os._exit(int(forks.current is ours))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert forks.current is ours
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
+def test_an_exception_from_outside_does_not_keep_a_child_from_a_life_of_its_own() -> None:
+    def interrupt(frame: FrameType, _event: str, _argument: object) -> None:
+        if frame.f_code.co_filename == forks.__file__:
+            raise KeyboardInterrupt
+
+    ours, traced = forks.current, sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        child = os.fork()
+        if not child:
+            os._exit(int(forks.current is ours))
+    finally:
+        sys.settrace(traced)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
+def test_a_grandchild_has_another_life_than_the_child() -> None:
+    child = os.fork()
+    if not child:
+        ours = forks.current
+        grandchild = os.fork()
+        if not grandchild:
+            os._exit(int(forks.current is ours))
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1]))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

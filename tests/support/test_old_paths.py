@@ -1,0 +1,48 @@
+"""The import paths of 0.1.0."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import warnings
+from importlib import import_module
+
+import pytest
+
+import inorder
+from inorder.support.old_paths import MOVED
+
+
+@pytest.mark.parametrize(("old", "now"), [*MOVED.items(), ("inorder.channels.sides", "inorder.mq.channels.sides")])
+def test_an_old_path_leads_to_the_module_with_a_warning(old: str, now: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import_module(old.rpartition(".")[0])
+    monkeypatch.delitem(sys.modules, old, raising=False)
+    with pytest.warns(DeprecationWarning, match=f"{old} has moved to {now}; the old path ends with 0.2") as warned:
+        found = import_module(old)
+    assert found is import_module(now)
+    assert found.__name__ == now
+    assert found.__spec__
+    assert found.__spec__.name == now
+    assert len([one for one in warned if str(one.message).startswith(f"{old} ")]) == 1
+
+
+def test_the_warning_names_the_line_that_imports() -> None:
+    program = "import inorder.bulk as bulk; assert bulk.__name__ == 'inorder.client.bulk'"
+    told = subprocess.run([sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, check=True)
+    assert told.stderr.startswith("<string>:1: DeprecationWarning: inorder.bulk has moved to inorder.client.bulk")
+
+
+def test_what_was_pickled_under_an_old_path_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = pickle.dumps(inorder.Match(priority=3), protocol=0).replace(b"inorder.model.options", b"inorder.options")
+    monkeypatch.delitem(sys.modules, "inorder.options", raising=False)
+    with pytest.warns(DeprecationWarning, match="inorder.options has moved"):
+        assert pickle.loads(kept) == inorder.Match(priority=3)
+
+
+def test_a_path_that_never_was_is_not_found() -> None:
+    for name in ("inorder.nothing", "inorder.client.nothing"):
+        with pytest.raises(ModuleNotFoundError):
+            import_module(name)

@@ -1,0 +1,234 @@
+"""What a call has given up for good: the next reader carries that out, and calls no function. On every store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.helpers.support import LIMIT_SECONDS
+from tests.helpers.working import at_work, dead_letter_queue
+from tests.work.test_worker import FINAL
+
+from inorder import Got, Match, QueueManager
+from inorder.client.store_transfer import move
+from inorder.testing import ManualClock
+from inorder.work import Backoff, Dead, Discard, Outcome, Tasks, attempts, failure_of
+from inorder.work.tasks import Task
+
+DONE, RETRIED, DISCARDED, DEAD = Outcome.DONE, Outcome.RETRIED, Outcome.DISCARDED, Outcome.DEAD
+
+
+@pytest.fixture
+def tasks(qm: QueueManager) -> Tasks:
+    dead_letter_queue(qm)
+    return Tasks()
+
+
+def other() -> Task:
+    """The task of a worker that is killed."""
+    tasks = Tasks()
+    tasks.task("Q", dead_on=UnicodeError, name="other")(lambda given: None)
+    return next(iter(tasks))
+
+
+def give_up(qm: QueueManager, error: Exception, *besides: tuple[str, Match], **wanted: Any) -> None:
+    """The next message, or group, is backed out as after a call; its worker is killed before it has done the rest.
+
+    Args:
+        besides: what the function got itself, in the same unit of work.
+    """
+    with qm.unit_of_work() as unit:
+        first, *_ = qm.get_group("Q", **wanted)
+        for queue, match in besides:
+            qm.get(queue, match=match)
+        attempts.back_out(unit, first, attempts.judge(other(), error, first.backout_count + 1, 5))
+
+
+def letters(qm: QueueManager) -> list[tuple[int, str, int]]:
+    return [(one.why.reason, one.why.error, one.why.attempts) for one in qm.dead_letters()]
+
+
+@pytest.mark.parametrize("group", [None, "list"])
+@pytest.mark.parametrize(("error", "outcome", "expected"), FINAL)
+def test_what_a_call_has_given_up_is_not_called_again(
+    qm: QueueManager, tasks: Tasks, error: Callable[[], Exception], outcome: Outcome, expected: list[Any], group: Any
+) -> None:
+    tasks.task("Q", group=group, name="never")(lambda given: pytest.fail(f"{given} was given up"))
+    count = 1 if group is None else 3
+    if group is None:
+        qm.put("Q", b"0")
+    else:
+        with qm.group("Q") as putting:
+            for number in range(count):
+                putting.put(b"%d" % number)
+    give_up(qm, error())
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(1)
+    assert [(one.ended.outcome, one.ended.attempt) for one in heard.told if one.ended] == [(outcome, 1)]
+    assert [qm.depth(queue) for queue in ("Q", "DEAD")] == [0, count * len(expected)]
+    assert letters(qm) == expected * count
+
+
+def test_a_worker_that_is_killed_while_it_carries_that_out_leaves_it_to_the_next(
+    qm: QueueManager, tasks: Tasks
+) -> None:
+    tasks.task("Q", name="never")(lambda given: pytest.fail(f"{given} was given up"))
+    qm.put("Q", b"1")
+    give_up(qm, Dead("no such article"))
+    lost = qm.connect()
+    lost.get("Q", syncpoint=True)
+    lost.abandon()
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(1)
+    assert letters(qm) == [(65_536, "no such article", 2)]
+
+
+def test_only_the_message_of_the_call_is_given_up(qm: QueueManager, tasks: Tasks) -> None:
+    """Not what its function got besides, on that queue before it or on another one."""
+    calls = list[bytes]()
+    qm.create_queue("OTHER")
+    for queue in ("Q", "OTHER"):
+        tasks.task(queue, name=queue)(lambda message: calls.append(message.body))
+    qm.put("OTHER", b"other")
+    for colour in ("blue", "red"):
+        qm.put("Q", colour.encode(), properties={"colour": colour})
+    red, blue = (Match(selector=f"colour = '{colour}'") for colour in ("red", "blue"))
+    give_up(qm, Dead("no such article"), ("Q", blue), ("OTHER", Match()), match=red)
+    (failure,) = (failure_of(message) for message in qm.browse("OTHER"))
+    assert failure is not None
+    assert (failure.error, failure.given_up) == ("no such article", ""), "its unit has failed, no more"
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(3)
+    assert sorted(calls) == [b"blue", b"other"]
+    assert [one.message.body for one in qm.dead_letters()] == [b"red"]
+
+
+def test_on_another_queue_it_is_worked_on_as_any_other(qm: QueueManager, tasks: Tasks) -> None:
+    qm.create_queue("NEXT")
+    tasks.task("NEXT", name="pack")(lambda message: None)
+    qm.put("Q", b"1")
+    give_up(qm, Dead("no such article"))
+    assert list(move(qm, "Q", qm, "NEXT")) == [1]
+    lost = qm.connect()
+    lost.get("NEXT", syncpoint=True)  # an attempt there that ended without a word
+    lost.abandon()
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(1)
+    assert (heard.outcomes, qm.depth("DEAD")) == ([DONE], 0)
+
+
+@pytest.mark.parametrize("given_up", ["2362 1 INORDER", "x"])
+def test_what_a_putter_writes_gives_nothing_up(qm: QueueManager, tasks: Tasks, given_up: str) -> None:
+    tasks.task("Q", name="pack")(lambda message: None)
+    said: dict[str, Any] = {"retry.error": "no", "retry.time": 1.0, "retry.attempt": 1, "retry.given_up": given_up}
+    qm.put("Q", b"1", properties=said)
+    qm.get("Q", syncpoint=True)
+    qm.back_out()
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(1)
+    assert heard.outcomes == [DONE]
+
+
+def test_a_failure_since_then_takes_its_place(qm: QueueManager, tasks: Tasks) -> None:
+    """A program that is no worker has tried it nevertheless, and says that it may be tried again."""
+    tasks.task("Q", name="pack")(lambda message: None)
+    qm.put("Q", b"1")
+    give_up(qm, Dead("no such article"))
+    with qm.unit_of_work() as unit:
+        qm.get("Q")
+        unit.back_out(error="the line is busy")
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(1)
+    assert heard.outcomes == [DONE]
+
+
+# --- where the order is required
+
+
+def test_where_the_order_is_required_a_worker_that_begins_later_tries_once_more(qm: QueueManager, tasks: Tasks) -> None:
+    """Nothing is set aside there, by Dead neither: the task had stopped, and the function was corrected (B-24)."""
+    calls = list[bytes]()
+    tasks.task("Q", name="pack")(lambda message: calls.append(message.body))
+    qm.alter_queue("Q", read_order="required")
+    qm.put("Q", b"1")
+    give_up(qm, Dead("no such article"))
+    with at_work(qm, tasks) as (worker, heard):  # the clock stands still: this one did not begin later
+        heard.until(lambda so_far: "stopped" in so_far.events)
+        assert worker.wait(LIMIT_SECONDS)
+    assert "no such article" in worker.stopped["pack"]
+    assert (calls, qm.depth("Q"), qm.depth("DEAD")) == ([], 1, 0)
+    clock = qm.clock
+    assert isinstance(clock, ManualClock)
+    clock.advance(1)
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(1)
+    assert (heard.outcomes, qm.depth("Q"), qm.depth("DEAD")) == ([DONE], 0, 0)
+
+
+def test_an_attempt_is_reported_though_its_message_cannot_be_set_aside(qm: QueueManager, tasks: Tasks) -> None:
+    @tasks.task("Q", name="pack")
+    def pack(message: Got) -> None:
+        raise Dead("no such article")
+
+    qm.alter_queue("Q", read_order="required")
+    qm.put("Q", b"1")
+    with at_work(qm, tasks) as (worker, heard):
+        heard.until(lambda so_far: "stopped" in so_far.events)
+        assert worker.wait(LIMIT_SECONDS)
+    assert (heard.outcomes, heard.events, heard.told[0].kind) == ([Outcome.RETRIED], ["stopped"], "attempt")
+    assert "no such article" in heard.told[0].text
+    assert (qm.depth("Q"), qm.depth("DEAD")) == (1, 0)
+
+
+def test_what_is_to_be_removed_is_removed_though_the_order_is_required(qm: QueueManager, tasks: Tasks) -> None:
+    tasks.task("Q", name="never")(lambda message: pytest.fail(f"{message} was given up"))
+    qm.alter_queue("Q", read_order="required")
+    qm.put("Q", b"1")
+    give_up(qm, Discard("old"))
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(1)
+    assert (heard.outcomes, qm.depth("Q"), qm.depth("DEAD")) == ([DISCARDED], 0, 0)
+
+
+# --- threads
+
+
+def test_a_thread_that_is_overtaken_says_so_and_the_other_one_has_it_dead(
+    qm: QueueManager, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first thread is held between its verdict and the rest; the second gets the message meanwhile."""
+    is_dead, calls = threading.Event(), list[bytes]()
+    taken_again = attempts.taken_again
+
+    def held(*given: Any) -> list[Got]:
+        assert is_dead.wait(LIMIT_SECONDS)
+        return taken_again(*given)
+
+    @tasks.task("Q", threads=2, backoff=Backoff(first=0, most=0, jitter=0))
+    def pack(message: Got) -> None:
+        calls.append(message.body)
+        raise Dead("no such article")
+
+    monkeypatch.setattr(attempts, "taken_again", held)
+    with at_work(qm, tasks) as (_, heard):
+        qm.put("Q", b"1")
+        heard.attempts(1)
+        assert heard.outcomes == [DEAD]
+        is_dead.set()
+        heard.attempts(2)
+    assert heard.outcomes == [DEAD, RETRIED]
+    assert calls == [b"1"]
+    assert letters(qm) == [(65_536, "no such article", 1)]
+
+
+def test_without_room_among_its_properties_it_is_called_again(qm: QueueManager, tasks: Tasks) -> None:
+    """What `docs/how-to/job-queue.md` says: an error and a verdict give way to the message's own properties."""
+    calls = list[object]()
+    tasks.task("Q", name="pack")(calls.append)
+    qm.put("Q", b"1", properties={f"a{number}": "x" * 914 for number in range(71)})
+    give_up(qm, Discard("old"))
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(1)
+    assert (heard.outcomes, len(calls)) == ([DONE], 1)

@@ -1,0 +1,364 @@
+"""`inorder work` as it runs: processes are killed, replaced, stopped; nothing is lost, and every attempt counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.test_json import keys_below
+from tools.proof.working import seen_first
+
+import inorder
+from inorder import QueueManager
+from inorder.client.programs import WORKER
+from inorder.stores.postgresql import drop, parse
+from inorder.work import Schedule
+
+from ..helpers.support import LIMIT_SECONDS, until
+from ..helpers.working import dead_letter_queue
+
+pytestmark = pytest.mark.nightly
+on_sqlite = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+ROOT = Path(__file__).parents[2]
+TASKS = """
+import os, signal, time
+from inorder.work import Backoff, Tasks, Worker
+
+tasks = Tasks()
+
+@tasks.task("Q", attempts=3, backoff=Backoff(first=0, most=0))
+def work(message, qm):
+    qm.put("NEXT", message.body)
+    if message.body == b"kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if message.body == b"fail":
+        raise KeyError("price")
+    if message.body.startswith(b"once") and not message.backout_count:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if message.body == b"slow":
+        open("began", "w").close()
+        while not os.path.exists("goes on"):
+            time.sleep(0.01)
+
+def stop(self, grace, stop=Worker.stop):
+    self.ends.set()
+    open("takes no more", "w").close()
+    return stop(self, grace)
+
+Worker.stop = stop
+
+limited = Tasks()
+
+@limited.task("Q", attempts=2, timeout=2, backoff=Backoff(first=0, most=0))
+def endless(message):
+    while True:
+        time.sleep(1)
+
+@limited.task("NEXT")
+def brief(message):
+    pass
+"""
+
+
+CLOCK = """
+import os, signal
+from inorder.work import Tasks
+
+tasks = Tasks()
+
+@tasks.periodic("* * * * *", queue="NEXT", name="minutely", missed="all")
+def minutely(due):
+    if due.minute % 25 == 0:
+        try:
+            os.close(os.open(f"killed {due:%H %M}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            pass
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return due.isoformat().encode()
+"""
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where the store is."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "shop.db")
+    else:
+        url = f"{request.getfixturevalue('postgresql')}?schema=inorder_{uuid.uuid4().hex}"
+        yield url
+        drop(parse(url))
+
+
+@pytest.fixture
+def qm(place: str) -> Iterator[QueueManager]:
+    with inorder.connect(place, name="QM1") as made:
+        made.create_queue("Q")
+        made.create_queue("NEXT")
+        dead_letter_queue(made)
+        yield made
+
+
+class Work:
+    """`inorder work` as a program, and what it has said so far."""
+
+    def __init__(self, folder: Path, place: str, *arguments: str) -> None:
+        (folder / "shop_tasks.py").write_text(TASKS)
+        (folder / "shop_clock.py").write_text(CLOCK)
+        self.folder, self.told, self._changed = folder, list[dict[str, Any]](), threading.Condition()
+        self._is_silent = False  # nothing follows: the last process has closed the pipe
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "inorder", "work", *arguments, "--json"],
+            cwd=folder,
+            env={
+                **os.environ,
+                "INORDER_STORE": place,
+                "PYTHONPATH": os.pathsep.join(map(str, [ROOT / "src", ROOT, *sys.path])),
+            },
+            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as lines:
+            for line in lines:
+                with self._changed:
+                    self.told.append(json.loads(line))
+                    self._changed.notify_all()
+        with self._changed:
+            self._is_silent = True
+            self._changed.notify_all()
+
+    def until(self, so: Callable[[list[dict[str, Any]]], bool]) -> None:
+        """Waits until what was said is so; fails at once if no more can come."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_silent or so(self.told), 3 * LIMIT_SECONDS)
+            how = "has ended, and" if self._is_silent else "runs, and"
+            assert so(self.told), f"inorder work {how} has said: {self.told}"
+
+    def outcomes(self) -> Counter[str]:
+        return Counter(one["outcome"] for one in self.told if one["event"] == "attempt")
+
+    def has_ended(self, count: int) -> None:
+        """Waits until so many messages are done, dead or discarded."""
+        self.until(lambda _: sum(self.outcomes()[name] for name in ("done", "dead", "discarded")) >= count)
+
+    def end(self, *signals: signal.Signals) -> int:
+        """Sends these, and waits for the end; the exit status."""
+        for one in signals:
+            self.process.send_signal(one)
+        status = self.process.wait(3 * LIMIT_SECONDS)
+        self._reader.join(LIMIT_SECONDS)
+        return status
+
+    def __enter__(self) -> Work:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+def test_whatever_is_killed_no_attempt_is_lost_and_every_dead_letter_has_its_reason(
+    qm: QueueManager, place: str, tmp_path: Path
+) -> None:
+    good = [f"{number}".encode() for number in range(30)]
+    qm.put_many("Q", [*good[:10], b"kill", b"once 1", *good[10:20], b"fail", b"once 2", *good[20:]])
+    with Work(tmp_path, place, "shop_tasks", "--processes", "2") as work:
+        work.has_ended(34)
+        assert work.end(signal.SIGTERM) == 0
+    assert sorted(one.body for one in qm.browse("NEXT")) == sorted([*good, b"once 1", b"once 2"])
+    letters = {one.message.body: one.why for one in qm.dead_letters()}
+    assert {body: why.attempts for body, why in letters.items()} == {b"kill": 3, b"fail": 3}
+    assert letters[b"kill"].error == "the program ended, or backed out, in the middle of 3 attempts"
+    assert letters[b"fail"].error.startswith("KeyError: 'price' (shop_tasks.py:")
+    assert all(why.reason == inorder.Reason.BACKOUT_THRESHOLD_REACHED and why.time and why.queue == "Q"
+               for why in letters.values())  # fmt: skip
+    assert (qm.depth("Q"), qm.units()) == (0, [])
+    assert {key for one in work.told for key in one} == keys_below("Work")
+    deaths = [one for one in work.told if one["event"] == "died"]
+    assert [one["status"] for one in deaths] == [-signal.SIGKILL] * 5  # three of "kill", one of each "once"
+
+
+def test_workers_are_seen_and_one_that_was_killed_is_not(qm: QueueManager, place: str, tmp_path: Path) -> None:
+    began = tmp_path / "began"
+    qm.put("Q", b"slow")
+    with Work(tmp_path, place, "shop_tasks") as work:
+        await_file(began)
+        [unit] = qm.units()
+        [worker] = {one.process for one in qm.connections() if one.program.name == "inorder work shop_tasks"}
+        assert worker is not None
+        assert worker == unit.process == next(one["pid"] for one in work.told if one["event"] == "started")
+        uses = [each for one in qm.connections() if one.process == worker for each in one.opened]
+        assert ("Q", "get") in {(one.queue, one.uses) for one in uses}
+        began.unlink()
+        os.kill(worker, signal.SIGKILL)
+        work.until(lambda told: any(one["event"] == "died" for one in told))
+        await_file(began)  # the one in its place
+        until(lambda: worker not in [one.process for one in qm.connections()], "the dead one is not shown")
+        [other] = {one.process for one in qm.connections() if one.program.name.startswith(WORKER)}
+        assert other == [one["pid"] for one in work.told if one["event"] == "started"][-1]
+        (tmp_path / "goes on").touch()
+        work.has_ended(1)
+        assert work.end(signal.SIGTERM) == 0
+    until(lambda: not any(one.program.name.startswith(WORKER) for one in qm.connections()), "no worker is shown")
+
+
+@on_sqlite
+def test_a_stop_lets_calls_end_and_a_second_signal_does_not(qm: QueueManager, place: str, tmp_path: Path) -> None:
+    began, goes_on = tmp_path / "began", tmp_path / "goes on"
+    qm.put_many("Q", [b"slow", b"next"])
+    with Work(tmp_path, place, "shop_tasks") as work:
+        await_file(began)
+        assert work.end(signal.SIGTERM, signal.SIGINT) == 0
+    assert work.told[-1]["event"] == "killed"
+    qm.overview()  # it backs out what dead processes held
+    assert [(one.body, one.backout_count) for one in qm.browse("Q")] == [(b"slow", 1), (b"next", 0)]
+    began.unlink()
+    takes_no_more = tmp_path / "takes no more"
+    takes_no_more.unlink(missing_ok=True)
+    with Work(tmp_path, place, "shop_tasks") as work:
+        await_file(began)
+        work.process.send_signal(signal.SIGINT)
+        await_file(takes_no_more)  # else the call may end before its process hears of the signal
+        goes_on.touch()
+        assert work.end() == 0
+    assert (work.outcomes(), [one.body for one in qm.browse("Q")]) == (Counter(done=1), [b"next"])
+
+
+@on_sqlite
+def test_processes_end_when_the_one_that_sees_to_them_is_killed(qm: QueueManager, place: str, tmp_path: Path) -> None:
+    qm.put("Q", b"1")
+    with Work(tmp_path, place, "shop_tasks", "--processes", "2") as work:
+        work.has_ended(1)
+        work.process.kill()
+        work.process.wait()
+        work._reader.join(LIMIT_SECONDS)  # it ends when the last process has closed the pipe
+        assert not work._reader.is_alive(), "a process goes on though the one that sees to it has died"
+
+
+@on_sqlite
+def test_a_process_that_somebody_else_ends_is_reported_and_replaced(
+    qm: QueueManager, place: str, tmp_path: Path
+) -> None:
+    qm.put("Q", b"1")
+    with Work(tmp_path, place, "shop_tasks") as work:
+        work.has_ended(1)  # it handles signals by now
+        os.kill(work.told[0]["pid"], signal.SIGTERM)
+        work.until(lambda told: [one["event"] for one in told].count("started") == 2)
+        qm.put("Q", b"2")
+        work.has_ended(2)
+        assert work.end(signal.SIGTERM) == 0
+    of_processes = [one for one in work.told if one["event"] != "attempt"]
+    assert [(one["event"], one["process"], one["status"]) for one in of_processes] == [
+        ("started", 1, None), ("died", 1, 0), ("started", 1, None),
+    ], "the end of the supervisor, and it alone, ends processes without a report"  # fmt: skip
+    assert of_processes[1]["delay"] == 0, "only if the next one ends soon, too, its successor starts later"
+
+
+@on_sqlite
+def test_a_call_without_an_end_costs_its_process_and_nothing_else(qm: QueueManager, place: str, tmp_path: Path) -> None:
+    qm.put("Q", b"1")
+    qm.put_many("NEXT", [b"2", b"3"])
+    with Work(tmp_path, place, "shop_tasks:limited") as work:
+        work.has_ended(3)
+        assert work.end(signal.SIGTERM) == 0
+    assert work.outcomes() == Counter(overdue=2, done=2, dead=1)
+    (letter,) = qm.dead_letters()
+    assert (letter.why.attempts, letter.why.error) == (2, "the call took longer than 2 s")
+    assert [one["status"] for one in work.told if one["event"] == "died"] == [75, 75]
+
+
+@on_sqlite
+def test_a_required_order_ends_the_command_with_status_1(qm: QueueManager, place: str, tmp_path: Path) -> None:
+    qm.alter_queue("Q", read_order="required")
+    qm.put_many("Q", [b"1", b"fail", b"2"])
+    with Work(tmp_path, place, "shop_tasks", "--processes", "2") as work:
+        assert work.end() == 1
+    assert {one["event"] for one in work.told} == {"started", "attempt", "stopped"}
+    assert [(one.body, one.backout_count >= 3) for one in qm.browse("Q")] == [(b"fail", True), (b"2", False)]
+
+
+@on_sqlite
+def test_metrics_of_all_processes_are_at_one_address(
+    request: pytest.FixtureRequest, qm: QueueManager, place: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("prometheus_client", reason="without inorder[prometheus] there are no metrics")
+    port = reserved_port(request)
+    qm.put_many("Q", [b"1", b"once 2", b"fail", *[f"{number}".encode() for number in range(3, 20)]])
+
+    def scrape() -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=LIMIT_SECONDS) as page:
+            return str(page.read(), "utf-8")
+
+    def value(name: str, page: str) -> float:
+        return sum(float(line.rpartition(" ")[2]) for line in page.splitlines() if line.startswith(name))
+
+    with Work(tmp_path, place, "shop_tasks", "--processes", "2", "--metrics", str(port)) as work:
+        work.has_ended(20)
+        until(lambda: value('inorder_attempts_total{outcome="done"', scrape()) == 19, "all that is done is counted")
+        page = scrape()
+        outcomes = work.outcomes()
+        assert value('inorder_attempts_total{outcome="done"', page) == outcomes["done"] == 19
+        assert value('inorder_attempts_total{outcome="dead"', page) == 1  # those of the killed process too
+        assert value('inorder_queue_depth{queue="NEXT"}', page) == 19
+        assert value("inorder_up", page) == 1
+        assert work.end(signal.SIGTERM) == 0
+    with pytest.raises(OSError, match="refused"):
+        scrape()
+
+
+def test_several_processes_put_each_run_once_though_they_are_killed(
+    qm: QueueManager, place: str, tmp_path: Path
+) -> None:
+    """Two hours were missed, so that all processes try at once."""
+    pytest.importorskip("cronsim", reason="without inorder[work] there are no schedules")
+    begin = time.time() - 7200.0
+    seen_first(place, Schedule(name="minutely", cron="* * * * *", queue="NEXT", missed="all"), begin)
+    with Work(tmp_path, place, "shop_clock", "--processes", "3") as work:
+        work.until(lambda told: len([one for one in told if one["event"] == "put"]) >= 120)
+        assert work.end(signal.SIGTERM) == 0
+    puts = [one for one in work.told if one["event"] == "put"]
+    found = [one.body.decode() for one in qm.browse("NEXT")]
+    assert found == sorted(set(found)), "a run was put twice, or out of turn"
+    assert [datetime.fromisoformat(body).timestamp() for body in found] == [
+        60.0 * minute for minute in range(int(begin // 60) + 1, int(begin // 60) + 1 + len(found))
+    ], "a run was lost"
+    assert len(found) >= 120
+    assert sorted(one["due"][:19] for one in puts) == [body[:19] for body in found]
+    assert {key for one in puts for key in one} == keys_below("Work by the clock")
+    deaths = [one["status"] for one in work.told if one["event"] == "died"]
+    assert len(deaths) >= 4, "no process was killed in the middle of a run"
+    assert set(deaths) == {-signal.SIGKILL}
+
+
+def reserved_port(request: pytest.FixtureRequest) -> int:
+    """A port of the loopback that nobody else is given before the end of the test; it can be listened at."""
+    kept = socket.socket()
+    request.addfinalizer(kept.close)
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server has it: bound, and not listened at
+    kept.bind(("127.0.0.1", 0))
+    return int(kept.getsockname()[1])
+
+
+def await_file(path: Path) -> None:
+    """Returns when it is there; a program makes it."""
+    until(path.exists, f"{path} has come into being")
