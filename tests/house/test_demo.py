@@ -26,7 +26,7 @@ def cast() -> Iterator[Cast]:
         yield cast
 
 
-@pytest.mark.nightly
+@pytest.mark.gate
 def test_everything_is_as_documented(capsys: pytest.CaptureFixture[str]) -> None:
     assert demo.main() == 0
     told = capsys.readouterr().out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -110,11 +111,17 @@ def test_troubles_that_alternate_are_each_said_once(qm: QueueManager, tasks: Tas
         calls.append(message.body)
         own.put("NEXT" if message.body == b"1" else "SHUT", message.body)
 
+    def have_met_it(times: int) -> bool:
+        return len(calls) == 2 * times and not qm.units()
+
     qm.put("NEXT", b"in the way")
     qm.create_queue("SHUT", put_allowed=False)
     qm.put_many("Q", [b"1", b"2"])
     with at_work(qm, tasks) as (_, heard):
-        passing_until(qm, lambda: min(calls.count(b"1"), calls.count(b"2")) >= 4)
+        for times in range(1, 5):
+            advanced(qm, 1)  # each was put off until time passes
+            until(partial(have_met_it, times), "each has met its trouble again")
+    assert calls == [b"1", b"2"] * 4
     assert sorted(one.text[:12] for one in heard.told) == ["PutInhibited", "QueueFull: N"]
 
 
