@@ -77,8 +77,6 @@ from __future__ import annotations
 
 import copyreg
 import difflib
-import os
-import re
 import reprlib
 from collections.abc import Iterable
 from typing import Any, Final
@@ -530,12 +528,6 @@ class StoreOlder(StoreError):
 # ---- helpers of those who raise
 
 IN_MEMORY: Final = ":memory:"  # the path of a store that is in no file
-_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://|postgres(?:ql)?:", re.IGNORECASE)
-
-
-def is_url(store: object) -> bool:
-    """Whether this is meant as a URL, well written or not. It may have a password, so no error shows it."""
-    return isinstance(store, str | os.PathLike) and _URL.match(str(store)) is not None
 
 
 def forked(path: str) -> ForkedConnection:

@@ -21,7 +21,7 @@ ENDINGS = ("*.py", "*.sql", "*.txt", "*.html", "*.css")
 LINES_MAX = 600
 
 HEAVY = frozenset({"apsw", "numpy", "pandas", "psycopg", "pyarrow", "pyspark", "matplotlib", "sqlite3", "asyncio"})
-IMPORTED_MAX = 219  # in Python 3.10; 216 in 3.11
+IMPORTED_MAX = 167  # in Python 3.10; 164 in 3.11
 IMPORT_PROBE = """
 import sys
 from importlib import import_module
@@ -34,9 +34,9 @@ print(*set(sys.modules) - before)
 # Imported inside functions: what loads a library that most programs do without, and the demonstrations.
 LOADED_WHEN_NEEDED = """
     arrow.streams demo integrations.prometheus integrations.prometheus_server server.certificates server.renewing
-    server.running server.settings spark.jobs.charts stores.postgresql stores.sqlite support.secrets testing.schemas
-    work.worker
+    server.running server.settings spark.jobs.charts support.secrets testing.schemas work.worker
 """.split()
+OPENS_STORES = "inorder/stores/open.py"  # it imports a kind of store when a call needs one
 PURE = [f"stores/seam/{name}.py" for name in "tables queued records bulk_page views surveying looking".split()]
 
 
@@ -71,6 +71,7 @@ def test_no_function_imports_a_file_of_ours() -> None:
         file.relative_to(SOURCE).as_posix(): hidden(imported_in_functions(file.read_text(encoding="utf-8"), package))
         for file in (SOURCE / "inorder").rglob("*.py")
         for package in [file.relative_to(SOURCE).parent.parts]
+        if file != SOURCE / OPENS_STORES
     }
     assert len(found) > 200
     assert {file: names for file, names in found.items() if names} == {}

@@ -18,10 +18,11 @@ from .. import Match, NoMessageAvailable, QueueManager
 from ..client import store_transfer
 from ..errors import UnknownQueue
 from ..model.attributes import QUEUE_ATTRIBUTES
+from ..stores.open import Location
 from .choosing import ORDER, READ_ORDER, UNIT_SIZE, takes_match
 from .output import count
 from .parts import UNIT_BYTES, parts, take
-from .places import Place, PlaceType
+from .places import PlaceType
 from .running import INTERRUPTED, Command, Run, leaving, local_name, queue_names, takes_store
 
 SOURCE = click.argument("source", shell_complete=queue_names)
@@ -53,7 +54,7 @@ Options = dict[str, Any]
 @CREATE
 @UNIT_SIZE
 @takes_store
-def move(run: Run, source: str, target: str, to_store: Place | None, **given: Any) -> None:
+def move(run: Run, source: str, target: str, to_store: Location | None, **given: Any) -> None:
     """Move messages from queue SOURCE to queue TARGET.
 
     They keep their descriptor: ids, group, priority, what is left of their life, who put them when. TARGET gives them
@@ -92,7 +93,7 @@ def move(run: Run, source: str, target: str, to_store: Place | None, **given: An
 @CREATE
 @UNIT_SIZE
 @takes_store
-def copy(run: Run, source: str, target: str, to_store: Place | None, **given: Any) -> None:
+def copy(run: Run, source: str, target: str, to_store: Location | None, **given: Any) -> None:
     """Copy messages from queue SOURCE to queue TARGET.
 
     Nothing is removed. The copies have the descriptor of the messages: ids, group, priority, what is left of their
@@ -142,7 +143,7 @@ class _Wants:
 
 @contextmanager
 def _opened_both(
-    run: Run, to_store: Place | None, source: str, target: str, wants: _Wants
+    run: Run, to_store: Location | None, source: str, target: str, wants: _Wants
 ) -> Iterator[tuple[QueueManager, QueueManager | None]]:
     """The store of the source, and that of the target, if it is another one.
 

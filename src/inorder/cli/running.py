@@ -25,8 +25,9 @@ import click
 
 from .. import QueueManager, connect
 from ..errors import CallerError, InorderError, QueueCondition, Reason, StoreError
+from ..stores.open import Location, is_of_any_store
 from .output import Output
-from .places import Place, PlaceType
+from .places import PlaceType
 
 DONE, NO, WRONG, TROUBLE, INTERRUPTED = 0, 1, 2, 3, 130
 STORE_VARIABLE = "INORDER_STORE"
@@ -48,12 +49,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Run:
     """One run of a command: its store, and its output."""
 
-    def __init__(self, store: Place | None, *, as_json: bool) -> None:
+    def __init__(self, store: Location | None, *, as_json: bool) -> None:
         self._store = store
         self.output = Output(as_json=as_json)
 
     @property
-    def store(self) -> Place:
+    def store(self) -> Location:
         """Where the store is. Raises: click.UsageError, none was named."""
         if self._store is None:
             raise click.UsageError(f"Which store? Say --store PATH, or set {STORE_VARIABLE}.")
@@ -65,15 +66,11 @@ class Run:
         Args:
             what: the option that names it.
         """
-        from ..stores.sqlite import is_of_store  # noqa: PLC0415 - it loads SQLite, which --help does without
-
-        if isinstance(self.store.given, Path) and is_of_store(path, self.store.given):
+        if self.store.consists_of(path):
             raise click.UsageError(f"{what} {path} is the store itself, or a file of it: name another.")
 
     def refuse_target(self, path: Path, what: str) -> None:
         """Raise click.UsageError if a file must not be written: it is of any store, or a pipe or a device."""
-        from ..stores.sqlite import is_of_any_store  # noqa: PLC0415 - as above
-
         self.refuse_own_file(path, what)
         if is_of_any_store(path):
             raise click.UsageError(f"{what} {path} is a store, or a file of one: name another.")
@@ -91,9 +88,9 @@ class Run:
         Raises: StoreError, there is none; click.UsageError.
         """
         with _patience(self.store, self.output, PATIENCE_SECONDS):
-            is_there = self.store.has_store(PROGRAM)
+            is_there = self.store.is_there(PROGRAM)
         if not make and not is_there:
-            raise StoreError(f"there is no store at {self.store}: {self.store.remedy()}", path=str(self.store))
+            raise StoreError(f"there is no store at {self.store}: {_remedy(self.store)}", path=str(self.store))
         with _patience(self.store, self.output, PATIENCE_SECONDS):
             qm = connect(self.store.given, program=program)
         with qm:
@@ -102,8 +99,16 @@ class Run:
             yield qm
 
 
+def _remedy(where: Location) -> str:
+    """How a store comes into being there."""
+    if where.path is not None and not where.path.absolute().parent.is_dir():
+        return f"there is no folder {where.path.absolute().parent}"
+    named = "with this URL" if where.path is None else f"--store {where}"
+    return f"'inorder queue create NAME {named}' makes one"
+
+
 @contextmanager
-def _patience(place: Place, output: Output | None, most: float) -> Iterator[None]:
+def _patience(place: Location, output: Output | None, most: float) -> Iterator[None]:
     """While a store is opened: if another program has it locked, a note says so, and in the end it is an error.
 
     Every opening writes, so that a lock for writing stops it, or a stopped process whose turn it is. A signal of the
@@ -225,7 +230,7 @@ def takes_store(function: F) -> F:
     )
     @tells_json
     @functools.wraps(function)
-    def command(*given: Any, store: Place | None, as_json: bool, **named: Any) -> Any:
+    def command(*given: Any, store: Location | None, as_json: bool, **named: Any) -> Any:
         return function(Run(store, as_json=as_json), *given, **named)
 
     return command  # type: ignore[return-value]
@@ -249,7 +254,7 @@ def completions(context: click.Context, names: Callable[[QueueManager], list[str
             return []
         place = PlaceType().convert(named, None, context)
         with _patience(place, None, COMPLETION_SECONDS):
-            if not place.has_store(PROGRAM):
+            if not place.is_there(PROGRAM):
                 return []
             qm = connect(place.given, program=PROGRAM)
         with qm:

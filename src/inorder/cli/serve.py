@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from ..stores.open import Location
 from ..support.advice import how_to_install
 from .output import Output
-from .places import Place, PlaceType
+from .places import PlaceType
 from .running import Command, Run, takes_store
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
 def serve(
     run: Run,
     *,
-    place: Place | None,
+    place: Location | None,
     host: str,
     names: tuple[str, ...],
     port: int,
@@ -138,7 +139,7 @@ def serve(
         return _serve(settings, listener, keys)
 
 
-def _run(run: Run, place: Place | None) -> Run:
+def _run(run: Run, place: Location | None) -> Run:
     """The run on the store that is named; as an argument it is in front of INORDER_STORE."""
     if place is None:
         return run
@@ -258,9 +259,8 @@ def _settings(
 ) -> Settings:
     from ..server.settings import Settings  # noqa: PLC0415 - it is of the server
 
-    store = str(run.store.given)
     return Settings(
-        store=store if "://" in store else str(Path(store).absolute()),
+        store=run.store.absolute,
         key=secrets.token_bytes(32),
         token=token,
         hosts=frozenset(_in_address(host).lower() for host in address.hosts),

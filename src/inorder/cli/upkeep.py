@@ -10,8 +10,9 @@ from ..client.manager import connect
 from ..client.upgrading import rename as rename_manager
 from ..client.upgrading import upgrade as upgrade_store
 from ..errors import StoreDamaged, StoreError
+from ..stores.open import Location
 from .output import Output, size
-from .places import Place, PlaceType
+from .places import PlaceType
 from .running import NO, PROGRAM, Command, Run, takes_store, tells_json
 
 
@@ -19,13 +20,13 @@ from .running import NO, PROGRAM, Command, Run, takes_store, tells_json
 @click.argument("store", type=PlaceType(), metavar="STORE")
 @click.option("--name", help="Default: made from the file's name, or the name of the PostgreSQL schema.")
 @tells_json
-def create(store: Place, name: str | None, as_json: bool) -> None:
+def create(store: Location, name: str | None, as_json: bool) -> None:
     """Make a store, and give its queue manager a name.
 
     STORE is a path or URL as --store takes it. The name is 1 to 48 characters out of A-Z a-z 0-9 . / _ %. Other queue
     managers send messages to that name, and case counts.
     """
-    if store.has_store(PROGRAM):
+    if store.is_there(PROGRAM):
         raise StoreError(f"there is a store or another file at {store} already", path=str(store))
     with connect(store.given, program=PROGRAM, name=name) as qm:
         called = qm.manager_attributes().name
@@ -58,11 +59,7 @@ def check(run: Run) -> int:
         with run.opened() as qm, run.output.progress("checking", "parts") as advance:
             problems = qm.check(advance)
     except StoreDamaged as error:  # no queue manager can open it
-        problems = [str(error.args[0])]
-        if isinstance(run.store.given, Path):
-            from ..stores.sqlite import problems_in_file  # noqa: PLC0415 - it loads SQLite, which --help does without
-
-            problems += problems_in_file(run.store.given)
+        problems = [str(error.args[0]), *run.store.problems()]
     for problem in problems:
         run.output.say(problem)
     verdict = f"{run.store} is sound" if not problems else f"{run.store}: {len(problems)} found"

@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator, Set
-from importlib import import_module
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
@@ -21,9 +20,8 @@ from ..errors import (
     UnknownQueue,
     WrongQueueType,
     bad_argument,
-    is_url,
 )
-from ..model.attribute import check_queue_name, name_made_of
+from ..model.attribute import check_queue_name
 from ..model.message import Got, Message, UniqueId
 from ..model.options import (
     EVERYTHING,
@@ -35,14 +33,12 @@ from ..model.options import (
     OpenOptions,
     PutOptions,
     check_instance,
-    is_path,
 )
 from ..rules.ordering import ReadOrder
 from ..rules.puts import Program, PutResult
-from ..stores.memory import MemoryStore
+from ..stores.open import locate
 from ..stores.seam.protocol import LocalStore
 from ..stores.seam.records import Locked
-from ..support.advice import check_store_name, not_installed
 from . import groups, housekeeping
 from .browsing import Browsing
 from .bulk import BulkCalls
@@ -58,7 +54,7 @@ from .processes import ProcessCalls
 from .programs import program_name, running_script, user_name
 from .queue import Queue
 from .requesting import Data, Requesting
-from .services import Services, connect_alone, connect_at, services_of
+from .services import Services, connect_at, services_of
 from .session import Session
 from .unit_of_work import UnitOfWork, later_of
 from .users import UserCalls
@@ -106,44 +102,26 @@ def connect(
     who = Program(user_name(), script)
     if name is not None:
         check_queue_name(name, argument="name", reason=Reason.Q_MGR_NAME_ERROR)
-    if isinstance(store, str) and store == IN_MEMORY:
-        store = MemoryStore(name or "INORDER")
-    check_store_name(store)
-    if is_url(store):
-        return _connect_to_server(str(store), who, name)
     if isinstance(store, str | os.PathLike):
-        return _connect_to_file(store, who, name)
+        return _connect_by_name(store, who, name)
     if not hasattr(store, "begin_claims"):
         raise bad_argument("store", store, f"a path, {IN_MEMORY!r} or a store")
     return QueueManager(services_of(store), who)
 
 
-def _connect_to_file(path: str | os.PathLike[str], who: Program, name: str | None) -> QueueManager:
-    from ..stores.sqlite import SqliteStore, resolved  # noqa: PLC0415 - who stays in memory does not load the database
+def _connect_by_name(store: str | os.PathLike[str], who: Program, name: str | None) -> QueueManager:
+    where = locate(store)
+    chosen = name or where.default_name
 
-    if not is_path(path):
-        raise bad_argument("store", path, f"the path of a file, in UTF-8, {IN_MEMORY!r} or a store")
-    file = resolved(path)
-    chosen = name or name_made_of(file.stem)
-    return connect_at(file, lambda: SqliteStore(file, chosen), lambda services: QueueManager(services, who))
+    def opens() -> LocalStore:
+        return where.open(chosen, who.name)
 
+    def connects(services: Services) -> QueueManager:
+        return QueueManager(services, who)
 
-def _connect_to_server(url: str, who: Program, name: str | None) -> QueueManager:
-    check_client()
-    from ..stores.postgresql import PostgresStore, parse  # noqa: PLC0415 - who uses files does not load a client
-
-    chosen = name or name_made_of(parse(url).schema)
-    return connect_alone(
-        lambda: PostgresStore(url, chosen, program=who.name), lambda services: QueueManager(services, who)
-    )
-
-
-def check_client() -> None:
-    """Raises: CallerError, what connects to PostgreSQL is not installed."""
-    try:
-        import_module("psycopg")
-    except ModuleNotFoundError as missing:
-        raise not_installed("PostgreSQL needs its client", "postgresql", missing) from missing
+    if where.is_in_memory:
+        return connects(services_of(opens()))
+    return connect_at(where.resolved, opens, connects)
 
 
 class QueueManager(

@@ -103,7 +103,7 @@ class Services:
 
     def another(self, connect: Callable[[Services], T]) -> T:
         """What `connect` makes for another connection to the same queue manager."""
-        return connect(self) if self._opens is None else connect_alone(self._opens, connect)
+        return connect(self) if self._opens is None else connect_at(None, self._opens, connect)
 
     def end(self, owner: int) -> None:
         """Ends a connection as if the program had died. Harmless when repeated."""
@@ -172,30 +172,15 @@ _making = Lock()
 _open_files: dict[Hashable, Services] = {}
 
 
-def connect_at(path: Path, open_store: Callable[[], LocalStore], connect: Callable[[Services], T]) -> T:
-    """What `connect` makes of the services of a file, which are closed with the file's last connection.
+def connect_at(path: Path | None, open_store: Callable[[], LocalStore], connect: Callable[[Services], T]) -> T:
+    """What `connect` makes of the services of a store, which are closed with the store's last connection.
 
     Args:
-        path: with all links resolved.
+        path: of the store's file, with all links resolved; None: the connection has a store object of its own.
     Raises: what `open_store` and `connect` raise.
     """
-    return _connect(path, open_store, connect, None)
-
-
-def connect_alone(open_store: Callable[[], LocalStore], connect: Callable[[Services], T]) -> T:
-    """What `connect` makes of the services of a store object of its own, which is closed with the connection.
-
-    Raises: what `open_store` and `connect` raise.
-    """
-    return _connect(object(), open_store, connect, open_store)
-
-
-def _connect(
-    file: Hashable,
-    open_store: Callable[[], LocalStore],
-    connect: Callable[[Services], T],
-    opens: Callable[[], LocalStore] | None,
-) -> T:
+    opens = open_store if path is None else None
+    file: Hashable = object() if path is None else path
     coming = object()
     alone: Services | None = None
     try:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 
-from ..errors import IN_MEMORY, CallerError, Reason, StoreError, bad_argument, is_url
+from ..errors import Reason, StoreError, bad_argument
 from ..model.attribute import check_queue_name
 from ..model.options import is_path
+from ..stores.open import PATH_OR_URL, locate
 from ..stores.seam.migrations import Upgraded
-from .manager import check_client, connect
+from .manager import connect
 from .programs import program_name, running_script
 
 
@@ -44,31 +44,7 @@ def upgrade(
         raise bad_argument("backup", backup, "the path of a file, in UTF-8, or True or False")
     if progress is not None and not callable(progress):
         raise bad_argument("progress", progress, "a function, or None")
-    if is_url(store):
-        return _upgrade_on_server(str(store), backup)
-    _check_path(store)
-    from ..stores.sqlite import upgrade_file  # noqa: PLC0415 - who does not upgrade does not load the database
-
-    return upgrade_file(store, backup=backup, progress=progress)
-
-
-def _upgrade_on_server(url: str, backup: str | os.PathLike[str] | bool) -> Upgraded:
-    check_client()
-    from ..stores.postgresql import parse, upgrade_schema  # noqa: PLC0415 - as above
-
-    address = parse(url)
-    if backup is not False:
-        raise CallerError(
-            f"{address} is backed up by PostgreSQL's own means: pg_dump -n {address.schema}. Do that first, and then "
-            "say backup=False",
-            reason=Reason.FUNCTION_NOT_SUPPORTED,
-        )
-    return upgrade_schema(address, program=program_name(running_script()))
-
-
-def _check_path(store: object) -> None:
-    if not isinstance(store, str | os.PathLike) or not is_path(store) or store == IN_MEMORY:
-        raise bad_argument("store", store, "the path of a file, in UTF-8, or a URL")
+    return locate(store, PATH_OR_URL).upgrade(program_name(running_script()), backup, progress)
 
 
 def rename(store: str | os.PathLike[str], name: str) -> str:
@@ -90,18 +66,10 @@ def rename(store: str | os.PathLike[str], name: str) -> str:
     """
     check_queue_name(name, argument="name", reason=Reason.Q_MGR_NAME_ERROR)
     program = program_name(running_script())
-    if not _is_there(store, program):
-        raise StoreError(f"there is no store at {store}", path=str(store))
+    where = locate(store, PATH_OR_URL)
+    if where.is_in_memory:
+        raise bad_argument("store", store, PATH_OR_URL)
+    if not where.is_there(program):
+        raise StoreError(f"there is no store at {where}", path=str(where))
     with connect(store, program=program) as qm, qm._session:
         return qm._store.rename(qm._session.owner, name)
-
-
-def _is_there(store: str | os.PathLike[str], program: str) -> bool:
-    if is_url(store):
-        check_client()
-        from ..stores.postgresql import is_there, parse  # noqa: PLC0415 - who uses files does not load a client
-
-        return is_there(parse(str(store)), program)
-    _check_path(store)
-    file = Path(os.fsdecode(store))
-    return file.exists() and (not file.is_file() or file.stat().st_size > 0)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from ..errors import bad_argument
+from ..stores.open import is_of_any_store, is_of_open_store
 from .errors import FileError, UnsafePath
 from .manifest import check_path, path_bytes, path_text
 
@@ -86,16 +87,12 @@ def refuse_store(place: Path, path: str) -> None:
         place: the whole path.
         path: the one to tell.
     """
-    from ..stores.sqlite import is_of_any_store  # noqa: PLC0415 - it loads SQLite, which a store in memory does without
-
     if is_of_any_store(place):
         raise UnsafePath(f"{path!r} is a store, or the name of a file beside one: it is left alone", path=path)
 
 
 def _refuse_open_store(place: Path, path: str) -> None:
     """Raise FileError if it is a file of a store that this process has open, whose locks a close would drop."""
-    from ..stores.sqlite import is_of_open_store  # noqa: PLC0415 - as above
-
     if is_of_open_store(place):
         raise FileError(f"{path!r} is a file of a store that is open here: it is not read", path=path)
 

@@ -13,14 +13,18 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import NamedTuple
 
 from ..client.manager import QueueManager, connect
-from ..errors import InorderError, QueueCondition, Reason, StoreError, WrongQueueType, is_url
+from ..errors import InorderError, QueueCondition, Reason, StoreError, WrongQueueType
 from ..model.attributes import QueueAttributes
+from ..stores.open import locate
 
 PROGRAM = "inorder.spark"
+ELSEWHERE = (
+    ". If the file is on another machine: a store in a file is used on one machine, by all of its processes; run Spark "
+    "there (master local[*], or a cluster on that machine), or have the store in PostgreSQL"
+)
 IDLE_SECONDS = 3.0
 LIFE_SECONDS = 60.0  # then it is closed as others are, which tidies the store, and the next task opens another
 
@@ -30,29 +34,17 @@ def open_store(url: str, application: str = "") -> QueueManager:
 
     Raises: StoreError and its kin: it is not there, or cannot be opened, on which machine, and what to do.
     """
-    if is_url(url):
-        _check_there(url)
-    elif not Path(url).exists():
+    where = locate(url)
+    if not where.is_there(PROGRAM):
+        kind, seen, elsewhere = "path", " on", ELSEWHERE
+        if where.path is None:
+            kind, seen, elsewhere = "URL", ", seen from", ""
         raise StoreError(
-            f"there is no store at {url} on {platform.node()}. If the path is right, make the queue manager first "
-            f"with inorder.connect({url!r}). If the file is on another machine: a store in a file is used on one "
-            "machine, by all of its processes; run Spark there (master local[*], or a cluster on that machine), or "
-            "have the store in PostgreSQL",
-            path=url,
+            f"there is no store at {where}{seen} {platform.node()}. If the {kind} is right, make the queue manager "
+            f"first with inorder.connect({str(where)!r}){elsewhere}",
+            path=str(where),
         )
     return connect(url, program=f"{PROGRAM} {application}".strip())
-
-
-def _check_there(url: str) -> None:
-    from ..stores.postgresql import is_there, parse  # noqa: PLC0415 - who uses files does not load a client
-
-    address = parse(url)
-    if not is_there(address, PROGRAM):
-        raise StoreError(
-            f"there is no store at {address}, seen from {platform.node()}. If the URL is right, make the queue manager "
-            f"first with inorder.connect({str(address)!r})",
-            path=str(address),
-        )
 
 
 class Idle(NamedTuple):
@@ -70,7 +62,7 @@ _idle_lock = threading.Lock()
 @contextmanager
 def store_for_task(url: str, application: str = "") -> Iterator[QueueManager]:
     """A connection for one piece of work, which closes what it opens there. Raises: as `open_store`."""
-    if not is_url(url):
+    if locate(url).path is not None:
         with open_store(url, application) as qm:
             yield qm
         return

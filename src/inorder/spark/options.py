@@ -7,16 +7,17 @@ its value and what is allowed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 from ..arrow.schema import Body
 from ..client.bulk import NAME_LENGTH_MAX
-from ..errors import ArgumentError, OptionsError, Reason, bad_argument, is_url, nearest_names
+from ..errors import ArgumentError, OptionsError, Reason, bad_argument, nearest_names
 from ..model.options import AskedOrder, GetOptions
 from ..model.parameters import Choice, Integer, Kind, Seconds, Switch, Text
+from ..stores.open import kind_of
 from ..support.advice import check_store_name, translated
 
 Use = Literal["batch read", "stream read", "batch write", "stream write"]
@@ -30,7 +31,6 @@ PARTITIONS_MAX = 10_000
 DAY_SECONDS = 86_400.0
 EXPIRY_SECONDS_MAX = 366 * DAY_SECONDS
 DEFAULT_SINK_APPLICATION = "spark"
-SECRETS = ("password", "sslpassword")  # of libpq's parameters
 
 # Options of Spark itself that it hands to every source and sink. What `load(PATH)` and `save(PATH)` give is "path".
 SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname"})
@@ -78,39 +78,31 @@ def store_place(name: str, value: str) -> str:
     Raises: ArgumentError; OptionsError, nobody could reach it, or the URL has a password.
     """
     text = value.strip()
-    if text == ":memory:":
+    if text.startswith("file:///"):
+        text = text.removeprefix("file://")
+    check_store_name(text, f"option {name}")
+    text = os.path.expanduser(text)  # noqa: PTH111 - of a URL as well, which it leaves as it is
+    kind = kind_of(text)
+    if kind is None:
+        scheme, is_url, _ = text.partition("://")
+        shown = f"{scheme}://..." if is_url and "@" in text else value  # there may be a password
+        here = " on this machine's own disk" if is_url else ""
+        allowed = f"the path of a store file{here}, or a URL as postgresql://host/database"
+        raise bad_argument(f"option {name}", shown, allowed, Reason.OPTIONS_ERROR)
+    where = kind(text)
+    if where.is_in_memory:
         raise OptionsError(
             f"option {name} is ':memory:', and a queue manager in memory lives in one process, while Spark's tasks run "
             "in others: connect to a file, inorder.connect('orders.db'), and give its path"
         )
-    if not text.startswith("file:///"):
-        check_store_name(text, f"option {name}")
-    scheme = text.partition("://")[0]
-    if is_url(text) and scheme.lower().startswith("postgres"):
-        return _server_url(name, text)
-    if "://" in text and not text.startswith("file:///"):
-        shown = f"{scheme}://..." if "@" in text else value  # there may be a password
-        allowed = "the path of a store file on this machine's own disk, or a URL as postgresql://host/database"
-        raise bad_argument(f"option {name}", shown, allowed, Reason.OPTIONS_ERROR)
-    if not text or "\0" in text:
-        allowed = "the path of a store file, or a URL as postgresql://host/database"
-        raise bad_argument(f"option {name}", value, allowed, Reason.OPTIONS_ERROR)
-    return str(Path(text.removeprefix("file://")).expanduser().absolute())
-
-
-def _server_url(name: str, url: str) -> str:
-    from ..stores.postgresql import parse  # noqa: PLC0415 - who uses files does not load a client
-
-    found = parse(url)
-    secret = next((one for one in SECRETS if one in found.parameters), None)
-    if secret is not None:
+    if where.secret:
         raise OptionsError(
-            f"option {name} has a {secret} in its URL, and Spark shows options in query plans and writes them to its "
-            f"event log before any source is asked: give {found} and leave the {secret} to libpq, which every process "
-            "of Spark asks: a file named by PGPASSFILE, a service file, or a certificate (for executors "
+            f"option {name} has a {where.secret} in its URL, and Spark shows options in query plans and writes them to "
+            f"its event log before any source is asked: give {where} and leave the {where.secret} to libpq, which "
+            "every process of Spark asks: a file named by PGPASSFILE, a service file, or a certificate (for executors "
             "spark.executorEnv.PGPASSFILE)"
         )
-    return url
+    return where.absolute
 
 
 def bad_rows(name: str, value: str) -> str | None:

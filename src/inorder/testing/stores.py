@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ..client.manager import QueueManager, connect
-from ..errors import bad_argument
+from ..errors import IN_MEMORY, bad_argument
 from ..stores.engine.waiting import WaitingRoom
-from ..stores.memory import MemoryStore
+from ..stores.open import InFile, InMemory, OnServer
 from ..stores.seam.protocol import LocalStore
 from ..support.clock import Clock
 from .clock import ManualClock
@@ -44,14 +44,12 @@ NAME: Final = "TEST"  # of the queue manager
 
 
 def _memory(clock: Clock, name: str = NAME) -> RestartableStore:
-    return MemoryStore(name=name, clock=clock)
+    return InMemory(IN_MEMORY).open(name, clock=clock)
 
 
 def _sqlite(clock: Clock, name: str = NAME, *, shortcuts: bool = True) -> RestartableStore:
-    from ..stores.sqlite import SqliteStore  # noqa: PLC0415 - who stays in memory does not load the database
-
     folder = tempfile.TemporaryDirectory(prefix="inorder-")
-    store = SqliteStore(Path(folder.name) / "store.db", name=name, clock=clock, shortcuts=shortcuts)
+    store = InFile(Path(folder.name) / "store.db").open(name, clock=clock, shortcuts=shortcuts)
     weakref.finalize(store, folder.cleanup)
     return store
 
@@ -61,12 +59,10 @@ POSTGRESQL_URL: Final = "INORDER_POSTGRESQL"
 
 
 def _postgresql(clock: Clock, name: str = NAME) -> RestartableStore:
-    from ..stores.postgresql import PostgresStore  # noqa: PLC0415 - as with the file
-
     url = os.environ[POSTGRESQL_URL]
     schemas = _schemas(url, os.getpid())
     schema = schemas.take(name)
-    store = PostgresStore(f"{url}{'&' if '?' in url else '?'}schema={schema}", name=name, clock=clock)
+    store = OnServer(f"{url}{'&' if '?' in url else '?'}schema={schema}").open(name, clock=clock)
     weakref.finalize(store, schemas.give_back, schema, name)
     return store
 

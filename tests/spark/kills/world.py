@@ -14,10 +14,8 @@ from tests.spark.kills.processes import Driver
 
 import inorder
 from inorder import Flags, QueueManager
-from inorder.errors import is_url
 from inorder.spark import finish
-from inorder.stores.postgresql import PostgresStore
-from inorder.stores.sqlite import SqliteStore
+from inorder.stores.open import locate
 from inorder.testing import ManualClock
 
 APPLICATION = "killed"
@@ -115,8 +113,8 @@ class World:
 
     def let_time_pass(self, seconds: float) -> None:
         """What is to expire in that time expires, and housekeeping comes round."""
-        kind = PostgresStore if is_url(self.url) else SqliteStore
-        store = kind(self.url, clock=ManualClock(time.time() + seconds))
+        where = locate(self.url)
+        store = where.open(where.default_name, clock=ManualClock(time.time() + seconds))
         with inorder.connect(store) as qm:
             qm.discard_expired()
         store.close_store()

@@ -6,7 +6,7 @@ import contextlib
 import multiprocessing
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
@@ -14,6 +14,8 @@ from tests.helpers.support import Call, until
 from tests.stores.postgresql.server import Server
 
 import inorder
+from inorder.mq.channels.sides import open_receiver
+from inorder.stores.open import InMemory, locate
 from inorder.stores.postgresql import PostgresStore, are_one, drop, is_there, parse
 from inorder.stores.postgresql.link import Link
 
@@ -280,3 +282,23 @@ def test_a_store_goes_though_somebody_locks_its_tables_in_another_order(
         other.rollback()
         dropping.result()
     assert not is_there(parse(url), "test")
+
+
+def test_its_location_says_whether_it_is_there_and_which_one_it_is(url: str) -> None:
+    where = locate(url)
+    assert not where.is_there("test")
+    with inorder.connect(url):
+        assert where.is_there("test")
+        assert where.is_one_with(locate(url))
+        assert not where.is_one_with(locate(f"{url}_other"))
+        assert not where.is_one_with(InMemory(":memory:"))
+
+
+def test_nothing_that_misses_a_store_shows_the_password(url: str) -> None:
+    given = url.replace("@", ":secret@", 1)
+    assert given != url
+    calls: list[Callable[[], object]] = [lambda: inorder.rename(given, "LYON"), lambda: open_receiver(given)]
+    for call in calls:
+        with pytest.raises(inorder.StoreError) as missed:
+            call()
+        assert "secret" not in f"{missed.value} {missed.value.data}"

@@ -5,19 +5,19 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from ...client.manager import QueueManager, check_client, connect
+from ...client.manager import QueueManager, connect
 from ...client.store_transfer import EXPIRY_SECONDS_MIN
-from ...errors import Fenced, SequenceError, StoreError, UnknownObject, is_url
+from ...errors import Fenced, SequenceError, StoreError, UnknownObject
 from ...model.channel_attributes import ChannelAttributes
 from ...model.message import NO_ID, Message, UniqueId
 from ...model.options import GetOptions
 from ...model.properties import NO_PROPERTIES, Properties
 from ...rules.channels import CHANNEL, Last
 from ...rules.puts import NO_ACCOUNTING
+from ...stores.open import locate
 from ...stores.seam.bulk_page import BulkPage
 from ...stores.seam.definitions import channel_of
 from ...stores.seam.protocol import Store
@@ -204,14 +204,9 @@ Connect = Callable[[str], Receiver]
 
 def open_receiver(connection: str) -> Receiver:
     """Connects to the other side, which must be there. Raises: StoreError and its kinds."""
-    if is_url(connection):
-        check_client()
-        from ...stores.postgresql import is_there, parse  # noqa: PLC0415 - who sends to files does not load a client
-
-        if not is_there(parse(connection), "channel"):
-            raise StoreError(f"there is no store at {parse(connection)}", path=str(parse(connection)))
-    elif not Path(connection).is_file():
-        raise StoreError(f"there is no store at {connection}", path=connection)
+    where = locate(connection)
+    if not where.is_there("channel"):
+        raise StoreError(f"there is no store at {where}", path=str(where))
     return Receiver(connect(connection, program="channel"))
 
 

@@ -18,7 +18,7 @@ from pyspark.sql.types import DateType, StringType, StructField, StructType
 from ...errors import bad_argument
 from ...formats import FileError
 from ...model.message import ANY_GROUP, ANY_SEGMENT
-from ...stores.sqlite import SIDECAR, is_of_any_store
+from ...stores.open import is_of_any_store, store_below
 from ..schema import arrow_schema, spark_schema
 
 Archive: TypeAlias = "DataFrame | str | PathLike[str]"
@@ -81,7 +81,7 @@ def check_local(name: str, path: Path) -> None:
 def check_replaceable(spark: SparkSession, name: str, folder: str) -> None:
     """Raise ArgumentError if a store lies in a folder that is about to be removed."""
     local = _local(spark, folder)
-    found = None if local is None else next(filter(is_of_any_store, local.rglob(f"*{SIDECAR}")), None)
+    found = None if local is None else store_below(local)
     if found is not None:
         raise bad_argument(name, folder, f"a folder without a store, and {found} belongs to one")
 

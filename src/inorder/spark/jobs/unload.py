@@ -17,7 +17,7 @@ from ...client.manager import QueueManager
 from ...errors import NoMessageAvailable, bad_argument
 from ...formats import FORMAT, get_file
 from ...formats.file_group import EXISTING, Existing
-from ...stores.sqlite import is_of_any_store
+from ...stores.open import is_of_any_store
 from ..files import DUMPED, MEMBER, PART, Report, Trouble, register_formats
 from .archive import MEMBER_OF, Archive, check_local, is_member, read_archive
 from .progress import Tell, told

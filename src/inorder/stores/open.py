@@ -1,0 +1,280 @@
+"""Where a store is, and how it is opened: the one table of the kinds of stores, and the only file that knows schemes.
+
+To add a kind of store, add a class to `KINDS`. Each kind imports its store only when a call needs it, because that can
+load a library which programs with other stores do not need.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import IN_MEMORY, ArgumentError, CallerError, Reason, StoreError, bad_argument
+from ..model.attribute import name_made_of
+from ..model.options import is_path
+from ..support.advice import check_store_name, not_installed
+
+if TYPE_CHECKING:
+    from ..support.clock import Clock
+    from .engine.store import QueueStore
+    from .seam.migrations import Upgraded
+    from .seam.protocol import LocalStore
+
+Backup = str | os.PathLike[str] | bool
+Progress = Callable[[int, int], object]
+
+PATH_OR_URL: Final = "the path of a file, in UTF-8, or a URL"
+ANY_STORE: Final = f"the path of a file, in UTF-8, {IN_MEMORY!r} or a store"
+URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+SERVER_URL: Final = re.compile(r"postgres(?:ql)?:", re.IGNORECASE)
+SECRETS: Final = ("password", "sslpassword")  # of libpq's parameters
+
+
+class Location:
+    """Where a store is; as a text it has no password.
+
+    Attributes:
+        given: what `inorder.connect` takes.
+        path: of the store's file; None: it is in no file.
+        secret: which secret the text has; empty: none.
+        is_in_memory: the store ends with the program, and is made by each call that opens it.
+    """
+
+    path: Path | None = None
+    secret = ""
+    is_in_memory = False
+
+    def __init__(self, given: Any) -> None:
+        self.given: Path | str = given
+
+    def __str__(self) -> str:
+        return str(self.given)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    @property
+    def absolute(self) -> str:
+        """The text that leads to the same store from any folder."""
+        return str(self.given)
+
+    @property
+    def resolved(self) -> Path | None:
+        """The path of its file with all links resolved; None: each connection has a store object of its own.
+
+        Raises: StoreError, it is no path that the system can follow.
+        """
+        return None
+
+    @property
+    def default_name(self) -> str:
+        """The name of the queue manager if the store is made. Raises: as `resolved`."""
+        return "INORDER"
+
+    def open(self, name: str, program: str = "", *, clock: Clock | None = None) -> LocalStore:
+        """The store, which is made if it is missing.
+
+        Args:
+            name: of the queue manager, if the store is made.
+            program: by which administrators of a server know the connection.
+            clock: where the time comes from; default: the system's.
+
+        Raises: StoreError and its kinds: there can be no store, and why.
+        """
+        raise NotImplementedError
+
+    def is_there(self, program: str) -> bool:
+        """Whether a store is there, or for a file at least something. Raises: StoreError, that cannot be found out."""
+        return False
+
+    def is_one_with(self, other: Location) -> bool:
+        """Whether both are one store; both are there. Raises: StoreError."""
+        return self is other
+
+    def upgrade(self, program: str, backup: Backup, progress: Progress | None) -> Upgraded:
+        """Has the tables of a store brought to this release; see `inorder.upgrade`."""
+        raise bad_argument("store", self.given, PATH_OR_URL)
+
+    def consists_of(self, path: Path) -> bool:
+        """Whether a path leads, under any name, to the store's file or to one beside it."""
+        return False
+
+    def problems(self) -> list[str]:
+        """What is wrong in the file of a store that is too damaged to be opened. Raises: StoreDamaged."""
+        return []
+
+
+class InMemory(Location):
+    """A store in this process's memory."""
+
+    is_in_memory = True
+
+    @staticmethod
+    def is_named_by(store: object) -> bool:
+        return isinstance(store, str) and store == IN_MEMORY
+
+    def open(self, name: str, program: str = "", *, clock: Clock | None = None) -> QueueStore:
+        from .memory import MemoryStore
+
+        return MemoryStore(name, clock)
+
+
+class InFile(Location):
+    """A store in a file: SQLite's."""
+
+    path: Path
+
+    def __init__(self, given: Any) -> None:
+        self.given = self.path = Path(given)
+
+    @staticmethod
+    def is_named_by(store: object) -> bool:
+        return isinstance(store, str | os.PathLike) and URL.match(str(store)) is None and is_path(store)
+
+    @property
+    def absolute(self) -> str:
+        return str(self.path.absolute())
+
+    @cached_property
+    def resolved(self) -> Path:
+        from .sqlite import resolved
+
+        return resolved(self.path)
+
+    @property
+    def default_name(self) -> str:
+        return name_made_of(self.resolved.stem)
+
+    def open(self, name: str, program: str = "", *, clock: Clock | None = None, shortcuts: bool = True) -> QueueStore:
+        from .sqlite import SqliteStore
+
+        return SqliteStore(self.resolved, name, clock, shortcuts=shortcuts)
+
+    def is_there(self, program: str) -> bool:
+        try:
+            return self.path.exists() and (not self.path.is_file() or self.path.stat().st_size > 0)
+        except OSError as error:
+            raise StoreError(f"{self} cannot be opened: {error.strerror}", path=str(self)) from error
+
+    def is_one_with(self, other: Location) -> bool:
+        return isinstance(other, InFile) and self.path.samefile(other.path)
+
+    def upgrade(self, program: str, backup: Backup, progress: Progress | None) -> Upgraded:
+        from .sqlite import upgrade_file
+
+        return upgrade_file(self.path, backup=backup, progress=progress)
+
+    def consists_of(self, path: Path) -> bool:
+        from .sqlite import is_of_store
+
+        return is_of_store(path, self.path)
+
+    def problems(self) -> list[str]:
+        from .sqlite import problems_in_file
+
+        return problems_in_file(self.path)
+
+
+class OnServer(Location):
+    """A store in a schema of a PostgreSQL database. Raises: ArgumentError; CallerError, its client is not installed."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = str(given)
+        try:
+            import_module("psycopg")
+        except ModuleNotFoundError as missing:
+            raise not_installed("PostgreSQL needs its client", "postgresql", missing) from missing
+        from .postgresql import parse
+
+        self._address = parse(self.given)
+        self.secret = next((one for one in SECRETS if one in self._address.parameters), "")
+
+    def __str__(self) -> str:
+        return str(self._address)
+
+    @staticmethod
+    def is_named_by(store: object) -> bool:
+        return isinstance(store, str | os.PathLike) and SERVER_URL.match(str(store)) is not None
+
+    @property
+    def default_name(self) -> str:
+        return name_made_of(self._address.schema)
+
+    def open(self, name: str, program: str = "", *, clock: Clock | None = None) -> QueueStore:
+        from .postgresql import PostgresStore
+
+        return PostgresStore(str(self.given), name, clock, program=program)
+
+    def is_there(self, program: str) -> bool:
+        from .postgresql import is_there
+
+        return is_there(self._address, program)
+
+    def is_one_with(self, other: Location) -> bool:
+        from .postgresql import are_one
+
+        return isinstance(other, OnServer) and are_one(self._address, other._address)
+
+    def upgrade(self, program: str, backup: Backup, progress: Progress | None) -> Upgraded:
+        from .postgresql import upgrade_schema
+
+        if backup is not False:
+            raise CallerError(
+                f"{self} is backed up by PostgreSQL's own means: pg_dump -n {self._address.schema}. Do that first, and "
+                "then say backup=False",
+                reason=Reason.FUNCTION_NOT_SUPPORTED,
+            )
+        return upgrade_schema(self._address, program=program)
+
+
+Kind = type[InMemory] | type[InFile] | type[OnServer]
+KINDS: Final[tuple[Kind, ...]] = (InMemory, OnServer, InFile)  # the first that a text names is the one
+
+
+def kind_of(store: object) -> Kind | None:
+    """The kind of the store that a path or URL names, well written or not; None: of none."""
+    return next((kind for kind in KINDS if kind.is_named_by(store)), None)
+
+
+def locate(store: object, allowed: str = ANY_STORE) -> Location:
+    """Where the store is that a path or URL names.
+
+    Args:
+        allowed: for the error about what is no name of a store.
+
+    Raises: ArgumentError; CallerError, what connects to such a store is not installed.
+    """
+    check_store_name(store)
+    kind = kind_of(store)
+    if kind is not None:
+        return kind(store)
+    if isinstance(store, str) and URL.match(store):  # it may have a password, so it is not shown
+        allowed = "a URL as postgresql://user@host/database?schema=name"
+        raise ArgumentError(f"store must be {allowed}", argument="store", value="(not shown)", allowed=allowed)
+    raise bad_argument("store", store, allowed)
+
+
+def is_of_any_store(path: Path) -> bool:
+    """Whether a path leads to a file of a store that this process has open, or of any in whose folder the path lies."""
+    from .sqlite import is_of_any_store
+
+    return is_of_any_store(path)
+
+
+def is_of_open_store(path: Path) -> bool:
+    """Whether a path leads to a file of a store that this process has open, whose locks a close would drop."""
+    from .sqlite import is_of_open_store
+
+    return is_of_open_store(path)
+
+
+def store_below(folder: Path) -> Path | None:
+    """A file of a store in a folder or below; None: there is none."""
+    from .sqlite import SIDECAR, is_of_any_store
+
+    return next(filter(is_of_any_store, folder.rglob(f"*{SIDECAR}")), None)

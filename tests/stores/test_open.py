@@ -1,0 +1,117 @@
+"""Which text names which store, for everything that takes a path or a URL; and what a place says before it is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import inorder
+from inorder.mq.channels.sides import open_receiver
+from inorder.stores import open as opening
+from inorder.stores.open import InFile, InMemory, Location, OnServer, is_of_any_store, is_of_open_store, locate
+
+SERVER = "postgresql://me:secret@host/orders?schema=a"
+SHOWN = "postgresql://me@host/orders?schema=a"
+HERE = str(Path.cwd())
+
+NAMES: list[tuple[Any, type[Location], str, str, str]] = [
+    # what names it: kind, what people are shown, the same from any folder, the default name of its queue manager
+    (":memory:", InMemory, ":memory:", ":memory:", "INORDER"),
+    ("orders-1.db", InFile, "orders-1.db", f"{HERE}/orders-1.db", "orders_1"),
+    (Path("/data/a b.db"), InFile, "/data/a b.db", "/data/a b.db", "a_b"),
+    (Path(":memory:"), InFile, ":memory:", f"{HERE}/:memory:", "_memory_"),
+    ("a/b://c.db", InFile, "a/b:/c.db", f"{HERE}/a/b:/c.db", "c"),
+    (SERVER, OnServer, SHOWN, SERVER, "a"),
+    (
+        "postgres://host/orders",
+        OnServer,
+        "postgresql://host/orders?schema=inorder",
+        "postgres://host/orders",
+        "inorder",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "kind", "shown", "absolute", "name"), NAMES)
+def test_a_text_names_a_store(given: Any, kind: type[Location], shown: str, absolute: str, name: str) -> None:
+    found = locate(given)
+    assert (type(found), str(found), found.absolute, found.default_name) == (kind, shown, absolute, name)
+    assert repr(found) == f"{kind.__name__}({shown!r})"
+    assert found.secret == ("password" if given == SERVER else "")
+    assert (found.path is None, found.resolved is None) == (kind is not InFile, kind is not InFile)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("", "store must be the path of a file, in UTF-8, ':memory:' or a store, not ''"),
+        ("a\0b", "store must be the path of a file"),
+        (b"x", "store must be the path of a file"),
+        (None, "store must be the path of a file"),
+        ("sqlite:///x", "store must be the path alone, 'x', without sqlite:"),
+        ("mysql://me:secret@host/orders", "store must be a URL as postgresql://user@host/database[?]schema=name "),
+        ("postgresql://me:secret@host/a?schema=B c", "schema must be"),
+    ],
+)
+def test_a_text_that_names_no_store_is_refused_without_its_password(given: Any, words: str) -> None:
+    with pytest.raises(inorder.ArgumentError, match=words) as refused:
+        locate(given)
+    assert "secret" not in f"{refused.value} {refused.value.data}"
+
+
+def test_a_server_needs_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr(opening, "import_module", missing)
+    needs: list[Callable[[str], object]] = [inorder.connect, inorder.upgrade, open_receiver]
+    for call in needs:
+        with pytest.raises(inorder.CallerError, match=r"PostgreSQL needs its client: pip install .*\[postgresql\]"):
+            call(SERVER)
+
+
+def test_the_files_of_a_store_are_known_under_any_name(tmp_path: Path) -> None:
+    where, other = InFile(tmp_path / "orders.db"), InFile(tmp_path / "other.db")
+    assert not where.is_there("test")
+    store = where.open("PARIS", "test")
+    assert where.is_there("test")
+    (tmp_path / "link").symlink_to(where.path)
+    assert InFile(tmp_path / "link").is_one_with(where)
+    for name, is_own in {"orders.db": True, "orders.db-wal": True, "link": True, "other.db": False}.items():
+        path = tmp_path / name
+        assert (where.consists_of(path), is_of_open_store(path), is_of_any_store(path)) == (is_own, is_own, is_own)
+    assert opening.store_below(tmp_path) is not None
+    store.close_store()
+    assert not is_of_open_store(where.path)
+    assert is_of_any_store(where.path)
+    other.open("PARIS", "test").close_store()
+    assert not other.is_one_with(where)
+    assert not where.is_one_with(InMemory(":memory:"))
+    assert where.problems() == []
+    assert opening.store_below(tmp_path / "none") is None
+
+
+def test_nothing_is_in_memory_before_it_is_opened() -> None:
+    where = InMemory(":memory:")
+    assert not where.is_there("test")
+    assert not where.is_one_with(InMemory(":memory:"))
+    assert not where.consists_of(Path(":memory:"))
+    assert where.problems() == []
+    with inorder.connect(where.open("PARIS", "test")) as qm:
+        assert qm.manager_attributes().name == "PARIS"
+
+
+def rename(store: str) -> object:
+    return inorder.rename(store, "LYON")
+
+
+@pytest.mark.parametrize("call", [rename, open_receiver])
+def test_what_needs_a_store_makes_none_in_an_empty_file(call: Callable[[str], object], tmp_path: Path) -> None:
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    with pytest.raises(inorder.StoreError, match=f"there is no store at {empty}"):
+        call(str(empty))
+    assert [(path, path.stat().st_size) for path in tmp_path.iterdir()] == [(empty, 0)]
