@@ -58,6 +58,11 @@ class Location:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
 
+    @staticmethod
+    def is_named_by(store: object) -> bool:
+        """Whether this is meant as the path or URL of such a store, well written or not."""
+        raise NotImplementedError
+
     @property
     def absolute(self) -> str:
         """The text that leads to the same store from any folder."""
@@ -232,11 +237,10 @@ class OnServer(Location):
         return upgrade_schema(self._address, program=program)
 
 
-Kind = type[InMemory] | type[InFile] | type[OnServer]
-KINDS: Final[tuple[Kind, ...]] = (InMemory, OnServer, InFile)  # the first that a text names is the one
+KINDS: Final[tuple[type[Location], ...]] = (InMemory, OnServer, InFile)  # the first that a text names is the one
 
 
-def kind_of(store: object) -> Kind | None:
+def kind_of(store: object) -> type[Location] | None:
     """The kind of the store that a path or URL names, well written or not; None: of none."""
     return next((kind for kind in KINDS if kind.is_named_by(store)), None)
 
