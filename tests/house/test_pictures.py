@@ -6,6 +6,7 @@ import re
 from itertools import groupby
 from pathlib import Path
 
+import pytest
 from tools.console.shots import SHOTS
 
 from inorder.demo.pictures import LOGICAL, PHYSICAL
@@ -13,6 +14,7 @@ from inorder.demo.readers import DOCUMENTED, STEPS
 from inorder.rules.lifecycle import State, changes
 
 FOLDER = Path(__file__).parents[2] / "docs/pictures"
+SOURCE = FOLDER.parents[1] / "src/inorder"
 WIDTH = 480  # units
 SMALLEST = 13  # units: at 343 of 480 pixels, the width of a phone, still 9 pixels
 TEXT = re.compile(r'<text x="[\d.]+" y="([\d.]+)"(?: class="([\w ]+)")?>([^<]*)</text>')
@@ -71,10 +73,28 @@ def test_the_picture_of_readers_shows_what_the_demonstration_finds() -> None:
     assert rows("readers") == [*writers, *expected]
 
 
-def test_the_layers_in_the_architecture_are_all_there() -> None:
-    """Every file and package of src/inorder has its row."""
-    page = (FOLDER.parent / "explanation/architecture.md").read_text(encoding="utf-8")
-    shown = page.partition("## The layers")[2].partition("\n## ")[0]
-    found = (path for path in (FOLDER.parents[1] / "src/inorder").iterdir() if path.suffix in ("", ".py"))
-    files = {path.stem for path in found if not path.stem.startswith("_")}
-    assert not {name for name in files if not re.search(rf"`{name}(/?`|\.py`|/\w)", shown)}
+def page(name: str) -> str:
+    return (FOLDER.parent / f"explanation/{name}.md").read_text(encoding="utf-8")
+
+
+def test_the_table_of_folders_has_a_row_for_each() -> None:
+    rows = re.findall(r"^\|([^|]*)\|", page("architecture").partition("## The folders")[2].partition("\n## ")[0], re.M)
+    shown = [name.rstrip("/") for row in rows for name in re.findall(r"`([\w./]+)`", row)]
+    found = [*SOURCE.iterdir(), *(SOURCE / "stores").iterdir()]
+    there = {path.relative_to(SOURCE).as_posix() for path in found if path.is_dir() or path.suffix == ".py"}
+    named = {name for name in there if "__" not in name} - {"stores"}
+    assert sorted(shown) == sorted(named)
+
+
+@pytest.mark.parametrize("name", ["architecture", "inside"])
+def test_the_files_that_the_pages_on_the_code_name_are_there(name: str) -> None:
+    named = set(re.findall(r"`([\w./]+(?:\.\w+|/))`", page(name))) - {"stores/NAME/", "protocol.Store", "Identity.may"}
+    files = {path for path in named if re.search(r"/|\.(py|sql|md|toml|txt)$", path)}
+    there = {path.name for path in SOURCE.rglob("*")}
+    missing = [path for path in files if not any((base / path).exists() for base in (SOURCE, SOURCE.parents[1]))]
+    assert len(files) > 50
+    assert [path for path in missing if name == "architecture" or path.rstrip("/") not in there] == []
+
+
+def test_the_architecture_is_read_in_ten_minutes() -> None:
+    assert len(page("architecture").split()) <= 2500
