@@ -94,9 +94,10 @@ class Child:
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith("["):  # others may print as well
-                self._lines.put(line)
+        with self._process.stdout as lines:
+            for line in lines:
+                if line.startswith("["):  # others may print as well
+                    self._lines.put(line)
         self._lines.put(None)
 
     def order(self, **order: Any) -> None:
@@ -122,12 +123,17 @@ class Child:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
-        self._process.wait()
+        self._wait()
+
+    def _wait(self) -> int:
+        status = self._process.wait()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        return status
 
     def end(self) -> None:
         """It has ended well. Raises: DemoFailed."""
-        status = self._process.wait()
-        if status:
+        if status := self._wait():
             words = self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_WORDS:]
             raise DemoFailed(f"{self.name} ended with status {status}\n" + "\n".join(f"    {line}" for line in words))
 
