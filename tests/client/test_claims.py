@@ -378,7 +378,7 @@ def test_bad_requests_change_nothing(qm: QueueManager, options: GetOptions, text
     for call in (app.survey, partial(app.claim, 0)):
         with pytest.raises(OptionsError, match=text):
             call(options)
-        with pytest.raises(ArgumentError, match="most_bytes must be an integer from 1 on"):
+        with pytest.raises(ArgumentError, match="most_bytes must be an integer from 1 to"):
             call(most_bytes=0)
     assert qm.units() == []
 

@@ -219,7 +219,7 @@ def test_the_end_of_the_last_connection_tells_what_has_happened_and_ends_the_thr
     store: RestartableStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("events", "listening"):
-        monkeypatch.setattr(f"inorder.{module}.JOIN_SECONDS", LIMIT_SECONDS)
+        monkeypatch.setattr(f"inorder.client.{module}.JOIN_SECONDS", LIMIT_SECONDS)
     seen: list[Message] = []
     before = set(threading.enumerate())
 
