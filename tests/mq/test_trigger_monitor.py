@@ -235,7 +235,8 @@ def test_a_monitor_that_is_to_end_leaves_its_programs_alone(site: Site, tmp_path
 
 KILLED = """
 import os
-from inorder import connect, trigger_monitor
+from inorder import connect
+from inorder.mq import trigger_monitor
 
 class Dies(trigger_monitor._Monitor):
     def _begin(self, command):
