@@ -24,6 +24,7 @@ from pathlib import Path
 
 import inorder
 from inorder import Match, UniqueId
+from inorder.client.operating import Unit
 
 TOUR = "TOUR"
 
@@ -35,7 +36,7 @@ def show(qm: inorder.QueueManager, did: str) -> None:
     print(f"  {did:50} visible: {visible:14} held: {held}")
 
 
-def _name(unit: inorder.Unit) -> str:
+def _name(unit: Unit) -> str:
     """A confirm id as it is; a lock id is an arbitrary number."""
     return unit.name if unit.kind == "confirm" else "id"
 

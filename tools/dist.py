@@ -27,6 +27,7 @@ from __future__ import annotations
 from typing_extensions import assert_type
 
 import inorder
+from inorder.client.listening import Observation
 
 with inorder.connect(":memory:", program="user") as qm:
     assert_type(qm, inorder.QueueManager)
@@ -34,7 +35,7 @@ with inorder.connect(":memory:", program="user") as qm:
     assert_type(qm.put("Q", b"1", priority=7), inorder.PutResult)
     assert_type(qm.get("Q").body, bytes)
     observation = qm.observe(lambda event: print(event.name))
-    assert_type(observation, inorder.Observation)
+    assert_type(observation, Observation)
 """
 WRONG = ('qm.put("Q", b"1", priorty=7)', 'qm.create_queue("Q", read_order="strikt")', "qm.get(5)")
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 
 import inorder
-from inorder import Flags, NoMessageAvailable, QueueManager, Transmission
+from inorder import Flags, NoMessageAvailable, QueueManager
+from inorder.model.message import Transmission
 from inorder.mq import channels
 from inorder.stores.postgresql.statements import SCHEMA, VERSION
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from sphinx.application import Sphinx
 
-import inorder
+from inorder import errors
 
 PARAGRAPH = re.compile(r"(Raises|Returns|Yields)(, [^:]*)?: (.*)")
 SECTION = re.compile(r"(Raises|Returns|Yields):")
@@ -22,11 +22,11 @@ OF_A_TUPLE = "Alias for field number"  # what Python says of the fields of a nam
 
 
 def _is_error(name: str) -> bool:
-    kind = getattr(inorder, name)
-    return isinstance(kind, type) and issubclass(kind, inorder.InorderError)
+    kind = getattr(errors, name)
+    return isinstance(kind, type) and issubclass(kind, errors.InorderError)
 
 
-ERRORS = re.compile(rf"(?<![\w.`~])({'|'.join(filter(_is_error, inorder.__all__))})\b")
+ERRORS = re.compile(rf"(?<![\w.`~])({'|'.join(filter(_is_error, errors.__all__))})\b")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -87,4 +87,4 @@ def arguments(section: list[str]) -> Iterator[str]:
 
 
 def linked(text: str) -> str:
-    return ERRORS.sub(r":py:exc:`~inorder.\1`", text)
+    return ERRORS.sub(r":py:exc:`~inorder.errors.\1`", text)

@@ -1,9 +1,14 @@
-"""inorder: a message queue manager that keeps its promises about order, embedded like SQLite."""
+"""inorder: a message queue manager that keeps its promises about order, embedded like SQLite.
+
+Here is what most programs need. All errors are in `inorder.errors`; here are the root of their tree, its three
+branches, and the eight that a correct program has to expect.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .client.browsing import Browsing
-from .client.events import Registration
 from .client.groups import GroupWriter
 from .client.leases import Lease
 from .client.listening import Arrival, Listener
@@ -16,82 +21,23 @@ from .client.upgrading import rename, upgrade
 from .errors import (
     ArgumentError,
     CallerError,
-    CallInProgress,
-    ChannelStopped,
-    CheckpointLost,
-    CheckpointTooOld,
-    Completion,
-    ConfirmIdMismatch,
     ConnectionBroken,
-    ConnectionClosed,
-    DuplicateMessage,
-    DuplicatePending,
-    Fenced,
-    ForkedConnection,
-    GetInhibited,
-    HandleError,
-    InconsistentCall,
     InorderError,
-    LeaseOver,
-    LockMismatch,
-    LogInRefused,
-    MatchError,
-    MessageTooBig,
     NoMessageAvailable,
-    NoMessageUnderCursor,
-    NotAuthorized,
-    NotFound,
-    NotOpenFor,
     ObjectExists,
-    ObjectInUse,
-    OptionsError,
-    OrderDeadlock,
     OrderPending,
-    OrderSelfBlocked,
-    OrderUnsupported,
     OutcomeUnknown,
-    PropertyNotAvailable,
-    PutInhibited,
     QueueCondition,
-    QueueDeleted,
     QueueFull,
-    QueueManagerStopping,
-    QueueNotEmpty,
     Reason,
-    SequenceError,
-    StagingGone,
-    StoreDamaged,
     StoreError,
-    StoreForeign,
-    StoreFull,
-    StoreNewer,
-    StoreOlder,
-    TooManyHandles,
-    TooManyLogIns,
-    Undeliverable,
-    UnitExists,
-    UnitNotAvailable,
-    UnitNotFound,
-    UnitOfAnother,
-    UnitTooLarge,
-    UnknownObject,
     UnknownQueue,
-    WaitEnded,
-    WrongQueueType,
-    WrongState,
 )
-from .model.attributes import ManagerAttributes, QueueAttributes, QueueStatus
 from .model.kinds import Feedback
-from .model.message import EarlierPending, Flags, Got, Message, MessageType, Place, Report, Transmission, UniqueId
+from .model.message import Flags, Got, Message, MessageType, Place, Report, UniqueId
 from .model.options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
-from .model.process_attributes import ProcessAttributes
-from .model.properties import Properties, PropertyValue
+from .model.properties import Properties
 from .rules.puts import PutResult
-from .rules.triggers import TriggerMessage
-from .stores.seam.migrations import Upgraded
-from .stores.seam.records import Locked
-from .stores.seam.telemetry import Observation, StoreEvent
-from .stores.seam.views import OrderView, Unit
 from .support import old_paths
 
 show_keywords(Match, Message, Queue, QueueManager)
@@ -104,107 +50,48 @@ __all__ = [
     "ArgumentError",
     "Arrival",
     "Browsing",
-    "CallInProgress",
     "CallerError",
-    "ChannelStopped",
-    "CheckpointLost",
-    "CheckpointTooOld",
-    "Completion",
-    "ConfirmIdMismatch",
     "ConnectionBroken",
-    "ConnectionClosed",
-    "DuplicateMessage",
-    "DuplicatePending",
-    "EarlierPending",
     "Feedback",
-    "Fenced",
     "Flags",
-    "ForkedConnection",
-    "GetInhibited",
     "GetOptions",
     "Got",
     "GroupWriter",
-    "HandleError",
-    "InconsistentCall",
     "InorderError",
     "Lease",
-    "LeaseOver",
     "Listener",
-    "LockMismatch",
-    "Locked",
-    "LogInRefused",
-    "ManagerAttributes",
     "Match",
-    "MatchError",
     "Message",
-    "MessageTooBig",
     "MessageType",
     "NoMessageAvailable",
-    "NoMessageUnderCursor",
-    "NotAuthorized",
-    "NotFound",
-    "NotOpenFor",
     "ObjectExists",
-    "ObjectInUse",
-    "Observation",
     "OpenOptions",
-    "OptionsError",
-    "OrderDeadlock",
     "OrderPending",
-    "OrderSelfBlocked",
-    "OrderUnsupported",
-    "OrderView",
     "OutcomeUnknown",
     "Place",
-    "ProcessAttributes",
     "Properties",
-    "PropertyNotAvailable",
-    "PropertyValue",
-    "PutInhibited",
     "PutOptions",
     "PutResult",
     "Queue",
-    "QueueAttributes",
     "QueueCondition",
-    "QueueDeleted",
     "QueueFull",
     "QueueManager",
-    "QueueManagerStopping",
-    "QueueNotEmpty",
-    "QueueStatus",
     "Reason",
-    "Registration",
     "Replies",
     "Report",
-    "SequenceError",
-    "StagingGone",
-    "StoreDamaged",
     "StoreError",
-    "StoreEvent",
-    "StoreForeign",
-    "StoreFull",
-    "StoreNewer",
-    "StoreOlder",
-    "TooManyHandles",
-    "TooManyLogIns",
-    "Transmission",
-    "TriggerMessage",
-    "Undeliverable",
     "UniqueId",
-    "Unit",
-    "UnitExists",
-    "UnitNotAvailable",
-    "UnitNotFound",
-    "UnitOfAnother",
     "UnitOfWork",
-    "UnitTooLarge",
-    "UnknownObject",
     "UnknownQueue",
-    "Upgraded",
-    "WaitEnded",
-    "WrongQueueType",
-    "WrongState",
     "connect",
     "rename",
     "upgrade",
 ]
+
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+    __getattr__ = old_paths.in_root
+
+
+def __dir__() -> list[str]:
+    """The public names alone: neither modules that happen to be loaded nor what 0.1.0 had here."""
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

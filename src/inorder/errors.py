@@ -81,9 +81,20 @@ import reprlib
 from collections.abc import Iterable
 from typing import Any, Final
 
-from .reasons import REASON_TEXT as REASON_TEXT  # noqa: PLC0414 - re-exported
-from .reasons import Completion as Completion  # noqa: PLC0414 - re-exported
-from .reasons import Reason as Reason  # noqa: PLC0414 - re-exported
+from .reasons import REASON_TEXT, Completion, Reason
+
+__all__ = [
+    "REASON_TEXT", "ArgumentError", "CallInProgress", "CallerError", "ChannelStopped", "CheckpointLost",
+    "CheckpointTooOld", "Completion", "ConfirmIdMismatch", "ConnectionBroken", "ConnectionClosed", "DuplicateMessage",
+    "DuplicatePending", "Fenced", "ForkedConnection", "GetInhibited", "HandleError", "InconsistentCall",
+    "InorderError", "LeaseOver", "LockMismatch", "LogInRefused", "MatchError", "MessageTooBig", "NoMessageAvailable",
+    "NoMessageUnderCursor", "NotAuthorized", "NotFound", "NotOpenFor", "ObjectExists", "ObjectInUse", "OptionsError",
+    "OrderDeadlock", "OrderPending", "OrderSelfBlocked", "OrderUnsupported", "OutcomeUnknown", "PropertyNotAvailable",
+    "PutInhibited", "QueueCondition", "QueueDeleted", "QueueFull", "QueueManagerStopping", "QueueNotEmpty", "Reason",
+    "SequenceError", "StagingGone", "StoreDamaged", "StoreError", "StoreForeign", "StoreFull", "StoreNewer",
+    "StoreOlder", "TooManyHandles", "TooManyLogIns", "Undeliverable", "UnitExists", "UnitNotAvailable", "UnitNotFound",
+    "UnitOfAnother", "UnitTooLarge", "UnknownObject", "UnknownQueue", "WaitEnded", "WrongQueueType", "WrongState",
+]  # fmt: skip
 
 SHOWN_CHARACTERS_MAX: Final = 60
 TEXT_CHARACTERS_MAX: Final = 4_000
@@ -574,10 +585,3 @@ def _whole(value: object) -> str:
         return reprlib.repr(value)
     except ValueError:  # Python writes out no integer of many thousand digits
         return f"a value of type {type(value).__name__}"
-
-
-def may_have_happened(error: BaseException, call: str) -> None:
-    """Notes on an exception from outside (Ctrl-C, a time-out) that the call it came into may have happened."""
-    note = f"inorder: {call} was interrupted. It has happened as a whole or not at all; look to find out which."
-    notes = [*getattr(error, "__notes__", ()), note]
-    setattr(error, "__notes__", notes)  # noqa: B010 - as `add_note` does, which Python 3.10 lacks

@@ -19,6 +19,7 @@ from tests.helpers.support import LIMIT_SECONDS
 import inorder
 from inorder import aio
 from inorder.aio import brief
+from inorder.client.listening import StoreEvent
 from inorder.errors import IN_MEMORY, OutcomeUnknown
 from inorder.stores.sqlite.log import Log
 
@@ -324,7 +325,7 @@ def test_an_observer_that_raises_more_than_an_exception_holds_nobody_up(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, is_held_up: bool
 ) -> None:
     async def work(qm: aio.QueueManager) -> None:
-        def leave(event: inorder.StoreEvent) -> None:
+        def leave(event: StoreEvent) -> None:
             raise SystemExit
 
         with inorder.connect(tmp_path / "store.db") as other, contextlib.ExitStack() as stack:
@@ -375,7 +376,7 @@ def test_what_takes_long_is_refused_whoever_is_in_its_way(tmp_path: Path, what: 
         with somebody_writes(qm) if is_held_up else contextlib.nullcontext():
             asked = asyncio.ensure_future(qm.run(call, is_brief=True))
             await asyncio.sleep(0)
-        with pytest.raises(inorder.CallInProgress, match="outside of it"):
+        with pytest.raises(inorder.errors.CallInProgress, match="outside of it"):
             await asked
 
     in_tasks(tmp_path / "store.db", work)

@@ -20,9 +20,10 @@ import pytest
 from tests.helpers.cutting import LIMIT_SECONDS, MOMENTS, Cut, Moment, cut, ended
 from tests.helpers.support import Stores, bodies, room_of
 
-from inorder import NotFound, QueueManager, aio, connect
+from inorder import QueueManager, aio, connect
 from inorder.aio.jobs import finished
 from inorder.aio.lanes import Lane
+from inorder.errors import NotFound
 from inorder.stores.seam.protocol import LocalStore
 
 STEPS_MAX = 60

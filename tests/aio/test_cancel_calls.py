@@ -24,8 +24,9 @@ from tests.helpers.cutting import LIMIT_SECONDS, MOMENTS, Cut, Moment, cut, ende
 from tests.helpers.support import Stores, bodies
 from tests.tiers import nightly
 
-from inorder import ConnectionClosed, HandleError, InorderError, NoMessageAvailable, QueueManager, aio, connect
+from inorder import InorderError, NoMessageAvailable, QueueManager, aio, connect
 from inorder.aio.lanes import JOINING
+from inorder.errors import ConnectionClosed, HandleError
 from inorder.stores.seam.protocol import LocalStore
 
 Situation = Literal["busy", "unit", "closing"]

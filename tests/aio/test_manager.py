@@ -13,22 +13,8 @@ from tests.helpers.cutting import ended
 from tests.helpers.support import Stores, bodies, memory_alone
 
 import inorder
-from inorder import (
-    FOREVER,
-    CallerError,
-    ConnectionClosed,
-    ForkedConnection,
-    Match,
-    NoMessageAvailable,
-    NotOpenFor,
-    ObjectInUse,
-    QueueManager,
-    Reason,
-    UnitNotFound,
-    UnitOfAnother,
-    aio,
-    connect,
-)
+from inorder import FOREVER, CallerError, Match, NoMessageAvailable, QueueManager, Reason, aio, connect
+from inorder.errors import ConnectionClosed, ForkedConnection, NotOpenFor, ObjectInUse, UnitNotFound, UnitOfAnother
 from inorder.stores.seam.protocol import LocalStore
 from inorder.testing.stores import RestartableStore
 

@@ -14,20 +14,8 @@ from tests.helpers.cutting import ended
 from tests.helpers.support import Stores, bodies, memory_alone
 from tests.helpers.waking import BROWSING, WAKING
 
-from inorder import (
-    FOREVER,
-    ConnectionClosed,
-    GetInhibited,
-    Match,
-    NoMessageAvailable,
-    OrderPending,
-    QueueDeleted,
-    QueueManager,
-    QueueManagerStopping,
-    UnknownQueue,
-    aio,
-    connect,
-)
+from inorder import FOREVER, Match, NoMessageAvailable, OrderPending, QueueManager, UnknownQueue, aio, connect
+from inorder.errors import ConnectionClosed, GetInhibited, QueueDeleted, QueueManagerStopping
 from inorder.stores.seam.protocol import LocalStore
 from inorder.testing import ManualClock
 

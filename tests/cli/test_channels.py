@@ -11,8 +11,9 @@ import pytest
 from tests.helpers.channelled import bodies, link, manager
 from tests.tiers import gate
 
-from inorder import Undeliverable, connect
+from inorder import connect
 from inorder.cli import main
+from inorder.errors import Undeliverable
 from inorder.mq import channels
 
 

@@ -80,7 +80,7 @@ def test_an_error_is_one_json_object_for_machines(run: Command, queue: str) -> N
         (inorder.NoMessageAvailable("none"), 1),
         (inorder.QueueFull("full"), 1),
         (inorder.UnknownQueue("which"), 2),
-        (inorder.StoreForeign("not ours", path=Path("x"), seen=b"\x01", far=float("inf")), 3),
+        (inorder.errors.StoreForeign("not ours", path=Path("x"), seen=b"\x01", far=float("inf")), 3),
     ],
 )
 def test_the_exit_status_says_whose_fault_it_is(error: inorder.InorderError, status: int) -> None:

@@ -13,6 +13,7 @@ from tests.helpers.support import bodies
 
 import inorder
 from inorder import GetOptions, Got, PutResult, QueueManager
+from inorder.client.listening import StoreEvent
 from inorder.errors import CallInProgress
 from inorder.stores.postgresql import PostgresStore
 from inorder.stores.seam.protocol import Promises
@@ -260,7 +261,7 @@ def test_who_observes_a_call_holds_nobody_up(qm: QueueManager) -> None:
     """It may wait for another thread that makes calls."""
     other, found = qm.connect(), list[object]()
 
-    def observe(event: inorder.StoreEvent) -> None:
+    def observe(event: StoreEvent) -> None:
         if event.name == "inorder.put":
             found.append(in_another_thread(lambda: other.depth("Q")))
 
@@ -307,7 +308,7 @@ def test_who_observes_a_call_hears_that_it_could_not_be_kept(qm: QueueManager, m
     def fail(descriptor: int) -> None:
         raise OSError(5, "Input/output error")
 
-    heard: list[inorder.StoreEvent] = []
+    heard: list[StoreEvent] = []
     qm.put("Q", b"0")
     promises = qm.promises()
     monkeypatch.setattr("inorder.stores.sqlite.log.sync_data", fail)
@@ -337,7 +338,7 @@ def test_what_an_observer_puts_is_on_disk_when_its_call_returns(
     other, found = qm.connect(), list[bool]()
     other.put("Q", b"0")
 
-    def observe(event: inorder.StoreEvent) -> None:
+    def observe(event: StoreEvent) -> None:
         if event.name == "inorder.put":
             before = len(syncs)
             other.put("Q", b"of the observer")

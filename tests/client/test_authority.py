@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 import inorder
-from inorder import Message, NotAuthorized, QueueManager, Reason, Report, Transmission
+from inorder import Message, QueueManager, Reason, Report
 from inorder.client.bulk import Stager
+from inorder.errors import NotAuthorized
+from inorder.model.message import Transmission
 from inorder.rules.dead_letters import why_dead
 from inorder.stores.seam.records import LedgerKey
 from inorder.testing import ManualClock

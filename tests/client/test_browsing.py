@@ -6,21 +6,9 @@ import gc
 
 import pytest
 
-from inorder import (
-    ArgumentError,
-    Fenced,
-    Flags,
-    GetOptions,
-    InconsistentCall,
-    Match,
-    NoMessageAvailable,
-    NotFound,
-    ObjectInUse,
-    OrderPending,
-    QueueManager,
-    Reason,
-)
+from inorder import ArgumentError, Flags, GetOptions, Match, NoMessageAvailable, OrderPending, QueueManager, Reason
 from inorder.client.bulk import ClaimReader
+from inorder.errors import Fenced, InconsistentCall, NotFound, ObjectInUse
 from inorder.rules.ordering import ReadOrder
 
 G = b"G".ljust(24, b"\0")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.helpers.support import Line, check
 
-from inorder import ArgumentError, Flags, GetOptions, NotOpenFor, QueueManager, Reason, UnknownQueue
+from inorder import ArgumentError, Flags, GetOptions, QueueManager, Reason, UnknownQueue
 from inorder.client.bulk import BULK_COLUMNS, BulkBrowser, ClaimReader, LedgerKey, Staged, Stager
-from inorder.errors import CheckpointLost, Fenced, NotFound, StagingGone
+from inorder.errors import CheckpointLost, Fenced, NotFound, NotOpenFor, StagingGone
 
 BODY = BULK_COLUMNS.index("body")
 TO_SETTLE = LedgerKey("load", "", "monday")

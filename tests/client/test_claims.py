@@ -22,8 +22,8 @@ from tests.helpers.claiming import (
     stretch_pages,
 )
 
-from inorder import CheckpointLost, CheckpointTooOld, Fenced, Flags, OptionsError, QueueManager
-from inorder.errors import ArgumentError, QueueNotEmpty
+from inorder import Flags, QueueManager
+from inorder.errors import ArgumentError, CheckpointLost, CheckpointTooOld, Fenced, OptionsError, QueueNotEmpty
 from inorder.model.options import GetOptions, Match
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from inorder import Flags, Match, ObjectInUse, QueueManager, QueueNotEmpty, UnknownQueue, WrongQueueType
+from inorder import Flags, Match, QueueManager, UnknownQueue
+from inorder.errors import ObjectInUse, QueueNotEmpty, WrongQueueType
 from inorder.stores.engine import clearing
 from inorder.stores.engine.clearing import ClearingVerbs
 from inorder.stores.engine.operation import Verb

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import inorder
-from inorder import Feedback, QueueManager, Reason, Report, Undeliverable
+from inorder import Feedback, QueueManager, Reason, Report
+from inorder.errors import Undeliverable
 from inorder.model.message import Message
 from inorder.stores.engine import dead_letters
 from inorder.stores.engine.operation import WRITING, Verb, run

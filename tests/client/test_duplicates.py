@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from inorder import OptionsError, QueueManager, Reason, connect
-from inorder.errors import ArgumentError, DuplicatePending
+from inorder import QueueManager, Reason, connect
+from inorder.errors import ArgumentError, DuplicatePending, OptionsError
 from inorder.stores.seam.backend import Kind
 from inorder.stores.seam.tables import PutKeyRow
 from inorder.testing import ManualClock

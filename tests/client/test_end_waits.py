@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.helpers.support import Call, bodies, waiting
 
-from inorder import FOREVER, ConnectionClosed, NoMessageAvailable, QueueManager, Reason, WaitEnded
+from inorder import FOREVER, NoMessageAvailable, QueueManager, Reason
+from inorder.errors import ConnectionClosed, WaitEnded
 
 
 def test_a_get_that_waits_is_ended_and_the_connection_goes_on(qm: QueueManager) -> None:

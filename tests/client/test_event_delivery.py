@@ -12,7 +12,8 @@ import pytest
 from tests.helpers.support import LIMIT_SECONDS, Call, bodies, told
 
 import inorder.client.listening
-from inorder import Arrival, GetInhibited, Message, QueueManager, connect
+from inorder import Arrival, Message, QueueManager, connect
+from inorder.errors import GetInhibited
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP
 from inorder.stores.seam.changes import Change, Happened
 from inorder.testing import ManualClock

@@ -24,15 +24,13 @@ from inorder import (
     Match,
     NoMessageAvailable,
     OrderPending,
-    OrderSelfBlocked,
-    OrderUnsupported,
     QueueFull,
     QueueManager,
     StoreError,
-    StoreFull,
     connect,
 )
 from inorder.client.bulk import ClaimReader, LedgerKey, Staged, Stager
+from inorder.errors import OrderSelfBlocked, OrderUnsupported, StoreFull
 from inorder.model.message import NO_ID
 from inorder.stores.engine.operation import run
 from inorder.stores.seam.backend import Kind

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.helpers.support import bodies, waiting
 
-from inorder import FOREVER, Flags, GroupWriter, Match, Message, NoMessageAvailable, QueueManager, Reason, UnitTooLarge
-from inorder.errors import CallerError, InconsistentCall, InorderError, WrongState
+from inorder import FOREVER, Flags, GroupWriter, Match, Message, NoMessageAvailable, QueueManager, Reason
+from inorder.errors import CallerError, InconsistentCall, InorderError, UnitTooLarge, WrongState
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, SEGMENTATION_ALLOWED
 
 GROUP = b"G".ljust(24, b"\0")

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from inorder import ArgumentError, GetOptions, Match, MatchError, PutOptions
+from inorder import ArgumentError, GetOptions, Match, PutOptions
 from inorder.client.keywords import BROWSE_NEXT, get_options, split_put
+from inorder.errors import MatchError
 from inorder.model.options import DEFAULT_GET
 
 

@@ -12,7 +12,8 @@ import pytest
 from tests.helpers.support import LIMIT_SECONDS, Make, heard, until
 from tests.tiers import ON_BOTH
 
-from inorder import ArgumentError, Arrival, Match, ObjectInUse, OrderUnsupported, QueueDeleted, QueueManager, connect
+from inorder import ArgumentError, Arrival, Match, QueueManager, connect
+from inorder.errors import ObjectInUse, OrderUnsupported, QueueDeleted
 from inorder.testing.stores import RestartableStore
 
 PUTTER = """

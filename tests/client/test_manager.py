@@ -13,7 +13,7 @@ import pytest
 from tests.helpers.support import Stores, bodies, drained
 
 import inorder
-from inorder import Message, NoMessageAvailable, QueueManager, QueueStatus, UnknownQueue, connect
+from inorder import Message, NoMessageAvailable, QueueManager, UnknownQueue, connect
 from inorder.errors import (
     InconsistentCall,
     InorderError,
@@ -24,7 +24,7 @@ from inorder.errors import (
     QueueNotEmpty,
     UnitTooLarge,
 )
-from inorder.model.attributes import QUEUE_ATTRIBUTES
+from inorder.model.attributes import QUEUE_ATTRIBUTES, QueueStatus
 from inorder.model.message import IN_GROUP
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
@@ -68,9 +68,11 @@ def test_a_putter_whose_name_ends_in_blanks_is_recorded_without_them(name: str, 
         assert qm.check() == []
 
 
-def test_the_names_of_the_package_are_all_there() -> None:
-    assert len(set(inorder.__all__)) == len(inorder.__all__)
+def test_the_root_of_the_package_shows_what_most_programs_need() -> None:
+    assert len(set(inorder.__all__)) == len(inorder.__all__) <= 40, "say in docs/explanation/decisions.md, 670, why"
     assert all(hasattr(inorder, name) for name in inorder.__all__)
+    assert sorted(name for name in dir(inorder) if not name.startswith("__")) == sorted(inorder.__all__)
+    assert {"__version__", "__doc__", "__path__"} < set(dir(inorder))
 
 
 def test_stop_ends_the_queue_manager_for_everyone(qm: QueueManager) -> None:

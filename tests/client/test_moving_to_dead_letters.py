@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from inorder import Got, QueueManager, Reason, Report, Undeliverable
-from inorder.errors import ArgumentError, UnknownQueue
+from inorder import Got, QueueManager, Reason, Report
+from inorder.errors import ArgumentError, Undeliverable, UnknownQueue
 
 from ..helpers.working import dead_letter_queue
 

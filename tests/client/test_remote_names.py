@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from tests.helpers.support import Stores
 
-from inorder import InorderError, Match, Message, QueueManager, Transmission, connect
+from inorder import InorderError, Match, Message, QueueManager, connect
 from inorder.client import store_transfer
 from inorder.client.bulk import BULK_COLUMNS, BulkBrowser, ClaimReader
 from inorder.formats import FormatError, dmpmqmsg
 from inorder.formats.json_lines import message_in, record_of
+from inorder.model.message import Transmission
 
 TARGET, OTHER = Transmission("THERE", "QM2"), Transmission("THERE", "QM3")
 AT = BULK_COLUMNS.index("transmission")

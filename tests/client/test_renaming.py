@@ -122,7 +122,7 @@ def test_a_channel_goes_on_after_its_sender_was_renamed(path: Path, tmp_path: Pa
         channels.define_channel(qm, "TO.NICE", transmission_queue="NICE", connection=str(other))
         qm.put("Q", b"1", manager="NICE")
         carry(str(path), "TO.NICE")
-        with pytest.raises(inorder.ObjectInUse):
+        with pytest.raises(inorder.errors.ObjectInUse):
             inorder.rename(path, "LYON")
     with pytest.raises(inorder.ArgumentError, match="name must be another name: NICE leads to another queue manager"):
         inorder.rename(path, "NICE")
@@ -141,7 +141,7 @@ def test_replies_to_the_old_name_arrive_by_a_definition_of_it(path: Path) -> Non
     with inorder.connect(path) as qm:
         asked = qm.get("Q")
         assert asked.reply_to_queue_manager == "PARIS"
-        with pytest.raises(inorder.WrongQueueType):
+        with pytest.raises(inorder.errors.WrongQueueType):
             qm.reply(asked, b"answer")
         qm.create_remote_queue("PARIS", remote_manager="LYON")
         qm.reply(asked, b"answer")
@@ -152,13 +152,13 @@ def test_it_is_refused_while_another_has_the_store_open(path: Path) -> None:
     with (
         inorder.connect(path, program="worker.py"),
         pytest.raises(
-            inorder.ObjectInUse, match=r"PARIS cannot be renamed while others .* open \(worker\.py\)\. Close"
+            inorder.errors.ObjectInUse, match=r"PARIS cannot be renamed while others .* open \(worker\.py\)\. Close"
         ),
     ):
         inorder.rename(path, "LYON")
     store = SqliteStore(path)  # without a connection
     try:
-        with pytest.raises(inorder.ObjectInUse, match="PARIS cannot be renamed"):
+        with pytest.raises(inorder.errors.ObjectInUse, match="PARIS cannot be renamed"):
             inorder.rename(path, "LYON")
     finally:
         store.close_store()

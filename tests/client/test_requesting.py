@@ -20,15 +20,13 @@ from inorder import (
     Message,
     MessageType,
     NoMessageAvailable,
-    ObjectInUse,
-    QueueDeleted,
     QueueManager,
     Reason,
     UnknownQueue,
-    WrongQueueType,
     connect,
 )
 from inorder.client.requesting import MODEL
+from inorder.errors import ObjectInUse, QueueDeleted, WrongQueueType
 from inorder.testing import ManualClock
 
 ID = b"mine".ljust(24, b"\0")

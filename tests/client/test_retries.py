@@ -6,16 +6,8 @@ from typing import Any
 
 import pytest
 
-from inorder import (
-    ConnectionClosed,
-    Got,
-    Match,
-    NoMessageAvailable,
-    OrderPending,
-    QueueManager,
-    connect,
-)
-from inorder.errors import ArgumentError
+from inorder import Got, Match, NoMessageAvailable, OrderPending, QueueManager, connect
+from inorder.errors import ArgumentError, ConnectionClosed
 from inorder.rules.retries import ERROR_CHARACTERS_MAX, Failure, failure_of
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore

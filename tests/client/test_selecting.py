@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from inorder import GetInhibited, PutInhibited, QueueManager
-from inorder.errors import ArgumentError, Reason
+from inorder import QueueManager
+from inorder.errors import ArgumentError, GetInhibited, PutInhibited, Reason
 from inorder.model.selecting import BY_MQ, OURS
 
 

@@ -10,23 +10,10 @@ from tests.helpers import carried, forked
 from tests.helpers.carried import CARRY, fill, seen
 from tests.helpers.support import Make, bodies, until
 
-from inorder import (
-    Feedback,
-    Fenced,
-    GetInhibited,
-    Match,
-    Message,
-    MessageTooBig,
-    ObjectInUse,
-    OrderPending,
-    PutInhibited,
-    QueueFull,
-    QueueManager,
-    Report,
-    connect,
-)
+from inorder import Feedback, Match, Message, OrderPending, QueueFull, QueueManager, Report, connect
 from inorder.client import store_transfer
 from inorder.client.bulk import ClaimReader, Staged, Stager
+from inorder.errors import Fenced, GetInhibited, MessageTooBig, ObjectInUse, PutInhibited
 from inorder.model.attributes import OrderRule
 from inorder.stores.seam.records import Settled
 

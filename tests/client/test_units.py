@@ -7,16 +7,8 @@ from collections.abc import Callable
 import pytest
 from tests.helpers.support import bodies
 
-from inorder import (
-    QueueManager,
-    Reason,
-    UnitExists,
-    UnitNotFound,
-    UnitOfWork,
-    UnitTooLarge,
-    connect,
-)
-from inorder.errors import CallerError
+from inorder import QueueManager, Reason, UnitOfWork, connect
+from inorder.errors import CallerError, UnitExists, UnitNotFound, UnitTooLarge
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 

@@ -15,8 +15,8 @@ import pytest
 from tests.helpers.support import LIMIT_SECONDS, Call, Stores, bodies, fresh_manager
 
 import inorder
-from inorder import NoMessageAvailable, QueueManager, UnitOfAnother, connect
-from inorder.errors import CallerError
+from inorder import NoMessageAvailable, QueueManager, connect
+from inorder.errors import CallerError, UnitOfAnother
 from inorder.model.message import IN_GROUP
 
 Opening = Callable[[QueueManager], object]

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from tests.helpers.support import Call, Stores, room_of, waiting
 
-from inorder import FOREVER, GetInhibited, Match, NoMessageAvailable, QueueManager, connect
-from inorder.errors import ConnectionBroken, QueueDeleted, QueueManagerStopping
+from inorder import FOREVER, Match, NoMessageAvailable, QueueManager, connect
+from inorder.errors import ConnectionBroken, GetInhibited, QueueDeleted, QueueManagerStopping
 from inorder.support.clock import SLEEP_SECONDS_MAX, SystemClock
 from inorder.testing import ManualClock
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import inorder
-from inorder import ArgumentError, ObjectInUse, UnknownQueue
+from inorder import ArgumentError, UnknownQueue
+from inorder.errors import ObjectInUse
 from inorder.formats import get_file
 from inorder.formats.loading import LoadEvent, LoadResult, load_folder
 

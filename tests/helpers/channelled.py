@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from inorder import ChannelStopped, Message, ObjectInUse, QueueManager, connect
+from inorder import Message, QueueManager, connect
+from inorder.errors import ChannelStopped, ObjectInUse
 from inorder.model.attributes import OrderRule
 from inorder.model.channel_attributes import ChannelAttributes
 from inorder.mq import channels

@@ -14,8 +14,9 @@ from tests.helpers.claiming import ALL, GROUPS, PHYSICAL, Application, stretch_p
 from tests.helpers.staged import KEY, Writer
 
 import inorder
-from inorder import Flags, Match, Message, QueueManager, Report, Transmission
+from inorder import Flags, Match, Message, QueueManager, Report
 from inorder.errors import InorderError, StoreDamaged
+from inorder.model.message import Transmission
 from inorder.model.options import GetOptions
 from inorder.mq import channels
 from inorder.mq.channels.sides import Receiver

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from tests.helpers.support import waiting
 
-from inorder import Match, Message, NoMessageAvailable, QueueManager, Report, StoreEvent
+from inorder import Match, Message, NoMessageAvailable, QueueManager, Report
 from inorder.client.bulk import BulkBrowser, ClaimReader, Stager
+from inorder.client.listening import StoreEvent
 from inorder.errors import CallerError
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP
 from inorder.mq import channels

@@ -31,9 +31,9 @@ from tests.helpers.support import until
 from tests.stores.postgresql.server import sessions
 
 import inorder
-from inorder import Match, MessageType, NoMessageAvailable, NotFound, QueueManager
+from inorder import Match, MessageType, NoMessageAvailable, QueueManager
 from inorder.client.bulk import ClaimReader
-from inorder.errors import ConnectionBroken
+from inorder.errors import ConnectionBroken, NotFound
 from inorder.stores.engine import getting
 from inorder.stores.engine.incremental_search import Ahead
 from inorder.stores.sqlite.coordination import TURN

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 import inorder
-from inorder import StoreDamaged, StoreError, StoreForeign
+from inorder import StoreError
 from inorder.cli import main
 from inorder.cli.running import TROUBLE
 from inorder.client.bulk import NAME_LENGTH_MAX as BULK_NAME_LENGTH_MAX
+from inorder.errors import StoreDamaged, StoreForeign
 from inorder.formats import FormatError
 from inorder.formats.dmpmqmsg import LINE_BYTES_MAX
 from inorder.formats.file_group import TEMPORARY_PREFIX, Rebuilder

@@ -68,4 +68,4 @@ def test_what_a_docstring_says_of_errors_is_a_field_with_links(site: Path) -> No
     page = (site / "reference/api/manager.html").read_text(encoding="utf-8")
     entry = page.partition('id="inorder.QueueManager.delete_queue"')[2].partition("</dd></dl>\n</dd>")[0]
     assert "Raises" in entry
-    assert 'href="errors.html#inorder.QueueNotEmpty"' in entry
+    assert 'href="errors.html#inorder.errors.QueueNotEmpty"' in entry

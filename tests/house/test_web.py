@@ -14,7 +14,8 @@ import pytest
 from tests.helpers.cutting import ended
 from tests.helpers.support import bodies
 
-from inorder import FOREVER, MessageTooBig, aio, connect
+from inorder import FOREVER, aio, connect
+from inorder.errors import MessageTooBig
 
 EXAMPLE = Path(__file__).parents[2] / "examples/web/web_app.py"
 PAGE = EXAMPLE.parents[2] / "docs/how-to/web.md"

@@ -6,7 +6,8 @@ import logging
 
 import pytest
 
-from inorder import ArgumentError, QueueFull, QueueManager, StoreEvent
+from inorder import ArgumentError, QueueFull, QueueManager
+from inorder.client.listening import StoreEvent
 from inorder.integrations.log import log_events, text_of
 
 

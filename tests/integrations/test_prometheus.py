@@ -12,7 +12,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from tests.stores.sqlite.programs import Program, child, path
 from tests.stores.sqlite.programs import qm as file_manager
 
-from inorder import ConnectionClosed, QueueFull, QueueManager
+from inorder import QueueFull, QueueManager
+from inorder.errors import ConnectionClosed
 from inorder.integrations import prometheus
 from inorder.integrations.prometheus import Exposition, expose
 from inorder.testing import ManualClock

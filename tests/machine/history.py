@@ -9,7 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine
 from tests.machine.pairs import GENERATED_NAME, Differs, Failed, Outcome, Pairs, Returned
 from tests.machine.side import OPERATOR, SENTINEL, Action, MakeStore, Side, listing, opened
 
-from inorder import Locked, Message, PutResult, UniqueId
+from inorder import Message, PutResult, UniqueId
+from inorder.client.confirming import Locked
 from inorder.client.queue import Queue
 from inorder.stores.seam.views import ListingOrder
 from inorder.testing.stores import STORES

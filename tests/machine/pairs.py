@@ -13,7 +13,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from inorder import InorderError, Message, Registration, UniqueId, Unit
+from inorder import InorderError, Message, UniqueId
+from inorder.client.listening import Registration
+from inorder.client.operating import Unit
 from inorder.client.queue import Queue
 from inorder.model.properties import Properties
 from inorder.rules.browse_token import Resumed, decode

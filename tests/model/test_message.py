@@ -11,9 +11,17 @@ from uuid import UUID
 
 import pytest
 
-from inorder import Flags, Match, Message, MessageType, Place, Reason, Transmission, UniqueId
+from inorder import Flags, Match, Message, MessageType, Place, Reason, UniqueId
 from inorder.errors import ArgumentError, CallerError, QueueCondition
-from inorder.model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT, SEGMENTATION_ALLOWED, Descriptor
+from inorder.model.message import (
+    IN_GROUP,
+    LAST_IN_GROUP,
+    LAST_SEGMENT,
+    SEGMENT,
+    SEGMENTATION_ALLOWED,
+    Descriptor,
+    Transmission,
+)
 
 NUMBER_MAX = 999_999_999
 BITS_MAX = 2**31 - 1

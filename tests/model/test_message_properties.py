@@ -13,8 +13,9 @@ from tests.helpers.support import fresh_manager
 from tests.rules.test_message_properties import NAMES, VALUES
 from tests.tiers import EVERY
 
-from inorder import Flags, Message, PropertyNotAvailable, QueueManager, Reason
+from inorder import Flags, Message, QueueManager, Reason
 from inorder.client.bulk import BULK_COLUMNS, BulkBrowser, ClaimReader, LedgerKey, Stager
+from inorder.errors import PropertyNotAvailable
 from inorder.model.properties import NO_PROPERTIES, Properties, PropertyValue
 
 GIVEN: dict[str, PropertyValue] = {

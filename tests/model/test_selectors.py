@@ -17,8 +17,9 @@ from tests.histories.test_scenarios import SCENARIOS, label
 from tests.tiers import EVERY, every_store, nightly
 
 import inorder
-from inorder import ArgumentError, GetOptions, Match, NoMessageAvailable, OptionsError, OrderPending, QueueManager
+from inorder import ArgumentError, GetOptions, Match, NoMessageAvailable, OrderPending, QueueManager
 from inorder.client.keywords import get_options
+from inorder.errors import OptionsError
 from inorder.model.message import Message
 from inorder.model.options import DEFAULT_GET
 from inorder.rules import selectors

@@ -13,8 +13,8 @@ from tests.helpers.carried import ITS_OWN, SAME, fill
 from tests.helpers.channelled import World, bodies, carry, link, manager, numbers, put_back, world_of
 from tests.helpers.support import Make
 
-from inorder import CallerError, ChannelStopped, ObjectInUse, SequenceError, connect
-from inorder.errors import ArgumentError, InorderError, Reason, StoreError
+from inorder import CallerError, connect
+from inorder.errors import ArgumentError, ChannelStopped, InorderError, ObjectInUse, Reason, SequenceError, StoreError
 from inorder.model.attributes import OrderRule
 from inorder.mq import channels
 

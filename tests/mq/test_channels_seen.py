@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.helpers.channelled import World, link, manager, world_of
 
-from inorder import ChannelStopped, Message, Report, connect
-from inorder.errors import Reason, StoreDamaged, StoreError, StoreForeign, StoreNewer
+from inorder import Message, Report, connect
+from inorder.errors import ChannelStopped, Reason, StoreDamaged, StoreError, StoreForeign, StoreNewer
 from inorder.mq import channels
 
 

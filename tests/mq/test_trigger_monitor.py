@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from tests.helpers import forked
 
-from inorder import ArgumentError, Feedback, Message, QueueManager, Report, TriggerMessage, Undeliverable, connect
+from inorder import ArgumentError, Feedback, Message, QueueManager, Report, connect
 from inorder.client.bulk import Stager
-from inorder.mq.trigger_monitor import TriggerEvent, run_trigger_monitor
+from inorder.errors import Undeliverable
+from inorder.mq.trigger_monitor import TriggerEvent, TriggerMessage, run_trigger_monitor
 from inorder.rules.dead_letters import why_dead
 from inorder.stores.seam.records import LedgerKey
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inorder import CheckpointLost, CheckpointTooOld, Fenced
+from inorder.errors import CheckpointLost, CheckpointTooOld, Fenced
 from inorder.rules.claims import Next, Record, check_epoch, next_claim, plan, settle, skip, slices, takes_ahead
 
 NEW = Record()

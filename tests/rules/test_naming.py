@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from inorder import Transmission, WrongQueueType
-from inorder.errors import ArgumentError, InorderError
+from inorder.errors import ArgumentError, InorderError, WrongQueueType
 from inorder.model.attributes import QueueAttributes, define_manager, define_queue
+from inorder.model.message import Transmission
 from inorder.rules.naming import Names, Route
 
 DEFINED: list[QueueAttributes] = [

@@ -234,7 +234,7 @@ async def test_units_are_committed_and_backed_out_by_their_names(
     assert worker.units() == []
     assert bodies(served) == [b"monday"]
     assert [one[1] for one in reversed(acts(served))] == [f"{end.replace('_', ' ')} {key}" for key, end in ends]
-    with pytest.raises(inorder.LeaseOver):
+    with pytest.raises(inorder.errors.LeaseOver):
         lease.extend(1)
 
 

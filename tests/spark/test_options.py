@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from inorder import ArgumentError, OptionsError
+from inorder import ArgumentError
+from inorder.errors import OptionsError
 from inorder.spark.options import check_source, sink_options, source_options
 
 GIVEN = {"url": "/data/orders.db", "queue": "ORDERS"}

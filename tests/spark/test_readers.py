@@ -11,9 +11,9 @@ from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxFiles, ReadMax
 from tests.spark.calls import ALL, Make, as_logged, depth, put, put_group, read, taken
 
 import inorder
-from inorder import OptionsError, QueueCondition
+from inorder import QueueCondition
 from inorder.client.bulk import ClaimReader
-from inorder.errors import CheckpointLost, Fenced, InorderError, NotFound
+from inorder.errors import CheckpointLost, Fenced, InorderError, NotFound, OptionsError
 from inorder.spark import finish, release
 
 # --- drain

@@ -11,7 +11,7 @@ import pytest
 
 import inorder
 import inorder.spark
-from inorder import OptionsError
+from inorder.errors import OptionsError
 from inorder.spark.registering import check_python
 from inorder.spark.versions import STREAMS_SINCE, need
 

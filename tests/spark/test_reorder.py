@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from tests.spark.archives import Row, as_message, in_archive, interleaved, placed
 from tests.tiers import gate
 
-from inorder import ArgumentError, OptionsError
+from inorder import ArgumentError
+from inorder.errors import OptionsError
 from inorder.model.message import ANY_GROUP, ANY_SEGMENT, SEGMENT
 from inorder.rules.grouping import Members
 from inorder.rules.segmentation import join

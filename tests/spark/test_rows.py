@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import ArrayType, DataType, IntegerType, MapType, StringType, StructType
 
-from inorder import OptionsError
 from inorder.arrow.columns import COLUMNS, chunks, kept
+from inorder.errors import OptionsError
 from inorder.rules.staged_columns import STAGED_COLUMNS
 from inorder.spark.options import SinkOptions
 from inorder.spark.rows import check_columns, judge

@@ -224,7 +224,7 @@ def test_a_spark_that_does_not_tell_the_query_is_refused(url: str) -> None:
     writer = stream_writer(url)
     told = task(writer, b"1")
     told.query = ""
-    with pytest.raises(inorder.OptionsError, match=r"PySpark 4\.3 or later, or foreachBatch"):
+    with pytest.raises(inorder.errors.OptionsError, match=r"PySpark 4\.3 or later, or foreachBatch"):
         writer.commit([told], 0)
     nothing: list[WriterCommitMessage | None] = []
     writer.commit(nothing, 0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.helpers.claiming import STRICT_GROUPS, Application, interleaved, put_all, store_of
 
-from inorder import CheckpointTooOld, QueueManager
+from inorder import QueueManager
+from inorder.errors import CheckpointTooOld
 
 
 @pytest.mark.every_store

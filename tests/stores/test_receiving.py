@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from inorder import Fenced, Message, QueueManager, SequenceError, Transmission, Undeliverable, UniqueId
-from inorder.errors import InorderError, Reason
+from inorder import Message, QueueManager, UniqueId
+from inorder.errors import Fenced, InorderError, Reason, SequenceError, Undeliverable
 from inorder.model.kinds import Report
+from inorder.model.message import Transmission
 from inorder.mq.channels.sides import digest
 from inorder.rules.channels import HOPS, HOPS_MAX
 from inorder.stores.seam.records import ChannelBatch, Receipt, Sender

@@ -9,19 +9,10 @@ import pytest
 from tests.helpers.staged import IN, KEY, LAST, Writer, joined, key, letters, shape
 from tests.helpers.support import bodies, drained, snapshot
 
-from inorder import (
-    Flags,
-    InconsistentCall,
-    Message,
-    MessageTooBig,
-    MessageType,
-    OrderPending,
-    QueueManager,
-    Reason,
-    Transmission,
-    connect,
-)
+from inorder import Flags, Message, MessageType, OrderPending, QueueManager, Reason, connect
+from inorder.errors import InconsistentCall, MessageTooBig
 from inorder.model.attributes import OrderRule
+from inorder.model.message import Transmission
 from inorder.rules.puts import make_id
 from inorder.rules.staged_columns import STAGED_COLUMNS
 from inorder.stores.seam.records import Settled

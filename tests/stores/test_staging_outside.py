@@ -8,23 +8,18 @@ import pytest
 from tests.helpers.staged import IN, KEY, LAST, LASTS, Writer, joined, key, letters, shape
 from tests.helpers.support import bodies, drained, snapshot, told, waiting
 
-from inorder import (
-    ArgumentError,
+from inorder import ArgumentError, NoMessageAvailable, QueueFull, QueueManager, UnknownQueue, connect
+from inorder.client.housekeeping import tidy
+from inorder.errors import (
     Fenced,
     InconsistentCall,
-    NoMessageAvailable,
     NotFound,
     NotOpenFor,
     PutInhibited,
     QueueDeleted,
-    QueueFull,
-    QueueManager,
     StagingGone,
     UnitExists,
-    UnknownQueue,
-    connect,
 )
-from inorder.client.housekeeping import tidy
 from inorder.model.options import OpenOptions
 from inorder.stores.seam.records import LedgerKey, Noted, Settled, Staged, StageRequest
 from inorder.testing import ManualClock

@@ -17,10 +17,10 @@ from tests.helpers.support import Call, bodies, waiting
 from tests.stores.sqlite.programs import Program, child, path
 from tests.stores.sqlite.programs import qm as file_manager
 
-from inorder import NoMessageAvailable, QueueManager, StoreEvent, connect
+from inorder import NoMessageAvailable, QueueManager, connect
 from inorder.client.bulk import BulkBrowser, ClaimReader
 from inorder.client.events import HOOKS
-from inorder.client.listening import Arrival
+from inorder.client.listening import Arrival, StoreEvent
 from inorder.errors import OrderPending, QueueFull, StoreError
 from inorder.model.options import FOREVER
 from inorder.stores.memory import bulk as memory_bulk

@@ -1,8 +1,9 @@
-"""The import paths of 0.1.0."""
+"""The import paths and names of 0.1.0."""
 
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -11,7 +12,7 @@ from importlib import import_module
 import pytest
 
 import inorder
-from inorder.support.old_paths import MOVED
+from inorder.support.old_paths import LEFT_THE_ROOT, MOVED
 
 
 @pytest.mark.parametrize(("old", "now"), [*MOVED.items(), ("inorder.channels.sides", "inorder.mq.channels.sides")])
@@ -46,3 +47,35 @@ def test_a_path_that_never_was_is_not_found() -> None:
     for name in ("inorder.nothing", "inorder.client.nothing"):
         with pytest.raises(ModuleNotFoundError):
             import_module(name)
+
+
+@pytest.mark.parametrize("name", LEFT_THE_ROOT)
+def test_what_has_left_the_root_still_answers_with_a_warning(name: str) -> None:
+    now = LEFT_THE_ROOT[name]
+    text = re.escape(f"inorder.{name} is now {now}.{name}; the old name ends with 0.2")
+    with pytest.warns(DeprecationWarning, match=f"^{text}$") as warned:
+        found = getattr(inorder, name)
+    assert warned[0].filename == __file__
+    assert found is getattr(import_module(now), name)
+    assert name in vars(import_module(now)).get("__all__", [name])
+    assert name not in {*inorder.__all__, *dir(inorder), *vars(inorder)}
+
+
+def test_the_warning_names_the_line_that_imports_an_old_name() -> None:
+    program = "from inorder import UnitExists"
+    told = subprocess.run([sys.executable, "-W", "default", "-c", program], capture_output=True, text=True, check=True)
+    first, *_ = told.stderr.splitlines()
+    assert first.startswith("<string>:1: DeprecationWarning: inorder.UnitExists is now inorder.errors.UnitExists;")
+
+
+def test_a_star_import_takes_the_public_names_alone() -> None:
+    taken: dict[str, object] = {}
+    exec("from inorder import *", taken)
+    assert sorted(taken.keys() - {"__builtins__"}) == sorted(inorder.__all__)
+
+
+def test_a_name_that_never_was_is_not_there() -> None:
+    with pytest.raises(AttributeError, match="module 'inorder' has no attribute 'Nothing'"):
+        inorder.Nothing  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'Nothing' from 'inorder'"):
+        exec("from inorder import Nothing")

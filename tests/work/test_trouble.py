@@ -11,7 +11,8 @@ import pytest
 from tests.helpers.support import LIMIT_SECONDS, bodies, until
 from tests.helpers.working import Heard, at_work
 
-from inorder import Got, PutInhibited, QueueFull, QueueManager, StoreFull, UnitOfWork
+from inorder import Got, QueueFull, QueueManager, UnitOfWork
+from inorder.errors import PutInhibited, StoreFull
 from inorder.testing import ManualClock
 from inorder.work import Backoff, Dead, Outcome, Tasks, failure_of, lane
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from inorder import ConnectionClosed, Got, Match, QueueManager, Reason
-from inorder.errors import ArgumentError, CallerError
+from inorder import Got, Match, QueueManager, Reason
+from inorder.errors import ArgumentError, CallerError, ConnectionClosed
 from inorder.rules.retries import Failure
 from inorder.testing import ManualClock
 from inorder.work import Backoff, Dead, Discard, Outcome, Retry, Tasks, failure_of

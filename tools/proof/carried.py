@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import inorder
-from inorder import Feedback, InorderError, Message, NoMessageAvailable, ObjectInUse, PutResult, QueueManager, Report
-from inorder.errors import Fenced
+from inorder import Feedback, InorderError, Message, NoMessageAvailable, PutResult, QueueManager, Report
+from inorder.errors import Fenced, ObjectInUse
 from inorder.mq import channels
 
 from .history import History, Told, is_loss

@@ -17,8 +17,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from inorder import InorderError, OrderDeadlock, OrderPending, OrderSelfBlocked
-from inorder.errors import ConnectionBroken, NoMessageAvailable, NotFound, OutcomeUnknown, StoreError, UnitNotFound
+from inorder import InorderError, OrderPending
+from inorder.errors import (
+    ConnectionBroken,
+    NoMessageAvailable,
+    NotFound,
+    OrderDeadlock,
+    OrderSelfBlocked,
+    OutcomeUnknown,
+    StoreError,
+    UnitNotFound,
+)
 
 T = TypeVar("T")
 Told = dict[str, Any]

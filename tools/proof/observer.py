@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import inorder
-from inorder import Message, QueueManager, Unit
+from inorder import Message, QueueManager
+from inorder.client.operating import Unit
 
 from .history import History, Told
 from .labels import Label

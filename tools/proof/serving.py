@@ -204,7 +204,7 @@ def judge(report: Report, place: str, clients: list[Client]) -> None:
             time.sleep(0.05)
         report.findings += [f"a unit of work is left: {unit}" for unit in units]
         for confirm_id in done.confirm_ids:  # held for a client that has gone: it is there, and not lost
-            with suppress(inorder.NotFound):
+            with suppress(inorder.errors.NotFound):
                 qm.undo("PUT", confirm_id)
         there = {queue: [bytes(message.body).decode() for message in qm.browse(queue)] for queue in QUEUES}
         report.findings += [f"the store is damaged: {finding}" for finding in qm.check()]

@@ -199,7 +199,7 @@ def _is_put(qm: inorder.QueueManager, keys: Iterable[int]) -> bool:
         with qm.unit_of_work():
             for key in keys:
                 qm.put("KEYED", str(key).encode(), deduplicate=str(key))
-    except inorder.DuplicatePending:
+    except inorder.errors.DuplicatePending:
         return False
     return True
 

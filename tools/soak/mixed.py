@@ -18,7 +18,8 @@ from benchmarks.children import Child, child, orders
 from benchmarks.harness import Cannot, percentile
 
 import inorder
-from inorder import Match, NoMessageAvailable, NotFound, QueueManager
+from inorder import Match, NoMessageAvailable, QueueManager
+from inorder.errors import NotFound
 from inorder.stores.sqlite import SqliteStore
 
 from .report import Report

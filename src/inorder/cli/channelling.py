@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from .. import QueueManager, StoreEvent
+from .. import QueueManager
+from ..client.listening import StoreEvent
 from ..errors import ChannelStopped, InorderError, ObjectInUse, QueueCondition, StoreError
 from ..formats.json_lines import when
 from ..model.channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes

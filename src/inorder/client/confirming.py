@@ -182,3 +182,6 @@ class ConfirmedCalls(ABC):
             return self._store.one_message(
                 OneMessage(handle=self._handle, event=event, uid=unique, lock_id=lock_id, confirm_id=confirm_id)
             )
+
+
+__all__ = ["ConfirmedCalls", "Locked"]

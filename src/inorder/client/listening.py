@@ -34,7 +34,7 @@ from ..model.message import Message, UniqueId
 from ..model.options import EVERYTHING, GetOptions, Match, OpenOptions
 from ..rules.selectors import selector_of
 from ..stores.seam.protocol import Store
-from ..stores.seam.telemetry import Observation, StoreObserver
+from ..stores.seam.telemetry import Observation, StoreEvent, StoreObserver
 from .events import Hook, HookName, Registration, check_callable
 from .queue import Queue
 from .services import Services
@@ -221,3 +221,6 @@ class Connected(Own, Protocol):
     """What `connect` of a connection returns, as far as it matters here."""
 
     _session: Session
+
+
+__all__ = ["Arrival", "Listener", "Observation", "Registration", "StoreEvent"]

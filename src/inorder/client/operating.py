@@ -265,8 +265,10 @@ __all__ = [
     "LockView",
     "Opening",
     "OperatorCalls",
+    "OrderView",
     "Position",
     "QueueView",
     "Sight",
+    "Unit",
     "Wait",
 ]

@@ -21,7 +21,6 @@ from ..errors import (
     Reason,
     WrongQueueType,
     bad_argument,
-    may_have_happened,
 )
 from ..model.attributes import QueueAttributes, QueueStatus
 from ..model.message import Got, Message, UniqueId
@@ -44,6 +43,7 @@ from ..rules.ordering import UNSET, pending_text
 from ..rules.puts import PutResult
 from ..stores.seam.protocol import Store
 from ..stores.seam.records import GetOutcome, GetRequest, PutRequest
+from ..support.locks import may_have_happened
 from .browsing import Browsing, BrowsingAhead
 from .confirming import USES, ConfirmedCalls, Use, check_use
 from .events import check_callable

@@ -73,3 +73,6 @@ def rename(store: str | os.PathLike[str], name: str) -> str:
         raise StoreError(f"there is no store at {where}", path=str(where))
     with connect(store, program=program) as qm, qm._session:
         return qm._store.rename(qm._session.owner, name)
+
+
+__all__ = ["Upgraded", "rename", "upgrade"]

@@ -328,4 +328,4 @@ class _Monitor:
         return self._own._session.services.now()
 
 
-__all__ = ["TriggerEvent", "run_trigger_monitor"]
+__all__ = ["TriggerEvent", "TriggerMessage", "run_trigger_monitor"]

@@ -82,3 +82,10 @@ class Bell:
                 self._rings.get_nowait()
         except Empty:
             return
+
+
+def may_have_happened(error: BaseException, call: str) -> None:
+    """Notes on an exception from outside (Ctrl-C, a time-out) that the call it came into may have happened."""
+    note = f"inorder: {call} was interrupted. It has happened as a whole or not at all; look to find out which."
+    notes = [*getattr(error, "__notes__", ()), note]
+    setattr(error, "__notes__", notes)  # noqa: B010 - as `add_note` does, which Python 3.10 lacks

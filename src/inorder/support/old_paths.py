@@ -1,4 +1,4 @@
-"""The import paths of 0.1.0: they lead to where the modules are now, with a warning, until 0.2.
+"""The import paths of 0.1.0: they lead to where modules and names are now, with a warning, until 0.2.
 
 A module comes once, under both names: `inorder.bulk` *is* `inorder.client.bulk`. So what was pickled under an old path
 is read, too.
@@ -33,6 +33,45 @@ MOVED: Final = {
     "inorder.trigger_monitor": "inorder.mq.trigger_monitor",
     "inorder.users": "inorder.client.users",
 }
+
+
+# What `inorder` had in its root, by the module that has it now.
+LEFT_THE_ROOT: Final = {
+    name: module
+    for module, names in {
+        "inorder.client.confirming": "Locked",
+        "inorder.client.listening": "Observation Registration StoreEvent",
+        "inorder.client.operating": "OrderView Unit",
+        "inorder.client.upgrading": "Upgraded",
+        "inorder.errors": """
+            CallInProgress ChannelStopped CheckpointLost CheckpointTooOld Completion ConfirmIdMismatch
+            ConnectionClosed DuplicateMessage DuplicatePending Fenced ForkedConnection GetInhibited HandleError
+            InconsistentCall LeaseOver LockMismatch LogInRefused MatchError MessageTooBig NoMessageUnderCursor
+            NotAuthorized NotFound NotOpenFor ObjectInUse OptionsError OrderDeadlock OrderSelfBlocked
+            OrderUnsupported PropertyNotAvailable PutInhibited QueueDeleted QueueManagerStopping QueueNotEmpty
+            SequenceError StagingGone StoreDamaged StoreForeign StoreFull StoreNewer StoreOlder TooManyHandles
+            TooManyLogIns Undeliverable UnitExists UnitNotAvailable UnitNotFound UnitOfAnother UnitTooLarge
+            UnknownObject WaitEnded WrongQueueType WrongState
+        """,
+        "inorder.model.attributes": "ManagerAttributes QueueAttributes QueueStatus",
+        "inorder.model.message": "EarlierPending Transmission",
+        "inorder.model.process_attributes": "ProcessAttributes",
+        "inorder.model.properties": "PropertyValue",
+        "inorder.mq.trigger_monitor": "TriggerMessage",
+    }.items()
+    for name in names.split()
+}
+
+
+def in_root(name: str) -> Any:
+    """`__getattr__` of `inorder`: what has left its root since 0.1.0, with a warning."""
+    if name not in LEFT_THE_ROOT:
+        raise AttributeError(f"module 'inorder' has no attribute {name!r}")
+    module = LEFT_THE_ROOT[name]
+    warnings.warn(
+        f"inorder.{name} is now {module}.{name}; the old name ends with 0.2", DeprecationWarning, stacklevel=2
+    )
+    return getattr(import_module(module), name)
 
 
 class _Old:

@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.support import LIMIT_SECONDS
 from tests.stores.postgresql.pairs import Server, Side, on_server
 
-from inorder import OrderDeadlock
+from inorder.errors import OrderDeadlock
 from inorder.stores.postgresql import watch
 from inorder.stores.postgresql.statements import STATEMENTS
 

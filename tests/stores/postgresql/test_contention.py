@@ -13,8 +13,8 @@ from typing import Any
 from tests.tiers import nightly
 
 import inorder
-from inorder import NoMessageAvailable, OrderDeadlock, OrderPending, OrderSelfBlocked, QueueManager
-from inorder.errors import QueueFull
+from inorder import NoMessageAvailable, OrderPending, QueueManager
+from inorder.errors import OrderDeadlock, OrderSelfBlocked, QueueFull
 
 PROCESSES = 16
 QUEUES = ("Q1", "Q2", "Q3", "Q4")

@@ -143,8 +143,8 @@ def test_a_schema_with_something_else_is_left(
     admin.execute(f"CREATE SCHEMA {schema}; SET search_path TO {schema}; CREATE {made}")
     count = "SELECT count(*) FROM pg_class WHERE relnamespace = %s::regnamespace"
     before = admin.execute(count, [schema]).fetchone()
-    refused(f"{postgresql}?schema={schema}", inorder.StoreForeign, "something else in it")
-    with pytest.raises(inorder.StoreForeign):
+    refused(f"{postgresql}?schema={schema}", inorder.errors.StoreForeign, "something else in it")
+    with pytest.raises(inorder.errors.StoreForeign):
         drop(parse(f"{postgresql}?schema={schema}"))
     assert admin.execute(count, [schema]).fetchone() == before
     admin.execute(f"DROP SCHEMA {schema} CASCADE")
@@ -153,7 +153,7 @@ def test_a_schema_with_something_else_is_left(
 def test_a_newer_store_is_left(url: str, admin: psycopg.Connection[tuple[object, ...]]) -> None:
     inorder.connect(url).close()
     admin.execute(f"UPDATE {schema_of(url)}.store SET version = 99")
-    refused(url, inorder.StoreNewer, "newer release.*version 99")
+    refused(url, inorder.errors.StoreNewer, "newer release.*version 99")
     admin.execute(f"UPDATE {schema_of(url)}.store SET version = 1")  # so that it can be dropped
 
 

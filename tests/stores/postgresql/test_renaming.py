@@ -13,7 +13,7 @@ def test_it_is_renamed_while_nobody_is_connected_and_ids_stay(url: str) -> None:
     with inorder.connect(url, program="worker.py", name="PARIS") as qm:
         qm.create_queue("Q")
         before = qm.put("Q", b"before")
-        with pytest.raises(inorder.ObjectInUse, match=r"worker\.py"):
+        with pytest.raises(inorder.errors.ObjectInUse, match=r"worker\.py"):
             inorder.rename(url, "LYON")
     assert inorder.rename(url, "LYON") == "PARIS"
     with inorder.connect(url) as qm:

@@ -10,8 +10,10 @@ from tests.stores.postgresql.pairs import without_lock
 from tests.stores.postgresql.server import administrating, waits_for_a_lock
 
 import inorder
-from inorder import QueueManager, StagingGone, StoreDamaged, Unit
+from inorder import QueueManager
 from inorder.client.bulk import LedgerKey, Staged, Stager
+from inorder.client.operating import Unit
+from inorder.errors import StagingGone, StoreDamaged
 from inorder.stores.engine import points
 from inorder.stores.postgresql.statements import STATEMENTS
 from inorder.stores.sql import leftovers

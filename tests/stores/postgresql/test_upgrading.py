@@ -18,7 +18,8 @@ from tests.tiers import nightly
 from tools.fixture_store import RELEASES, TABLES, keep
 
 import inorder
-from inorder import StoreError, StoreNewer, StoreOlder
+from inorder import StoreError
+from inorder.errors import StoreNewer, StoreOlder
 from inorder.stores.engine import points
 from inorder.stores.engine.store import new_manager
 from inorder.stores.postgresql import drop, parse, upgrade_schema

@@ -194,7 +194,7 @@ def test_a_process_may_fork_in_the_middle_of_a_backup(path: Path, copy: Path) ->
         if not child:
             try:
                 inorder.connect(path)
-            except inorder.ForkedConnection:
+            except inorder.errors.ForkedConnection:
                 os._exit(7)
             os._exit(1)
         statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

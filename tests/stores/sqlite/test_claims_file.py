@@ -16,7 +16,8 @@ from tests.helpers.support import bodies
 from tests.tiers import gate, nightly
 
 import inorder
-from inorder import CheckpointLost, Flags, Message, QueueManager
+from inorder import Flags, Message, QueueManager
+from inorder.errors import CheckpointLost
 from inorder.stores.seam.records import Slice
 from inorder.stores.sql import backend, engine, shortcuts
 from inorder.stores.sqlite import SqliteStore

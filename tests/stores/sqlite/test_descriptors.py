@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rules.test_message_properties import NAMES, VALUES
 
-from inorder import Match, Message, Transmission, connect
+from inorder import Match, Message, connect
 from inorder.errors import StoreDamaged
+from inorder.model.message import Transmission
 from inorder.model.properties import NO_PROPERTIES, Properties
 from inorder.rules.puts import NO_ACCOUNTING
 from inorder.stores.seam.damage import DECODING

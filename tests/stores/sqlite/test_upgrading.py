@@ -23,7 +23,8 @@ from tests.stores.sqlite.programs import Child, programs
 from tests.tiers import gate, nightly
 
 import inorder
-from inorder import StoreError, StoreFull, StoreNewer, StoreOlder
+from inorder import StoreError
+from inorder.errors import StoreFull, StoreNewer, StoreOlder
 from inorder.stores.engine import points
 from inorder.stores.seam.migrations import Ladder, Step, Upgraded
 from inorder.stores.sqlite import upgrade_file
