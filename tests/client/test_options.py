@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
+import re
+from collections.abc import Callable
 from typing import Any, get_type_hints
 
 import pytest
 
-from inorder import FOREVER, GetOptions, Match, Message, OpenOptions, PutOptions, UniqueId
+from inorder import (
+    FOREVER,
+    ArgumentError,
+    GetOptions,
+    Match,
+    Message,
+    NoMessageAvailable,
+    OpenOptions,
+    PutOptions,
+    QueueManager,
+    Reason,
+    UniqueId,
+    aio,
+)
 from inorder.errors import MatchError, OptionsError
 from inorder.model.options import BROWSES, BrowseKeywords, GetKeywords, PutKeywords
 
@@ -61,7 +78,7 @@ def test_options_that_exclude_each_other_are_refused_with_2046(options: dict[str
         {"browse": "first", "mark_handle": True, "mark_co_op": True, "unmarked": True},
         {"browse": "next", "unmark_handle": True, "mark_co_op": True},
         {"browse": "cursor", "wait": FOREVER},
-        {"wait": None},
+        {"wait": FOREVER},
         {"wait": 0.5},
         {"buffer": 0},
     ],
@@ -70,6 +87,50 @@ def test_options_that_exclude_each_other_are_refused_with_2046(options: dict[str
 def test_options_that_go_together_are_accepted(options: dict[str, Any]) -> None:
     made = get_options(**options)
     assert all(getattr(made, name) == value for name, value in options.items())
+
+
+NO_WAIT: Any = None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda qm: qm.get("EMPTY", wait=NO_WAIT),
+        lambda qm: qm.get("EMPTY", GetOptions(wait=NO_WAIT)),
+        lambda qm: qm.open("EMPTY", browse=True).browse_first(wait=NO_WAIT),
+        lambda qm: list(qm.get_group("EMPTY", wait=NO_WAIT)),
+        lambda qm: qm.get_stream("EMPTY", io.BytesIO(), wait=NO_WAIT),
+    ],
+    ids=["get", "options", "browse", "group", "stream"],
+)
+def test_a_wait_of_none_still_does_not_wait_and_the_line_that_says_it_is_warned(
+    call: Callable[[QueueManager], object], qm: QueueManager
+) -> None:
+    qm.create_queue("EMPTY")
+    text = "wait=None is now wait=0, which is the default (to wait for ever is inorder.FOREVER); the old value"
+    with pytest.warns(DeprecationWarning, match=re.escape(text)) as warned, pytest.raises(NoMessageAvailable):
+        call(qm)
+    assert [one.filename for one in warned] == [__file__]
+
+
+async def _get_without_a_wait() -> None:
+    async with aio.connect() as qm:
+        await qm.create_queue("Q")
+        await qm.get("Q", wait=NO_WAIT)
+
+
+def test_the_line_of_a_task_is_warned_too() -> None:
+    with pytest.warns(DeprecationWarning, match="wait=None is now") as warned, pytest.raises(NoMessageAvailable):
+        asyncio.run(_get_without_a_wait())
+    assert {one.filename for one in warned} == {__file__}
+
+
+@pytest.mark.parametrize("wait", ["5", -1, True, -FOREVER], ids=str)
+def test_what_a_wait_may_be_is_said_with_the_name_for_no_end(wait: Any) -> None:
+    text = f"wait must be a number of seconds from 0, or inorder.FOREVER, not {wait!r}"
+    with pytest.raises(ArgumentError, match=re.escape(text)) as raised:
+        GetOptions(wait=wait)
+    assert raised.value.reason == Reason.WAIT_INTERVAL_ERROR
 
 
 def test_r3_9_a_complete_get_cannot_match_an_offset() -> None:

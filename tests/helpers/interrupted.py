@@ -157,7 +157,7 @@ def request(qm: QueueManager) -> None:
 
 def serve(qm: QueueManager) -> None:
     qm.put("EMPTY", b"x", message_type=MessageType.REQUEST, reply_to_queue="Q", expiry=60)
-    qm.serve("EMPTY", lambda asked: b"y", wait=None)
+    qm.serve("EMPTY", lambda asked: b"y", wait=0)
 
 
 CALLS: dict[str, Callable[[QueueManager], object]] = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inorder import Message, MessageType, Reason
+from inorder import FOREVER, Message, MessageType, Reason
 from inorder.rules.dead_letters import WhyDead
 from inorder.rules.dead_rules import DeadRule, DeadRules, Try, facts, first_try, fits, next_try, sign, target, try_after
 from inorder.rules.dead_rules_syntax import DeadRulesError, read_rules
@@ -38,7 +38,7 @@ def rules(*lines: str) -> DeadRules:
 
 def test_a_table_of_mqs_kind_is_read() -> None:
     table = read_rules(TABLE.splitlines(keepends=True))
-    assert (table.queue, table.manager, table.retry_seconds, table.wait) == ("", "", 60, None)
+    assert (table.queue, table.manager, table.retry_seconds, table.wait) == ("", "", 60, FOREVER)
     assert list(table.rules) == [
         DeadRule(line=6, action="retry", patterns={"REASON": 2053}, tries=5),
         DeadRule(line=7, action="fwd", patterns={"MSGTYPE": 1, "REPLYQM": "AAAA.*"}, queue="DEADQ", manager="&REPLYQM"),
@@ -53,7 +53,7 @@ def test_a_table_of_mqs_kind_is_read() -> None:
 @pytest.mark.parametrize(
     ("control", "expected"),
     [
-        ("INPUTQ(DEAD) INPUTQM(QM1) RETRYINT(5) WAIT(YES)", ("DEAD", "QM1", 5, None)),
+        ("INPUTQ(DEAD) INPUTQM(QM1) RETRYINT(5) WAIT(YES)", ("DEAD", "QM1", 5, FOREVER)),
         ("wait(no)", ("", "", 60, 0.0)),
         ("RETRYINT(999999999),WAIT(30)", ("", "", 999_999_999, 30.0)),
     ],
@@ -204,3 +204,10 @@ def test_where_an_action_puts_a_letter(action: str, expected: tuple[str, str]) -
 def test_every_reason_has_its_name() -> None:
     for one in Reason:
         assert rules(f"REASON(MQRC_{one.name}) ACTION(IGNORE)").rules[0].patterns == {"REASON": int(one)}
+
+
+def test_a_wait_of_none_still_has_no_end_with_a_warning() -> None:
+    wait: Any = None
+    with pytest.warns(DeprecationWarning, match="wait=None of DeadRules is now wait=inorder.FOREVER") as warned:
+        assert DeadRules(rules=[], wait=wait).wait == FOREVER
+    assert warned[0].filename == __file__

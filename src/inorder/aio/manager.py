@@ -178,7 +178,7 @@ class QueueManager(ManagerCalls):
 
         Args:
             look: makes the calls, with `run` or in a unit of work of its own.
-            wait: seconds from now.
+            wait: seconds from now, from 0; or `FOREVER`.
             match: what is looked for: who names a message looks before others (R3.27).
             key: of looks with the same key only one looks at a time, for what it does not find none of them finds;
                 None: there is no other like this one.
@@ -196,10 +196,11 @@ class QueueManager(ManagerCalls):
             found()
             return answer
 
-        if not wait:
+        if wait == 0:
             return await once(lambda: None)
-        rank = rank_of(GetOptions(match=match))
-        return await self._shared.awaited(queue, object() if key is None else key, rank, wait, once)
+        options = GetOptions(match=match, wait=wait)
+        key = object() if key is None else key
+        return await self._shared.awaited(queue, key, rank_of(options), options.wait, once)
 
     # --- blocks, loops, and what else takes a connection for a while
 
@@ -244,7 +245,7 @@ class QueueManager(ManagerCalls):
         self,
         queue: str,
         *,
-        wait: float | None = 0,
+        wait: float = 0,
         match: Match = EVERYTHING,
         read_order: ReadOrder | None = None,
     ) -> Group:
@@ -285,7 +286,7 @@ class QueueManager(ManagerCalls):
         queue: str,
         stream: IO[bytes],
         *,
-        wait: float | None = 0,
+        wait: float = 0,
         match: Match = EVERYTHING,
         as_group: bool = False,
     ) -> Got:

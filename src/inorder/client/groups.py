@@ -142,13 +142,11 @@ class GroupWriter:
                     pass
 
 
-def whole_group(
-    *, wait: float | None = 0, match: Match = EVERYTHING, read_order: ReadOrder | None = None
-) -> GetOptions:
+def whole_group(*, wait: float = 0, match: Match = EVERYTHING, read_order: ReadOrder | None = None) -> GetOptions:
     """The options of `get_group`.
 
     Args:
-        wait: seconds to wait until a whole group is there.
+        wait: seconds to wait until a whole group is there, from 0; or `FOREVER`.
         match: which group: what its first message must be.
         read_order: as of a get.
     """
@@ -264,7 +262,7 @@ def get_stream(
     queue: Queue,
     stream: IO[bytes],
     *,
-    wait: float | None = 0,
+    wait: float = 0,
     match: Match = EVERYTHING,
     as_group: bool = False,
 ) -> Got:

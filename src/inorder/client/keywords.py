@@ -11,7 +11,16 @@ from typing import Any, TypeVar
 
 from ..errors import ArgumentError, OptionsError, Reason, bad_argument
 from ..model.message import Descriptor, Message
-from ..model.options import BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutKeywords, PutOptions
+from ..model.options import (
+    BrowseKeywords,
+    GetKeywords,
+    GetOptions,
+    Match,
+    OpenOptions,
+    PutKeywords,
+    PutOptions,
+    no_wait,
+)
 from ..rules.selectors import selector_of
 from ..support.advice import unknown_name
 
@@ -95,6 +104,8 @@ def get_options(keywords: Any, options: GetOptions | None, default: GetOptions) 
     chosen = options or default
     if "selector" in keywords:
         keywords = _with_selector(chosen.match, **keywords)
+    if "wait" in keywords and keywords["wait"] is None:  # each line that says so is warned
+        keywords = {**keywords, "wait": no_wait()}
     chosen = changed(chosen, keywords)
     if chosen.match.selector is not None:
         selector_of(chosen.match)

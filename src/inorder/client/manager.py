@@ -359,14 +359,14 @@ class QueueManager(
         self,
         queue: str,
         *,
-        wait: float | None = 0,
+        wait: float = 0,
         match: Match = EVERYTHING,
         read_order: ReadOrder | None = None,
     ) -> Generator[Got, None, None]:
         """A complete group in order, or one message in no group, segments joined; taken as one step.
 
         Args:
-            wait: seconds to wait until a whole group is there.
+            wait: seconds to wait until a whole group is there, from 0; or `FOREVER`.
             match: which group: what its first message must be.
             read_order: "strict", "relaxed" or "notify"; None: as the queue says.
 
@@ -393,7 +393,7 @@ class QueueManager(
         queue: str,
         stream: IO[bytes],
         *,
-        wait: float | None = 0,
+        wait: float = 0,
         match: Match = EVERYTHING,
         as_group: bool = False,
     ) -> Got:

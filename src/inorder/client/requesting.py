@@ -301,13 +301,13 @@ class Requesting(ABC):
             self._name = self.manager_attributes().name
         return self._name
 
-    def serve(self, queue: str, answer: Answer, *, wait: float | None = FOREVER) -> int:
+    def serve(self, queue: str, answer: Answer, *, wait: float = FOREVER) -> int:
         """Answers requests, one after another, each in a unit of work of its own: its get, and the put of the reply.
 
         Args:
             answer: is given the request, and returns the body of the reply, or a message; None: no reply. What else it
                 puts and gets through this connection is part of the same unit of work.
-            wait: how many seconds without a request end the loop.
+            wait: how many seconds without a request end the loop, from 0; or `FOREVER`.
 
         Returns: how many requests there were.
 
@@ -323,7 +323,7 @@ class Requesting(ABC):
             served += 1
         return served
 
-    def _serve_one(self, queue: str, answer: Answer, wait: float | None) -> bool:
+    def _serve_one(self, queue: str, answer: Answer, wait: float) -> bool:
         """Whether there was a request."""
         with self.unit_of_work() as unit:
             try:

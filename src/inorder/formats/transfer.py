@@ -130,7 +130,7 @@ def get_file(
     queue: str,
     target: Root,
     *,
-    wait: float | None = 0,
+    wait: float = 0,
     match: Match = EVERYTHING,
     existing: Existing = "refuse",
 ) -> FileGot:
@@ -147,7 +147,7 @@ def get_file(
 
     Args:
         target: a folder that is there; the file comes below it, at the manifest's path.
-        wait: seconds to wait until a whole group is there.
+        wait: seconds to wait until a whole group is there, from 0; or `FOREVER`.
         match: which file: what the descriptor of its manifest must have, beside the format `INOFILE`.
         existing: "refuse" what is at the path; accept the "same" bytes; "replace" it.
 

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict
 
 from ..errors import MatchError, OptionsError, Reason, bad_argument
+from ..support import old_paths
 from .message import NO_ID, Descriptor, Message, UniqueId
 from .parameters import NONE, WHOLE_MAX, Choice, Integer, Kind, Octets, Seconds, Switch, Text, is_storable
 
@@ -230,7 +231,7 @@ SWITCH = Switch(reason=Reason.OPTIONS_ERROR)
 MAYBE = Switch(reason=Reason.OPTIONS_ERROR, also=NONE)
 CALLERS_ID = Integer(1, ID_MAX, Reason.OPTIONS_ERROR)
 ID_OR_NONE = Integer(0, ID_MAX, Reason.OPTIONS_ERROR, words="an integer from 1 to 2**64 - 1, or 0 for none")
-WAIT = Seconds(reason=Reason.WAIT_INTERVAL_ERROR, also={"None": None, "inorder.FOREVER": FOREVER})
+WAIT = Seconds(reason=Reason.WAIT_INTERVAL_ERROR, also={"inorder.FOREVER": FOREVER})
 READ_ORDER = Choice(ASKED_ORDERS, Reason.OPTIONS_ERROR, also=NONE)
 check_switch = SWITCH.check
 
@@ -334,7 +335,7 @@ _CHECKED_IN_PUT = _checks(
 class GetKeywords(TypedDict, total=False):
     """The options of a get, as keywords; `selector` is that of the match."""
 
-    wait: float | None
+    wait: float
     syncpoint: bool | None
     syncpoint_if_persistent: bool
     logical: bool
@@ -354,7 +355,7 @@ class GetKeywords(TypedDict, total=False):
 class BrowseKeywords(TypedDict, total=False):
     """The options of a browse, as keywords; `selector` is that of the match."""
 
-    wait: float | None
+    wait: float
     logical: bool
     complete: bool
     all_segments: bool
@@ -378,7 +379,7 @@ class GetOptions:
 
     Args:
         browse: None removes the message; "first", "next" and "cursor" copy it.
-        wait: seconds to wait for a suitable message; 0 or None: do not wait; `FOREVER`.
+        wait: seconds to wait for a suitable message, from 0, which does not wait; or `FOREVER`.
         syncpoint: get inside the unit of work (True), outside (False), or None: inside if the call stands in a
             `with qm.unit_of_work()` block, else outside.
         syncpoint_if_persistent: inside the unit of work if the message is persistent.
@@ -408,7 +409,7 @@ class GetOptions:
     """
 
     browse: Browse | None = None
-    wait: float | None = 0
+    wait: float = 0
     syncpoint: bool | None = None
     syncpoint_if_persistent: bool = False
     logical: bool = False
@@ -430,6 +431,9 @@ class GetOptions:
     lock_id: int = 0
 
     def __post_init__(self) -> None:
+        wait: Any = self.wait
+        if wait is None:
+            object.__setattr__(self, "wait", no_wait())
         _check(self, _CHECKED_IN_GET)
         if not isinstance(self.match, Match):
             raise bad_argument("match", self.match, "a Match", Reason.MATCH_OPTIONS_ERROR)
@@ -457,6 +461,12 @@ _CHECKED_IN_GET = _checks(
     wait=WAIT,
     buffer=Integer(0, WHOLE_MAX, Reason.BUFFER_LENGTH_ERROR, what="a number of bytes", also=NONE),
 )
+
+
+def no_wait() -> float:
+    """What 0.1.0 took `wait=None` for, with a warning."""
+    old_paths.warn("wait=None is now wait=0, which is the default (to wait for ever is inorder.FOREVER)")
+    return 0.0
 
 
 def _combinations(options: GetOptions) -> tuple[tuple[object, str], ...]:

@@ -137,7 +137,7 @@ class _Handler:
                 return
             idle = 0.0 if had_work else idle
             due_at = min((one.due_at for one in self._known.values()), default=math.inf)
-            if due_at == math.inf and self._rules.wait is not None and idle >= self._rules.wait:
+            if due_at == math.inf and idle >= self._rules.wait:
                 return
             seconds = min(LOOK_SECONDS, max(0.0, due_at - self._now()))
             if self._wait(seconds):

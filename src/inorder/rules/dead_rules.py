@@ -22,9 +22,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from ..model.message import Message
+from ..model.options import FOREVER
+from ..support import old_paths
 from .dead_letters import WhyDead
 
 Action = Literal["discard", "ignore", "retry", "fwd"]
@@ -86,14 +88,20 @@ class DeadRules:
         queue: where the dead letters lie; empty: where the queue manager puts them.
         manager: the queue manager that the table is for; empty: any.
         retry_seconds: between two tries.
-        wait: seconds for which the next letter is waited for when nothing is left to do; 0: not at all; None: for ever.
+        wait: seconds for which the next letter is waited for when nothing is left to do; 0: not at all; `FOREVER`.
     """
 
     rules: Sequence[DeadRule]
     queue: str = ""
     manager: str = ""
     retry_seconds: int = RETRY_SECONDS
-    wait: float | None = None
+    wait: float = FOREVER
+
+    def __post_init__(self) -> None:
+        wait: Any = self.wait
+        if wait is None:
+            old_paths.warn("wait=None of DeadRules is now wait=inorder.FOREVER, which is the default")
+            object.__setattr__(self, "wait", FOREVER)
 
 
 class Try(NamedTuple):

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from ..errors import CallerError, Reason, nearest_names
 from ..model.kinds import Feedback, MessageType
+from ..model.options import FOREVER
 from .dead_rules import FIELDS, SYMBOLS, Action, DeadRule, DeadRules, Value
 
 CONTROL: Final = ("INPUTQ", "INPUTQM", "RETRYINT", "WAIT")
@@ -166,9 +167,9 @@ def _control(line: int, items: Mapping[str, Item]) -> dict[str, Any]:
     return {names[name]: read[name](one) for name, one in items.items()}
 
 
-def _wait(item: Item) -> float | None:
+def _wait(item: Item) -> float:
     if item.value in ("YES", "NO"):
-        return None if item.value == "YES" else 0.0
+        return FOREVER if item.value == "YES" else 0.0
     return float(_number(item, 0, "YES, NO or "))
 
 

@@ -1,7 +1,7 @@
-"""The import paths of 0.1.0: they lead to where modules and names are now, with a warning, until 0.2.
+"""What 0.1.0 had elsewhere or otherwise: it goes on until 0.2, with a warning that says what to write.
 
-A module comes once, under both names: `inorder.bulk` *is* `inorder.client.bulk`. So what was pickled under an old path
-is read, too.
+Import paths lead to where modules and names are now. A module comes once, under both names: `inorder.bulk` *is*
+`inorder.client.bulk`. So what was pickled under an old path is read, too.
 """
 
 from __future__ import annotations
@@ -61,6 +61,14 @@ LEFT_THE_ROOT: Final = {
     }.items()
     for name in names.split()
 }
+
+
+def warn(text: str) -> None:
+    """A DeprecationWarning about an argument, on the line of the program whose call has it."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in ("inorder", "dataclasses"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"{text}; the old value ends with 0.2", DeprecationWarning, stacklevel=level)
 
 
 def in_root(name: str) -> Any:

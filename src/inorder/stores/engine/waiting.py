@@ -94,7 +94,7 @@ class WaitingRoom:
         self._wait(owner, queue, WATCHING, look)
 
     def _wait(self, owner: int, queue: str, options: GetOptions, look: Look) -> bool:
-        deadline = self._clock.monotonic() + (options.wait or 0)
+        deadline = self._clock.monotonic() + options.wait
         waiter = Waiter(owner, queue, rank_of(options), deadline, self._host.bell(queue))
         try:
             with self._lock:
