@@ -63,7 +63,7 @@ def test_what_fails_is_undone_and_comes_again(qm: QueueManager, tasks: Tasks) ->
     assert heard.outcomes == [RETRIED, RETRIED, DONE]
     assert [count for count, _ in seen] == [0, 1, 2]
     assert seen[0][1] is None
-    assert str(seen[2][1]).startswith("ValueError: no 1 (test_work.py:")
+    assert str(seen[2][1]).startswith("ValueError: no 1 (test_worker.py:")
     assert bodies(qm, "NEXT") == [b"1"]
 
 
@@ -100,7 +100,7 @@ def test_after_the_last_attempt_it_is_a_dead_letter_that_says_all(qm: QueueManag
     (letter,) = qm.dead_letters()
     why = letter.why
     assert (why.reason, why.queue, why.attempts) == (Reason.BACKOUT_THRESHOLD_REACHED, "Q", 3)
-    assert why.error.startswith("KeyError: 'price' (test_work.py:")
+    assert why.error.startswith("KeyError: 'price' (test_worker.py:")
     assert why.time == qm.clock.now()
     assert why.program == "test"
     qm.replay()
