@@ -229,7 +229,7 @@ def test_gets_make_room_though_others_put_whatever_they_can(real: Disk) -> None:
 
 
 DIE_WITH_THE_RESERVE = """
-from inorder.stores import points
+from inorder.stores.engine import points
 def die(point):
     if point == 'written' and os.path.getsize(path + '-lock') < 10_000:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -54,7 +54,7 @@ def test_a_kill_in_the_middle_of_the_end_of_a_lease_ends_it_once_or_not_yet(path
     clock = ManualClock(path=path.with_suffix(".clock"))
     opened = f"""
 from inorder.stores.sqlite import SqliteStore
-from inorder.stores import points
+from inorder.stores.engine import points
 from inorder.testing import ManualClock
 qm.close()
 store = SqliteStore({str(path)!r}, clock=ManualClock(path={str(path.with_suffix(".clock"))!r}))

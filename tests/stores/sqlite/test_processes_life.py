@@ -60,7 +60,7 @@ def test_a_forked_child_that_ends_as_interpreters_do_leaves_the_parents_unit_alo
 
 def test_a_fork_beside_a_thread_that_connects_does_not_hang_the_child(child: Program) -> None:
     child.run(
-        "from inorder import services\n"
+        "from inorder.client import services\n"
         "held, go_on = threading.Event(), threading.Event()\n"
         "def hold():\n"
         "    with services._making: held.set(); go_on.wait()\n"
