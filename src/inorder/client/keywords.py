@@ -11,21 +11,11 @@ from typing import Any, TypeVar
 
 from ..errors import ArgumentError, OptionsError, Reason, bad_argument
 from ..model.message import Descriptor, Message
-from ..model.options import (
-    BrowseKeywords,
-    GetKeywords,
-    GetOptions,
-    Match,
-    OpenOptions,
-    PutKeywords,
-    PutOptions,
-    no_wait,
-)
+from ..model.options import BrowseKeywords, GetKeywords, GetOptions, Match, PutKeywords, PutOptions, no_wait
 from ..rules.selectors import selector_of
 from ..support.advice import unknown_name
 
 DEFAULT_PUT = PutOptions()
-FOR_INPUT = OpenOptions(input="as_queue")
 BROWSE_FIRST = GetOptions(browse="first")
 BROWSE_NEXT = GetOptions(browse="next")
 MESSAGE_FIELDS, PUT_OPTIONS = Descriptor.__annotations__.keys(), PutKeywords.__annotations__.keys()

@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Iterator, Set
+from collections.abc import Generator, Iterable, Iterator, Set
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import (
     IN_MEMORY,
     CallInProgress,
     ConnectionBroken,
-    QueueDeleted,
     QueueManagerStopping,
     Reason,
     TooManyHandles,
@@ -44,7 +43,7 @@ from .browsing import Browsing
 from .bulk import BulkCalls
 from .dead_letters import DeadLetters
 from .defining import Defining
-from .keywords import FOR_INPUT, PutCall, sweep_options
+from .keywords import PutCall, sweep_options
 from .leases import Lease, LeaseCalls
 from .listening import Listening
 from .operating import OperatorCalls
@@ -55,15 +54,12 @@ from .programs import program_name, running_script, user_name
 from .queue import Queue
 from .requesting import Data, Requesting
 from .services import Services, connect_at, services_of
-from .session import Session
+from .session import Session, by_name
 from .unit_of_work import UnitOfWork, later_of
 from .users import UserCalls
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Elsewhere(NamedTuple):
@@ -74,6 +70,7 @@ class Elsewhere(NamedTuple):
 
 
 Name = str | Elsewhere
+_HERE = ""  # the default, which a put by name knows by `is`: what is given may be nothing that can be compared
 
 
 def connect(
@@ -180,7 +177,7 @@ class QueueManager(
             allowed = ", ".join(OpenOptions.__slots__)
             raise bad_argument("option", unknown[0], f"one of: {allowed}", Reason.OPTIONS_ERROR)
         chosen = OpenOptions(**options)
-        return self._with_room(self._open, _name(name, manager), chosen, dynamic_name=dynamic_name).given()
+        return self._open(_name(name, manager), chosen, dynamic_name=dynamic_name).given()
 
     def open_growing(self, name: str, options: OpenOptions, *, manager: str = "") -> Queue:
         """A handle that is opened for more whenever a call needs it, as the default handles are."""
@@ -213,21 +210,26 @@ class QueueManager(
             self._close_default(idle[number])
         return True
 
-    def _default(self, name: Name, options: OpenOptions) -> Queue:
+    def _default(self, name: Name) -> Queue:
         """The default handle of a queue, not opened before a call needs it; the one used last is the last."""
         queue = self._queues.get(name) if isinstance(name, str | Elsewhere) else None
         if queue is None or queue.closed:
             self._check_no_model(name)
             if queue is not None:  # its close was interrupted
                 self._queues.pop(name, None)
-            return self._queues.setdefault(name, self._made(name, options, grows=True, lazy=True))
+            return self._queues.setdefault(name, self._made(name, _FOR_BROWSE, grows=True, lazy=True))
         self._queues.move_to_end(name)
         queue.was_used = True
         return queue
 
     def _open(self, name: Name, options: OpenOptions, **how: Any) -> Queue:
-        with self._session:
-            return self._made(name, options, **how)
+        while True:
+            try:
+                with self._session:
+                    return self._made(name, options, **how)
+            except TooManyHandles:
+                if not self._make_room():
+                    raise
 
     def _made(self, name: Name, options: OpenOptions, **how: Any) -> Queue:
         if isinstance(name, Elsewhere):
@@ -240,46 +242,30 @@ class QueueManager(
                 f"{name} is a model queue: open it, which makes a queue to use", reason=Reason.Q_TYPE_ERROR
             )
 
-    def _with_room(self, opening: Callable[P, T], /, *given: P.args, **named: P.kwargs) -> T:
-        """Does what opens a handle; at the limit, default handles that nobody would miss are closed, oldest first."""
-        while True:
-            try:
-                return opening(*given, **named)
-            except TooManyHandles:
-                idle = next((name for name, queue in self._queues.items() if queue.is_idle), None)
-                if idle is None:
-                    raise
-                self._close_default(idle)
+    def _make_room(self) -> bool:
+        """At the limit of handles: closes the default handle used longest ago that nobody would miss; whether any."""
+        idle = next((name for name, queue in self._queues.items() if queue.is_idle), None)
+        if idle is not None:
+            self._close_default(idle)
+        return idle is not None
 
-    def _through(
-        self,
-        name: Name,
-        options: OpenOptions,
-        call: Callable[Concatenate[Queue, P], T],
-        /,
-        *given: P.args,
-        **named: P.kwargs,
-    ) -> T:
-        """A call on the default handle; if its queue was deleted, on a new one of the queue that has the name now."""
-        queue = self._default(name, options)
-        try:
-            try:
-                return call(queue, *given, **named)
-            except TooManyHandles:
-                return self._with_room(call, queue, *given, **named)
-        except QueueDeleted as deleted:
-            was_idle = queue.is_idle  # a group that was open is not silently begun again
-            self._close_default(name)
-            if not was_idle:
-                raise
-            try:
-                fresh = self._default(name, options)
-            except UnknownQueue:
-                raise deleted from None
-        return self._with_room(call, fresh, *given, **named)
+    def _renew(self, queue: str, manager: str = _HERE) -> bool:
+        """The queue of a default handle was deleted: closes it; whether another queue has the name now.
+
+        A handle inside a group is closed alone: the group is not silently begun again.
+        """
+        name = _name(queue, manager)
+        was_idle = name in self._queues and self._queues[name].is_idle
+        self._close_default(name)
+        if was_idle:
+            with contextlib.suppress(UnknownQueue):
+                self._default(name)
+                return True
+        return False
 
     # --- messages
 
+    @by_name
     def put(
         self,
         queue: str,
@@ -295,7 +281,7 @@ class QueueManager(
             manager: the queue manager that has the queue, as with `open`.
         """
         name = queue if manager is _HERE else _name(queue, manager)
-        return self._through(name, _FOR_OUTPUT, Queue.put, body, options, **keywords)
+        return self._default(name).put(body, options, **keywords)
 
     def put_json(
         self,
@@ -320,18 +306,26 @@ class QueueManager(
     ) -> list[PutResult]:
         """Puts messages in order, all or none; see `put` and `Queue.put_many`."""
         again = list(messages) if isinstance(messages, Iterator) else messages  # for a call that is made twice
-        name = queue if manager is _HERE else _name(queue, manager)
-        return self._through(name, _FOR_OUTPUT, Queue.put_many, again, options, **keywords)
+        return self._put_many(queue, again, options, manager=manager, **keywords)
 
+    @by_name
+    def _put_many(
+        self, queue: str, messages: Iterable[Data], options: PutOptions | None, *, manager: str, **keywords: Any
+    ) -> list[PutResult]:
+        name = queue if manager is _HERE else _name(queue, manager)
+        return self._default(name).put_many(messages, options, **keywords)
+
+    @by_name
     def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got:
         """Removes one message and returns it; see `Queue.get`."""
-        return self._through(queue, FOR_INPUT, Queue.get, options, **keywords)
+        return self._default(queue).get(options, **keywords)
 
+    @by_name
     def get_many(
         self, queue: str, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]
     ) -> list[Got]:
         """Removes up to `count` messages; see `Queue.get_many`."""
-        return self._through(queue, FOR_INPUT, Queue.get_many, count, options, **keywords)
+        return self._default(queue).get_many(count, options, **keywords)
 
     def browse(self, queue: str, *, after: str | None = None, **keywords: Unpack[BrowseKeywords]) -> Browsing:
         """Copies every suitable message, from the first on, or on from a token; see `Queue.browse`.
@@ -342,18 +336,19 @@ class QueueManager(
 
     @contextlib.contextmanager
     def _opened_to_browse(self, queue: str) -> Iterator[Queue]:
-        with self._with_room(self._open, queue, _FOR_BROWSE) as handle:
+        with self._open(queue, _FOR_BROWSE) as handle:
             yield handle
 
+    @by_name
     def leave_group(self, queue: str) -> bool:
         """Leaves the group that the default handle of a queue is inside for its gets; see `Queue.leave_group`."""
-        return self._through(queue, FOR_INPUT, Queue.leave_group)
+        return self._default(queue).leave_group()
 
     def group(self, queue: str, *, manager: str = "") -> groups.GroupWriter:
         """A block that puts one group in logical order, through a handle of its own; see `GroupWriter` and `put`."""
         name = _name(queue, manager)
         self._check_no_model(name)
-        return groups.GroupWriter(self._session, self._with_room(self._open, name, _FOR_OUTPUT))
+        return groups.GroupWriter(self._session, self._open(name, _FOR_OUTPUT))
 
     def get_group(
         self,
@@ -378,16 +373,19 @@ class QueueManager(
         return self._take_groups(queue, groups.whole_group(wait=wait, match=match, read_order=read_order))
 
     def _take_groups(self, queue: str, options: GetOptions) -> Generator[Got, None, None]:
-        handle = self._through(queue, FOR_INPUT, Queue.checked_for, "input")
-        yield from groups.get_group(self._session, handle, options)
+        yield from groups.get_group(self._session, self._for_groups(queue), options)
 
+    @by_name
+    def _for_groups(self, queue: str) -> Queue:
+        return self._default(queue).checked_for("input")
+
+    @by_name
     def put_stream(self, queue: str, stream: IO[bytes], *, manager: str = "", **options: Any) -> PutResult:
         """Puts a binary stream as one logical message in segments, or as a group; see `client.groups.put_stream`."""
         name = _name(queue, manager)
-        return self._through(
-            name, _FOR_OUTPUT, lambda handle: groups.put_stream(self._session, handle, stream, **options)
-        )
+        return groups.put_stream(self._session, self._default(name), stream, **options)
 
+    @by_name
     def get_stream(
         self,
         queue: str,
@@ -398,22 +396,22 @@ class QueueManager(
         as_group: bool = False,
     ) -> Got:
         """Gets one logical message, or a group, into a binary stream; see `client.groups.get_stream`."""
-        return self._through(
-            queue,
-            FOR_INPUT,
-            lambda handle: groups.get_stream(self._session, handle, stream, wait=wait, match=match, as_group=as_group),
-        )
+        handle = self._default(queue)
+        return groups.get_stream(self._session, handle, stream, wait=wait, match=match, as_group=as_group)
 
     # --- confirmed calls: confirm ids, lock ids and unique ids live per queue (A-15)
 
+    @by_name
     def confirm_put(self, queue: str, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
         """Makes a message that was put under a confirm id visible; see `Queue.confirm_put`."""
-        return self._through(queue, _FOR_OUTPUT, Queue.confirm_put, uid, confirm_id=confirm_id)
+        return self._default(queue).confirm_put(uid, confirm_id=confirm_id)
 
+    @by_name
     def confirm_get(self, queue: str, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
         """Removes for good a message that was got under a confirm id; see `Queue.confirm_get`."""
-        return self._through(queue, FOR_INPUT, Queue.confirm_get, uid, confirm_id=confirm_id)
+        return self._default(queue).confirm_get(uid, confirm_id=confirm_id)
 
+    @by_name
     def browse_and_lock(
         self,
         queue: str,
@@ -424,35 +422,32 @@ class QueueManager(
         lease: float | None = None,
     ) -> Locked:
         """Copies and locks messages that match, under one new lock id; see `Queue.browse_and_lock`."""
-        return self._through(
-            queue,
-            FOR_INPUT,
-            Queue.browse_and_lock,
-            match,
-            confirm_id=confirm_id,
-            most=most,
-            lease=lease,
-        )
+        return self._default(queue).browse_and_lock(match, confirm_id=confirm_id, most=most, lease=lease)
 
+    @by_name
     def unlock(self, queue: str, uid: UniqueId, *, lock_id: int) -> None:
         """Frees one message that `browse_and_lock` locked. Raises: NotFound, WrongState, LockMismatch."""
-        self._through(queue, _FOR_BROWSE, Queue.unlock, uid, lock_id=lock_id)
+        self._default(queue).unlock(uid, lock_id=lock_id)
 
+    @by_name
     def delete(self, queue: str, uid: UniqueId, *, lock_id: int = 0) -> None:
         """Removes one message, unlocked, or locked under `lock_id`; see `Queue.delete`."""
-        self._through(queue, FOR_INPUT, Queue.delete, uid, lock_id=lock_id)
+        self._default(queue).delete(uid, lock_id=lock_id)
 
+    @by_name
     def undo(self, queue: str, confirm_id: int) -> int:
         """Takes back everything put, got or locked under a confirm id; see `Queue.undo`."""
-        return self._through(queue, _FOR_BROWSE, Queue.undo, confirm_id)
+        return self._default(queue).undo(confirm_id)
 
+    @by_name
     def release_lock(self, queue: str, lock_id: int) -> int:
         """Unlocks everything that a lock id still locks; see `Queue.release_lock`."""
-        return self._through(queue, _FOR_BROWSE, Queue.release_lock, lock_id)
+        return self._default(queue).release_lock(lock_id)
 
+    @by_name
     def unique_ids(self, queue: str, *, confirm_id: int = 0, lock_id: int = 0) -> list[UniqueId]:
         """The unique ids of what stands under a confirm id or a lock id; see `Queue.unique_ids`."""
-        return self._through(queue, _FOR_BROWSE, Queue.unique_ids, confirm_id=confirm_id, lock_id=lock_id)
+        return self._default(queue).unique_ids(confirm_id=confirm_id, lock_id=lock_id)
 
     # --- units of work
 
@@ -568,7 +563,6 @@ def _name(queue: str, manager: str) -> Name:
     return Elsewhere(queue, manager) if isinstance(queue, str) else queue  # which is then refused as a name here is
 
 
-_HERE = ""  # the default, which a put by name knows by `is`: what is given may be nothing that can be compared
 _FOR_OUTPUT = OpenOptions(output=True)
 _FOR_BROWSE = OpenOptions(browse=True)
 

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ConnectionBroken, bad_argument
 from ..model.message import Got
-from ..model.options import GetOptions, OpenKeywords, OpenOptions
+from ..model.options import GetOptions, OpenKeywords
 from ..model.parameters import is_storable
 from ..rules.puts import Program
 from ..stores.seam.protocol import Promises, Store
 from ..support.clock import Clock
 from .events import check_callable
-from .keywords import FOR_INPUT
 from .queue import Queue
-from .session import Session
+from .session import Session, by_name
 from .unit_of_work import later_of
 
 if TYPE_CHECKING:
@@ -152,6 +151,7 @@ class Lending(ABC):
         with self.open(queue, browse=True) as handle, self._session:
             self._session.services.store.watch(handle.number, changed)
 
+    @by_name
     def get_if(self, queue: str, accepts: Callable[[Got], object], options: GetOptions | None = None) -> Got:
         """Gets a message, unless `accepts` refuses it: what that raises leaves the message where it was, uncounted.
 
@@ -165,8 +165,7 @@ class Lending(ABC):
 
         Raises: what `accepts` raises; as `get`. ArgumentError, it cannot be called.
         """
-        got: Got = self._through(queue, FOR_INPUT, Queue.get_if, accepts, options)
-        return got
+        return self._default(queue).get_if(accepts, options)
 
     @contextlib.contextmanager
     def on_behalf_of(self, user: str) -> Iterator[None]:
@@ -227,7 +226,7 @@ class Lending(ABC):
         self, name: str, *, manager: str = "", dynamic_name: str = "*", **options: Unpack[OpenKeywords]
     ) -> Queue: ...
     @abstractmethod
-    def _through(self, name: Any, options: OpenOptions, call: Callable[..., Any], /, *given: Any) -> Any: ...
+    def _default(self, name: Any) -> Queue: ...
     @abstractmethod
     def _close_default(self, name: Any) -> object: ...
     @abstractmethod

@@ -20,7 +20,7 @@ import logging
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from ..errors import ArgumentError, CallerError, NoMessageAvailable, QueueDeleted, Reason, UnknownQueue, bad_argument
 from ..model.attributes import ManagerAttributes, QueueAttributes
@@ -32,7 +32,6 @@ from ..model.options import (
     GetOptions,
     Match,
     OpenKeywords,
-    OpenOptions,
     PutOptions,
     check_instance,
     check_whole,
@@ -41,9 +40,9 @@ from ..model.parameters import Seconds
 from ..rules.puts import PutResult
 from ..rules.reports import ACTIONS, fields_of_report
 from ..support.advice import unknown_name
-from .keywords import DEFAULT_PUT, FOR_INPUT, MESSAGE_FIELDS, PutCall, changed, split_put
+from .keywords import DEFAULT_PUT, MESSAGE_FIELDS, PutCall, changed, split_put
 from .queue import Queue
-from .session import Session
+from .session import Session, by_name
 from .unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
@@ -209,13 +208,19 @@ class Requesting(ABC):
         """By the clock that waits go by."""
         return self._session.services.store.clock.monotonic()
 
+    @by_name
+    def _open_for_input(self, queue: str) -> None:
+        handle = self._default(queue)
+        with self._session:
+            handle.opened_for("input")
+
     def _opened_for_replies(self, name: str) -> Queue | str:
         """A queue of the connection's own, made from a model, or the name of one that is there; open, before we ask."""
         model = name or MODEL
         if model in self._reply_queues:
             return self._reply_queues[model]
         if name and (name in self._queues or self.attributes(name).type != "model"):
-            self._through(name, FOR_INPUT, _open_for_input)
+            self._open_for_input(name)
             return name
         if self.attributes(model).definition_type != "temporary_dynamic":
             raise bad_argument(
@@ -388,20 +393,7 @@ class Requesting(ABC):
     @abstractmethod
     def unit_of_work(self) -> UnitOfWork: ...
     @abstractmethod
-    def _through(
-        self,
-        name: str,
-        options: OpenOptions,
-        call: Callable[Concatenate[Queue, P], T],
-        /,
-        *given: P.args,
-        **named: P.kwargs,
-    ) -> T: ...
-
-
-def _open_for_input(queue: Queue) -> None:
-    with queue.session:
-        queue.opened_for("input")
+    def _default(self, name: str) -> Queue: ...
 
 
 def _fields_of_reply(request: Message, reply: Message) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, signature, unwrap
 from types import FunctionType
 from typing import Any, Final, ForwardRef
 
@@ -55,7 +55,7 @@ def _show_keywords(function: FunctionType) -> None:
     match = UNPACKED.fullmatch(str(function.__annotations__[found[0]]))
     assert match is not None
     known = {one.name for one in before}
-    named = [one for one in _parameters(function.__globals__[match[1]]) if one.name not in known]
+    named = [one for one in _parameters(unwrap(function).__globals__[match[1]]) if one.name not in known]
     function.__signature__ = Signature([*before, *named], return_annotation=plain.return_annotation)  # type: ignore[attr-defined]
 
 
