@@ -429,7 +429,7 @@ class Queue(ConfirmedCalls, BrowsingAhead):
                 retained.check()
             waits = options.wait and not options.by_cursor
             try:
-                outcome = (self._store.wait if waits else self._store.get)(request)
+                outcome = self._store.wait(request) if waits else self._store.get(request)
                 if not outcome.messages:
                     raise self._missing(options, outcome)
                 retained.advance(outcome.state, outcome.before_unit)

@@ -34,8 +34,7 @@ from ..seam.telemetry import count, event, first
 from . import claiming, points, staging
 from .catalog import Catalog, get_allowed
 from .claiming import Claiming, Taken
-from .connections import bury_dead, in_verb
-from .operation import Verb
+from .operation import Verb, in_verb
 from .process import OpenHandle, OpenStore
 from .queue import LocalQueue
 from .reading import release
@@ -109,7 +108,7 @@ class BulkVerbs(OpenStore):
     )
     def claim(self, request: ClaimRequest) -> Claim | None:
         claim = self._claim(request)
-        if claim is None and bury_dead(self):
+        if claim is None and self.bury_dead():
             claim = self._claim(request)
         return claim
 

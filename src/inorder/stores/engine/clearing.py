@@ -11,8 +11,7 @@ from ...errors import ObjectInUse, QueueNotEmpty
 from ..seam.telemetry import count, event, first
 from . import connections, settling
 from .catalog import Catalog
-from .connections import in_verb
-from .operation import Verb
+from .operation import Verb, in_verb
 from .process import OpenStore
 from .queue import LocalQueue
 from .settling import tidied

@@ -6,16 +6,13 @@ backs out its units of work, frees its browse locks and closes its handles (B-32
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
-from typing import Concatenate, ParamSpec, TypeVar
+from collections.abc import Sequence
+from typing import TypeVar
 
-from ...errors import InorderError, StoreFull
 from ...model.options import OpenOptions
 from ...rules.leases import deadline, is_over
 from ...rules.lifecycle import Event, Presented
 from ...rules.puts import Program
-from ..seam.backend import Alone, Kind, Passing
 from ..seam.changes import Death
 from ..seam.damage import only
 from ..seam.queued import NEVER
@@ -41,63 +38,12 @@ from ..seam.tables import (
 )
 from . import group_readers, points, putkeys
 from .catalog import Catalog, check_uses
-from .operation import Verb, run
+from .operation import Verb, in_verb
 from .process import OpenConnection, OpenHandle, OpenStore
 from .queue import LocalQueue
 from .settling import happen, settle, settle_lease
 
-P = ParamSpec("P")
-S = TypeVar("S", bound=OpenStore)
 T = TypeVar("T")
-
-
-def in_verb(
-    *,
-    writes: bool = True,
-    though_stopped: bool = False,
-    feeds: bool = False,
-    alone: bool = True,
-    appends: bool = False,
-    beside: bool = False,
-    together: bool = False,
-    buries: bool = False,
-    unless_dead: tuple[type[InorderError], ...] = (),
-) -> Callable[[Callable[Concatenate[S, Verb, P], T]], Callable[Concatenate[S, P], T]]:
-    """A method of a store whose body is one verb, which it is given. If the medium is full it is tried once more.
-
-    Args:
-        feeds: it brings more into the store.
-        alone, appends, beside, together: see `backend.Kind`.
-        buries: the dead are buried first, and leases that are over backed out.
-        unless_dead: errors that say that somebody is in the way; before one is raised, the call checks that they live.
-    """
-
-    kind = Kind(writes, though_stopped, feeds, alone=alone, appends=appends, beside=beside, together=together)
-
-    def decorated(act: Callable[Concatenate[S, Verb, P], T]) -> Callable[Concatenate[S, P], T]:
-        @functools.wraps(act)
-        def call(store: S, /, *given: P.args, **by_name: P.kwargs) -> T:
-            if buries:
-                bury_dead(store)
-            now = kind
-            while True:
-                try:
-                    return run(store, now, act, given, by_name)
-                except StoreFull:
-                    if now.in_room or not writes:
-                        raise
-                    now = kind._replace(in_room=True)
-                except Alone:
-                    now = now._replace(alone=True, together=False)
-                except Passing:
-                    continue
-                except unless_dead:
-                    if not bury_dead(store):
-                        raise
-
-        return call
-
-    return decorated
 
 
 # --- processes
@@ -122,7 +68,7 @@ def _begin(store: OpenStore, verb: Verb) -> bool:
     while not store.host.own(store.process):  # a program still lives that drew it from the store that was here before
         store.process = verb.number()
     verb.backend.save(ProcessRow(store.process))
-    verb.restore.append(lambda: store.host.disown(store.process))
+    verb.owns = store.process
     if is_start:
         start(verb)
     return is_start
@@ -227,8 +173,8 @@ def connect(verb: Verb, program: Program) -> int:
     """A new connection of this process."""
     store, connection = verb.store, OpenConnection(verb.number(), program)
     verb.backend.save(ConnectionRow(connection.id, store.process, program.user, program.name))
+    verb.remember(store.connections, connection.id)
     store.connections[connection.id] = connection
-    verb.restore.append(lambda: store.connections.pop(connection.id, None))
     return connection.id
 
 
@@ -248,8 +194,7 @@ def abandon(verb: Verb, owner: int) -> None:
 def _forget(verb: Verb, kept: dict[int, T], number: int) -> None:
     """This process keeps it no more, if the verb succeeds."""
     if number in kept:
-        one = kept[number]
-        verb.restore.append(lambda: kept.__setitem__(number, one))
+        verb.remember(kept, number)
         del kept[number]
 
 
@@ -277,8 +222,8 @@ def open_handle(
         exclusive=found.exclusive,
     )
     verb.backend.save(_row(handle, options, made_temporary=found.made_temporary))
+    verb.remember(store.handles, handle.id)
     store.handles[handle.id] = handle
-    verb.restore.append(lambda: store.handles.pop(handle.id, None))
     _count(verb, connection, 1)
     return Opened(handle.id, found.name, route.queue.name, options, handle.queue)
 
@@ -298,20 +243,15 @@ def _row(handle: OpenHandle, options: OpenOptions, *, made_temporary: bool) -> H
 
 
 def _count(verb: Verb, connection: OpenConnection, more: int) -> None:
-    before = connection.handles
-    verb.restore.append(lambda: setattr(connection, "handles", before))
+    verb.remember(connection, "handles")
     connection.handles += more
 
 
 def extend_handle(verb: Verb, handle: OpenHandle, options: OpenOptions) -> Opened:
     """Opens a handle for more than before."""
-    queue, before = verb.queue_of(handle), (handle.options, handle.exclusive)
+    queue = verb.queue_of(handle)
     check_uses(handle.name, handle.transmission, options)
-
-    def restore() -> None:
-        handle.options, handle.exclusive = before
-
-    verb.restore.append(restore)
+    verb.remember(handle, "options", "exclusive")
     if options.input and not handle.options.input:
         handle.exclusive = Catalog(verb).is_exclusive(queue.attributes, options, handle.id)
     handle.options = options

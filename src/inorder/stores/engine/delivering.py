@@ -14,7 +14,6 @@ from ...rules.naming import Route
 from ..seam.backend import Alone
 from ..seam.tables import DroppedRow, UnitRow
 from . import authority
-from .arriving import arrive
 from .catalog import Catalog
 from .operation import Verb
 from .queue import LocalQueue
@@ -89,7 +88,7 @@ def deliver(
         going = message.with_values(transmission=target.transmission)
         if unit is not None:  # it may be another connection's
             verb.pass_others()
-        arrive(verb, queue, [as_put(verb, None if is_new else queue, going, verb.number())], unit, put_by)
+        verb.arrive(queue, [as_put(verb, None if is_new else queue, going, verb.number())], unit, put_by)
     return fault
 
 

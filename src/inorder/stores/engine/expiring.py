@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ..seam.tables import UnitRow
 from ..seam.telemetry import count, event
 from . import putkeys, settling, staging
-from .connections import end_lease, in_verb, leases_over
-from .operation import Verb
+from .connections import end_lease, leases_over
+from .operation import Verb, in_verb
 from .process import OpenStore
 
 

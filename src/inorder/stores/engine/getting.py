@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 
-from ...errors import LeaseOver, WaitEnded
+from ...errors import ConnectionBroken, LeaseOver, NoMessageUnderCursor, OrderDeadlock, OutcomeUnknown, WaitEnded
 from ...model.message import Got
 from ..seam.queued import Noted, onlooker
-from ..seam.records import GetOutcome, GetRequest, Locked, LockRequest
+from ..seam.records import GetOutcome, GetRequest, Locked, LockRequest, Rest
+from ..seam.telemetry import event, first, length, of_request, unit_of
 from . import confirming
 from .bulk import Shortcuts
 from .catalog import get_allowed
-from .connections import in_verb
 from .incremental_search import NOT_YET, Ahead, rest
-from .operation import Verb
+from .operation import Verb, in_verb
 from .paging import Page
 from .process import OpenStore
-from .reading import Reading
+from .reading import Reading, read_rest
 from .settling import earliest, lease_end, tidied
 from .waiting import WaitingRoom
-from .waits import begin_wait, end_wait
+from .waits import Looks, begin_wait, end_wait
 
 Looked = tuple[GetOutcome, float | None]
 """What a look found, and when to look again though nothing has changed."""
+
+
+def _count(outcome: GetOutcome) -> int:
+    """How many messages were given, including those still to be read."""
+    return len(outcome.messages) + (0 if outcome.rest is None else outcome.rest.messages)
 
 
 class Search:
@@ -41,6 +48,82 @@ class GettingVerbs(OpenStore, ABC):
 
     shortcuts: Shortcuts | None
     waiting: WaitingRoom
+
+    def get(self, request: GetRequest) -> GetOutcome:
+        return self._look(request, waits=False)[0]
+
+    def wait(self, request: GetRequest) -> GetOutcome:
+        self.refuse_wait()
+        handle = self.handle(request.handle)
+        look = Looks(functools.partial(self._look, request, waits=True, search=Search()))
+        try:
+            self.waiting.wait(handle.connection.id, handle.queue_name, request.options, look)
+        finally:
+            try:
+                if look.outcome is None or not look.outcome.messages:
+                    self._end_wait(handle.connection.id)
+            finally:
+                if handle.connection.waits:
+                    self._end_wait(handle.connection.id)
+        assert look.outcome is not None
+        return look.outcome
+
+    @event(
+        "get",
+        "messages bytes",
+        "unit browse withheld",
+        handle=of_request,
+        measured=lambda found, *_, **__: [_count(found[0]), length(found[0].messages)],
+        about=lambda found, request, **_: [
+            unit_of(request, in_unit=request.syncpoint),
+            request.options.browse is not None,
+            found is not None and found[0].withheld is not None,
+        ],
+        gives=lambda found: found[0].messages,
+    )
+    def _look(self, request: GetRequest, *, waits: bool, search: Search | None = None) -> Looked:
+        """One look, and when to look again though nothing has changed."""
+        is_again = False
+        while True:
+            try:
+                if request.options.match.selector is not None:
+                    search = search or Search()
+                    found = self._look_far(request, waits, search)
+                elif request.options.browse:
+                    found = self._look_or_take(request, waits)
+                else:
+                    found = self._take(request, waits)
+            except (NoMessageUnderCursor, OrderDeadlock):
+                if is_again or not self.bury_dead():
+                    raise
+            else:
+                if is_again or found[0].messages or not self.bury_dead():
+                    return found
+            is_again = True
+
+    @event(
+        "browse_page",
+        "messages bytes",
+        handle=lambda request, *_: request.handle,
+        measured=lambda found, *_: [len(found), sum(length(one.messages) for one in found)],
+    )
+    def browse_page(self, request: GetRequest, most: int) -> list[GetOutcome]:
+        return self._page(request, most) if self._only_looks(request) else []
+
+    def _end_wait(self, owner: int) -> None:
+        if owner in self.connections:  # with a connection that has ended its wait has, and the store may be closed
+            with contextlib.suppress(ConnectionBroken, OutcomeUnknown):  # the same: the caller still gets its answer
+                self._forget_wait(owner)
+
+    @in_verb(though_stopped=True, alone=False)
+    def _forget_wait(self, verb: Verb, owner: int) -> None:
+        if (connection := self.connections.get(owner)) is not None:
+            end_wait(verb, connection)
+
+    @event("read_rest", "messages bytes", handle=first, measured=lambda found, *_: [len(found[0]), length(found[0])])
+    @in_verb(writes=False)
+    def read_rest(self, verb: Verb, handle: int, rest: Rest) -> tuple[list[Got], Rest | None]:
+        return read_rest(verb, self.handle(handle), rest)
 
     def end_waits(self, owner: int) -> bool:
         return self.waiting.dismiss(owner, WaitEnded("another thread has ended the waits of this connection"))
@@ -67,7 +150,6 @@ class GettingVerbs(OpenStore, ABC):
 
     def _look_far(self, request: GetRequest, waits: bool, search: Search) -> Looked:
         """With a selector: a search that goes far looks ahead first, and so does one for many messages."""
-        get = self._look_or_take if request.options.browse else self._take
         ahead, is_far = search.ahead, request.most > 1 and not request.one_group
         while True:
             if is_far:
@@ -79,7 +161,10 @@ class GettingVerbs(OpenStore, ABC):
                         rest(began)
                 if ahead.passed == before:  # looking ahead comes no further: the search goes on alone, however far
                     ahead = ahead._replace(asks=math.inf)
-            found = get(request, waits, ahead)
+            if request.options.browse:
+                found = self._look_or_take(request, waits, ahead)
+            else:
+                found = self._take(request, waits, ahead)
             if not found[0].is_far:
                 search.ahead = ahead if ahead.lasts else NOT_YET
                 return found

@@ -14,8 +14,7 @@ from ..seam.damage import only
 from ..seam.records import Leased
 from ..seam.tables import LeaseRow, UnitRow
 from ..seam.telemetry import event
-from .connections import in_verb
-from .operation import Verb
+from .operation import Verb, in_verb
 from .process import OpenStore
 from .settling import settle_lease
 

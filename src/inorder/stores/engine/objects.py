@@ -15,8 +15,7 @@ from ..seam.definitions import queue_of
 from ..seam.tables import ConnectionRow, ObjectRow, ProcessRow
 from ..seam.telemetry import event
 from .catalog import Catalog
-from .connections import in_verb
-from .operation import Verb
+from .operation import Verb, in_verb
 from .process import OpenStore
 
 
@@ -49,7 +48,7 @@ class ObjectVerbs(OpenStore):
         before = catalog.manager
         check_own_name(name, (queue_of(row.attributes) for row in catalog.rows()))
         catalog.change_manager(replace(before, name=name))
-        verb.restore.append(lambda: setattr(self, "name", before.name))
+        verb.remember(self, "name")
         self.name = name
         return before.name
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from ...errors import (
     InorderError,
@@ -18,12 +19,14 @@ from ...errors import (
     UnitTooLarge,
 )
 from ...model.attributes import ManagerAttributes
-from ...model.message import Message
+from ...model.message import Message, Row
 from ...rules.leases import is_over
+from ...rules.lifecycle import Event, State, becomes_visible, step
+from ...rules.ordering import DRAWS, Moment
 from ...rules.puts import Program
 from ..seam.backend import Alone, Kind, Passing, Tally
 from ..seam.changes import Change
-from ..seam.queued import QueuedMessage
+from ..seam.queued import QueuedMessage, number_of
 from ..seam.records import PutOutcome
 from ..seam.tables import LeaseRow, MarkRow, UnitKind, UnitRow
 from . import group_readers
@@ -31,6 +34,7 @@ from .process import NO_NUMBERS, OpenConnection, OpenHandle, OpenStore
 from .queue import LocalQueue
 from .unit_owners import Holders
 
+P = ParamSpec("P")
 S = TypeVar("S", bound=OpenStore)
 T = TypeVar("T")
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
@@ -38,9 +42,11 @@ _tuple = tuple.__new__  # makes a named tuple without the call in between: each 
 UNITS_A_RECORD = 64  # so many units of work of a connection have one number: what is found by it must not pile up
 RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
 DRAWN = 100  # numbers that a process draws at once: so many may be skipped when it ends
+PERSISTENT, TOKEN = Message.FIELDS["persistent"].index, Message.FIELDS["token"].index
+OF_UNIT = "unit", "record", "calls", "ended", "is_leased"  # of a connection
+AFTER_PUT, AFTER_HELD_PUT = step(State.ABSENT, Event.PUT).to, step(State.ABSENT, Event.PUT_HELD).to
 
 WRITING = Kind()
-EVEN_STOPPED = Kind(though_stopped=True, alone=False)
 
 
 class _Left(Exception):
@@ -62,12 +68,12 @@ class Verb:
         newcomers: what everyone can see now of queues whose trigger control is on, by their numbers.
         returned: what everyone can see again of such queues: it was got, or locked.
         released: the numbers of such queues that their last reader has closed, or whose definitions have changed.
-        restore: takes back what this process keeps, should all be taken back.
+        owns: the number by which this process has the store open, if the verb has taken it.
     """
 
     now = 0.0
     durable = defines = has_discarded = False
-    waiter = 0
+    waiter = owns = 0
     _names = _draws = _reserves = _has_begun = False
     _may_keep, _ticket = True, 0
     _refused: Sequence[Change] = ()  # reported also if the verb fails
@@ -79,7 +85,7 @@ class Verb:
         self.newcomers: dict[int, list[Message]] = {}
         self.returned: dict[int, list[Message]] = {}
         self.released: set[int] = set()
-        self.restore: list[Callable[[], object]] = []
+        self._before: list[tuple[Any, Sequence[Any], Sequence[Any]]] = []
         self._queues: dict[int, LocalQueue] = {}
         self._changes: dict[int, Change] = {}
         self.holders = _tuple(Holders, (store.backend, store.handles, {}))
@@ -156,30 +162,27 @@ class Verb:
                 promises.add(self._ticket, answer)
         if self.kind.writes and store.host.has_more_to_do:
             if promises is None:
-                store.host.after(self._step)
+                store.host.after(functools.partial(_step, store))
             else:
-                promises.put_off(self._step)
-
-    def _step(self, act: Callable[[], object]) -> None:
-        """Does not run the verb again because of others in its way: it has happened."""
-        kind = EVEN_STOPPED
-        while True:
-            try:
-                return run(self.store, kind, _bare, [act])
-            except StoreFull:
-                if kind.in_room:
-                    raise
-                kind = kind._replace(in_room=True)
-            except Passing:
-                continue
+                promises.put_off(functools.partial(_step, store))
 
     def _take_back(self) -> None:
         self._changes, self.durable, self.waiter = {}, False, 0
         if self._draws:
             self.store.numbers = NO_NUMBERS
-        while self.restore:
-            self.restore[-1]()
-            self.restore.pop()
+        while self._before:
+            kept, names, values = self._before[-1]
+            for name, one in zip(names, values, strict=True):
+                if not isinstance(kept, dict):
+                    setattr(kept, name, one)
+                elif one is None:
+                    kept.pop(name, None)
+                else:
+                    kept[name] = one
+            self._before.pop()
+        if self.owns:
+            self.store.host.disown(self.owns)
+            self.owns = 0
         if self.defines:
             self.store.definitions.forget()
 
@@ -191,6 +194,11 @@ class Verb:
             changes.sort(key=lambda change: change.queue)
             store.changes.add(changes)
         self._changes, self._refused = {}, ()
+
+    def remember(self, kept: Any, *names: Any) -> None:
+        """These attributes, or entries of a dictionary, are as they are now again, should all be taken back."""
+        look = kept.get if isinstance(kept, dict) else functools.partial(getattr, kept)
+        self._before.append((kept, names, [*map(look, names)]))
 
     # --- queues and numbers
 
@@ -268,6 +276,42 @@ class Verb:
         if change is None:
             change = self._changes[queue.id] = Change(queue.attributes.name)
         return change
+
+    def arrive(self, queue: LocalQueue, rows: Sequence[Row], unit: UnitRow | None, put_by: str | None = None) -> bool:
+        """Messages come to the queue, held by the unit if there is one; whether any of them asks for reports.
+
+        Args:
+            put_by: their mark (`authority`).
+        """
+        state = AFTER_PUT if unit is None else AFTER_HELD_PUT
+        assert state is not None
+        first, total = None, len(rows)
+        if DRAWS[queue.attributes.order] <= (Moment.COMMIT if unit is None else Moment.PUT):
+            first = queue.draw_number(total)
+        asks = self.backend.arrive(queue, rows, state, first, None if unit is None else unit.id, self.now)
+        if put_by is not None:
+            for row in rows:
+                self.backend.sign(number_of(row[TOKEN]), put_by)
+        queue.added += total
+        queue.arrived += total
+        queue.changed = True
+        change = self.touch(queue)
+        if unit is not None:
+            self.durable |= unit.kind == "confirm"
+        elif not self.durable:
+            for row in rows:
+                if row[PERSISTENT]:
+                    self.durable = True
+                    break
+        triggers = queue.attributes.trigger_control
+        if triggers or self.store.changes.is_watched:
+            messages = list(map(Message.from_row, rows))
+            change.put.extend(messages)
+            if becomes_visible(State.ABSENT, state):
+                change.visible.extend(messages)
+                if triggers:
+                    self.note_arrivals(queue, messages)
+        return asks
 
     def note_arrivals(self, queue: LocalQueue, messages: Sequence[Message]) -> None:
         """Everyone can see these messages from now on; the queue's trigger control is on."""
@@ -393,24 +437,18 @@ class Verb:
     def enter_lease(self, connection: OpenConnection, lease: LeaseRow) -> None:
         """The lease is the connection's unit of work from now on, until it leaves it."""
         self._set_unit(connection, (lease.unit, connection.record, lease.calls, connection.ended))
-        self._set_leased(connection, leased=True)
+        connection.is_leased = True
 
     def leave_unit(self, connection: OpenConnection, record: int | None) -> None:
         """The connection has no unit any more; its record stays, or has become another unit's."""
-        if connection.is_leased:
-            self._set_leased(connection, leased=False)
         self._set_unit(connection, (None, record, 0, connection.ended + 1))
+        connection.is_leased = False
 
     def _set_unit(self, connection: OpenConnection, after: tuple[int | None, int | None, int, int]) -> None:
         """What a connection has of its unit of work; it has what it had before, should all be taken back."""
-        before = connection.unit, connection.record, connection.calls, connection.ended
-        self.restore.append(lambda: _restore_unit(connection, before))
+        before = connection.unit, connection.record, connection.calls, connection.ended, connection.is_leased
+        self._before.append((connection, OF_UNIT, before))
         connection.unit, connection.record, connection.calls, connection.ended = after
-
-    def _set_leased(self, connection: OpenConnection, *, leased: bool) -> None:
-        before = connection.is_leased
-        self.restore.append(lambda: setattr(connection, "is_leased", before))
-        connection.is_leased = leased
 
     def confirm_unit(self, program: Program, queue: LocalQueue, confirm_id: int) -> UnitRow:
         """What a confirm id holds on the queue, begun if need be (A-9, A-15)."""
@@ -475,9 +513,56 @@ def run(
     return answer
 
 
-def _restore_unit(connection: OpenConnection, before: tuple[int | None, int | None, int, int]) -> None:
-    connection.unit, connection.record, connection.calls, connection.ended = before
+def in_verb(
+    *,
+    writes: bool = True,
+    though_stopped: bool = False,
+    feeds: bool = False,
+    alone: bool = True,
+    appends: bool = False,
+    beside: bool = False,
+    together: bool = False,
+    buries: bool = False,
+    unless_dead: tuple[type[InorderError], ...] = (),
+) -> Callable[[Callable[Concatenate[S, Verb, P], T]], Callable[Concatenate[S, P], T]]:
+    """A method of a store whose body is one verb, which it is given. If the medium is full it is tried once more.
+
+    Args:
+        feeds: it brings more into the store.
+        alone, appends, beside, together: see `backend.Kind`.
+        buries: the dead are buried first, and leases that are over backed out.
+        unless_dead: errors that say that somebody is in the way; before one is raised, the call checks that they live.
+    """
+
+    kind = Kind(writes, though_stopped, feeds, alone=alone, appends=appends, beside=beside, together=together)
+
+    def decorated(act: Callable[Concatenate[S, Verb, P], T]) -> Callable[Concatenate[S, P], T]:
+        @functools.wraps(act)
+        def call(store: S, /, *given: P.args, **by_name: P.kwargs) -> T:
+            if buries:
+                store.bury_dead()
+            now = kind
+            while True:
+                try:
+                    return run(store, now, act, given, by_name)
+                except StoreFull:
+                    if now.in_room or not writes:
+                        raise
+                    now = kind._replace(in_room=True)
+                except Alone:
+                    now = now._replace(alone=True, together=False)
+                except Passing:
+                    continue
+                except unless_dead:
+                    if not store.bury_dead():
+                        raise
+
+        return call
+
+    return decorated
 
 
-def _bare(_store: OpenStore, _verb: Verb, act: Callable[[], object]) -> None:
+@in_verb(though_stopped=True, alone=False)
+def _step(_store: OpenStore, _verb: Verb, act: Callable[[], object]) -> None:
+    """What is left to do after a verb is done in steps of their own: the verb has happened, and does not run again."""
     act()

@@ -22,9 +22,8 @@ from ..seam.telemetry import event
 from ..seam.views import ConnectionView, Dropped, LockView, LookRequest, Opening, Position, QueueView, Sight, Unit, Wait
 from .carriers import channel_now
 from .catalog import Catalog
-from .connections import bury_dead, in_verb
 from .incremental_search import rest
-from .operation import Verb
+from .operation import Verb, in_verb
 from .process import OpenStore
 from .queue import LocalQueue
 
@@ -42,7 +41,7 @@ class OperatorVerbs(OpenStore, ABC):
         about=lambda _, request: [request.queue, request.order],
     )
     def look(self, request: LookRequest) -> Sequence[Sight]:
-        bury_dead(self)
+        self.bury_dead()
         began = perf_counter()
         found, reached = self._look_on(request)
         while reached is not None and len(found) < request.most:  # a selector was asked about as much as a step may be

@@ -288,6 +288,10 @@ class OpenStore:
         """Puts the trigger messages that are due by what a verb has noted (R4.9)."""
         raise NotImplementedError
 
+    def bury_dead(self) -> bool:
+        """See `connections.bury_dead`."""
+        raise NotImplementedError
+
     def refuse_lost(self) -> None:
         """See `Host.refuse_lost`."""
         self.host.refuse_lost()

@@ -14,7 +14,6 @@ from ...rules.puts import Planned, PutCircumstances, PutPlan, PutResult
 from ..seam.queued import QueuedMessage
 from ..seam.records import PutOutcome, PutRequest
 from . import authority, putkeys
-from .arriving import arrive
 from .catalog import Catalog
 from .operation import Verb
 from .process import OpenConnection, OpenHandle
@@ -58,7 +57,7 @@ def put(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: PutRequest) 
         unit = verb.confirm_unit(connection.holder, queue, options.confirm_id)
     if earlier is not None:
         happen(verb, queue, earlier, Event.BACK_OUT)
-    if arrive(verb, queue, planned.arriving, unit, put_by) and unit is None:
+    if verb.arrive(queue, planned.arriving, unit, put_by) and unit is None:
         report_arrivals(verb, queue, planned.arriving, put_by)
     if options.deduplicate is not None:
         putkeys.take(verb, connection, queue, request, planned, unit)

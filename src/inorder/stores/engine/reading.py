@@ -401,7 +401,7 @@ def release(verb: Verb, handle: OpenHandle, queue: LocalQueue) -> bool:
     """Frees the handle's browse lock; whether there was one (R3.71)."""
     if not handle.has_locked:
         return False
-    verb.restore.append(lambda: setattr(handle, "has_locked", True))
+    verb.remember(handle, "has_locked")
     handle.has_locked = False
     rows = verb.backend.rows(locked_handle=handle.id)
     for row in rows:

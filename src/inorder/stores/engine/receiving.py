@@ -24,11 +24,9 @@ from ..seam.records import ChannelBatch, Receipt, Received, Sender
 from ..seam.tables import ReceivedRow
 from ..seam.telemetry import event
 from . import points
-from .arriving import arrive
 from .catalog import Catalog
-from .connections import in_verb
 from .dead_letters import bury
-from .operation import Verb
+from .operation import Verb, in_verb
 from .process import OpenStore
 from .queue import LocalQueue
 from .reports import report_arrivals
@@ -150,7 +148,7 @@ class _Delivery:
             except InorderError as error:
                 self._refuse(message, going, error)
         for queue, rows in arriving:
-            if rows and arrive(self._verb, queue, rows, None):
+            if rows and self._verb.arrive(queue, rows, None):
                 report_arrivals(self._verb, queue, rows, None)
         put = len(self._batch.messages) - self._buried - self._discarded
         return Receipt(False, put, self._buried, self._discarded)

@@ -20,8 +20,7 @@ from .bulk import BulkVerbs
 from .carriers import RUNS, account_of_channel, channel_now, row_of_channel, runs, sent_of_channel
 from .catalog import Catalog
 from .claiming import Account
-from .connections import in_verb
-from .operation import Verb
+from .operation import Verb, in_verb
 from .process import OpenHandle
 from .queue import LocalQueue
 

@@ -8,7 +8,6 @@ queues in `clearing.py`.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,9 +21,7 @@ from ...errors import (
     InorderError,
     LeaseOver,
     LockMismatch,
-    NoMessageUnderCursor,
     ObjectInUse,
-    OrderDeadlock,
     OutcomeUnknown,
     QueueFull,
     Reason,
@@ -40,7 +37,7 @@ from ...model.attributes import (
     altered_manager,
     define_manager,
 )
-from ...model.message import Got, Message, UniqueId
+from ...model.message import UniqueId
 from ...model.options import OpenOptions
 from ...rules.grouping import GroupState
 from ...rules.lifecycle import Event
@@ -50,8 +47,6 @@ from ...support.clock import Clock
 from ..seam.backend import Backend, Host
 from ..seam.definitions import as_text
 from ..seam.records import (
-    GetOutcome,
-    GetRequest,
     Locked,
     LockRequest,
     OneMessage,
@@ -59,30 +54,27 @@ from ..seam.records import (
     Outcome,
     PutOutcome,
     PutRequest,
-    Rest,
 )
 from ..seam.tables import HandleRow, UnitRow, WaitRow, handle_reader
-from ..seam.telemetry import Telemetry, count, event, first
+from ..seam.telemetry import Telemetry, count, event, first, length, of_request, unit_of
 from ..seam.views import NOTHING_PENDING, OrderView
 from . import confirming, connections, group_readers, putkeys, putting, settling, triggering
 from .bulk import Shortcuts
 from .catalog import Catalog, get_allowed
 from .clearing import ClearingVerbs
-from .connections import bury_dead, in_verb
 from .expiring import ExpiringVerbs
-from .getting import GettingVerbs, Looked, Search
+from .getting import GettingVerbs
 from .leasing import LeasingVerbs
 from .objects import ObjectVerbs
-from .operation import Verb
+from .operation import Verb, in_verb
 from .operator import OperatorVerbs
 from .process import OpenStore
-from .reading import read_rest, release
+from .reading import release
 from .receiving import ReceivingVerbs
 from .sending import SendingVerbs
 from .settling import tidied
 from .user_records import PeopleVerbs
 from .waiting import WaitingRoom
-from .waits import Looks, end_wait
 
 
 def new_manager(name: str) -> str:
@@ -93,29 +85,11 @@ def new_manager(name: str) -> str:
 # --- what events say
 
 
-def _count(outcome: GetOutcome) -> int:
-    """How many messages were given, including those still to be read."""
-    return len(outcome.messages) + (0 if outcome.rest is None else outcome.rest.messages)
-
-
-def _length(messages: Sequence[Message | bytes]) -> int:
-    return sum(message.length if isinstance(message, Message) else len(message) for message in messages)
-
-
 def _put(put: PutOutcome | None, request: PutRequest) -> list[int]:
     """How many messages were put, and how long they are; under a key that was taken already none."""
     if put is not None and put.results and put.results[0].duplicate_of is not None:
         return [0, 0]
-    return [len(request.messages), _length(request.messages)]
-
-
-def _unit_of(request: Any, *, in_unit: bool) -> str:
-    return "confirm" if request.options.confirm_id else "session" if in_unit else ""
-
-
-def _of_request(request: Any, **_: Any) -> int:
-    handle: int = request.handle
-    return handle
+    return [len(request.messages), length(request.messages)]
 
 
 def _name(_: object, name: str, *__: Any, **___: Any) -> Sequence[object]:
@@ -199,7 +173,7 @@ class QueueStore(
         self, owner: int, queue: str, options: OpenOptions, *, manager: str = "", dynamic_name: str = "*"
     ) -> Opened:
         if options.co_op:
-            bury_dead(self)  # the marks of a cooperating set end with the last of it
+            self.bury_dead()  # the marks of a cooperating set end with the last of it
         return self._open(owner, queue, options, manager, dynamic_name)
 
     @in_verb(unless_dead=(ObjectInUse,))
@@ -226,6 +200,9 @@ class QueueStore(
 
     def trigger(self, verb: Verb) -> None:
         triggering.judge(verb)
+
+    def bury_dead(self) -> bool:
+        return connections.bury_dead(self)
 
     # --- queues
 
@@ -299,9 +276,9 @@ class QueueStore(
         "put",
         "messages bytes",
         "unit",
-        handle=_of_request,
+        handle=of_request,
         measured=_put,
-        about=lambda _, request: [_unit_of(request, in_unit=request.in_unit)],
+        about=lambda _, request: [unit_of(request, in_unit=request.in_unit)],
     )
     @in_verb(
         feeds=True,
@@ -326,78 +303,7 @@ class QueueStore(
     def withdraw(self, verb: Verb, handle: int, state: GroupState, *, whole_group: bool) -> None:
         settling.withdraw(verb, self.handle(handle), state, whole_group=whole_group)
 
-    # --- gets and browses
-
-    def get(self, request: GetRequest) -> GetOutcome:
-        return self._look(request, waits=False)[0]
-
-    def wait(self, request: GetRequest) -> GetOutcome:
-        self.refuse_wait()
-        handle = self.handle(request.handle)
-        look = Looks(functools.partial(self._look, request, waits=True, search=Search()))
-        try:
-            self.waiting.wait(handle.connection.id, handle.queue_name, request.options, look)
-        finally:
-            try:
-                if look.outcome is None or not look.outcome.messages:
-                    self._end_wait(handle.connection.id)
-            finally:
-                if handle.connection.waits:
-                    self._end_wait(handle.connection.id)
-        assert look.outcome is not None
-        return look.outcome
-
-    @event(
-        "get",
-        "messages bytes",
-        "unit browse withheld",
-        handle=_of_request,
-        measured=lambda found, *_, **__: [_count(found[0]), _length(found[0].messages)],
-        about=lambda found, request, **_: [
-            _unit_of(request, in_unit=request.syncpoint),
-            request.options.browse is not None,
-            found is not None and found[0].withheld is not None,
-        ],
-        gives=lambda found: found[0].messages,
-    )
-    def _look(self, request: GetRequest, *, waits: bool, search: Search | None = None) -> Looked:
-        """One look, and when to look again though nothing has changed."""
-        get: Callable[[GetRequest, bool], Looked] = self._look_or_take if request.options.browse else self._take
-        if request.options.match.selector is not None:
-            get = functools.partial(self._look_far, search=search or Search())
-        try:
-            found = get(request, waits)
-        except (NoMessageUnderCursor, OrderDeadlock):
-            if not bury_dead(self):
-                raise
-            return get(request, waits)
-        if not found[0].messages and bury_dead(self):
-            return get(request, waits)
-        return found
-
-    @event(
-        "browse_page",
-        "messages bytes",
-        handle=lambda request, *_: request.handle,
-        measured=lambda found, *_: [len(found), sum(_length(one.messages) for one in found)],
-    )
-    def browse_page(self, request: GetRequest, most: int) -> list[GetOutcome]:
-        return self._page(request, most) if self._only_looks(request) else []
-
-    def _end_wait(self, owner: int) -> None:
-        if owner in self.connections:  # with a connection that has ended its wait has, and the store may be closed
-            with contextlib.suppress(ConnectionBroken, OutcomeUnknown):  # the same: the caller still gets its answer
-                self._forget_wait(owner)
-
-    @in_verb(though_stopped=True, alone=False)
-    def _forget_wait(self, verb: Verb, owner: int) -> None:
-        if (connection := self.connections.get(owner)) is not None:
-            end_wait(verb, connection)
-
-    @event("read_rest", "messages bytes", handle=first, measured=lambda found, *_: [len(found[0]), _length(found[0])])
-    @in_verb(writes=False)
-    def read_rest(self, verb: Verb, handle: int, rest: Rest) -> tuple[list[Got], Rest | None]:
-        return read_rest(verb, self.handle(handle), rest)
+    # --- handles
 
     @event("unlock", keys="acted", handle=first, about=lambda acted, _: [bool(acted)])
     @in_verb(alone=False)
@@ -419,14 +325,14 @@ class QueueStore(
         "browse_and_lock",
         "messages bytes",
         "unit",
-        handle=_of_request,
-        measured=lambda locked, _: [len(locked.messages), _length(locked.messages)],
+        handle=of_request,
+        measured=lambda locked, _: [len(locked.messages), length(locked.messages)],
         about=lambda *_: ["lock"],
     )
     def browse_and_lock(self, request: LockRequest) -> Locked:
         return self._look_and_lock(request)
 
-    @event("one_message", keys="act", handle=_of_request, about=lambda _, request: [request.event.name.lower()])
+    @event("one_message", keys="act", handle=of_request, about=lambda _, request: [request.event.name.lower()])
     @in_verb(unless_dead=(WrongState, LockMismatch), alone=False)
     def one_message(self, verb: Verb, request: OneMessage) -> Reason | None:
         handle = self.handle(request.handle)

@@ -19,8 +19,7 @@ from ..seam.tables import ActRow, AttemptRow, UpTo
 from ..seam.telemetry import event
 from . import authority
 from .catalog import Catalog
-from .connections import in_verb
-from .operation import Verb
+from .operation import Verb, in_verb
 from .process import OpenStore
 from .reports import report_exception
 

@@ -57,6 +57,6 @@ def levels_of(text: str) -> list[frozenset[int]]:
 def end_wait(verb: Verb, connection: OpenConnection) -> None:
     """Its wait is over: it has something, has given up, or looks again."""
     if connection.waits:
+        verb.remember(connection, "waits")
         connection.waits = False
-        verb.restore.append(lambda: setattr(connection, "waits", True))
         verb.backend.remove_records(WaitRow, connection=connection.id)

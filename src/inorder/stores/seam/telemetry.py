@@ -268,6 +268,22 @@ def count(answer: float, *_: Any, **__: Any) -> Sequence[float]:
     return [answer]
 
 
+def length(messages: Sequence[Message | bytes]) -> int:
+    """For `event`: how long the messages are together."""
+    return sum(message.length if isinstance(message, Message) else len(message) for message in messages)
+
+
+def of_request(request: Any, **_: Any) -> int:
+    """For `event`: the verb's first argument names the handle."""
+    handle: int = request.handle
+    return handle
+
+
+def unit_of(request: Any, *, in_unit: bool) -> str:
+    """For `event`: which kind of unit holds what a put or a get is about."""
+    return "confirm" if request.options.confirm_id else "session" if in_unit else ""
+
+
 def _failure(error: BaseException) -> dict[str, object]:
     """How a call ended that raised: with our reason, or, for what is not ours, with its class alone."""
     reason = error.reason if isinstance(error, InorderError) else Reason.UNEXPECTED_ERROR
