@@ -375,6 +375,8 @@ def test_another_queue_of_the_same_name_is_opened_anew(qm: QueueManager) -> None
 
     ways: dict[str, Callable[[QueueManager], object]] = {
         "put": lambda other: other.put("REPLY", b"2"),
+        "put by keyword": lambda other: other.put(queue="REPLY", body=b"2"),
+        "put_many of an iterator": lambda other: other.put_many("REPLY", iter([b"2"])),
         "group": put_in_a_group,
         "get_group": get_group,
     }
