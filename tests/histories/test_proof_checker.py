@@ -251,7 +251,10 @@ def test_a_process_that_has_lost_its_connection_held_what_it_had_until_nobody_kn
 
 
 def run_to(came: str, asked: str | None) -> int:
-    code = f"from inorder.stores.engine import points\nfor point in {came!r}.split(): points.reached and points.reached(point)"
+    code = (
+        "from inorder.stores.engine import points\n"
+        f"for point in {came!r}.split(): points.reached and points.reached(point)"
+    )
     environment = crash_points.environment(asked) if asked else None
     return subprocess.run([sys.executable, "-c", code], env=environment, check=False, capture_output=True).returncode
 
