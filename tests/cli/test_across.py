@@ -63,7 +63,7 @@ def test_a_target_that_is_missing_is_said_how_to_make(run: Command, queue: str, 
     assert "there is no store at" in ended.err
     run("queue", "create", "X", "--store", str(other))
     ended = run("move", queue, queue, "--to-store", str(other))
-    assert (ended.status, "--create defines ORDERS there as ORDERS is here" in ended.err) == (2, True)
+    assert (ended.status, "--create defines ORDERS there with the attributes of ORDERS" in ended.err) == (2, True)
     ended = run("move", "NONE", "NONE", "--to-store", str(other.with_name("third.db")), "--create")
     assert (ended.status, other.with_name("third.db").exists()) == (2, False)
 
@@ -71,10 +71,10 @@ def test_a_target_that_is_missing_is_said_how_to_make(run: Command, queue: str, 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("move", "ORDERS", "B", "--create"), "--create is for another store"),
-        (("copy", "ORDERS", "B", "--application", "a"), "--application is for another store"),
+        (("move", "ORDERS", "B", "--create"), "--create needs another store"),
+        (("copy", "ORDERS", "B", "--application", "a"), "--application needs another store"),
         (("copy", "ORDERS", "X", "--to-store", "other.db", "--read-order", "relaxed", "--application", "a"), "relaxed"),
-        (("move", "ORDERS", "X", "--to-store", "other.db", "--group-id", "ab"), "--group-id cannot choose"),
+        (("move", "ORDERS", "X", "--to-store", "other.db", "--group-id", "ab"), "--group-id cannot be used"),
         (("move", "ORDERS", "X", "--to-store", "other.db", "--application", ""), "application must be a text"),
         (("copy", "ORDERS", "X", "--to-store", "other.db", "--application", "x" * 201), "application must be a text"),
     ],
@@ -93,7 +93,7 @@ def test_what_stops_it_is_said_with_the_way_on(run: Command, queue: str, store: 
     run("queue", "create", queue, "--max-depth", "2", "--store", str(other))
     ended = run("move", queue, queue, "--to-store", str(other))
     assert ended.status == 1
-    assert "2 messages went over; the same command goes on where this one stopped" in ended.err
+    assert "2 messages arrived; run the same command to resume" in ended.err
     assert "1 more pass its limit of 2" in ended.err
     run("queue", "alter", queue, "--max-depth", "3", "--store", str(other))
     assert run("move", queue, queue, "--to-store", str(other)).status == 0
@@ -129,7 +129,7 @@ def test_ctrl_c_ends_a_move_and_the_next_one_goes_on(
         patched.setattr(Output, "progress", progress)
         ended = run(*move)
     assert ended.status == 130
-    assert "the same command goes on where this one stopped" in ended.err
+    assert "run the same command to resume" in ended.err
     assert "nothing is held" not in ended.err
     assert len(bodies(store)) == 2
     assert run(*move).status == 0

@@ -141,7 +141,7 @@ def test_the_first_are_shown_and_that_there_are_more(run: Command, qm: QueueMana
     qm.put_many("ORDERS", [b"%d" % n for n in range(1, 12)])
     ended = run("browse", "ORDERS", "--limit", "3")
     assert previews(ended.out) == ["1", "2", "3"]
-    assert ended.err == "there are more: the depth is 11 messages; --limit N shows N of them\n"
+    assert ended.err == "more messages follow: the depth is 11 messages; --limit N shows N of them\n"
     assert run("browse", "ORDERS", "--limit", "11").err == ""
     assert len(run("browse", "ORDERS", "--limit", "5", "--json").records) == 5
 
@@ -155,7 +155,7 @@ def test_without_a_limit_a_thousand_are_shown_and_machines_are_told_all(
     ended = run("browse", "ORDERS")
     assert ended.out.count("available") == 20
     assert ended.out.count("preview") == 3, "a heading for each block"
-    assert "there are more" in ended.err
+    assert "more messages follow" in ended.err
     assert len(run("browse", "ORDERS", "--json").records) == 30
 
 
@@ -166,7 +166,7 @@ def test_states_and_fields_choose(run: Command, qm: QueueManager) -> None:
     assert previews(run("browse", "ORDERS", "--state", "got", "--state", "put").out) == ["A", "new"]
     assert previews(run("browse", "ORDERS", "--group-id", b"Z".hex(), "--order", "logical").out) == ["Z1", "Z2"]
     nothing = run("browse", "ORDERS", "--state", "locked")
-    assert (nothing.status, nothing.out, nothing.err) == (0, "", "no message on ORDERS that was asked for\n")
+    assert (nothing.status, nothing.out, nothing.err) == (0, "", "no message on ORDERS matches\n")
 
 
 def test_an_empty_queue_and_one_that_is_not_there(run: Command, queue: str) -> None:

@@ -68,7 +68,7 @@ def test_a_run_says_what_is_in_the_way_and_when_it_has_gone(places: tuple[str, s
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
         assert running.stderr.readline() == (
-            f"TO.B: retrying: there is no store at {later}; it goes on trying, until Ctrl-C\n"
+            f"TO.B: retrying: there is no store at {later}; it keeps trying until Ctrl-C\n"
         )
         Path(b).rename(later)
         assert running.stderr.read().splitlines() == ["TO.B: running", "TO.B: inactive, 1 message sent"]

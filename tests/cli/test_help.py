@@ -59,7 +59,7 @@ def test_every_option_says_what_it_is_and_every_command_tells_machines_too(conte
 
 
 def test_the_help_says_which_commands_do_not_tell_machines(run: Command) -> None:
-    assert f"Every command but {' and '.join(WITHOUT_JSON)} takes" in " ".join(run("--help").out.split())
+    assert f"Every command except {' and '.join(WITHOUT_JSON)} takes" in " ".join(run("--help").out.split())
 
 
 def test_the_store_may_stand_before_the_command(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_the_store_may_stand_before_the_command(run: Command, tmp_path: Path, mo
         ("backup orders.db", "unless --replace is given"),
         ("put ORDRES x", "did you mean ORDERS?"),
         ("move ORDRES ORDERS", "did you mean ORDERS?"),
-        ("--store x.db scenarios table.txt", "works on no store: leave --store out."),
+        ("--store x.db scenarios table.txt", "does not use a store: leave --store out."),
     ],
 )
 def test_an_error_is_in_the_words_of_the_command(run: Command, queue: str, command: str, told: str) -> None:

@@ -92,7 +92,7 @@ def listing(tmp_path: Path) -> tuple[str, ...]:
 def test_an_interrupt_amid_the_imports_ends_the_command(listing: tuple[str, ...], nth: int) -> None:
     at = 1 + nth * (imports(*listing[:2], "--help") - 1) // (MOMENTS - 1)
     status, told = starts(at, *listing)
-    assert (status, told) in ((130, ""), (130, "\ninterrupted; nothing is held\n")), f"at import {at}"
+    assert (status, told) in ((130, ""), (130, "\ninterrupted; no messages are held\n")), f"at import {at}"
 
 
 @gate

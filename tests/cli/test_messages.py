@@ -118,7 +118,7 @@ def test_properties_can_be_given_and_are_told_each_of_its_type(run: Command, que
     for word, says in (
         ("1a=x", "2442"),
         ("n:int=9223372036854775808", "2473"),
-        ("a=1 --property a=2", "there twice"),
+        ("a=1 --property a=2", "given twice"),
     ):
         refused = run("put", queue, "x", "--property", *word.split())
         assert (refused.status != 0, says in refused.err) == (True, True), refused.err
@@ -195,7 +195,7 @@ def test_units_of_work_that_were_committed_stay_and_this_is_said(run: Command, s
     run("queue", "create", "SMALL", "--max-depth", "5")
     ended = run("put", "SMALL", "--lines", "--unit-size", "2", given=b"1\n2\n3\n4\n5\n6\n")
     assert (ended.status, bodies(store, "SMALL")) == (1, [b"1", b"2", b"3", b"4"])
-    assert "4 messages before that went on SMALL" in ended.err
+    assert "4 messages already put on SMALL and kept" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -269,12 +269,12 @@ def test_a_queue_is_not_copied_onto_itself_by_another_name_of_the_store_or_of_th
     for other in (str(store), "orders.db", str(tmp_path / "link" / store.name)):
         ended = run("copy", queue, queue, "--to-store", other, "--count", "2")
         assert (ended.status, bodies(store, queue)) == (2, [b"1"])
-        assert "one queue" in ended.err
+        assert "the same queue" in ended.err
         assert run("copy", queue, "COPY", "--to-store", other).status == 0
     run("queue", "create", "A", "--type", "alias", "--base-queue", queue)
     for command in ("move", "copy"):
         ended = run(command, "A", queue)
-        assert (ended.status, "one queue" in ended.err) == (2, True)
+        assert (ended.status, "the same queue" in ended.err) == (2, True)
 
 
 # ---- the end of a command
@@ -297,7 +297,7 @@ def test_ctrl_c_leaves_nothing_held(run: Command, queue: str, store: Path) -> No
     assert waiting.stdout.readline() == b"1\n"
     waiting.send_signal(signal.SIGINT)
     _, told = waiting.communicate(timeout=240)
-    assert (waiting.returncode, told.decode().strip()) == (130, "interrupted; nothing is held")
+    assert (waiting.returncode, told.decode().strip()) == (130, "interrupted; no messages are held")
     with inorder.connect(store) as qm:
         assert not qm.units()
         assert qm.status(queue).open_input_count == 0
@@ -416,7 +416,7 @@ def test_a_message_that_is_too_long_is_not_read_to_its_end(
     monkeypatch.setattr(putting, "standard_input", lambda: io.BufferedReader(endless))
     ended = run("put", queue, *option)
     assert (ended.status, ended.out) == (1, "")
-    assert f"{named} has more than 1,000 bytes, {queue} takes at most so many" in ended.err
+    assert f"{named} has more than 1,000 bytes, the most that {queue} takes" in ended.err
     assert endless.given < 2**16
 
 

@@ -100,18 +100,18 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "told"),
     [
         ("drain NONE archive", "there is no queue 'NONE'"),
-        ("drain ORDERS file", "ARCHIVE file is a file: name a folder."),
-        ("drain ORDERS archive --driver-memory lots", "'lots' is not a number with a unit, such as 2g or 512m."),
+        ("drain ORDERS file", "ARCHIVE file must be a folder, and is a file."),
+        ("drain ORDERS archive --driver-memory lots", "'lots' must be a number with a unit, such as 2g or 512m."),
         ("load file ORDERS --format csv --bad-rows queue:NONE", "there is no queue 'NONE'"),
-        ("load file ORDERS --format csv --split whole", "--split goes with --format files only."),
+        ("load file ORDERS --format csv --split whole", "--split needs --format files."),
         ("load file ORDERS --format files --split by-magic", "Invalid value for '--split': it must be delimiter:"),
-        ("reorder none target", "There is no archive none: 'inorder pipeline drain' makes one."),
-        ("reorder empty target", "empty is not an archive: there is no Parquet in it."),
-        ("reorder archive target --order physical --join-segments", "go with --order logical only."),
-        ("audit archive empty", "OUTPUT empty is there already: name another folder, or say --overwrite."),
-        ("unload archive file", "TARGET file is a file: name a folder."),
-        ("unload archive files --order logical", "--order goes with --format dmpmqmsg only."),
-        ("unload archive files --format dmpmqmsg --existing same", "--existing same goes with --format files only."),
+        ("reorder none target", "There is no archive none: 'inorder pipeline drain' creates one."),
+        ("reorder empty target", "empty is not an archive: it has no Parquet files."),
+        ("reorder archive target --order physical --join-segments", "need --order logical."),
+        ("audit archive empty", "OUTPUT empty exists already: name another folder, or give --overwrite."),
+        ("unload archive file", "TARGET file must be a folder, and is a file."),
+        ("unload archive files --order logical", "--order needs --format dmpmqmsg."),
+        ("unload archive files --format dmpmqmsg --existing same", "--existing same needs --format files."),
     ],
 )
 def test_ordinary_trouble_is_one_sentence_before_spark_begins(
@@ -136,7 +136,7 @@ def test_ordinary_trouble_is_one_sentence_before_spark_begins(
     [
         (None, "which has no bin/java"),
         ("echo 'openjdk version \"1.8.0_402\"' >&2", "is Java 8: install Java 17 or later"),
-        ("echo hello", "does not say its version"),
+        ("echo hello", "does not print its version"),
         ("echo 'openjdk version \"17.0.15\"' >&2", ""),
         ("echo 'java version \"25\" 2025-09-16' >&2", ""),
     ],
@@ -173,7 +173,7 @@ def test_a_folder_in_which_this_user_may_not_write_is_named(
     closed.mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "access", lambda path, mode: path != closed)  # tests may run as root, who may everything
-    with pytest.raises(click.ClickException, match=rf"TARGET {target} cannot be written: .* not write in {closed}\."):
+    with pytest.raises(click.ClickException, match=rf"TARGET {target} cannot be written: .* not write to {closed}\."):
         readiness.check_target("TARGET", target, overwrite=True)
     readiness.check_target("TARGET", "open/new", overwrite=True)
 

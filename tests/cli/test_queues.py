@@ -65,7 +65,7 @@ def test_list_chooses_by_pattern(run: Command) -> None:
         run("queue", "create", name)
     assert [one["queue"] for one in run("queue", "list", "ORDERS.*", "--json").records] == ["ORDERS.A", "ORDERS.B"]
     nothing = run("queue", "list", "X*")
-    assert (nothing.status, nothing.out, nothing.err) == (0, "", "no queue fits 'X*'\n")
+    assert (nothing.status, nothing.out, nothing.err) == (0, "", "no queue matches 'X*'\n")
 
 
 def test_what_cannot_be_taken_back_is_asked_first(run: Command, queue: str) -> None:

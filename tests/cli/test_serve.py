@@ -50,7 +50,7 @@ def refused(run: Command, queue: str, served: list[Settings]) -> Callable[..., s
 def test_an_address_that_others_reach_needs_tls(refused: Callable[..., str], host: str) -> None:
     define(password=True)
     told = refused("--host", host, "--name", "db.example")
-    assert "needs TLS: give --certificate and --key, or --self-signed" in told
+    assert "TLS is required: give --certificate and --key, or --self-signed" in told
     assert "ssh -L" in told
 
 
@@ -65,7 +65,7 @@ def test_an_address_that_others_reach_needs_a_user_who_may_come_in(
     if user is not None:
         define(**user)
     told = refused("--host", "192.0.2.1", "--self-signed")
-    assert "needs a user who may come in: inorder user add NAME" in told
+    assert "a user who can log in is required: run inorder user add NAME" in told
 
 
 @pytest.mark.parametrize("user", [{"password": True}, {"token": 60.0}, {"subjects": ("CN=anna",)}])
@@ -85,7 +85,7 @@ def test_with_both_it_serves_without_a_launch_token(
 
 def test_every_address_needs_a_name(refused: Callable[..., str]) -> None:
     define(password=True)
-    assert "say with --name" in refused("--host", "0.0.0.0", "--self-signed")
+    assert "give --name for each" in refused("--host", "0.0.0.0", "--self-signed")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_names_by_which_clients_reach_it(
 
 @pytest.mark.parametrize("name", ["", "a b", "queues.example:9443", "https://queues.example", "[::1]", "-x"])
 def test_a_name_that_is_no_host_is_refused(refused: Callable[..., str], name: str) -> None:
-    assert "is not a host" in refused("--port", "0", f"--name={name}")
+    assert "must be a name such as" in refused("--port", "0", f"--name={name}")
 
 
 @pytest.mark.parametrize(
@@ -109,12 +109,12 @@ def test_a_name_that_is_no_host_is_refused(refused: Callable[..., str], name: st
     [
         (("orders.db", "--store", "orders.db"), "Name the store once"),
         (("--certificate", "orders.db"), "--certificate and --key go together"),
-        (("--self-signed", "--certificate", "orders.db", "--key", "orders.db"), "leave --certificate and --key out"),
+        (("--self-signed", "--certificate", "orders.db", "--key", "orders.db"), "leave out --certificate and --key"),
         (("--client-ca", "orders.db"), "--client-ca needs TLS"),
         (("--client-ca", "none.pem", "--self-signed"), "does not exist"),
         (("--client-crl", "orders.db", "--self-signed"), "--client-crl needs --client-ca"),
         (("--client-ca", "orders.db", "--self-signed"), "has no certificates in PEM"),
-        (("--host", "192.0.2.1", "--self-signed", "--token-file", "t"), "users alone come in: leave it out"),
+        (("--host", "192.0.2.1", "--self-signed", "--token-file", "t"), "is not one: leave it out"),
         (("--token-file", "orders.db"), "is the store itself"),
         (("--certificate", "c.pem", "--key", "c.pem"), "c.pem"),
         (("--port", "65536"), "65536"),

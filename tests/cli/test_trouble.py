@@ -96,7 +96,7 @@ def test_a_store_that_is_locked_for_a_while_is_waited_for(
     monkeypatch.setattr(running, "TOLD_AFTER_SECONDS", 0.01)
     monkeypatch.setattr(Output, "note", told)
     assert run("queue", "list").status == 0
-    assert [note.endswith("after a crash; Ctrl-C ends") for note in notes] == [True]
+    assert [note.endswith("after a crash; press Ctrl-C to stop") for note in notes] == [True]
 
 
 @pytest.mark.usefixtures("locker")

@@ -178,5 +178,5 @@ def test_who_is_connected_is_listed_with_what_is_open(run: Command, other: inord
         assert f"{queue} (get exclusive)" in told
         assert "NOTES (put)" in told
         assert [one["program"] for one in run("connection", "list", "NOTES", "--json").records] == ["writer"]
-    assert run("connection", "list", queue).err == "nobody else is connected\n"
+    assert run("connection", "list", queue).err == "no other program is connected\n"
     assert "NONE" in run("connection", "list", "NONE").err

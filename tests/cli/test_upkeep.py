@@ -74,7 +74,7 @@ def test_an_upgrade_says_what_it_did_and_where_the_backup_is(
     run: Command, queue: str, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("put", queue, "1")
-    assert run("upgrade").out.endswith(f"is of this release already (schema version {VERSION})\n")
+    assert run("upgrade").out.endswith(f"already has the schema of this release (version {VERSION})\n")
     next_release = functools.partial(upgrade_file, ladder=invented.SQLITE, schema=invented.SCHEMA)
     monkeypatch.setattr("inorder.stores.sqlite.upgrade_file", next_release)
     taken = store.with_name("taken.db")
@@ -118,5 +118,5 @@ def test_each_finding_about_a_torn_file_is_a_line_of_words(run: Command, queue: 
 def test_a_command_has_no_store_in_memory(run: Command, store: Path, arguments: str) -> None:
     ended = run(*arguments.split(), ":memory:")
     assert ended.status == 2
-    assert "a store in memory ends with the command" in ended.err
+    assert "a store that outlives the command" in ended.err
     assert not list(store.parent.iterdir())

@@ -89,7 +89,7 @@ def test_a_password_is_asked_for_twice_and_not_shown(qm: inorder.QueueManager, s
     ("arguments", "status", "told"),
     [
         (["user", "add", "a b"], 2, "without blanks"),
-        (["user", "add", "shop", "--may", "put"], 2, "say what, and where"),
+        (["user", "add", "shop", "--may", "put"], 2, "must be AUTHORITY,...=QUEUE"),
         (["user", "add", "shop", "--may", "put=Q"], 2, "'application'"),
         (["user", "add", "shop", "--role", "application", "--may", "administer=Q"], 2, "one or more of put, get"),
         (["user", "add", "shop", "--role", "root"], 2, "'root' is not one of"),

@@ -77,7 +77,7 @@ def test_machines_are_told_each_queue_at_each_look(
     with monkeypatch.context() as patched:
         patched.setattr(watching, "pause", interrupted)
         ended = run("watch")
-        assert (ended.status, ended.err) == (130, "\ninterrupted; nothing is held\n")
+        assert (ended.status, ended.err) == (130, "\ninterrupted; no messages are held\n")
     monkeypatch.setattr(watching, "pause", lambda seconds: qm.put_many("ORDERS", [b"x"] * 4))
     records = run("watch", "--count", "3", "--json").records
     assert [(one["queue"], one["depth"], one["arrived"]) for one in records] == [
@@ -117,7 +117,7 @@ def test_strict_readers_are_shown_with_what_they_wait_for(run: Command, store: P
     qm.commit()
     assert {call.result().body for call in calls} == {b"1", b""}
     assert "place 1: a put that is not committed, by loader, for " in out
-    assert "; messages stand behind it" in out
+    assert "; messages wait behind it" in out
     assert "a message" in next(line for line in out.splitlines() if line.startswith("idle"))
     [wait] = told["waits"]
     assert (wait["program"], wait["withheld"], wait["pending"]["kind"], wait["pending"]["by"]) == (

@@ -116,9 +116,9 @@ def test_an_address_for_metrics_that_cannot_be_is_refused(run: Command, queue: s
         ("lacking", "MODULE lacking cannot be imported: ModuleNotFoundError: No module named 'nowhere_at_all'."),
         ("nowhere_at_all", "no module nowhere_at_all"),
         ("packing:jobs", "packing has no Tasks named jobs; it has tasks, empty"),
-        ("packing:empty", "nothing is registered there"),
+        ("packing:empty", "registers no tasks"),
         (":tasks", "MODULE or MODULE:OBJECT"),
-        ("packing.py", "name the module, not its file: packing."),
+        ("packing.py", "must be a module, not a file: use packing."),
     ],
 )
 def test_what_cannot_work_is_refused(run: Command, module: str, named: str, said: str) -> None:

@@ -1,4 +1,4 @@
-"""The command `inorder`: thin, over what any program can call."""
+"""The command `inorder`: a thin layer over calls that any program can make."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def main(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         return _refused(error, output)
     except (click.Abort, KeyboardInterrupt):
-        output.note("interrupted; nothing is held")
+        output.note("interrupted; no messages are held")
         return INTERRUPTED
-    except OSError as error:  # of a file that is read or written; a closed pipe ends in Click, with status 1
+    except OSError as error:  # from a file that is read or written; Click handles a closed pipe and exits with status 1
         text = bounded(f"{error.filename or 'input or output'}: {error.strerror or error}")
         output.error(text, {"error": text, "class": type(error).__name__, "exit_status": TROUBLE})
         give_up_output()
@@ -36,11 +36,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _refused(error: click.ClickException, output: Output) -> int:
-    """Says what is wrong with a call; with the usage of the command where people read."""
+    """Reports a usage error; outside --json the usage of the command comes first."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return WRONG
-    text = bounded(error.format_message().replace("\n\t", " "))  # Click sets choices on lines of their own
+    text = bounded(error.format_message().replace("\n\t", " "))  # Click puts each choice on a line of its own
     if isinstance(error, click.UsageError) and error.ctx is not None and not output.as_json:
         for line in error.ctx.get_usage().splitlines():
             output.note(line)

@@ -28,16 +28,17 @@ from .work import work
 
 HELP = """A message queue manager that keeps its promises about order.
 
-A store is one file, or a schema of a PostgreSQL database. Name its path or URL with --store, before or behind the
-command, or once with INORDER_STORE. Every command but demo and scenarios takes --json, and --help ends with an example.
+A store is one file, or a schema of a PostgreSQL database. Name its path or URL with --store, before or after the
+command, or set INORDER_STORE once. Every command except demo and scenarios takes --json, and its --help ends with an
+example.
 """
 
 
 @click.group(cls=Group, help=HELP, epilog="Example: inorder queue create ORDERS --store orders.db")
 @click.version_option(__version__, prog_name="inorder", message="%(prog)s %(version)s")
-@click.option("--store", "-s", metavar="PATH|URL", help=f"{STORE_HELP} Before the command or behind it.")
+@click.option("--store", "-s", metavar="PATH|URL", help=f"{STORE_HELP} Give it before or after the command.")
 def app(store: str | None) -> None:
-    """The root of the commands. Each that works on a store looks for `store` by itself."""
+    """The root of the commands. A command that works on a store looks up `store` itself."""
     del store
 
 

@@ -1,4 +1,4 @@
-"""`inorder browse`: what lies on a queue, in either order, in whatever state; nothing is taken."""
+"""`inorder browse`: shows the messages of a queue in either order and in any state, and takes none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BLOCK = 1_000  # rows of one table
 PREVIEW = 64
 PREVIEW_MAX = 65_536
 PAUSE_SECONDS = 0.25
-GROUPS_MAX = 100_000  # of which it is kept in memory what is missing
+GROUPS_MAX = 100_000  # groups whose gaps are kept in memory
 STATES: Sequence[SightState] = get_args(SightState)
 
 
@@ -32,10 +32,14 @@ STATES: Sequence[SightState] = get_args(SightState)
 @click.argument("queue", shell_complete=queue_names)
 @click.option(
     "--order", type=click.Choice(("physical", "logical")), default="physical", show_default=True,
-    help="As they arrived, or each group together where its first message stands.",
+    help="Physical: in order of arrival. Logical: each group together, at the place of its first message.",
 )  # fmt: skip
 @click.option(
-    "--state", "states", type=click.Choice(STATES), multiple=True, help="Only in this state; may be repeated."
+    "--state",
+    "states",
+    type=click.Choice(STATES),
+    multiple=True,
+    help="Show only messages in this state; may be repeated.",
 )
 @takes_match
 @click.option(
@@ -43,13 +47,13 @@ STATES: Sequence[SightState] = get_args(SightState)
     "-n",
     type=click.IntRange(0, NUMBER_MAX),
     metavar="N",
-    help=f"At most so many; default: {LIMIT:,}, with --json all.",
+    help=f"Show at most N messages; default: {LIMIT:,}, or all with --json.",
 )
 @click.option(
     "--preview", type=click.IntRange(0, PREVIEW_MAX), default=PREVIEW, show_default=True, metavar="BYTES",
-    help="How many bytes of each body are shown.",
+    help="Show this many bytes of each body.",
 )  # fmt: skip
-@click.option("--follow", "-f", is_flag=True, help="Go on with what arrives, each message once, until Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Then show each new message as it arrives, until Ctrl-C.")
 @takes_store
 def browse(
     run: Run,
@@ -62,12 +66,13 @@ def browse(
     preview: int,
     follow: bool,
 ) -> None:
-    """Show what is on a queue, in any state, and who holds it.
+    """Show the messages of a queue in any state, and who holds them.
 
     Nothing is removed or locked.
 
-    In logical order, groups without their first message come at the end, and then what has no place on the queue yet.
-    What is missing of a group is said below its last message, in physical order below its first.
+    In logical order, groups whose first message is missing come at the end, followed by messages that have no place on
+    the queue yet. A line lists the missing pieces of a group: below its last message in logical order, below its first
+    in physical order.
     """
     with run.opened() as qm:
         listing = Listing(run, qm, queue, match=match, states=states, preview=preview, follows=follow)
@@ -77,15 +82,15 @@ def browse(
         shown = listing.show(found if most is None else islice(found, most), order)
         if most is not None and next(found, None) is not None:
             depth = count(listing.view().depth, "message")
-            run.output.note(f"there are more: the depth is {depth}; --limit N shows N of them")
+            run.output.note(f"more messages follow: the depth is {depth}; --limit N shows N of them")
         elif not shown and not follow:
-            run.output.note(f"no message on {queue}" + (" that was asked for" if match or states else ""))
+            run.output.note(f"no message on {queue}" + (" matches" if match or states else ""))
         if begun is not None:
             listing.follow(begun)
 
 
 class Listing:
-    """What a command shows of a queue, block by block."""
+    """Shows the messages of a queue, block by block."""
 
     def __init__(
         self,
@@ -105,12 +110,12 @@ class Listing:
     def view(self) -> QueueView:
         """The queue as it is now. Raises: UnknownQueue 2085, WrongQueueType 2045."""
         while not (found := self._qm.overview(local_name(self._qm, self._queue))):
-            list(self._qm.look(self._queue, most=1))  # which says why if there is none
-            pause(PAUSE_SECONDS)  # nothing has used it yet
+            list(self._qm.look(self._queue, most=1))  # which raises the right error if there is no such queue
+            pause(PAUSE_SECONDS)  # the queue has not been used yet
         return found[0]
 
     def look(self, order: ListingOrder, *, upto: int | None = None, after: int | None = None) -> Iterator[Sight]:
-        """Messages in this order; with numbers up to one, or after one."""
+        """The messages in this order, optionally only those numbered up to `upto`, or after `after`."""
         found = self._qm.look(self._queue, order=order, match=self._match, preview=self._preview, numbered_after=after)
         return (
             one
@@ -120,7 +125,7 @@ class Listing:
         )
 
     def show(self, sights: Iterable[Sight], order: ListingOrder) -> int:
-        """Shows messages as they come; how many they were."""
+        """Shows messages as they come. Returns how many it showed."""
         if self._run.output.as_json:
             return self._tell(sights, order)
         shown = 0
@@ -133,7 +138,7 @@ class Listing:
 
     def _tell(self, sights: Iterable[Sight], order: ListingOrder) -> int:
         groups, told = Groups(self._qm, self._queue, order), 0
-        for told, sight in enumerate(sights, 1):  # noqa: B007 - how many they were
+        for told, sight in enumerate(sights, 1):  # noqa: B007 - the number of messages
             self._run.output.line(record_of_sight(self._queue, sight, groups.missing(sight)))
         return told
 
@@ -154,12 +159,12 @@ class Listing:
         self._has_heading = True
 
     def follow(self, since: QueueView) -> None:
-        """Shows what is given a place after this look, as it comes; until somebody interrupts it."""
+        """Shows messages that get a place after `since`, as they come, until the user interrupts it."""
         while True:
             now = self.view()
-            numbered = since.numbered if now.created_at == since.created_at else 0  # or another queue of this name
+            numbered = since.numbered if now.created_at == since.created_at else 0  # or a new queue of the same name
             if now.numbered > numbered:
-                # What is numbered while they are read has its turn next time: pages may show some of it, not all.
+                # Messages numbered during this read wait for the next round, because pages may show only some of them.
                 found = list(self.look("physical", after=numbered, upto=now.numbered))
                 found.sort(key=lambda one: one.place[1:] if one.place is not None else ())
                 self.show(found, "physical")
@@ -168,7 +173,7 @@ class Listing:
 
 
 class Groups:
-    """What is missing of the groups in a listing, looked up once for each, and where it is said."""
+    """Looks up the gaps of each group in a listing once, and decides where to report them."""
 
     def __init__(self, qm: QueueManager, queue: str, order: ListingOrder) -> None:
         self._qm, self._queue, self._order = qm, queue, order
@@ -176,7 +181,7 @@ class Groups:
         self._open = b""
 
     def missing(self, sight: Sight) -> Gaps | None:
-        """What is missing of a message's group, or of a message in segments; None: it stands by itself."""
+        """The gaps of a message's group or segmented message; None if the message is in neither."""
         group_id = _group_of(sight)
         if not group_id:
             return None
@@ -187,14 +192,14 @@ class Groups:
         return self._known[group_id]
 
     def before(self, sight: Sight) -> Iterator[tuple[bytes, Gaps]]:
-        """What is said between the message before and this one: in logical order, of a group that has ended."""
+        """The gaps to report before this message: in logical order, those of the group that just ended."""
         if self._order == "logical" and _group_of(sight) != self._open:
             yield from self.at_end()
             self._open = _group_of(sight)
             self.missing(sight)
 
     def after(self, sight: Sight) -> Iterator[tuple[bytes, Gaps]]:
-        """What is said after a message: in physical order, of a group that was not shown before."""
+        """The gaps to report after this message: in physical order, those of a group that is new here."""
         group_id = _group_of(sight)
         if self._order == "physical" and group_id not in self._known:
             missing = self.missing(sight)
@@ -202,7 +207,7 @@ class Groups:
                 yield group_id, missing
 
     def at_end(self) -> Iterator[tuple[bytes, Gaps]]:
-        """What is said when the group that was shown last is over."""
+        """The gaps to report when the last group shown ends."""
         missing = self._known.get(self._open)
         if self._order == "logical" and missing is not None and not missing.is_complete:
             yield self._open, missing

@@ -1,4 +1,4 @@
-"""`inorder channel`: define, run, watch and end the channels that carry messages to other queue managers."""
+"""`inorder channel`: defines, runs, watches and ends channels, which carry messages to other queue managers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ RECEIVED_COLUMNS = {
     "received_at": "received",
 }
 RESTART_SECONDS = 1.0
-IN_THE_WAY = ("retrying", "paused")  # what a run notes before it waits and tries once more
+IN_THE_WAY = ("retrying", "paused")  # a run notes these before it waits and tries again
 
 
 def channel_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -66,7 +66,7 @@ takes_attributes = takes_attributes_of(
 
 @click.group("channel", cls=Group, epilog="Example: inorder channel run TO.B --store a.db")
 def channel() -> None:
-    """Define and run channels, which carry messages to other queue managers, each once, in order."""
+    """Define and run channels, which carry messages to other queue managers in order, each exactly once."""
 
 
 @channel.command(
@@ -89,7 +89,7 @@ def create(run: Run, name: str, kind: Any, changes: dict[str, Any]) -> None:
 @takes_attributes
 @takes_store
 def alter(run: Run, name: str, changes: dict[str, Any]) -> None:
-    """Change attributes; a run that is under way takes them when it starts over."""
+    """Change attributes; a running channel uses them from its next start."""
     if not changes:
         raise click.UsageError("Nothing to change: name at least one attribute.")
     with run.opened() as qm:
@@ -102,7 +102,7 @@ def alter(run: Run, name: str, changes: dict[str, Any]) -> None:
 @NAME
 @takes_store
 def delete(run: Run, name: str) -> None:
-    """Delete the definition of a channel that does not run and has nothing in doubt."""
+    """Delete the definition of a channel. It must not be running or have a batch in doubt."""
     with run.opened() as qm:
         channels.delete_channel(qm, name)
     run.output.tell({"channel": name, "done": "deleted"}, f"deleted channel {name}")
@@ -140,20 +140,26 @@ def _defined(one: ChannelAttributes) -> dict[str, Any]:
 
 
 @channel.command("status", example="inorder channel status --store a.db")
-@click.option("--received", is_flag=True, help="The channels that come here instead, and the last batch of each.")
+@click.option(
+    "--received",
+    is_flag=True,
+    help="Show the channels that send to this queue manager instead, and the last batch of each.",
+)
 @takes_store
 def status(run: Run, received: bool) -> None:
-    """Show what the channels do: whether they run, what is in doubt, what waits."""
+    """Show each channel's status, its batch in doubt and the messages that wait for it."""
     with run.opened() as qm:
         if received:
             records, columns = [_received(one) for one in channels.received(qm)], RECEIVED_COLUMNS
         else:
             records, columns = [record_of_channel(one) for one in channels.status(qm)], STATUS_COLUMNS
-    run.output.listing(records, columns, nothing="no channel has come here" if received else "no channel is defined")
+    run.output.listing(
+        records, columns, nothing="no channel has sent anything here" if received else "no channel is defined"
+    )
 
 
 def record_of_channel(one: ChannelNow) -> dict[str, Any]:
-    """What a channel does, as machines read it."""
+    """The status of a channel for programs."""
     values = one._asdict()
     times = {name: values[name] and when(values[name]) for name in ("oldest_put_at", "sent_at", "changed_at")}
     return {"channel": values.pop("name"), **values, **times}
@@ -178,14 +184,16 @@ def _received(one: Received) -> dict[str, Any]:
 
 @channel.command("run", example="inorder channel run TO.B TO.C --store a.db")
 @click.argument("names", nargs=-1, required=True, shell_complete=channel_names)
-@click.option("--until-empty", is_flag=True, help="End when nothing more can be sent. A channel that retries goes on.")
+@click.option(
+    "--until-empty", is_flag=True, help="End when nothing is left to send. A channel that is retrying keeps going."
+)
 @takes_store
 @click.pass_context
 def run_channels(context: click.Context, run: Run, names: tuple[str, ...], until_empty: bool) -> None:
-    """Carry channels until Ctrl-C, which ends each behind its batch.
+    """Run channels until Ctrl-C, which ends each after its current batch.
 
-    Any number of processes may run one channel: one at a time carries, the next one takes over when it dies. A channel
-    that is stopped is carried again when it is started. Standard error says what is in the way of one that tries again.
+    Several processes may run one channel: one sends, and another takes over when it dies. A stopped channel resumes
+    when it is started. When a channel retries, standard error gives the reason.
     """
     with run.opened() as qm, ends_by_signal() as ends, ExitStack() as stack:
         for name in names:
@@ -199,13 +207,13 @@ def run_channels(context: click.Context, run: Run, names: tuple[str, ...], until
 
 
 class _Carrier(threading.Thread):
-    """Carries one channel again and again, until the program ends."""
+    """Runs one channel again and again until the program ends."""
 
     def __init__(self, run: Run, qm: QueueManager, name: str, ends: threading.Event, until_empty: bool) -> None:
         super().__init__(name=f"channel {name}")
         self._run, self._qm, self._channel, self._ends, self._until_empty = run, qm, name, ends, until_empty
         self.error: InorderError | None = None
-        self._noted, self._told = "", ""  # the status that the run has noted last, and what people have read last
+        self._noted, self._told = "", ""  # the status that the run noted last, and the text that was printed last
 
     def run(self) -> None:
         observation = self._qm.observe(self._hear)
@@ -228,7 +236,7 @@ class _Carrier(threading.Thread):
                 if self._until_empty or not self._may_be_started(error):
                     self.error = error
                 if error.data.get("must_reopen"):
-                    self._ends.set()  # this process can mend it only by its end
+                    self._ends.set()  # only a new process can recover from it
             self._tell(text)
             if self.error is not None or self._until_empty:
                 return
@@ -239,24 +247,24 @@ class _Carrier(threading.Thread):
             self._noted = str(event.metadata.get("status"))
 
     def _wait(self, seconds: float) -> bool:
-        """A run waits; first people read what it has noted: what is in the way, and that it has gone."""
+        """Waits between tries. First it prints the problem that the run noted, or that it is over."""
         noted, self._noted = self._noted, ""
         if noted in IN_THE_WAY:
-            with contextlib.suppress(InorderError):  # only the run itself judges trouble with the store
+            with contextlib.suppress(InorderError):  # only the run itself handles errors of the store
                 now = next(one for one in channels.status(self._qm) if one.name == self._channel)
-                self._tell(f"{self._channel}: {now.status}: {now.error}; it goes on trying, until Ctrl-C")
+                self._tell(f"{self._channel}: {now.status}: {now.error}; it keeps trying until Ctrl-C")
         elif noted and self._told:
             self._tell(f"{self._channel}: {noted}")
         return self._ends.wait(seconds)
 
     def _tell(self, text: str) -> None:
-        """A note, if it says something new."""
+        """Prints a note unless it repeats the last one."""
         if text != self._told:
             self._run.output.note(text)
             self._told = text
 
     def _may_be_started(self, error: InorderError) -> bool:
-        """Whether the channel has stopped for an operator to see to it; else this side is in trouble."""
+        """Whether the channel stopped and waits for an operator; otherwise the problem is on this side."""
         if isinstance(error, QueueCondition):
             return True
         if error.data.get("must_reopen"):
@@ -266,14 +274,14 @@ class _Carrier(threading.Thread):
         return False
 
 
-# --- what operators do
+# --- commands for operators
 
 
 @channel.command("start", example="inorder channel start TO.B --store a.db")
 @NAME
 @takes_store
 def start(run: Run, name: str) -> None:
-    """Let a channel that was stopped run again: its runner goes on."""
+    """Let a stopped channel run again; its runner resumes."""
     with run.opened() as qm:
         channels.start_channel(qm, name)
     run.output.tell({"channel": name, "done": "started"}, f"{name} may run")
@@ -282,23 +290,23 @@ def start(run: Run, name: str) -> None:
 @channel.command("stop", example="inorder channel stop TO.B --store a.db")
 @NAME
 @click.option("--mode", type=click.Choice(channels.defining.STOP_MODES), default="quiesce", show_default=True,
-              help="Behind its batch, at its next call, or without waiting for it.")  # fmt: skip
+              help="End it after its batch, at its next call, or without waiting for it.")  # fmt: skip
 @takes_store
 def stop(run: Run, name: str, mode: Any) -> None:
-    """End the run of a channel, and let none begin until it is started."""
+    """Stop a channel. It does not run again until you start it."""
     with run.opened() as qm:
         channels.stop_channel(qm, name, mode)
-    run.output.tell({"channel": name, "done": "stopped", "mode": mode}, f"{name} is to stop ({mode})")
+    run.output.tell({"channel": name, "done": "stopped", "mode": mode}, f"asked {name} to stop ({mode})")
 
 
 @channel.command("ping", example="inorder channel ping TO.B --store a.db")
 @NAME
 @takes_store
 def ping(run: Run, name: str) -> None:
-    """Ask the other side of a channel for its name."""
+    """Check that a channel reaches its other side, and show that queue manager's name."""
     with run.opened() as qm:
         manager = channels.ping_channel(qm, name)
-    run.output.tell({"channel": name, "manager": manager}, f"{name} reaches queue manager {manager}")
+    run.output.tell({"channel": name, "manager": manager}, f"{name} reached queue manager {manager}")
 
 
 @channel.command("reset", example="inorder channel reset TO.B --number 1 --store a.db")
@@ -309,7 +317,7 @@ def ping(run: Run, name: str) -> None:
 def reset(run: Run, name: str, number: int, yes: bool) -> None:
     """Set the number of the next batch on both sides, after a sequence error."""
     run.output.confirm(
-        f"Reset {name}? What is missing there stays missing, and what is sent again comes twice.", yes=yes
+        f"Reset {name}? Messages that the receiver lacks stay lost, and messages sent again arrive twice.", yes=yes
     )
     with run.opened() as qm:
         channels.reset_channel(qm, name, number)
@@ -318,15 +326,22 @@ def reset(run: Run, name: str, number: int, yes: bool) -> None:
 
 @channel.command("resolve", example="inorder channel resolve TO.B --store a.db")
 @NAME
-@click.option("--action", type=click.Choice(("commit", "back_out")), help="What you believe; the receiver is asked.")
-@click.option("--force", is_flag=True, help="Do --action though the receiver cannot be asked, or says neither.")
+@click.option(
+    "--action",
+    type=click.Choice(("commit", "back_out")),
+    help="The outcome that you expect. The receiver is still asked.",
+)
+@click.option(
+    "--force", is_flag=True, help="Do --action even if the receiver cannot be reached or does not know the batch."
+)
 @says_yes
 @takes_store
 def resolve(run: Run, name: str, action: Any, force: bool, yes: bool) -> None:
-    """Confirm the batch in doubt, or return it to its place, as the receiver says."""
+    """Ask the receiver about the batch in doubt, then confirm it or return it to its place."""
     if force:
         run.output.confirm(
-            f"Resolve {name} without the receiver? A commit loses what is not there, a back out doubles what is.",
+            f"Resolve {name} without the receiver? Committing loses messages that the receiver lacks; backing out "
+            f"duplicates those it has.",
             yes=yes,
         )
     with run.opened() as qm:

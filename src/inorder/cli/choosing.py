@@ -1,4 +1,4 @@
-"""Options that several commands share: which messages, in which order, how many in a unit of work."""
+"""Options that several commands share: selection, order, and the size of a unit of work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..model.parameters import ID_LENGTH, TEXT_ID, Integer, Kind, Octets, Second
 from ..model.properties import PropertyValue
 
 F = TypeVar("F", bound=Callable[..., Any])
-UNIT_MESSAGES = 1_000  # a unit of work that others hardly notice
+UNIT_MESSAGES = 1_000  # small enough not to delay other programs
 
 
 class Of(click.ParamType):  # type: ignore[type-arg]
@@ -40,14 +40,12 @@ class Of(click.ParamType):  # type: ignore[type-arg]
 
 ORDER = click.option(
     "--order", type=click.Choice(("physical", "logical")), default="physical", show_default=True,
-    help="As they arrived, or as they belong: groups and segments in sequence.",
+    help="Physical: in order of arrival. Logical: groups and segments in sequence.",
 )  # fmt: skip
-READ_ORDER = click.option(
-    "--read-order", type=click.Choice(("strict", "relaxed")), help="Default: what the queue says."
-)
+READ_ORDER = click.option("--read-order", type=click.Choice(("strict", "relaxed")), help="Default: the queue's.")
 UNIT_SIZE = click.option(
     "--unit-size", type=click.IntRange(1, NUMBER_MAX), default=UNIT_MESSAGES, show_default=True, metavar="N",
-    help="How many messages make a unit of work; fewer if they exceed 64 MiB.",
+    help="Messages in a unit of work; fewer if they exceed 64 MiB.",
 )  # fmt: skip
 DMPMQMSG = "dmpmqmsg"
 
@@ -71,7 +69,7 @@ WAIT = click.option(
     type=Of(Seconds(also={"forever": FOREVER})),
     default=0,
     metavar="SECONDS|forever",
-    help="How long to wait for a message; default: not.",
+    help="Wait this long for a message; default: do not wait.",
 )
 
 
@@ -79,7 +77,9 @@ def takes_match(function: F) -> F:
     """Gives a command the options that choose messages, and its function a `Match` as `match`."""
 
     @click.option(
-        "--selector", metavar="TEXT", help="Only messages that it fits, such as \"colour = 'red' AND size > 3\"."
+        "--selector",
+        metavar="TEXT",
+        help="Only messages that match this selector, such as \"colour = 'red' AND size > 3\".",
     )
     @functools.wraps(function)
     def command(*given: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`inorder claim`: what applications hold in claims, and how such a claim is ended by hand."""
+"""`inorder claim`: lists the claims of applications, and ends them by hand."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ APPLICATION = click.argument("application")
 def claim() -> None:
     """List, finish and release claims of bulk readers.
 
-    Spark is such a reader. An application that reads in claims works on one at a time and confirms it when it asks for
-    the next one, which may have been taken ahead.
+    Spark is a bulk reader. An application works on one claim at a time and confirms it when it asks for the next one,
+    which may already have been fetched.
     """
 
 
 @claim.command("list", example="inorder claim list --store orders.db")
 @takes_store
 def list_claims(run: Run) -> None:
-    """List the applications that read in claims, how far they are, and what they hold."""
+    """List the applications that read in claims, with their progress and the messages they hold."""
     with run.opened() as qm:
         records = [_record(one) for one in qm.claims()]
     run.output.listing(records, COLUMNS, nothing="no application has read in claims")
@@ -70,14 +70,16 @@ def _record(one: Claims) -> dict[str, Any]:
 @QUEUE
 @APPLICATION
 @click.option(
-    "--checkpoint", metavar="FOLDER", help="The checkpoint of Spark's query: what its commit log has is confirmed."
+    "--checkpoint", metavar="FOLDER", help="The checkpoint of Spark's query. Claims in its commit log are confirmed."
 )
-@click.option("--upto", type=int, metavar="N", help="The last claim that the application has done, by its own records.")
+@click.option(
+    "--upto", type=int, metavar="N", help="The last claim that the application finished, according to its own records."
+)
 @takes_store
 def finish(run: Run, queue: str, application: str, checkpoint: str | None, upto: int | None) -> None:
     """Confirm the last claim of an application that has stopped for good.
 
-    The messages of the claim leave the queue. A reader that still runs is fenced off.
+    The messages of the claim are removed from the queue. A reader that is still running is fenced off.
     """
     if (checkpoint is None) == (upto is None):
         raise click.UsageError("Say either --checkpoint FOLDER or --upto N.")
@@ -99,16 +101,16 @@ def finish(run: Run, queue: str, application: str, checkpoint: str | None, upto:
 @says_yes
 @takes_store
 def release(run: Run, queue: str, application: str, yes: bool) -> None:
-    """Return what an application holds to its places, because its checkpoint is lost.
+    """Return the messages of an application to the queue, because its checkpoint is lost.
 
-    Whatever the application has done with the messages is done again by the next reader.
+    They go back to their old places. The next reader processes them again.
     """
     with run.opened() as qm:
         local = local_name(qm, queue)
         known = (one for one in qm.claims() if (one.queue, one.application) == (local, application))
         held = sum(claim.messages for one in known for claim in one.held if claim.number > one.settled)
         if held:
-            again = "The next reader does again what it has done with them."
+            again = "The next reader processes them again."
             run.output.confirm(f"Return {count(held, 'message')} of {application} to {queue}? {again}", yes=yes)
         released = qm.release_claims(queue, application)
     run.output.tell(
@@ -123,16 +125,18 @@ def release(run: Run, queue: str, application: str, yes: bool) -> None:
 @says_yes
 @takes_store
 def leave(run: Run, queue: str, application: str, yes: bool) -> None:
-    """Take an application that has stopped for good out of the group that it is inside.
+    """Release the group that an application was reading when it stopped for good.
 
-    An application that claims groups in parts keeps strict readers in logical order waiting at a group that it has not
-    finished. Afterwards they go on; the rest of the group stays on the queue.
+    An application that claims groups in parts makes strict readers in logical order wait at its unfinished group. This
+    command lets them go on. The rest of the group stays on the queue.
     """
     with run.opened() as qm:
-        rest = "What is left of its group is then read by group id and sequence number only."
-        run.output.confirm(f"Take {application} out of the group that it is inside on {queue}? {rest}", yes=yes)
+        rest = "After that, the rest of its group can only be read by group id and sequence number."
+        run.output.confirm(f"Take {application} out of its unfinished group on {queue}? {rest}", yes=yes)
         was_inside = qm.leave_claimed_group(queue, application)
     text = (
-        f"{application} has left its group on {queue}" if was_inside else f"{application} is inside no group on {queue}"
+        f"{application} has left its group on {queue}"
+        if was_inside
+        else f"{application} has no unfinished group on {queue}"
     )
     run.output.tell({"queue": queue, "application": application, "left": was_inside}, text)

@@ -1,4 +1,4 @@
-"""`inorder dead`: what could not be delivered is listed, put where it belongs, or discarded."""
+"""`inorder dead`: lists dead letters, puts them where they belong, or discards them."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def reason_of(value: str) -> int:
 def takes_choice(function: F) -> F:
     """Gives a command the options that choose dead letters, and its function those as `chosen`."""
 
-    @click.option("--reason", type=reason_of, metavar="NUMBER|NAME", help="Only what was set aside for this reason.")
-    @click.option("--queue", metavar="NAME", help="Only what should have gone to this queue.")
-    @click.option("--message-id", type=NAMED_ID, metavar="HEX|text:TEXT", help="Only the message with this id.")
-    @click.option("--selector", metavar="TEXT", help='Only messages that it fits, such as "dlh.attempts > 3".')
+    @click.option("--reason", type=reason_of, metavar="NUMBER|NAME", help="Only letters with this reason.")
+    @click.option("--queue", metavar="NAME", help="Only letters meant for this queue.")
+    @click.option("--message-id", type=NAMED_ID, metavar="HEX|text:TEXT", help="Only the letter with this message id.")
+    @click.option("--selector", metavar="TEXT", help='Only letters that match, such as "dlh.attempts > 3".')
     @click.option(
         "--dead-letter-queue", shell_complete=queue_names, metavar="NAME",
         help="The queue that holds them; default: the queue manager's.",
@@ -65,21 +65,21 @@ def takes_choice(function: F) -> F:
 
 @click.group("dead", cls=Group, epilog="Example: inorder dead list --store orders.db")
 def dead() -> None:
-    """List, replay and discard dead letters: what could not be delivered, with the reason."""
+    """List, replay and discard dead letters: messages that could not be delivered."""
 
 
 @dead.command("list", example="inorder dead list --reason Q_FULL --store orders.db")
 @takes_choice
 @takes_store
 def list_letters(run: Run, chosen: dict[str, Any]) -> None:
-    """List dead letters: why each was set aside, when, and where it should have gone."""
+    """List dead letters with the reason, the time and the queue each was meant for."""
     with run.opened() as qm:
         dropped = qm.dropped()
         letters = (_record(run, letter) for letter in qm.dead_letters(**chosen))
         run.output.listing(letters, COLUMNS, nothing="there are no dead letters", wide=("program", "message_id"))
     for one in dropped:
         about = f"messages of {one.queue}" if one.queue else "messages of no queue here"
-        went = f"{count(one.messages, 'report')} about {about} could not be put on any queue and had to be dropped"
+        went = f"{count(one.messages, 'report')} about {about} could not be put on any queue and were dropped"
         run.output.note(f"{went}: {reason_name(one.reason)}")
 
 
@@ -89,7 +89,7 @@ def list_letters(run: Run, chosen: dict[str, Any]) -> None:
     "--to",
     shell_complete=queue_names,
     metavar="NAME",
-    help="Put them on this queue; default: where they should have gone.",
+    help="Put them on this queue; default: the queue each was meant for.",
 )
 @click.option(
     "--count", "-n", "most", type=click.IntRange(1), metavar="N", help="Take at most this many; default: all."
@@ -98,8 +98,8 @@ def list_letters(run: Run, chosen: dict[str, Any]) -> None:
 def replay(run: Run, chosen: dict[str, Any], to: str | None, most: int | None) -> None:
     """Put dead letters where they belong, each in a unit of work of its own.
 
-    They keep ids, group, priority, what is left of their life, and who put them when. What cannot be put stays: exit
-    status 1 says that some did.
+    They keep their ids, group, priority, remaining time to live, and the user and time of the original put. A letter
+    that cannot be put stays; exit status 1 means that at least one stayed.
     """
     with run.opened() as qm, run.output.progress("replaying", "dead letters") as advance:
         done = qm.replay(to=to, most=most, progress=advance, **chosen)
@@ -133,7 +133,7 @@ def _named(letter: DeadLetter) -> str:
 
 
 def _record(run: Run, letter: DeadLetter) -> dict[str, Any]:
-    """A dead letter as JSON has it, and a table."""
+    """A dead letter as a JSON object or a row of a table."""
     why = letter.why
     record: dict[str, Any] = {
         "time": when(why.time) if why.time else None,

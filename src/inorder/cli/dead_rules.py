@@ -1,4 +1,4 @@
-"""`inorder dead run`: a table of rules, as MQ's runmqdlq has it, is applied to dead letters."""
+"""`inorder dead run`: applies a rules table of MQ's runmqdlq to dead letters."""
 
 from __future__ import annotations
 
@@ -28,17 +28,19 @@ DONE = {"discarded": "discarded", "retried": "put", "forwarded": "put", "failed"
 
 @click.command("run", cls=Command, example="inorder dead run rules.txt --dry-run --store orders.db")
 @click.argument("rules", type=click.Path(allow_dash=True))
-@click.option("--dry-run", is_flag=True, help="Say what the first rule of each letter would do, and change nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what the first matching rule would do with each letter, and change nothing."
+)
 @click.option(
     "--dead-letter-queue", "queue", shell_complete=queue_names, metavar="NAME",
-    help="Where they lie; default: as INPUTQ says, or else the queue manager.",
+    help="The queue that holds them; default: INPUTQ in the table, otherwise the queue manager's.",
 )  # fmt: skip
 @takes_store
 def run_rules(run: Run, rules: str, dry_run: bool, queue: str | None) -> None:
     """Apply a table of rules to dead letters: discard, retry, forward or leave each.
 
-    RULES is a file in the syntax of MQ's runmqdlq, or - for standard input. WAIT in it says whether the command waits
-    for more: WAIT(YES), the default, until Ctrl-C; WAIT(NO) it ends when nothing is left to do.
+    RULES is a file in the syntax of MQ's runmqdlq, or - for standard input. With WAIT(YES), the default, the command
+    waits for more letters until Ctrl-C. With WAIT(NO) it ends when nothing is left to do.
     """
     table = read_rules(_lines(rules))
     with run.opened() as qm, ends_by_signal() as ends:
@@ -51,7 +53,7 @@ def run_rules(run: Run, rules: str, dry_run: bool, queue: str | None) -> None:
 
 
 def _lines(path: str) -> Iterable[str]:
-    """The lines of a table. Raises: click.UsageError, it cannot be read, or is not a text."""
+    """The lines of a table. Raises: click.UsageError, if it cannot be read or is not UTF-8."""
     try:
         content = standard_input().read() if path == STANDARD_INPUT else Path(path).read_bytes()
         return io.StringIO(content.decode("utf-8-sig"), newline=None)
@@ -62,7 +64,7 @@ def _lines(path: str) -> Iterable[str]:
 
 
 class _Work(threading.Thread):
-    """The work, in a thread, so that a signal finds the main one free."""
+    """The work, in a thread of its own, so that the main thread can handle signals."""
 
     def __init__(
         self, run: Run, qm: QueueManager, rules: DeadRules, queue: str | None, ends: threading.Event, *, dry_run: bool

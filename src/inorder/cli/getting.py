@@ -1,4 +1,4 @@
-"""`inorder get`: messages to the shell, and away from their queue once they are written."""
+"""`inorder get`: prints messages, and removes them from their queue once they are written."""
 
 from __future__ import annotations
 
@@ -24,49 +24,55 @@ from .running import Command, Run, queue_names, takes_store
 
 Options = dict[str, Any]
 Write = Callable[[Sequence[Message]], object]
-Written = Callable[[Sequence[Message], bool], bytes]  # messages as text; whether somebody looks at it
+Written = Callable[[Sequence[Message], bool], bytes]  # the messages, and whether they go to a terminal
 
 
 @click.command("get", cls=Command, example="inorder get ORDERS --order logical --wait 10 --store orders.db")
 @click.argument("queue", shell_complete=queue_names)
 @click.option("--count", "-n", "most", type=click.IntRange(1), metavar="N", help="Get at most this many; default: 1.")
-@click.option("--all", "everything", is_flag=True, help="Get all messages; with --wait, until none comes in that time.")
-@click.option("--group", is_flag=True, help="A whole group, or one message in no group.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Get all messages; with --wait, until none arrives within that time."
+)
+@click.option("--group", is_flag=True, help="Get a whole group, or one message that is in no group.")
 @ORDER
 @READ_ORDER
-@click.option("--complete", is_flag=True, help="Whole logical messages, their segments joined.")
+@click.option("--complete", is_flag=True, help="Get whole logical messages, with their segments joined.")
 @takes_match
 @WAIT
-@click.option("--raw", is_flag=True, help="The bytes of the bodies, with nothing between them.")
-@takes_format("A text for MQ's dmpmqmsg, with the descriptors.")
+@click.option("--raw", is_flag=True, help="Write only the bytes of the bodies, with nothing between them.")
+@takes_format("Write a file for MQ's dmpmqmsg, with the descriptors.")
 @click.option(
-    "--leave-out-properties", is_flag=True, help="Write --format dmpmqmsg without properties: it has no place for them."
+    "--leave-out-properties",
+    is_flag=True,
+    help="Write --format dmpmqmsg without properties, which that format cannot hold.",
 )
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="PATH",
-    help="Write into this file. Without a message it stays as it is.",
+    help="Write to this file. If there is no message, the file stays as it is.",
 )  # fmt: skip
 @UNIT_SIZE
 @takes_store
 def get(run: Run, queue: str, **given: Any) -> int:
     """Get messages: remove them, and print their bodies.
 
-    Each body is a line. A message goes for good when it has been written: whatever stops the command before, such as
-    Ctrl-C or a pipe that closes, puts it back in its place.
+    Each body is a line. A message is removed only after it has been written. If anything stops the command before that,
+    such as Ctrl-C or a closed pipe, the message returns to its place.
 
-    Exit status 1: there was no message, or strict order withholds it.
+    Exit status 1: there was no message, or strict order withheld it.
     """
     most, everything, group = given.pop("most"), given.pop("everything"), given.pop("group")
     path, size = given.pop("output"), given.pop("unit_size")
     raw, form, bare = given.pop("raw"), given.pop("form"), given.pop("leave_out_properties")
     if (most is not None) + everything + group > 1:
-        raise click.UsageError("Say one of --count, --all and --group.")
+        raise click.UsageError("Give only one of --count, --all and --group.")
     if raw + run.output.as_json + (form is not None) > 1:
-        raise click.UsageError("Say one of --raw, --json and --format.")
+        raise click.UsageError("Give only one of --raw, --json and --format.")
     if bare and form is None:
-        raise click.UsageError("--leave-out-properties goes with --format dmpmqmsg.")
+        raise click.UsageError("--leave-out-properties needs --format dmpmqmsg.")
     if raw and path is None and sys.stdout.isatty():
-        raise click.UsageError("--raw writes bytes as they are: send them into a pipe or a file (--output PATH).")
+        raise click.UsageError(
+            "--raw writes bytes unchanged, which a terminal may obey: use a pipe or a file (--output PATH)."
+        )
     if path is not None:
         run.refuse_target(path, "--output")
     options = _options(given, group=group)
@@ -82,19 +88,21 @@ def get(run: Run, queue: str, **given: Any) -> int:
 
 
 def _options(given: Options, *, group: bool) -> Options:
-    """The options of the gets. Raises: click.UsageError, a group is taken in an order of its own."""
+    """The options of the gets. Raises: click.UsageError, if an order is given together with --group."""
     logical = given.pop("order") == "logical"
     if group:
         if logical or given["complete"] or given["read_order"]:
-            raise click.UsageError("--group is in logical order, and complete: say no order with it.")
+            raise click.UsageError(
+                "--group implies logical order and complete messages: leave out --order, --read-order and --complete."
+            )
         return {"wait": given["wait"], "match": given["match"]}
     return {"logical": logical, **given}
 
 
 def _get(qm: QueueManager, queue: str, options: Options, write: Write, *, most: int, size: int) -> int:
-    """Gets up to so many messages, in units of work that are committed when their messages are written; how many.
+    """Gets up to `most` messages, and commits each unit of work once its messages are written. Returns how many it got.
 
-    Raises: NoMessageAvailable, OrderPending: there was none.
+    Raises: NoMessageAvailable or OrderPending, if it got none.
     """
     got = 0
     try:
@@ -119,7 +127,7 @@ def _get_group(qm: QueueManager, queue: str, options: Options, write: Write) -> 
 
 
 def _lining(run: Run, *, raw: bool) -> Written:
-    """Bodies, or lines of JSON."""
+    """Writes bodies, or lines of JSON."""
 
     def written(messages: Sequence[Message], looked_at: bool) -> bytes:
         as_json = run.output.as_json
@@ -129,7 +137,7 @@ def _lining(run: Run, *, raw: bool) -> Written:
 
 
 def _dumping(*, leave_out: bool) -> Written:
-    """A text of dmpmqmsg, with its beginning in front of the first messages."""
+    """Writes dmpmqmsg text, with its header before the first message."""
     goes_on = False
 
     def written(messages: Sequence[Message], looked_at: bool) -> bytes:
@@ -144,12 +152,12 @@ def _dumping(*, leave_out: bool) -> Written:
 
 
 def _writer(run: Run, path: Path | None, files: ExitStack, written: Written) -> Write:
-    """Writes messages and has them leave this process: a failure must come before the commit.
+    """Writes messages and flushes them, so that a failure shows before the commit.
 
-    A file is opened, and loses what was in it, when there is something to write.
+    A file is opened, and its old content is lost, only when there is something to write.
     """
     number = 0
-    is_seen = path is None and sys.stdout.isatty()  # then a bar would stand between the messages
+    is_seen = path is None and sys.stdout.isatty()  # a progress bar would be mixed with the messages
     advance = files.enter_context(run.output.progress("getting", "messages", hidden=is_seen))
     stream: IO[bytes] | None = sys.stdout.buffer if path is None else None
 
@@ -158,9 +166,9 @@ def _writer(run: Run, path: Path | None, files: ExitStack, written: Written) -> 
         text = written(messages, is_seen)
         if stream is None:
             assert path is not None
-            run.refuse_target(path, "--output")  # once more: it may be long since the command began
+            run.refuse_target(path, "--output")  # again: the command may have waited for long
             stream = files.enter_context(path.open("wb"))
-        write_whole(stream, text)  # by PYTHONUNBUFFERED standard output has no buffer
+        write_whole(stream, text)  # with PYTHONUNBUFFERED standard output has no buffer
         number += len(messages)
         stream.flush()
         _bring_to_disk(stream)
@@ -170,8 +178,8 @@ def _writer(run: Run, path: Path | None, files: ExitStack, written: Written) -> 
 
 
 def _bring_to_disk(stream: IO[bytes]) -> None:
-    """If a file is written: the commit that follows is on disk, and so must be what it removes from the queue."""
-    with suppress(io.UnsupportedOperation):  # a stream of the caller's, which is not a file
+    """Syncs a file to disk, because the commit that follows removes its messages from the queue durably."""
+    with suppress(io.UnsupportedOperation):  # the caller's stream is not a file
         if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
             os.fsync(stream.fileno())
 

@@ -1,4 +1,4 @@
-"""Commands that go on until a signal ends them: in threads, so that the signal finds the main one free."""
+"""Commands that run until a signal ends them. They work in threads, so that the main thread can handle signals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOOK_SECONDS = 1.0
 
 @contextmanager
 def ends_by_signal() -> Iterator[threading.Event]:
-    """Set by the signals that end a program."""
+    """An event that SIGINT and SIGTERM set."""
     ends = threading.Event()
     before = {number: signal.signal(number, lambda *_: ends.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -23,7 +23,7 @@ def ends_by_signal() -> Iterator[threading.Event]:
 
 
 def run_all(threads: Sequence[threading.Thread]) -> None:
-    """Runs threads to their ends."""
+    """Starts the threads and waits for all of them to end."""
     for one in threads:
         one.start()
     for one in threads:

@@ -1,4 +1,4 @@
-"""How a message on a queue is shown: as a row of a table for people, as a record for machines."""
+"""Shows a message on a queue: as a row of a table for people, as a record for programs."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Rows:
     """The table of some messages.
 
     Args:
-        sights: all that will be rows: what none of them has gets no column.
-        now: for their ages.
-        width: of what it is shown on, a terminal or not.
-        steady: more tables will follow: they are to have the same columns, of about the same width.
+        sights: the messages to show. A column that would be empty for all of them is left out.
+        now: the present time, for ages.
+        width: of the terminal or the output.
+        steady: more tables follow, so keep the columns and their widths the same.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Rows:
             self.table.padding = (0, 1, 0, 0)
             for column in self.table.columns:
                 column.max_width = column.max_width or (NARROW_GROUP if column.header == "group" else None)
-        if is_terminal:  # then what is left of a line is the preview's
+        if is_terminal:  # the preview gets the rest of the line
             self.table.expand, self.table.columns[-1].ratio = True, 1
 
     def add(self, sight: Sight) -> None:
@@ -88,7 +88,7 @@ class Rows:
         self.table.add_row(*(_CELLS[name](self, sight) for name in self._columns))
 
     def note(self, group_id: bytes, missing: Gaps) -> None:
-        """A row of its own for what is missing of a group."""
+        """Adds a row that lists the missing pieces of a group."""
         cells = {
             "group": Text(name_of(group_id), colour_of(group_id)),
             "state": Text("incomplete", "bold yellow"),
@@ -162,7 +162,7 @@ _CELLS = {
 
 
 def by_whom(holder: Holder) -> str:
-    """Who holds a message: by what it is found among units, locks and claims."""
+    """Names the holder of a message as `inorder unit`, `lock` and `claim` list it."""
     program = plain(holder.program.name)
     if holder.kind in ("session", "handle"):
         return f"by {program}" + (f" ({holder.process})" if holder.process is not None else "")
@@ -177,12 +177,12 @@ def by_whom(holder: Holder) -> str:
 
 
 def colour_of(group_id: bytes) -> str:
-    """The colour of a group: the same wherever it is shown."""
+    """The colour of a group. The same group id always gets the same colour."""
     return COLOURS[zlib.crc32(group_id) % len(COLOURS)]
 
 
 def preview_of(message: Message) -> Text:
-    """The beginning of a body: text, with what steers a terminal escaped, or hex."""
+    """The beginning of a body: text with control characters escaped, or hex."""
     text, more = text_of(message), "…" if message.length > len(message.body) else ""
     return Text(f"0x{message.body.hex()}{more}", "dim") if text is None else Text(f"{plain(text)}{more}")
 
@@ -191,7 +191,7 @@ def preview_of(message: Message) -> Text:
 
 
 def record_of_sight(queue: str, sight: Sight, missing: Gaps | None) -> dict[str, Any]:
-    """A message as `--json` tells it; `missing`: of its group, None if it is in none."""
+    """A message as a record for `--json`; `missing` holds the gaps of its group, None if it is in none."""
     record = record_of(sight.message)
     del record["body" if "body" in record else "body_base64"]
     text = text_of(sight.message)
@@ -209,7 +209,7 @@ def record_of_sight(queue: str, sight: Sight, missing: Gaps | None) -> dict[str,
 
 
 def record_of_holder(holder: Holder) -> dict[str, Any]:
-    """Who holds a message, as `--json` tells it."""
+    """The holder of a message as a record for `--json`."""
     return {
         "kind": holder.kind,
         "name": holder.name,

@@ -1,6 +1,6 @@
-"""`inorder move` and `inorder copy`: messages from queue to queue, as they are.
+"""`inorder move` and `inorder copy`: move and copy messages between queues, unchanged.
 
-Within one store each batch is a unit of work. Into another store `inorder.client.store_transfer` carries them, exactly
+Within one store each batch is a unit of work. `inorder.client.store_transfer` carries messages to another store exactly
 once.
 """
 
@@ -35,10 +35,12 @@ TO_STORE = click.option(
 )
 APPLICATION = click.option(
     "--application", metavar="NAME",
-    help="Names the work in another store: a run goes on where the last one of this name stopped. Default: "
-    "the command's name.",
+    help="A name for the work when it goes to another store. A run resumes where the last one with this name "
+    "stopped. Default: the name of the command.",
 )  # fmt: skip
-CREATE = click.option("--create", is_flag=True, help="Define TARGET in the other store as SOURCE is, if it is missing.")
+CREATE = click.option(
+    "--create", is_flag=True, help="If TARGET is missing in the other store, define it with the attributes of SOURCE."
+)
 Options = dict[str, Any]
 
 
@@ -57,17 +59,18 @@ Options = dict[str, Any]
 def move(run: Run, source: str, target: str, to_store: Location | None, **given: Any) -> None:
     """Move messages from queue SOURCE to queue TARGET.
 
-    They keep their descriptor: ids, group, priority, what is left of their life, who put them when. TARGET gives them
-    new places, in the order in which they are taken. Each unit of work is moved wholly or not at all.
+    Messages keep their descriptor: ids, group, priority, remaining time to live, and the user and time of the put. They
+    get new places on TARGET, in the order in which they are taken. Each unit of work is moved wholly or not at all.
 
-    Into another store each message goes exactly once, whatever stops the command: the same command goes on. What was
-    taken and has not arrived is kept in a claim until then. Of two that run under one name the first one ends.
+    Each message arrives in another store exactly once. If the command is stopped, run the same command again and it
+    resumes. A claim holds the messages that were taken but have not arrived. When two commands run under one name, the
+    first one ends.
     """
     wants = _Wants(given)
     if to_store is not None and wants.match:
         raise click.UsageError(
-            f"A move to another store takes all messages in their order: {_named(wants.match)} cannot choose. "
-            "Move them to a queue of their own first."
+            f"A move to another store takes all messages in order, so {_named(wants.match)} cannot be used. Move "
+            f"the messages to a queue of their own first."
         )
     with _opened_both(run, to_store, source, target, wants) as (qm, other):
         if other is None:
@@ -78,7 +81,9 @@ def move(run: Run, source: str, target: str, to_store: Location | None, **given:
         left = qm.depth(source) if other is not None and moved < wants.most else 0
     _tell(run, "moved", moved, source, target)
     if left:
-        run.output.note(f"{count(left, 'message')} stayed on {source}: held by others, delayed, or put meanwhile")
+        run.output.note(
+            f"{count(left, 'message')} stayed on {source}: held by other programs, delayed, or put meanwhile"
+        )
 
 
 @click.command("copy", cls=Command, example="inorder copy ORDERS TEST --to-store test.db --store orders.db")
@@ -96,17 +101,19 @@ def move(run: Run, source: str, target: str, to_store: Location | None, **given:
 def copy(run: Run, source: str, target: str, to_store: Location | None, **given: Any) -> None:
     """Copy messages from queue SOURCE to queue TARGET.
 
-    Nothing is removed. The copies have the descriptor of the messages: ids, group, priority, what is left of their
-    life, who put them when. Within one store what others hold, or may not be read yet, is passed over, and a copy that
-    is begun again copies all again.
+    Nothing is removed. Copies keep the descriptor: ids, group, priority, remaining time to live, and the user and time
+    of the put. Within one store the command skips messages that other programs hold and messages that are delayed.
+    Running it again copies everything again.
 
-    Into another store it is read strictly, up to the first message that others hold, and each message is copied exactly
-    once: the same command goes on where it stopped, also behind what it has copied wholly. With --read-order relaxed
-    it is as within one store.
+    A copy to another store reads strictly: it stops at the first message that another program holds, and copies each
+    message exactly once. The same command resumes where it stopped, even after a complete copy. With --read-order
+    relaxed it works as within one store.
     """
     wants = _Wants(given)
     if wants.read_order == "relaxed" and wants.application is not None:
-        raise click.UsageError("--application names how far a copy is, and a relaxed copy notes nothing of that.")
+        raise click.UsageError(
+            "--application names the progress of a copy, and a relaxed copy keeps no progress: leave it out."
+        )
     with _opened_both(run, to_store, source, target, wants) as (qm, other):
         is_across = other is not None and wants.read_order != "relaxed"
         if other is not None and is_across:
@@ -119,7 +126,7 @@ def copy(run: Run, source: str, target: str, to_store: Location | None, **given:
 
 
 class _Wants:
-    """What the options say."""
+    """The options that move and copy share."""
 
     def __init__(self, given: Options) -> None:
         self.most: int = given.pop("most") or sys.maxsize
@@ -131,7 +138,7 @@ class _Wants:
         self.read_order: Any = given["read_order"]
 
     def carried(self, command: str) -> Options:
-        """Of a move or a copy to another store."""
+        """The options of a move or a copy to another store."""
         return {
             "application": command if self.application is None else self.application,
             "logical": self.options["logical"],
@@ -145,16 +152,16 @@ class _Wants:
 def _opened_both(
     run: Run, to_store: Location | None, source: str, target: str, wants: _Wants
 ) -> Iterator[tuple[QueueManager, QueueManager | None]]:
-    """The store of the source, and that of the target, if it is another one.
+    """Opens the store of the source, and that of the target if it is another one.
 
-    Raises: click.UsageError; UnknownQueue 2085, the target is missing, and how it is made.
+    Raises: click.UsageError; UnknownQueue 2085, if the target is missing, with the way to create it.
     """
     with ExitStack() as stack:
         qm = stack.enter_context(run.opened())
         if to_store is None:
             other = None
         else:
-            qm.attributes(source)  # before a store is made
+            qm.attributes(source)  # before a store is created
             to = Run(to_store, as_json=run.output.as_json)
             other = stack.enter_context(to.opened(make=wants.create))
             if to_store.is_one_with(run.store):
@@ -162,19 +169,19 @@ def _opened_both(
         if other is None:
             _check_two(qm, source, target)
             for option in [name for name in ("application", "create") if getattr(wants, name)]:
-                raise click.UsageError(f"--{option} is for another store: name it with --to-store.")
+                raise click.UsageError(f"--{option} needs another store: name it with --to-store.")
         else:
             _find_target(run, qm, source, other, target, wants)
         yield qm, other
 
 
 def _find_target(run: Run, qm: QueueManager, source: str, other: QueueManager, target: str, wants: _Wants) -> None:
-    """Sees that the target is there, or makes it. Raises: UnknownQueue 2085."""
+    """Checks that the target exists, or creates it. Raises: UnknownQueue 2085."""
     try:
         other.attributes(target)
     except UnknownQueue:
         if not wants.create:
-            run.output.note(f"--create defines {target} there as {source} is here")
+            run.output.note(f"--create defines {target} there with the attributes of {source}")
             raise
         found = qm.attributes(local_name(qm, source))
         own = ("name", "type", "definition_type", "get_allowed", "put_allowed")
@@ -184,7 +191,7 @@ def _find_target(run: Run, qm: QueueManager, source: str, other: QueueManager, t
 
 
 def _within(qm: QueueManager, source: str, target: str, wants: _Wants) -> Iterator[int]:
-    """Moves in units of work; after each how many it had."""
+    """Moves messages in units of work, and yields the number of messages after each."""
     rest = wants.most
     while rest > 0:
         try:
@@ -198,7 +205,7 @@ def _within(qm: QueueManager, source: str, target: str, wants: _Wants) -> Iterat
 
 
 def _put(qm: QueueManager, target: str, units: Iterator[list[Any]]) -> Iterator[int]:
-    """Puts messages in units of work; after each how many it had."""
+    """Puts messages in units of work, and yields the number of messages after each."""
     for unit in units:
         with store_transfer.moving(qm):
             qm.put_many(target, unit, context="set_all")
@@ -211,24 +218,24 @@ def _named(match: Match) -> str:
 
 
 def _check_two(qm: QueueManager, source: str, target: str) -> None:
-    """Raises: click.UsageError, both names stand for one queue: it would never end."""
+    """Raises: click.UsageError, if both names mean one queue, where a copy would never end."""
     if local_name(qm, source) == local_name(qm, target):
-        raise click.UsageError(f"{source} and {target} are one queue.")
+        raise click.UsageError(f"{source} and {target} are the same queue.")
 
 
 def _expected(qm: QueueManager, source: str, wants: _Wants) -> int | None:
-    """How many there will be, as far as anybody can say."""
+    """The expected number of messages, where it can be known."""
     return None if wants.match else min(wants.most, qm.depth(source))
 
 
 def _in_steps(run: Run, what: str, steps: Iterator[int], total: int | None, *, is_across: bool) -> int:
-    """Goes through steps of so many messages; how many it was."""
+    """Runs the steps and shows progress. Returns the number of messages."""
     done = 0
 
     def left() -> str:
         if is_across:
-            return f"{what}: {count(done, 'message')} went over; the same command goes on where this one stopped"
-        return f"{what}: {count(done, 'message')} before that went over, and stay there" if done else ""
+            return f"{what}: {count(done, 'message')} arrived; run the same command to resume"
+        return f"{what}: {count(done, 'message')} already arrived and stay there" if done else ""
 
     with run.output.progress(what, "messages") as advance, leaving(run, left), _interrupted(is_across):
         for messages in steps:
@@ -239,7 +246,9 @@ def _in_steps(run: Run, what: str, steps: Iterator[int], total: int | None, *, i
 
 @contextmanager
 def _interrupted(is_across: bool) -> Iterator[None]:
-    """Ctrl-C leaves a claim where messages go to another store, so that it is not said that nothing is held."""
+    """After Ctrl-C a move to another store still holds a claim, so the usual text "no messages are held" would be
+    wrong.
+    """
     try:
         yield
     except KeyboardInterrupt:

@@ -1,8 +1,8 @@
-"""What a command prints: text for people, one JSON object a line for machines.
+"""Prints the answers of commands: text for people, or one JSON object per line for programs.
 
-Answers go to standard output, everything else (progress, notes, questions, errors) to standard error. Colours are
-there only where somebody looks, and not where NO_COLOR is set. Whatever comes from a message, a name or another
-program goes through `plain` before it is shown, so that it cannot steer the terminal.
+Answers go to standard output, everything else (progress, notes, questions, errors) to standard error. Colours are used
+only on a terminal, and never if NO_COLOR is set. Text from messages, names and other programs goes through `plain`
+first, so that it cannot control the terminal.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ from rich.text import Text
 from ..reasons import Reason
 
 SPANS = frozenset({"age", "lease_left", "time_left"})  # keys whose values are durations
-NARROW = 100  # columns: a terminal that has fewer is shown less
-PIPED_WIDTH = 4000  # no line of a table is cut where a program reads it
+NARROW = 100  # columns: narrower terminals show fewer details
+PIPED_WIDTH = 4000  # lines are never cut when a program reads them
 SHOWN_AFTER_SECONDS = 1.0
 BAR_WIDTH = 20
-LAID_OUT_MAX = 1_000  # rows of a table, each of which costs half a millisecond
+LAID_OUT_MAX = 1_000  # rows; laying out a row costs half a millisecond
 IMPORTING = importlib.__file__
 
 Record = Mapping[str, Any]
 
 
 class Advance(Protocol):
-    """Tells a progress display how far the work is; `total` where it is known."""
+    """Tells a progress display how much is done, and the `total` if it is known."""
 
     def __call__(self, done: int, total: int | None = None, /) -> None: ...
 
 
 class Show(Protocol):
-    """Says in words how far a work is; `done` of `total` where that is known."""
+    """Shows progress as a text, with `done` of `total` if they are known."""
 
     def __call__(self, text: str, done: int = 0, total: int | None = None, /) -> None: ...
 
 
 class Output:
-    """The two streams of a command, and how its answers are written.
+    """The two streams of a command, and the form of its answers.
 
     Args:
-        as_json: answers and errors are JSON objects, one a line.
+        as_json: answers and errors are JSON objects, one per line.
     """
 
     def __init__(self, *, as_json: bool) -> None:
@@ -66,29 +66,29 @@ class Output:
         self.notes = _console(stderr=True)
 
     def tell(self, record: Record, text: str) -> None:
-        """One answer: the record as JSON, or the text."""
+        """Prints one answer: the record as JSON, or the text."""
         if self.as_json:
             self.line(record)
         self.say(text)
 
     def say(self, text: str) -> None:
-        """An answer for people alone: machines have had it in lines."""
+        """Prints an answer for people. Programs have already received it as records."""
         if not self.as_json:
             self.console.print(Text(plain(text)))
 
     def line(self, record: Record) -> None:
-        """A record as one line of JSON."""
+        """Prints a record as one line of JSON."""
         click.echo(json_line(record))
 
     def listing(
         self, records: Iterable[Record], columns: Mapping[str, str], *, nothing: str, wide: Collection[str] = ()
     ) -> None:
-        """Many answers: a line of JSON each, or one table.
+        """Prints many answers: a line of JSON for each, or one table.
 
         Args:
-            columns: the headings, by the key that stands below each; one below which nothing stands is left out.
-            nothing: what people see if there is no answer.
-            wide: the keys for which a narrow terminal has no room.
+            columns: the heading of each key. Empty columns are left out.
+            nothing: the text that people see if there is no answer.
+            wide: the keys that a narrow terminal leaves out.
         """
         rows = list(records)
         if self.as_json:
@@ -116,7 +116,7 @@ class Output:
     def _long(
         self, headings: Sequence[str], cells: Sequence[Sequence[str]], right: Collection[str], *, between: str
     ) -> None:
-        """A table that is too long to be laid out cell by cell: the same lines, which a terminal breaks by itself.
+        """Prints a table that is too long to lay out cell by cell: the same lines, which the terminal wraps itself.
 
         Args:
             cells: the texts of each column, from the first row to the last.
@@ -130,12 +130,12 @@ class Output:
         _write(lines)
 
     def note(self, text: str) -> None:
-        """Something beside the answer, for people, not for machines."""
+        """Prints a note for people on standard error. Programs do not get it."""
         if not self.as_json:
             self.notes.print(Text(plain(text)))
 
     def error(self, text: str, record: Record) -> None:
-        """What went wrong, in one line; a selector that is wrong stands below it, with the place of the fault."""
+        """Prints an error in one line. For an invalid selector, further lines mark the place of the mistake."""
         if self.as_json:
             click.echo(json_line(record), err=True)
         else:
@@ -144,7 +144,9 @@ class Output:
             self.notes.print(Text.assemble(("inorder: ", "bold red"), shown))
 
     def trace(self, error: Exception, *, behind: str) -> None:
-        """Where code of the user's has failed: its traceback, from behind our own file and Python's importing."""
+        """Prints the traceback of an error in the user's code, without our own frames and those of Python's import
+        system.
+        """
         frames = [one.filename for one in traceback.extract_tb(error.__traceback__)]
         skipped = len(frames) - frames[::-1].index(behind) if behind in frames else 0
         while skipped < len(frames) and (
@@ -159,7 +161,7 @@ class Output:
 
     @contextmanager
     def progress(self, what: str, unit: str, *, hidden: bool = False) -> Iterator[Advance]:
-        """A bar for work that takes longer than a second; nothing where nobody looks."""
+        """Shows a progress bar, on a terminal only, once the work takes longer than a second."""
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -182,7 +184,7 @@ class Output:
 
     @contextmanager
     def bar(self) -> Iterator[Show]:
-        """A bar for work that says in words how far it is; nothing where nobody looks."""
+        """Shows a progress bar with a text, on a terminal only."""
         is_hidden = self.as_json or not self.notes.is_terminal
         columns = SpinnerColumn(), BarColumn(BAR_WIDTH), TextColumn("{task.description}", markup=False)
         with Progress(*columns, TimeElapsedColumn(), console=self.notes, transient=True, disable=is_hidden) as bar:
@@ -195,9 +197,9 @@ class Output:
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
-        """A line while something begins that has no progress to show; nothing where nobody looks.
+        """Shows a line, on a terminal only, while something starts that reports no progress.
 
-        It is written once, before: what begins may have standard error for itself.
+        The line is written once, before the start, because the started program may use standard error itself.
         """
         is_shown = self.notes.is_terminal and not self.as_json
         if is_shown:
@@ -209,18 +211,18 @@ class Output:
                 self.notes.control(Control((ControlType.ERASE_IN_LINE, 2)))
 
     def confirm(self, question: str, *, yes: bool) -> None:
-        """Asks before something that cannot be taken back. Raises: click.UsageError, nobody can be asked."""
+        """Asks before an action that cannot be undone. Raises: click.UsageError, if there is no terminal to ask at."""
         if yes:
             return
         if sys.stdin is None or not sys.stdin.isatty():
-            raise click.UsageError(f"{question} Say --yes: there is no terminal to ask at.")
+            raise click.UsageError(f"{question} Give --yes to confirm, because there is no terminal to ask at.")
         if not click.confirm(plain(question), err=True):
             self.note("nothing was changed")
             click.get_current_context().exit(1)
 
 
 def table(headings: Iterable[str], *, right: Sequence[str] = ()) -> Table:
-    """An empty table in the command's style; the headings in `right` stand above numbers."""
+    """An empty table in the command's style. Columns whose headings are in `right` are aligned to the right."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
     for heading in headings:
         made.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
@@ -228,14 +230,14 @@ def table(headings: Iterable[str], *, right: Sequence[str] = ()) -> Table:
 
 
 def plain(text: str) -> str:
-    """The text with what a terminal would obey, or a reader could not see, written as escapes."""
+    """The text, with control and invisible characters written as escapes."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def json_line(record: Record) -> str:
-    """A record as JSON without a line's end; what `plain` would escape stands in it as JSON's own escapes."""
+    """A record as JSON without a line end. Characters that `plain` would escape are written as JSON escapes."""
     is_unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
     text = json.dumps(record, ensure_ascii=not is_unicode)
     return text if text.isprintable() else "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
@@ -285,7 +287,7 @@ def words(value: object) -> str:
 
 
 def made_writable() -> bool:
-    """Readies the streams: what an encoding has not is written as an escape. False: there is no standard output."""
+    """Prepares the streams to escape characters that their encoding lacks. False: standard output is closed."""
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
     if sys.stdout is None:
@@ -298,7 +300,9 @@ def made_writable() -> bool:
 
 
 def give_up_output() -> None:
-    """Drops what standard output cannot take: Python would try again at its end, with words and a status of its own."""
+    """Discards unwritten output. Otherwise Python would try to write it at exit, and fail with its own message and
+    status.
+    """
     try:
         sys.stdout.flush()
     except OSError:
@@ -306,19 +310,19 @@ def give_up_output() -> None:
 
 
 def standard_input() -> BinaryIO:
-    """The bytes of standard input. Raises: click.UsageError, it is closed."""
+    """The bytes of standard input. Raises: click.UsageError, if it is closed."""
     if sys.stdin is None:
         raise click.UsageError("Standard input is closed: name a file.")
     return sys.stdin.buffer
 
 
 def _write(lines: Iterable[str]) -> None:
-    """Writes lines at once: to write each by itself is a system call a line."""
+    """Writes all lines in one call, because a call for each line would cost a system call each."""
     click.echo("".join(f"{line}\n" for line in lines), nl=False)
 
 
 def _padded(column: Sequence[str], *, right: bool) -> list[str]:
-    """The texts of a column, each as wide as the widest is on a terminal."""
+    """The texts of a column, padded to the width of the widest on a terminal."""
     widths = [len(one) if one.isascii() else cell_len(one) for one in column]
     most = max(widths)
     return [

@@ -1,4 +1,4 @@
-"""Many messages in units of work that fit into memory: bounded by `--unit-size`, and by the bytes of their bodies."""
+"""Splits many messages into units of work that fit into memory, by `--unit-size` and by the bytes of their bodies."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 from .. import Got, Message, NoMessageAvailable, OrderPending, QueueManager
 
 UNIT_BYTES = 64 * 2**20
-STEP_MESSAGES = 16  # so many are got at once: they may be long
+STEP_MESSAGES = 16  # messages in one call, because they may be long
 
 M = TypeVar("M", bytes, Message, bytes | Message)
 
 
 def parts(messages: Iterable[M], most: int) -> Iterator[list[M]]:
-    """The messages, as they come, in lists of so many; a list ends with the message with which it has 64 MiB."""
+    """The messages in lists of at most `most`. A list also ends when its messages reach 64 MiB."""
     part: list[M] = []
     room = UNIT_BYTES
     for message in messages:
@@ -28,9 +28,9 @@ def parts(messages: Iterable[M], most: int) -> Iterator[list[M]]:
 
 
 def take(qm: QueueManager, queue: str, most: int, options: dict[str, Any]) -> list[Got]:
-    """Gets up to so many messages in the unit of work that is open, or as many as have 64 MiB.
+    """Gets up to `most` messages, or 64 MiB of them, in the open unit of work.
 
-    It waits for the first one only. Raises: NoMessageAvailable, OrderPending, there was none.
+    It waits for the first message only. Raises: NoMessageAvailable or OrderPending, if there was none.
     """
     taken = qm.get_many(queue, min(most, STEP_MESSAGES), **options)
     room = UNIT_BYTES - sum(message.length for message in taken)

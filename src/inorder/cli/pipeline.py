@@ -1,7 +1,7 @@
 """`inorder pipeline`: the jobs of `inorder.spark.jobs` as commands.
 
-Each command takes the arguments of its job, under their names. What can be wrong with them is looked at first
-(`readiness`); then Spark is loaded and a JVM begins. Exit status 1 is the verdict of an audit and nothing else.
+Each command takes the arguments of its job under the same names. It checks them first (`readiness`), then loads Spark
+and starts a JVM. Only a failed audit gives exit status 1.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ ORDER = click.option(
     type=click.Choice(("logical", "physical")),
     default="logical",
     show_default=True,
-    help="Groups together, or every message in its place.",
+    help="Logical: groups together. Physical: every message in its place.",
 )
-JOIN = click.option("--join-segments", is_flag=True, help="The segments of a message become one row.")
-OVERWRITE = click.option("--overwrite", is_flag=True, help="Remove what is in the target folder.")
+JOIN = click.option("--join-segments", is_flag=True, help="Join the segments of a message into one row.")
+OVERWRITE = click.option("--overwrite", is_flag=True, help="Remove the contents of the target folder first.")
 PARALLEL = click.option(
-    "--partitions", default=2, show_default=True, metavar="N", help="How many tasks read in parallel."
+    "--partitions", default=2, show_default=True, metavar="N", help="The number of tasks that read in parallel."
 )
 ARCHIVE = click.argument("archive")
 QUEUE = click.argument("queue", shell_complete=queue_names)
 
 
 class Failed(InorderError):
-    """A job did not do its work: trouble, and no answer, whatever Spark or the queue said."""
+    """A job failed. Whatever error Spark or the queue raised, the exit status is that of trouble."""
 
 
 class Job(Command):
-    """A command that runs a job in a Spark session of its own, and says what it did."""
+    """A command that runs a job in its own Spark session and prints the result."""
 
     def __init__(self, name: str | None, **named: Any) -> None:
         super().__init__(name, **named)
         self.params += [
             click.Option(
                 ["--driver-memory"], default="2g", show_default=True, metavar="SIZE", type=memory,
-                help="Memory of Spark's JVM.",
+                help="The memory of Spark's JVM.",
             ),
             click.Option(
                 ["--spark-log"], default=os.devnull, metavar="FILE",
-                help="Where Spark's own messages go, - for standard error; default: nowhere.",
+                help="Write Spark's own log to this file, or - for standard error; default: nowhere.",
             ),
         ]  # fmt: skip
 
@@ -80,13 +80,13 @@ class Pipeline(Group):
 def pipeline() -> None:
     """Move, order and check messages with Apache Spark.
 
-    Jobs on queues and archives, run by Spark on this machine. An archive is a folder of Parquet that `drain` writes.
-    The jobs need inorder[spark] and Java 17.
+    Spark runs these jobs on this machine. An archive is a folder of Parquet files that `drain` writes. The jobs need
+    inorder[spark] and Java 17.
     """
 
 
 class Spark(NamedTuple):
-    """What a command begins Spark with; `begun` is called when all else is known to be right."""
+    """The settings with which a command starts Spark. Call `begun` after all other checks have passed."""
 
     run: Run
     driver_memory: str
@@ -94,7 +94,7 @@ class Spark(NamedTuple):
 
     @contextmanager
     def begun(self) -> Iterator[tuple[Any, Any]]:
-        """A block with the module of jobs and a session, in which trouble of Spark's is one line of ours."""
+        """Yields the module of jobs and a session. Inside the block, an error of Spark is reported in one line."""
         check_extras()
         check_java()
         jobs = import_module("inorder.spark.jobs")
@@ -109,11 +109,11 @@ class Spark(NamedTuple):
         except QueueCondition as condition:
             if condition.reason is not Reason.UNEXPECTED_ERROR or self.log != os.devnull:
                 raise
-            raise Failed(f"{condition.args[0]}; --spark-log - shows all that Spark says of it") from condition
+            raise Failed(f"{condition.args[0]}; --spark-log - shows Spark's full log") from condition
 
 
 def runs_a_job(function: F) -> F:
-    """Makes a command of a function that is given the run and `Spark`, and returns what its job did."""
+    """Turns a function into a command. The function receives the run and `Spark`, and returns the result of its job."""
 
     @functools.wraps(function)
     def command(run: Run, driver_memory: str, spark_log: str, **given: Any) -> int:
@@ -127,7 +127,7 @@ def runs_a_job(function: F) -> F:
 
 
 def on_store(function: F) -> F:
-    """A job on a store; that the store and the queue are there is seen before Spark begins."""
+    """A job on a store. The store and the queue are checked before Spark starts."""
 
     @functools.wraps(function)
     def checked(run: Run, queue: str, **given: Any) -> Any:
@@ -143,7 +143,7 @@ def on_store(function: F) -> F:
 
 
 def on_archive(function: F) -> F:
-    """A job that works on archives alone: it names no store."""
+    """A job that works on archives only and takes no store."""
 
     @tells_json
     @functools.wraps(function)
@@ -161,7 +161,7 @@ def on_archive(function: F) -> F:
     default="drain",
     show_default=True,
     metavar="NAME",
-    help="The name of this reader; one of a name runs at a time.",
+    help="The name of this reader. Only one reader with this name runs at a time.",
 )
 @ORDER
 @JOIN
@@ -170,18 +170,18 @@ def on_archive(function: F) -> F:
     default=100_000,
     show_default=True,
     metavar="N",
-    help="At most this many in one batch of Spark.",
+    help="The most messages in one Spark batch.",
 )
 @PARALLEL
 @click.option("--checkpoint", metavar="FOLDER", help="Default: _checkpoint in the archive.")
-@click.option("--follow", is_flag=True, help="Go on for messages to come, until Ctrl-C.")
+@click.option("--follow", is_flag=True, help="Keep running for new messages until Ctrl-C.")
 @on_store
 @runs_a_job
 def drain(run: Run, spark: Spark, queue: str, archive: str, *, follow: bool, **options: Any) -> Any:
-    """Take messages off a queue into an archive, exactly once.
+    """Move messages from a queue to an archive, exactly once.
 
-    ARCHIVE is a folder; a later run adds to it. With --follow, each batch is a line on standard error if that is
-    not a terminal.
+    ARCHIVE is a folder; later runs add to it. With --follow, each batch prints a line on standard error, unless that is
+    a terminal.
     """
     check_target("ARCHIVE", archive, overwrite=True)
     with run.opened() as qm:
@@ -199,9 +199,11 @@ def drain(run: Run, spark: Spark, queue: str, archive: str, *, follow: bool, **o
     "--format",
     required=True,
     type=click.Choice(("parquet", "json", "csv", "files", "dmpmqmsg")),
-    help="Tables, a folder of files, or texts of dmpmqmsg.",
+    help="The form of SOURCE: tables, a folder of files, or dmpmqmsg files.",
 )
-@click.option("--transaction", metavar="NAME", help="A second load under this name puts nothing.")
+@click.option(
+    "--transaction", metavar="NAME", help="A name for the load. Loading again under the same name puts nothing."
+)
 @click.option(
     "--application",
     default="load",
@@ -209,27 +211,30 @@ def drain(run: Run, spark: Spark, queue: str, archive: str, *, follow: bool, **o
     metavar="NAME",
     help="The application that the transaction belongs to.",
 )
-@click.option("--group-by", metavar="COLUMN", help="Of tables: equal values make a group.")
-@click.option("--order-by", metavar="COLUMN", help="Of tables: the order of the puts.")
+@click.option("--group-by", metavar="COLUMN", help="For tables: rows with the same value in this column make a group.")
+@click.option("--order-by", metavar="COLUMN", help="For tables: put rows in the order of this column.")
 @click.option(
     "--bad-rows",
     default="fail",
     show_default=True,
     metavar="fail|queue:NAME",
-    help="What becomes of rows that are not messages.",
+    help="How to treat rows that are not valid messages.",
 )
 @click.option(
     "--split",
     type=split_rule,
     metavar="RULE",
-    help="Of files: delimiter:\\\\n, which is the default, size:65536, regex:PATTERN, whole.",
+    help="For files: how to split them into messages: delimiter:\\\\n (the default), size:65536, regex:PATTERN or "
+    "whole.",
 )
 @click.option(
-    "--pattern", "patterns", multiple=True, metavar="GLOB", help="Of files: those whose path matches; may be repeated."
+    "--pattern",
+    "patterns",
+    multiple=True,
+    metavar="GLOB",
+    help="For files: load only paths that match; may be repeated.",
 )
-@click.option(
-    "--exclude", multiple=True, metavar="GLOB", help="Of files: not those whose path matches; may be repeated."
-)
+@click.option("--exclude", multiple=True, metavar="GLOB", help="For files: skip paths that match; may be repeated.")
 @click.option(
     "--read-option", "read_options", multiple=True, metavar="NAME=VALUE", help="An option for Spark's reader."
 )
@@ -238,7 +243,7 @@ def drain(run: Run, spark: Spark, queue: str, archive: str, *, follow: bool, **o
 def load(
     run: Run, spark: Spark, source: str, queue: str, *, format: str, read_options: tuple[str, ...], **options: Any
 ) -> Any:
-    """Put tables, files or dmpmqmsg texts on a queue, never twice.
+    """Put tables, files or dmpmqmsg files on a queue, never twice.
 
     SOURCE is a file or a folder.
     """
@@ -260,22 +265,22 @@ def load(
 @click.argument("target")
 @ORDER
 @JOIN
-@click.option("--incomplete", metavar="FOLDER", help="Where incomplete groups go.")
+@click.option("--incomplete", metavar="FOLDER", help="Write incomplete groups to this folder.")
 @OVERWRITE
 @on_archive
 @runs_a_job
 def reorder(
     run: Run, spark: Spark, archive: str, target: str, *, incomplete: str | None, overwrite: bool, **options: Any
 ) -> Any:
-    """Bring an archive into logical order.
+    """Write an archive in logical order.
 
-    TARGET is the folder of the result.
+    TARGET is the folder for the result.
     """
     check_archive(archive)
     check_target("TARGET", target, overwrite=overwrite)
     check_target("--incomplete", incomplete, overwrite=overwrite)
     if options["order"] == "physical" and (incomplete or options["join_segments"]):
-        raise click.UsageError("--join-segments and --incomplete go with --order logical only.")
+        raise click.UsageError("--join-segments and --incomplete need --order logical.")
     options |= {"incomplete": incomplete, "overwrite": overwrite}
     with spark.begun() as (jobs, session), run.output.bar() as show:
         return jobs.reorder(session, archive, target, progress=show, **options)
@@ -289,7 +294,7 @@ def reorder(
     type=click.Choice(("logical", "physical", "none")),
     default="logical",
     show_default=True,
-    help="The order that the reader was promised.",
+    help="The order that the reader asked for.",
 )
 @OVERWRITE
 @on_archive
@@ -298,7 +303,7 @@ def audit(run: Run, spark: Spark, archive: str, output: str, *, overwrite: bool,
     """Prove or disprove the order of an archive.
 
     OUTPUT is a folder for the findings and report.html, which has pictures if inorder[report] is installed. Exit
-    status: 0 the order was kept, 1 the audit found errors, 2 or 3 there was no audit.
+    status: 0 the order was kept; 1 the audit found errors; 2 or 3 the audit did not run.
     """
     check_archive(archive)
     check_target("OUTPUT", output, overwrite=overwrite)
@@ -314,7 +319,12 @@ def audit(run: Run, spark: Spark, archive: str, output: str, *, overwrite: bool,
 )
 @ARCHIVE
 @QUEUE
-@click.option("--transaction", required=True, metavar="NAME", help="A second replay under this name puts nothing.")
+@click.option(
+    "--transaction",
+    required=True,
+    metavar="NAME",
+    help="A name for the replay. Replaying again under the same name puts nothing.",
+)
 @click.option(
     "--application",
     default="replay",
@@ -322,12 +332,12 @@ def audit(run: Run, spark: Spark, archive: str, output: str, *, overwrite: bool,
     metavar="NAME",
     help="The application that the transaction belongs to.",
 )
-@click.option("--where", metavar="CONDITION", help="Only messages that meet this condition in SQL.")
+@click.option("--where", metavar="CONDITION", help="Replay only messages that meet this SQL condition.")
 @ORDER
 @on_store
 @runs_a_job
 def replay(run: Run, spark: Spark, archive: str, queue: str, **options: Any) -> Any:
-    """Put an archive, or a part of it, back on a queue, never twice."""
+    """Put an archive or part of it back on a queue, never twice."""
     check_archive(archive)
     with spark.begun() as (jobs, session), told_while_it_works(run) as tell:
         return jobs.replay(session, archive, str(run.store.given), queue, progress=tell, **options)
@@ -341,16 +351,20 @@ def replay(run: Run, spark: Spark, archive: str, queue: str, **options: Any) -> 
     type=click.Choice(("files", "dmpmqmsg")),
     default="files",
     show_default=True,
-    help="The files that were put, or texts of dmpmqmsg.",
+    help="Write the original files, or dmpmqmsg files.",
 )
 @click.option(
     "--existing",
     type=click.Choice(("refuse", "same", "replace")),
-    help="What happens to files that exist; default: same, and for texts refuse.",
+    help="How to treat existing files; default: same, or refuse for dmpmqmsg.",
 )
-@click.option("--order", type=click.Choice(("logical", "physical")), help="Of dmpmqmsg texts; default: logical.")
 @click.option(
-    "--leave-out-properties", is_flag=True, help="Write dmpmqmsg texts without properties: they have no place for them."
+    "--order", type=click.Choice(("logical", "physical")), help="The order of dmpmqmsg files; default: logical."
+)
+@click.option(
+    "--leave-out-properties",
+    is_flag=True,
+    help="Write dmpmqmsg files without properties, which that format cannot hold.",
 )
 @on_archive
 @runs_a_job
@@ -365,7 +379,7 @@ def unload(
     order: str | None,
     leave_out_properties: bool,
 ) -> Any:
-    """Write the files in an archive back, or dmpmqmsg texts.
+    """Write the messages of an archive back to files.
 
     TARGET is a folder.
     """
@@ -399,16 +413,16 @@ OPTIONS = {"patterns": "--pattern", "read_options": "--read-option"}
 
 def _refuse_unless(format: str, option: str, formats: tuple[str, ...]) -> None:
     if format not in formats:
-        raise click.UsageError(f"{option} goes with --format {' or '.join(formats)} only.")
+        raise click.UsageError(f"{option} needs --format {' or '.join(formats)}.")
 
 
 @contextmanager
 def told_while_it_works(run: Run, total: int | None = None, *, logs: bool = False) -> Iterator[Callable[[Any], None]]:
-    """A block in which a job works; what it is given shows people how far the job is.
+    """A block in which a job runs. It yields a function that shows people the progress.
 
     Args:
-        total: how many messages there are, where that is known.
-        logs: where nobody looks, each batch is a line instead.
+        total: the number of messages, if it is known.
+        logs: without a terminal, print a line for each batch instead.
     """
     looked_at = run.output.notes.is_terminal
     with run.output.bar() as show:
@@ -422,13 +436,13 @@ def told_while_it_works(run: Run, total: int | None = None, *, logs: bool = Fals
 
 
 def progress_line(now: Any, total: int | None = None) -> str:
-    """How far a job is, and how fast so far."""
+    """The progress of a job, and its speed so far."""
     done = f"{now.messages:,}" if total is None else f"{now.messages:,} of {total:,}"
     return f"{done} messages, {size(now.size)} bytes, {rates(now.messages, now.seconds, now.size)}"
 
 
 def rates(messages: int, seconds: float, length: int | None = None) -> str:
-    """How fast a job is, or was: messages a second, and bytes a second where they are known."""
+    """The speed of a job: messages a second, and bytes a second if they are known."""
     if not seconds:
         return "at once"
     told = f"{messages / seconds:,.0f} messages/s"
@@ -436,7 +450,7 @@ def rates(messages: int, seconds: float, length: int | None = None) -> str:
 
 
 def tell_result(run: Run, result: Any) -> None:
-    """What a job did: one line of JSON, or a line for each figure, the last one how fast it was."""
+    """Prints the result of a job: one line of JSON, or a line for each figure with the speed last."""
     values = result if isinstance(result, dict) else dataclasses.asdict(result)
     if run.output.as_json:
         run.output.line(json.loads(result.as_json()) if hasattr(result, "as_json") else values)
@@ -453,7 +467,8 @@ def tell_result(run: Run, result: Any) -> None:
             run.output.console.print(Text(f"{name:{width}}  {plain(_figure(line))}"))
 
 
-# What people see for a figure whose name is of a program. One that is None is left out, one with parts has a line each.
+# The labels of figures whose names are names of programs. None leaves a figure out; one with parts gets a line for
+# each.
 FIGURES = {
     "size": "bytes of bodies",
     "batches": "micro-batches",

@@ -1,4 +1,4 @@
-"""`inorder put`: messages from the shell, from files, from standard input."""
+"""`inorder put`: puts messages from the command line, from files or from standard input."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .running import Command, Run, leaving, local_name, queue_names, takes_store
 
 Form = Literal["whole", "lines", "json", "dmpmqmsg"]
 Fields = dict[str, Any]
-AROUND_LINE = codecs.BOM_UTF8 + b"\r\n"  # no part of a message
+AROUND_LINE = codecs.BOM_UTF8 + b"\r\n"  # not part of a message
 FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
 
 
@@ -34,25 +34,27 @@ FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
 @click.argument("body", required=False)
 @click.option(
     "--file", "files", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="PATH",
-    help="The content of this file is a message; may be repeated.",
+    help="Put the content of this file as a message; may be repeated.",
 )  # fmt: skip
 @click.option(
     "--lines",
     is_flag=True,
-    help="Each line of the files, or of standard input, is a "
-    "message, without its end (LF or CR LF) and without a byte order mark of UTF-8 before the first.",
+    help="Put each line of the files or of standard input as a message. The line end (LF or CR LF) and a UTF-8 byte "
+    "order mark at the start are left out.",
 )
-@click.option("--from-json", is_flag=True, help="Each line is a message, as 'get --json' tells it.")
-@takes_format("The messages are those in texts of MQ's dmpmqmsg, with their descriptors.")
-@click.option("--group", is_flag=True, help="All messages of this call are one group, in one unit of work.")
+@click.option("--from-json", is_flag=True, help="Each line is a message as 'get --json' writes it.")
+@takes_format("The input is in the format of MQ's dmpmqmsg, with descriptors.")
+@click.option("--group", is_flag=True, help="Put all messages of this call as one group, in one unit of work.")
 @click.option(
-    "--keep-context", is_flag=True, help="Who put a message when is as the JSON or the text of dmpmqmsg says."
+    "--keep-context",
+    is_flag=True,
+    help="Keep the user, program and time of the original put from the JSON or dmpmqmsg input.",
 )
 @click.option("--priority", type=Of(PRIORITY.taking()), metavar="0..9", help="Default: the queue's.")
 @click.option(
     "--persistent/--no-persistent",
     default=None,
-    help="Whether it outlives the last process that has the store open; default: the queue's.",
+    help="Whether messages survive when the last process closes the store; default: the queue's.",
 )
 @click.option(
     "--expiry",
@@ -61,27 +63,30 @@ FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
     help="Time to live; default: the queue's.",
 )
 @click.option(
-    "--delay", type=Of(Message.FIELDS["delay"].kind), metavar="SECONDS", help="How long until it can be read."
+    "--delay", type=Of(Message.FIELDS["delay"].kind), metavar="SECONDS", help="Time until the message can be read."
 )
-@click.option("--message-id", type=NAMED_ID, metavar="HEX|text:TEXT", help="Default: the queue manager makes one.")
+@click.option("--message-id", type=NAMED_ID, metavar="HEX|text:TEXT", help="Default: the queue manager generates one.")
 @click.option(
-    "--correlation-id", type=NAMED_ID, metavar="HEX|text:TEXT", help="Relates messages, such as a reply to its request."
+    "--correlation-id",
+    type=NAMED_ID,
+    metavar="HEX|text:TEXT",
+    help="Relates messages to each other, such as a reply to its request.",
 )
-@click.option("--manager", metavar="NAME", help="The queue manager that has the queue; default: this one.")
-@click.option("--reply-to-queue", metavar="NAME", help="Where replies should go.")
-@click.option("--reply-to-queue-manager", metavar="NAME", help="And the queue manager that has it; default: this one.")
+@click.option("--manager", metavar="NAME", help="The queue manager of the queue; default: this one.")
+@click.option("--reply-to-queue", metavar="NAME", help="The queue for replies.")
+@click.option("--reply-to-queue-manager", metavar="NAME", help="The queue manager of that queue; default: this one.")
 @click.option("--body-format", "format", metavar="NAME", help="MQ's name for the form of the body, such as MQSTR.")
 @click.option(
     "--property", "properties", type=one_property, multiple=True, metavar="NAME[:TYPE]=VALUE",
     help="A property; the type is text, int, float, bool, bytes (hex) or none. May be repeated.",
 )  # fmt: skip
-@click.option("--deduplicate", metavar="KEY", help="Nothing is put if a message was put under this key before.")
+@click.option("--deduplicate", metavar="KEY", help="Put nothing if a message was already put under this key.")
 @click.option(
     "--for",
     "deduplicate_for",
     type=Of(Seconds(0, DEDUPLICATE_FOR_MAX, above=True)),
     metavar="SECONDS",
-    help="So long the queue keeps the key; default: 3600.",
+    help="How long the queue remembers the key; default: 3600.",
 )
 @UNIT_SIZE
 @takes_store
@@ -91,9 +96,9 @@ def put(
 ) -> None:
     """Put messages: BODY, files, or standard input.
 
-    Without --lines, --from-json and --format a file, or standard input, is one message. A unit of work that is
-    committed is on disk, and can be seen, before the next one begins. From a pipe that goes on for long say
-    --unit-size 1: then each line can be seen at once.
+    Without --lines, --from-json or --format, each file or all of standard input is one message. Each unit of work is
+    committed to disk, and its messages can be read, before the next one starts. For a long-running pipe use --unit-size
+    1, so that each line can be read at once.
     """
     form = _form(given)
     group, keep, size = given.pop("group"), given.pop("keep_context"), given.pop("unit_size")
@@ -105,7 +110,7 @@ def put(
     put_so_far = 0
 
     def left() -> str:
-        return f"{count(put_so_far, 'message')} before that went on {queue} and stay there" if put_so_far else ""
+        return f"{count(put_so_far, 'message')} already put on {queue} and kept" if put_so_far else ""
 
     with run.opened() as qm, leaving(run, left), run.output.progress("putting", "messages") as advance:
         limit = _limit(qm, queue, given["manager"])
@@ -117,54 +122,56 @@ def put(
 
 
 def _form(given: Fields) -> Form:
-    """What the input is made of; takes the options that say so."""
+    """The form of the input. Removes its options from `given`."""
     chosen = [FORMS[name] for name in FORMS if given.pop(name)]
     if (named := given.pop("form")) is not None:
         chosen.append(named)
     if len(chosen) > 1:
-        raise click.UsageError("Say one of --lines, --from-json and --format.")
+        raise click.UsageError("Give only one of --lines, --from-json and --format.")
     return chosen[0] if chosen else "whole"
 
 
 def _check(body: str | None, files: Sequence[Path], form: Form, *, group: bool, keep: bool) -> None:
     if body is not None and (files or form != "whole"):
-        raise click.UsageError("BODY is one message: it goes without --file, --lines, --from-json and --format.")
+        raise click.UsageError("BODY is one message and excludes --file, --lines, --from-json and --format.")
     if keep and form not in ("json", "dmpmqmsg"):
-        raise click.UsageError("--keep-context goes with --from-json or --format dmpmqmsg.")
+        raise click.UsageError("--keep-context needs --from-json or --format dmpmqmsg.")
     if group and keep:
-        raise click.UsageError("--group goes without --keep-context.")
+        raise click.UsageError("--group and --keep-context exclude each other.")
 
 
 def _check_key(given: Fields, *, is_one: bool) -> None:
     if given["deduplicate"] is not None and not is_one:
-        raise click.UsageError("--deduplicate KEY is for one message: BODY, one --file, or standard input as a whole.")
+        raise click.UsageError(
+            "--deduplicate KEY works for one message only: BODY, one --file, or all of standard input."
+        )
     if given["deduplicate_for"] is not None and given["deduplicate"] is None:
-        raise click.UsageError("--for goes with --deduplicate.")
+        raise click.UsageError("--for needs --deduplicate.")
 
 
 def _fields(context: click.Context, given: Fields) -> Fields:
     """The fields of the descriptor that the command line names."""
     names = [name for name, _ in given["properties"]]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise click.UsageError(f"--property {twice[0]} is there twice.")
+        raise click.UsageError(f"--property {twice[0]} is given twice.")
     given["properties"] = dict(given["properties"])
     source = click.core.ParameterSource.COMMANDLINE
     return {name: value for name, value in given.items() if context.get_parameter_source(name) is source}
 
 
 class Limit(NamedTuple):
-    """How long a message may be: at most so many bytes, because of this queue or queue manager."""
+    """The longest message allowed, in bytes, and the queue or queue manager that sets the limit."""
 
     length: int
     whose: str
     reason: Reason
 
     def check(self, read: bytes, what: str) -> bytes:
-        """What was read, of which one byte more than the limit is enough to know. Raises: MessageTooBig."""
+        """Returns the bytes read. One byte more than the limit is enough to refuse them. Raises: MessageTooBig."""
         if len(read) > self.length:
             raise MessageTooBig(
-                f"{what} has more than {self.length:,} bytes, {self.whose} takes at most so many",
-                remedy="raise max_length, or cut it into records: inorder load",
+                f"{what} has more than {self.length:,} bytes, the most that {self.whose} takes",
+                remedy="raise max_length, or split it into records: inorder load",
                 reason=self.reason,
                 limit=self.length,
             )
@@ -172,14 +179,14 @@ class Limit(NamedTuple):
 
 
 def _limit(qm: QueueManager, queue: str, manager: str | None) -> Limit:
-    """How long the messages may be that are put. Raises: UnknownQueue 2085."""
+    """The longest message that can be put. Raises: UnknownQueue 2085."""
     found = qm.manager_attributes()
     most = Limit(found.max_length, f"queue manager {found.name}", Reason.MSG_TOO_BIG_FOR_Q_MGR)
     if manager:
         return most
     try:
         attributes = qm.attributes(local_name(qm, queue))
-    except UnknownQueue:  # the put says what is wrong
+    except UnknownQueue:  # the put raises the right error
         return most
     if attributes.type != "local" or attributes.max_length > most.length:
         return most
@@ -187,7 +194,7 @@ def _limit(qm: QueueManager, queue: str, manager: str | None) -> Limit:
 
 
 def _sources(body: str | None, files: Sequence[Path], form: Form, limit: Limit) -> Iterator[bytes | Message]:
-    """The messages of a call, one after the other, as they are read; of one that is too long no more than shows it."""
+    """Yields the messages of a call as they are read. A message that is too long is not read to its end."""
     if body is not None:
         yield body.encode(errors="surrogateescape")
         return
@@ -207,7 +214,9 @@ def _sources(body: str | None, files: Sequence[Path], form: Form, limit: Limit) 
 
 
 def _lines(name: str, stream: IO[bytes]) -> Iterator[Message]:
-    """The messages of lines of JSON. Raises: click.ClickException, with the line, one is not a message."""
+    """Yields the messages of lines of JSON. Raises: click.ClickException with the line number, if a line is not a
+    message.
+    """
     for number, line in enumerate(lines_up_to(stream, LINE_BYTES_MAX + 1), 1):
         if len(line) > LINE_BYTES_MAX:
             raise click.ClickException(f"{name}, line {number:,} is longer than {LINE_BYTES_MAX:,} bytes")
@@ -219,7 +228,7 @@ def _lines(name: str, stream: IO[bytes]) -> Iterator[Message]:
 
 
 def _dumped(name: str, stream: IO[bytes]) -> Iterator[Message]:
-    """The messages of a text of dmpmqmsg. Raises: click.UsageError, with the line, it is not one."""
+    """Yields the messages of a dmpmqmsg file. Raises: click.UsageError with the line number, if it is not one."""
     try:
         yield from dmpmqmsg.parse(stream)
     except FormatError as error:
@@ -244,7 +253,7 @@ def _put(
     keep: bool,
     size: int,
 ) -> Iterator[list[PutResult]]:
-    """Puts, and tells what was put when it is committed."""
+    """Puts messages, and yields the results of each unit of work once it is committed."""
     if group:
         yield _put_group(qm, queue, sources, fields)
         return

@@ -44,7 +44,7 @@ COLUMNS = {
     "open_output_count": "writers",
     "description": "description",
 }
-WIDE = ("delivery", "open_input_count", "open_output_count")  # an 80 column terminal has room for the names instead
+WIDE = ("delivery", "open_input_count", "open_output_count")  # an 80 column terminal needs the room for names
 RULES = re.compile(r" \((?:(?:[A-DKNP]-|R)?\d+(?:\.\d+)?(?:, )?)+\)")
 
 
@@ -54,12 +54,12 @@ def queue() -> None:
 
 
 def _help(attribute: Attribute) -> str:
-    """What an attribute is, without the rules that say so, and in the words of the command."""
+    """The description of an attribute, without rule numbers and in the words of the command."""
     return RULES.sub("", attribute.doc).replace("None", "none")
 
 
 def _option(attribute: Attribute) -> Callable[[F], F]:
-    """The option for an attribute, as its declaration says; the attribute itself checks the value."""
+    """The option for an attribute, made from its declaration. The attribute itself checks the value."""
     word = attribute.name.replace("_", "-")
     match attribute.kind:
         case "boolean":
@@ -76,7 +76,7 @@ def _option(attribute: Attribute) -> Callable[[F], F]:
 
 
 def takes_attributes_of(attributes: Mapping[str, Attribute]) -> Callable[[F], F]:
-    """Gives a command an option for each of these attributes, and its function those given, as `changes`."""
+    """Adds an option for each of these attributes to a command, and passes those given to its function as `changes`."""
 
     def decorated(function: F) -> F:
         @click.pass_context
@@ -110,9 +110,9 @@ takes_attributes = takes_attributes_of({name: QUEUE_ATTRIBUTES[name] for name in
 @takes_attributes
 @takes_store
 def create(run: Run, name: str, kind: str, changes: dict[str, Any]) -> None:
-    """Define a queue, and make the store if it is missing.
+    """Define a queue, and create the store if it is missing.
 
-    NAME is 1 to 48 characters out of A-Z a-z 0-9 . / _ %
+    NAME must be 1 to 48 of the characters A-Z a-z 0-9 . / _ %
     """
     with run.opened(make=True) as qm:
         getattr(qm, MAKERS[kind])(name, **changes)
@@ -124,7 +124,7 @@ def create(run: Run, name: str, kind: str, changes: dict[str, Any]) -> None:
 @takes_attributes
 @takes_store
 def alter(run: Run, name: str, changes: dict[str, Any]) -> None:
-    """Change attributes; messages on the queue keep their places."""
+    """Change attributes. Messages on the queue keep their places."""
     if not changes:
         raise click.UsageError("Nothing to change: name at least one attribute.")
     with run.opened() as qm:
@@ -158,21 +158,23 @@ def show(run: Run, name: str) -> None:
 @click.argument("pattern", default="*")
 @takes_store
 def list_queues(run: Run, pattern: str) -> None:
-    """List queues with their depth and their kind of order.
+    """List queues with their depth and order.
 
-    PATTERN chooses by name: * is any text, ? any character.
+    PATTERN selects queues by name: * is any text, ? any character.
     """
     with run.opened() as qm:
         while qm.discard_expired():
             pass
         views = {one.name: one for one in qm.overview()}
         records = [_summary(qm, one, views) for one in qm.queues() if fnmatchcase(one.name, pattern)]
-    where = f"no queue fits {pattern!r}" if pattern != "*" else "the store has no queues"
+    where = f"no queue matches {pattern!r}" if pattern != "*" else "the store has no queues"
     run.output.listing(records, COLUMNS, nothing=where, wide=WIDE)
 
 
 def _status(qm: QueueManager, one: QueueAttributes) -> QueueStatus | None:
-    """The status; None: a model has none, nor what leads nowhere or elsewhere, nor a queue that has just gone."""
+    """The status, or None for a model, for a name that leads nowhere or to another queue manager, and for a queue that
+    was just deleted.
+    """
     try:
         return None if one.type == "model" else qm.status(one.name)
     except (UnknownQueue, WrongQueueType):
@@ -180,7 +182,7 @@ def _status(qm: QueueManager, one: QueueAttributes) -> QueueStatus | None:
 
 
 def _summary(qm: QueueManager, one: QueueAttributes, views: Mapping[str, QueueView]) -> dict[str, Any]:
-    """A queue, with what all local queues were at one moment; what is not among them is asked for."""
+    """The record of a queue, from a snapshot of all local queues. A queue that is not in it is read separately."""
     view = views.get(one.base_queue if one.type == "alias" else one.name)
     status = None if view is not None else _status(qm, one)
     depth, uncommitted = status and status.current_depth, status and status.uncommitted
@@ -206,10 +208,11 @@ def _summary(qm: QueueManager, one: QueueAttributes, views: Mapping[str, QueueVi
 @says_yes
 @takes_store
 def clear(run: Run, name: str, yes: bool) -> None:
-    """Remove all messages from a local queue, those under lock ids too.
+    """Remove all messages from a local queue, including those under lock ids.
 
-    Refused while a program has the queue open, and while a unit of work or a claim holds a message of it: unit and
-    claim say who. Some hundreds go at a time, so that other programs need not wait; what they put meanwhile stays.
+    The command fails while a program has the queue open, or while a unit of work or a claim holds one of its messages;
+    'inorder unit' and 'inorder claim' show which. It removes some hundreds at a time, so that other programs need not
+    wait. Messages that they put meanwhile stay.
     """
     with run.opened() as qm:
         depth = qm.depth(name)
@@ -222,11 +225,11 @@ def clear(run: Run, name: str, yes: bool) -> None:
 
 @queue.command("delete", example="inorder queue delete ORDERS --purge --store orders.db")
 @click.argument("name", shell_complete=queue_names)
-@click.option("--purge", is_flag=True, help="Even if there are messages on it.")
+@click.option("--purge", is_flag=True, help="Delete the queue even if it has messages.")
 @says_yes
 @takes_store
 def delete(run: Run, name: str, purge: bool, yes: bool) -> None:
-    """Delete a queue; one that has messages only with --purge."""
+    """Delete a queue. A queue with messages needs --purge."""
     with run.opened() as qm:
         if purge and qm.attributes(name).type == "local" and (depth := qm.depth(name)):
             run.output.confirm(f"Delete {name} with {count(depth, 'message')}?", yes=yes)

@@ -1,6 +1,6 @@
-"""What a job of Spark needs, looked at before a JVM starts: that takes seconds, and Spark's own errors take pages.
+"""Checks the needs of a Spark job before a JVM starts, because that takes seconds and Spark's own errors fill pages.
 
-Paths that are not in the local file system are left to Spark.
+Paths outside the local file system are left to Spark.
 """
 
 from __future__ import annotations
@@ -26,19 +26,23 @@ JAVA_SECONDS_MAX: Final = 60
 JAVA: Final = f"install Java {JAVA_VERSION_MIN} or later (apt install openjdk-17-jre-headless), or set JAVA_HOME to it"
 VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
 MEMORY: Final = re.compile(r"[1-9]\d*[kmgt]", re.IGNORECASE)
-ELSEWHERE: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR")  # may say that plain paths are not local
+ELSEWHERE: Final = (
+    "HADOOP_CONF_DIR",
+    "YARN_CONF_DIR",
+    "SPARK_CONF_DIR",
+)  # with one of these set, plain paths may not be local
 PARQUET: Final = ".parquet"
 
 
 def check_extras() -> None:
-    """PySpark is there. Raises: click.ClickException, with what to install."""
+    """Checks that PySpark is installed. Raises: click.ClickException, with the remedy."""
     for name in EXTRAS:
         if find_spec(name) is None:
             raise click.ClickException(f"This needs Spark, and {name} is not installed: {how_to_install('spark')}.")
 
 
 def check_java() -> None:
-    """A Java that Spark can run on is there. Raises: click.ClickException, with what to install."""
+    """Checks that Spark can find a Java that it can use. Raises: click.ClickException, with the remedy."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(str(Path(home) / "bin" / "java") if home else "java")
     if java is None:
@@ -50,19 +54,19 @@ def check_java() -> None:
         raise click.ClickException(f"Spark needs Java, and {java} does not start ({error}): {JAVA}.") from error
     found = VERSION.search(told.stderr + told.stdout)
     if found is None or int(found[1]) < JAVA_VERSION_MIN:
-        which = f"is Java {found[1]}" if found else "does not say its version"
+        which = f"is Java {found[1]}" if found else "does not print its version"
         raise click.ClickException(f"Spark needs Java {JAVA_VERSION_MIN}, and {java} {which}: {JAVA}.")
 
 
 def memory(value: str) -> str:
-    """How much memory, as Java writes it."""
+    """An amount of memory, as Java writes it."""
     if MEMORY.fullmatch(value) is None:
-        raise ValueError(f"{value!r} is not a number with a unit, such as 2g or 512m.")
+        raise ValueError(f"{value!r} must be a number with a unit, such as 2g or 512m.")
     return value
 
 
 def split_rule(value: str) -> str:
-    """How files are split, as `inorder.formats.parse_rule` reads it."""
+    """A rule for splitting files, as `inorder.formats.parse_rule` reads it."""
     try:
         parse_rule(value)
     except ArgumentError as error:
@@ -71,16 +75,18 @@ def split_rule(value: str) -> str:
 
 
 def check_archive(archive: str) -> None:
-    """Something to read is there. Raises: click.ClickException."""
+    """Checks that the archive exists and has data. Raises: click.ClickException."""
     place = local(archive)
     if place is None:
         return
     if not place.exists():
-        raise click.ClickException(f"There is no archive {archive}: 'inorder pipeline drain' makes one.")
+        raise click.ClickException(f"There is no archive {archive}: 'inorder pipeline drain' creates one.")
     if not place.is_dir():
-        raise click.ClickException(f"{archive} is a file: an archive is a folder, as 'inorder pipeline drain' writes.")
+        raise click.ClickException(
+            f"{archive} is a file: an archive must be a folder that 'inorder pipeline drain' wrote."
+        )
     if not any(name.endswith(PARQUET) for name in _files(place)):
-        raise click.ClickException(f"{archive} is not an archive: there is no Parquet in it.")
+        raise click.ClickException(f"{archive} is not an archive: it has no Parquet files.")
 
 
 def _files(place: Path) -> Iterator[str]:
@@ -88,17 +94,18 @@ def _files(place: Path) -> Iterator[str]:
 
 
 def check_source(source: str) -> None:
-    """A file or a folder to load. Raises: click.ClickException."""
+    """Checks that the file or folder to load exists. Raises: click.ClickException."""
     place = local(source)
     if place is not None and not place.exists():
         raise click.ClickException(f"There is no file or folder {source}.")
 
 
 def check_target(what: str, target: str | None, *, overwrite: bool) -> None:
-    """A folder can be written. Raises: click.ClickException, it is there, something else is, or this user may not.
+    """Checks that a folder can be written. Raises: click.ClickException, if it exists already, is a file, or is not
+    writable.
 
     Args:
-        what: what the command calls it.
+        what: the name of the argument.
     """
     place = None if target is None else local(target)
     if place is None:
@@ -107,22 +114,22 @@ def check_target(what: str, target: str | None, *, overwrite: bool) -> None:
     if not place.exists():
         return
     if not place.is_dir():
-        raise click.ClickException(f"{what} {target} is a file: name a folder.")
+        raise click.ClickException(f"{what} {target} must be a folder, and is a file.")
     if not overwrite:
-        raise click.ClickException(f"{what} {target} is there already: name another folder, or say --overwrite.")
+        raise click.ClickException(f"{what} {target} exists already: name another folder, or give --overwrite.")
 
 
 def check_writable(what: str, target: str | None, place: Path) -> None:
-    """This user may make the folder, or write in it. Raises: click.ClickException."""
+    """Checks that this user may create the folder or write to it. Raises: click.ClickException."""
     there = next(folder for folder in (place.absolute(), *place.absolute().parents) if folder.exists())
     if not there.is_dir() and there != place.absolute():
-        raise click.ClickException(f"{what} {target} cannot be made: {there} is a file.")
+        raise click.ClickException(f"{what} {target} cannot be created: {there} is a file.")
     if there.is_dir() and not os.access(there, os.W_OK | os.X_OK):
-        raise click.ClickException(f"{what} {target} cannot be written: this user may not write in {there}.")
+        raise click.ClickException(f"{what} {target} cannot be written: this user may not write to {there}.")
 
 
 def local(path: str) -> Path | None:
-    """The path in this machine's file system; None: it is in another one, or may be."""
+    """The path in this machine's file system, or None if it is or may be in another one."""
     if path.startswith("file:"):
         return Path(re.sub("^file:(//)?", "", path))
     return None if "://" in path or any(map(os.environ.get, ELSEWHERE)) else Path(path)

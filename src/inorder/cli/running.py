@@ -1,9 +1,9 @@
-"""What every command shares: its options, the store it works on, and the exit status that an error becomes.
+"""Shared by every command: its options, its store, and the exit status for each error.
 
 Exit status: 0 done; 1 the answer is no, or not now (`QueueCondition`, findings of a check); 2 a wrong call
-(`CallerError`, bad usage); 3 trouble with the store (`StoreError`), or with a file that is read or
-written (`OSError`); 130 interrupted. Whatever ends a command, its connection ends with it: nothing stays held, and an
-open unit of work is backed out.
+(`CallerError`, bad usage); 3 trouble with the store (`StoreError`), or with a file that is read or written (`OSError`);
+130 interrupted. The connection of a command ends with it: no messages stay held, and an open unit of work is backed
+out.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from .places import PlaceType
 DONE, NO, WRONG, TROUBLE, INTERRUPTED = 0, 1, 2, 3, 130
 STORE_VARIABLE = "INORDER_STORE"
 PROGRAM = "inorder"
-TOLD_AFTER_SECONDS = 3.0  # of waiting for a store that another program has locked
+TOLD_AFTER_SECONDS = 3.0  # of waiting for a store that another program has locked, before a note
 PATIENCE_SECONDS = 300.0
 COMPLETION_SECONDS = 1.0
 HELP = {"help_option_names": ["-h", "--help"]}
-BUSY = "another program has locked it, or it is being put in order after a crash"
+BUSY = "another program has locked it, or is recovering it after a crash"
 
-# What errors of calls say of values, and how the command has them.
+# Advice in errors of calls, and its form for the command.
 WORDS = {
     "say backup=False": "give --no-backup",
 }
@@ -47,7 +47,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Run:
-    """One run of a command: its store, and its output."""
+    """One run of a command, with its store and its output."""
 
     def __init__(self, store: Location | None, *, as_json: bool) -> None:
         self._store = store
@@ -57,11 +57,11 @@ class Run:
     def store(self) -> Location:
         """Where the store is. Raises: click.UsageError, none was named."""
         if self._store is None:
-            raise click.UsageError(f"Which store? Say --store PATH, or set {STORE_VARIABLE}.")
+            raise click.UsageError(f"No store was named: give --store PATH, or set {STORE_VARIABLE}.")
         return self._store
 
     def refuse_own_file(self, path: Path, what: str) -> None:
-        """Raise click.UsageError if a file that is read or written is the store's own, under whatever name.
+        """Raises click.UsageError if a file to read or write belongs to the store itself, under any name.
 
         Args:
             what: the option that names it.
@@ -73,19 +73,19 @@ class Run:
         """Raise click.UsageError if a file must not be written: it is of any store, or a pipe or a device."""
         self.refuse_own_file(path, what)
         if is_of_any_store(path):
-            raise click.UsageError(f"{what} {path} is a store, or a file of one: name another.")
+            raise click.UsageError(f"{what} {path} is a store, or a file of one: name another file.")
         if path.exists() and not path.is_file():
-            raise click.UsageError(f"{what} {path} is there, and not a file: write to a pipe or a device with >.")
+            raise click.UsageError(f"{what} {path} exists and is not a file: to write to a pipe or a device, use >.")
 
     @contextmanager
     def opened(self, *, make: bool = False, program: str = PROGRAM) -> Iterator[QueueManager]:
-        """A connection to the store; an exception through it backs out.
+        """Opens a connection to the store. An exception in the block backs out.
 
         Args:
-            make: the store is made if it is missing.
-            program: what others see that has the store open.
+            make: whether to create a missing store.
+            program: the program name that others see.
 
-        Raises: StoreError, there is none; click.UsageError.
+        Raises: StoreError, if there is no store; click.UsageError.
         """
         with _patience(self.store, self.output, PATIENCE_SECONDS):
             is_there = self.store.is_there(PROGRAM)
@@ -111,12 +111,13 @@ def _remedy(where: Location) -> str:
 def _patience(place: Location, output: Output | None, most: float) -> Iterator[None]:
     """While a store is opened: if another program has it locked, a note says so, and in the end it is an error.
 
-    Every opening writes, so that a lock for writing stops it, or a stopped process whose turn it is. A signal of the
-    clock ends such a wait, as Ctrl-C does; only the main thread gets signals, so elsewhere the wait has no end.
+    Opening a store writes, so a write lock delays it, and so does a suspended process that is next in line. A timer
+    signal ends such a wait, as Ctrl-C does. Only the main thread receives signals; in other threads the wait has no
+    limit.
 
     Args:
-        output: where a note goes after `TOLD_AFTER_SECONDS`; None: nowhere.
-        most: seconds after which it is a StoreError.
+        output: prints the note after `TOLD_AFTER_SECONDS`; None for no note.
+        most: seconds before it raises StoreError.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -127,11 +128,11 @@ def _patience(place: Location, output: Output | None, most: float) -> Iterator[N
         del number, frame
         if time.monotonic() - begun >= most:
             raise StoreError(
-                f"{place} could not be opened within {most:.0f} s: {BUSY}. End that program, or let it go on.",
+                f"{place} could not be opened within {most:.0f} s: {BUSY}. End that program, or let it finish.",
                 path=str(place),
             )
         if output is not None:
-            output.note(f"waiting for {place}: {BUSY}; Ctrl-C ends")
+            output.note(f"waiting for {place}: {BUSY}; press Ctrl-C to stop")
         signal.setitimer(signal.ITIMER_REAL, begun + most - time.monotonic())
 
     before = signal.signal(signal.SIGALRM, due)
@@ -145,7 +146,7 @@ def _patience(place: Location, output: Output | None, most: float) -> Iterator[N
 
 @contextmanager
 def leaving(run: Run, what: Callable[[], str]) -> Iterator[None]:
-    """If the work inside fails half-way, a note says what it leaves behind; empty: none does."""
+    """If the work in the block fails half-way, prints a note of its partial result; an empty text prints none."""
     try:
         yield
     except BaseException:
@@ -155,7 +156,7 @@ def leaving(run: Run, what: Callable[[], str]) -> Iterator[None]:
 
 
 class Command(click.Command):
-    """A command whose help ends with an example, and whose errors are in its own words."""
+    """A command whose help ends with an example, and whose errors name its options."""
 
     def __init__(self, name: str | None, *, example: str, **named: Any) -> None:
         named["epilog"] = f"Example: {example}"
@@ -164,7 +165,7 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         if _store_before(ctx) is not None and "store" not in ctx.params:
-            raise click.UsageError(f"{ctx.command_path} works on no store: leave --store out.", ctx)
+            raise click.UsageError(f"{ctx.command_path} does not use a store: leave --store out.", ctx)
         try:
             return super().invoke(ctx)
         except InorderError as error:
@@ -172,7 +173,7 @@ class Command(click.Command):
             raise
 
     def _in_own_words(self, error: InorderError) -> str:
-        """The text of an error with the options of this command in place of a call's arguments."""
+        """The text of an error, with the arguments of the call replaced by the options of this command."""
         text: str = error.args[0]
         for of_a_call, of_the_command in WORDS.items():
             text = text.replace(of_a_call, of_the_command)
@@ -188,7 +189,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A family of commands, listed as they were declared: what comes first is used first."""
+    """A group of commands, listed in the order of declaration."""
 
     command_class = Command
 
@@ -203,20 +204,20 @@ STORE_HELP = "The store: an SQLite file of inorder, or postgresql://host/databas
 
 
 class StoreOption(click.Option):
-    """--store; where it is not given, what stands before the command, and else the variable of the environment."""
+    """--store after the command, otherwise --store before the command, otherwise the environment variable."""
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
         return _store_before(ctx) or super().resolve_envvar_value(ctx)
 
 
 def _store_before(ctx: click.Context) -> str | None:
-    """What --store says before the command: inorder --store PATH queue list."""
+    """The value of --store before the command, as in: inorder --store PATH queue list."""
     before: str | None = ctx.find_root().params.get("store") if ctx.parent is not None else None
     return before
 
 
 def takes_store(function: F) -> F:
-    """Gives a command --store and --json, and its function a `Run` as the first argument."""
+    """Adds --store and --json to a command, and passes a `Run` to its function as the first argument."""
 
     @click.option(
         "--store",
@@ -237,17 +238,19 @@ def takes_store(function: F) -> F:
 
 
 def tells_json(function: F) -> F:
-    """Gives a command --json, as the keyword `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")(function)
+    """Adds --json to a command, as the keyword `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs.")(
+        function
+    )
 
 
 def says_yes(function: F) -> F:
-    """Gives a command --yes, as the keyword `yes`."""
+    """Adds --yes to a command, as the keyword `yes`."""
     return click.option("--yes", "-y", is_flag=True, help="Do not ask.")(function)
 
 
 def completions(context: click.Context, names: Callable[[QueueManager], list[str]], incomplete: str) -> list[str]:
-    """For completion in a shell: names in the store that is chosen already. Never an error: a shell asks."""
+    """Names in the chosen store, for completion in a shell. It never raises an error, because a shell calls it."""
     try:
         named = context.params.get("store") or _store_before(context) or os.environ.get(STORE_VARIABLE)
         if not named:
@@ -270,13 +273,13 @@ def queue_names(context: click.Context, parameter: click.Parameter, incomplete: 
 
 
 def local_name(qm: QueueManager, name: str) -> str:
-    """The queue that an alias stands for; of any other queue its name. Raises: UnknownQueue 2085."""
+    """The base queue of an alias, or the name of any other queue. Raises: UnknownQueue 2085."""
     found = qm.attributes(name)
     return found.base_queue if found.type == "alias" else name
 
 
 def status_of(error: InorderError) -> int:
-    """The exit status that an error becomes."""
+    """The exit status for an error."""
     if isinstance(error, StoreError):
         return TROUBLE
     if isinstance(error, CallerError):
@@ -285,7 +288,7 @@ def status_of(error: InorderError) -> int:
 
 
 def record_of_error(error: InorderError) -> dict[str, Any]:
-    """An error for machines."""
+    """An error as a record for programs."""
     reason: Reason = error.reason
     return {
         "error": error.args[0],
@@ -298,7 +301,7 @@ def record_of_error(error: InorderError) -> dict[str, Any]:
 
 
 def as_json_value(value: object) -> Any:
-    """A value of ours as JSON has it: bytes in hex, null for what is infinite."""
+    """A value in the form that JSON can hold: bytes as hex, infinity as null."""
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""`inorder mqsc`: scripts in the language of MQ's administrators, from a file, a pipe or a terminal."""
+"""`inorder mqsc`: runs scripts of MQ's administration language from a file, a pipe or a terminal."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from .running import DONE, Command, Run, record_of_error, status_of, takes_store
 
 PROMPT, CONTINUED = "> ", ". "
 STANDARD_INPUT = "-"
-GREETING = "MQSC. HELP lists the commands; END, or Ctrl-D, ends."
+GREETING = "MQSC. HELP lists the commands; END or Ctrl-D leaves."
 HELP = """\
 DEFINE QLOCAL(NAME) ...    also QALIAS, QMODEL, QREMOTE, CHANNEL, PROCESS; LIKE(OTHER), REPLACE
 ALTER QLOCAL(NAME) ...     also QALIAS, QMODEL, QREMOTE, CHANNEL, PROCESS; ALTER QMGR ...
 DISPLAY QUEUE(NAME*) ...   also QLOCAL, QALIAS, QMODEL, QREMOTE, QSTATUS, CHANNEL, CHSTATUS, PROCESS; DISPLAY QMGR
                            ALL, keywords, WHERE(CURDEPTH GT 0)
-DISPLAY CONN(*)            who is connected; TYPE(HANDLE) the queues that they have open
-DELETE QLOCAL(NAME)        also QALIAS, QMODEL, QREMOTE, CHANNEL, PROCESS; PURGE takes the messages too
+DISPLAY CONN(*)            the connected programs; TYPE(HANDLE) the queues that they have open
+DELETE QLOCAL(NAME)        also QALIAS, QMODEL, QREMOTE, CHANNEL, PROCESS; PURGE removes the messages too
 CLEAR QLOCAL(NAME)         removes the messages
 START CHANNEL(NAME)        also STOP, PING, RESET, RESOLVE
-A line that ends with + goes on in the next one. Names in small letters stand in quotes: QLOCAL('orders').
-DISPLAY QLOCAL(NAME) shows every attribute as a DEFINE or ALTER writes it."""
+A line that ends with + continues on the next one. Names in lower case need quotes: QLOCAL('orders').
+DISPLAY QLOCAL(NAME) shows every attribute in the form that DEFINE and ALTER take."""
 
 
 @click.command(
@@ -52,22 +52,24 @@ DISPLAY QLOCAL(NAME) shows every attribute as a DEFINE or ALTER writes it."""
     example="inorder mqsc queues.mqsc --store orders.db",
 )
 @click.argument("script", type=click.Path(allow_dash=True), required=False)
-@click.option("--check", is_flag=True, help="Only read the script; no store is needed.")
-@click.option("--stop", is_flag=True, help="End at the first command that fails; without it the next ones are run.")
-@click.option("--skip-unsupported", "skip", is_flag=True, help="Pass over what MQ has and inorder has not, and say so.")
-@click.option("--export", is_flag=True, help="Write all definitions as a script, for another store or for MQ.")
+@click.option("--check", is_flag=True, help="Only check the syntax of the script; this needs no store.")
+@click.option("--stop", is_flag=True, help="Stop at the first command that fails; the default is to run the rest.")
+@click.option(
+    "--skip-unsupported", "skip", is_flag=True, help="Skip features of MQ that inorder lacks, and report them."
+)
+@click.option("--export", is_flag=True, help="Print all definitions as a script, for another store or for MQ.")
 @takes_store
 def mqsc(run: Run, script: str | None, check: bool, stop: bool, skip: bool, export: bool) -> int:
     """Run an MQSC script: DEFINE, ALTER, DISPLAY, DELETE, CLEAR.
 
-    SCRIPT is a file, or - for standard input, which is also read without it; at a terminal there is a prompt. Each
-    command is a transaction of its own, and a store that is missing is made if the script defines a queue. Answers
-    have the layout and the numbers of runmqsc's, and all of them are on standard output, in order. The exit status is
-    that of the worst command: 1 refused for now, 2 wrong, 3 trouble with the store.
+    SCRIPT is a file. Without it, or with -, the command reads standard input; a terminal gets a prompt. Each command is
+    a transaction of its own. A missing store is created if the script defines a queue. Answers have the layout and the
+    message numbers of runmqsc, and appear on standard output in order. The exit status is that of the worst command: 1
+    refused for now, 2 wrong, 3 trouble with the store.
     """
     if export:
         if script is not None or check or stop or skip:
-            raise click.UsageError("--export writes a script: it takes neither SCRIPT nor an option that reads one.")
+            raise click.UsageError("--export writes a script: leave out SCRIPT and the options for reading one.")
         return _export(run)
     if script in (None, STANDARD_INPUT) and sys.stdin is not None and sys.stdin.isatty() and not run.output.as_json:
         return _converse(run, check=check, stop=stop, skip=skip)
@@ -81,12 +83,12 @@ def mqsc(run: Run, script: str | None, check: bool, stop: bool, skip: bool, expo
 
 
 def _defines(source: Source) -> bool:
-    """Whether a command looks as if it brought a queue into being."""
+    """Whether a command looks like the definition of a queue."""
     return source.lines[0][1].lstrip().upper().startswith("DEF")
 
 
 def _lines(script: str) -> Iterable[str]:
-    """The lines of a script. Raises: click.UsageError, it cannot be read, or is not a text."""
+    """The lines of a script. Raises: click.UsageError, if it cannot be read or is not UTF-8."""
     try:
         content = standard_input().read() if script == STANDARD_INPUT else Path(script).read_bytes()
         return io.StringIO(content.decode("utf-8-sig"), newline=None)
@@ -99,10 +101,10 @@ def _lines(script: str) -> Iterable[str]:
 
 
 class _Report:
-    """Shows each answer, and in the end how many there were of which kind.
+    """Prints each answer, and a summary at the end.
 
     Args:
-        echo: each command is shown before its answer, with the number of its line.
+        echo: whether to print each command before its answer, with its line number.
     """
 
     def __init__(self, run: Run, *, echo: bool) -> None:
@@ -113,7 +115,7 @@ class _Report:
         self._status = 0
 
     def all(self, answers: Iterable[Answer]) -> int:
-        """Shows each answer, and sums up; the exit status."""
+        """Prints each answer and the summary. Returns the exit status."""
         for answer in answers:
             if answer.outcome != "end":
                 self._one(answer)
@@ -176,7 +178,7 @@ def _many(number: int, noun: str) -> str:
 
 
 def _record(answer: Answer) -> dict[str, Any]:
-    """An answer as machines read it."""
+    """An answer as a record for programs."""
     record = {
         "line": answer.source.line,
         "command": _written(answer.source),
@@ -197,8 +199,8 @@ def _written(source: Source) -> str:
 
 
 def _converse(run: Run, *, check: bool, stop: bool, skip: bool) -> int:
-    """Reads commands from a terminal until its end, END, or with `stop` a failure."""
-    with contextlib.suppress(ImportError):  # not everywhere; with it a typed line can be edited and called back
+    """Reads commands from a terminal until end of file or END, or, with `stop`, until one fails."""
+    with contextlib.suppress(ImportError):  # not available everywhere; it adds line editing and history
         import_module("readline")
     run.output.note(GREETING)
     report = _Report(run, echo=False)
@@ -224,7 +226,7 @@ def _typed(run: Run) -> Iterator[Source]:
         yield last
 
 
-# ---- the other way
+# ---- export
 
 
 def _export(run: Run) -> int:
@@ -247,6 +249,6 @@ def _export(run: Run) -> int:
 
 
 def _write(command: str) -> None:
-    """Unchanged into a file or pipe; to a terminal nothing that would steer it."""
+    """Writes text unchanged to a file or pipe; for a terminal it escapes control characters."""
     for line in command.split("\n"):
         click.echo(plain(line) if sys.stdout.isatty() else line)

@@ -1,4 +1,4 @@
-"""`inorder serve`: the queue manager over HTTP."""
+"""`inorder serve`: serves a queue manager over HTTP."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 TOKEN_LENGTH_MIN, TOKEN_LENGTH_MAX = 16, 512
 NEEDED = ("argon2", "jinja2", "python_multipart", "starlette", "uvicorn")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-EVERY = ("0.0.0.0", "::", "")  # which a client cannot use as an address
+EVERY = ("0.0.0.0", "::", "")  # a client cannot connect to these
 HOST = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 NEEDS_TLS = (
-    "can be reached from other machines, which needs TLS: give --certificate and --key, or --self-signed. Without TLS "
-    "serve on 127.0.0.1, and reach it from elsewhere through ssh -L."
+    "is reachable from other machines, so TLS is required: give --certificate and --key, or --self-signed. "
+    "Without TLS, serve on 127.0.0.1 and connect through ssh -L."
 )
 NEEDS_USERS = (
-    "can be reached from other machines, which needs a user who may come in: inorder user add NAME --role admin "
-    "--password, or inorder token create for one that is there."
+    "is reachable from other machines, so a user who can log in is required: run inorder user add NAME "
+    "--role admin --password, or inorder token create for an existing user."
 )
 
 
 class Address(NamedTuple):
-    """Where the server listens.
+    """The address on which the server listens.
 
     Attributes:
-        shown: the host in what is printed.
-        hosts: by which clients may call it.
-        is_ours: this machine alone reaches it.
+        shown: the host in printed links.
+        hosts: the names and addresses that clients may use.
+        is_ours: whether only this machine can reach it.
     """
 
     shown: str
@@ -60,7 +60,7 @@ class Address(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """The files for TLS, and the SHA-256 of the certificate; without TLS nothing is there."""
+    """The files for TLS and the SHA-256 of the certificate; both are empty without TLS."""
 
     files: Files | None = None
     fingerprint: str = ""
@@ -73,29 +73,33 @@ PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.argument("place", type=PlaceType(), required=False, metavar="[STORE]")
 @click.option(
     "--host", default="127.0.0.1", show_default=True,
-    help="The address to listen at; one that others reach needs TLS, and a user who may log in.",
+    help="The address to listen on. One that other machines can reach needs TLS and a user who can log in.",
 )  # fmt: skip
 @click.option(
     "--name", "names", multiple=True, metavar="HOST",
-    help="A name or an address by which clients reach the server, besides --host; repeatable.",
+    help="Another name or address that clients use for the server; may be repeated.",
 )  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65_535), default=9443, show_default=True, metavar="PORT",
-              help="The port; 0: one that is free.")  # fmt: skip
+              help="The port; 0 picks a free one.")  # fmt: skip
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, metavar="N",
-              help="Processes that serve.")  # fmt: skip
+              help="The number of server processes.")  # fmt: skip
 @click.option(
     "--token-file", type=click.Path(dir_okay=False, path_type=Path),
-    help="Where the launch token is; made with a new one if it is missing. Without it each start has a new token. "
-    "There is one on this machine's own addresses alone.",
+    help="The file with the launch token; created with a new token if it is missing. Without this option each start "
+    "makes a new token. Launch tokens work only on this machine's own addresses.",
 )  # fmt: skip
-@click.option("--certificate", type=PEM, help="For TLS: the certificate, and those that have signed it, in PEM.")
+@click.option("--certificate", type=PEM, help="For TLS: the certificate and its chain, in PEM.")
 @click.option("--key", type=PEM, help="The key of the certificate, in PEM.")
-@click.option("--self-signed", is_flag=True, help="TLS with a certificate made now, which no client trusts unasked.")
+@click.option(
+    "--self-signed",
+    is_flag=True,
+    help="Use TLS with a new self-signed certificate, which clients do not trust by default.",
+)
 @click.option(
     "--client-ca", type=PEM,
-    help="Who signs client certificates, in PEM: a user may come in by one of its own; see inorder user.",
+    help="The CAs that sign client certificates, in PEM. Users can log in with such a certificate; see inorder user.",
 )  # fmt: skip
-@click.option("--client-crl", type=PEM, help="Lists of client certificates that were revoked, in PEM.")
+@click.option("--client-crl", type=PEM, help="Revocation lists for client certificates, in PEM.")
 @takes_store
 def serve(
     run: Run,
@@ -114,10 +118,10 @@ def serve(
 ) -> int:
     """Serve a store over HTTP: IBM MQ's REST interfaces, our own, and a console, until Ctrl-C.
 
-    Without --host it listens on this machine alone, and prints a link with a token for the person at it. Users of
-    the store come in by name and password, by token, or by client certificate, and may do what their roles allow. On
-    an address that others reach there is no such link, but users alone. The log is on standard error, a JSON object a
-    line.
+    Without --host the server listens on this machine only, and prints a link with a launch token for you. Users of the
+    store log in by name and password, by token, or by client certificate; their roles decide what they may do. On an
+    address that other machines can reach there is no launch token, so only users can log in. The log goes to standard
+    error, one JSON object per line.
     """
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
@@ -151,7 +155,7 @@ def _run(run: Run, place: Location | None) -> Run:
 
 
 def _address(host: str, names: tuple[str, ...], token_file: Path | None, *, has_tls: bool) -> Address:
-    """Where it listens. Raises: click.UsageError, others reach it, and something that this needs is missing."""
+    """The address to listen on. Raises: click.UsageError, if TLS or --name is needed and missing."""
     from ..server.running import is_loopback  # noqa: PLC0415 - it loads uvicorn
 
     is_every = host in EVERY
@@ -162,27 +166,27 @@ def _address(host: str, names: tuple[str, ...], token_file: Path | None, *, has_
         raise click.UsageError(f"--host {host} {NEEDS_TLS}")
     if token_file is not None:
         raise click.UsageError(
-            f"--token-file is for this machine's own addresses; on --host {host} users alone come in: leave it out."
+            f"--token-file works only on this machine's own addresses, and --host {host} is not one: leave it out."
         )
     if is_every and not names:
         raise click.UsageError(
-            f"--host {host} is each address of this machine: say with --name by which names or addresses clients reach "
-            "it, such as --name queues.example."
+            f"--host {host} means every address of this machine: give --name for each name or address that clients "
+            "use, such as --name queues.example."
         )
     return Address(names[0] if is_every else host, hosts, is_ours=False)
 
 
 def _checked_name(name: str) -> str:
-    """Raises: click.UsageError, it is not what a client can have as Host."""
+    """Checks a name for a Host header. Raises: click.UsageError, if it is not valid."""
     with contextlib.suppress(ValueError):
         return str(ip_address(name))
     if HOST.fullmatch(name) is None:
-        raise click.UsageError(f"--name {name!r} is not a host: a name such as queues.example or an address, no port.")
+        raise click.UsageError(f"--name {name!r} must be a name such as queues.example or an address, without a port.")
     return name.lower()
 
 
 def _may_come_in(qm: QueueManager, *, by_certificate: bool) -> bool:
-    """Whether a user may come in: by a password, by a token, or, where they are asked for, by a certificate."""
+    """Whether any user can log in: with a password, a token or, where certificates are requested, a certificate."""
     users = [one for one in qm.users() if one.enabled]
     now = time.time()
     owners = {token.user_identifier for token in qm.tokens() if token.expires_at > now}
@@ -195,15 +199,15 @@ def _check_tls(
     if (certificate is None) != (key is None):
         raise click.UsageError("--certificate and --key go together.")
     if self_signed and certificate is not None:
-        raise click.UsageError("--self-signed makes a certificate: leave --certificate and --key out.")
+        raise click.UsageError("--self-signed creates a certificate: leave out --certificate and --key.")
     if client_ca is not None and certificate is None and not self_signed:
         raise click.UsageError("--client-ca needs TLS: give --certificate and --key, or --self-signed.")
     if client_crl is not None and client_ca is None:
-        raise click.UsageError("--client-crl needs --client-ca, which says whose lists they are.")
+        raise click.UsageError("--client-crl needs --client-ca, the issuers of the lists.")
 
 
 def _token(run: Run, path: Path | None) -> str:
-    """The launch token: a new one, or that in the file. Raises: click.UsageError, the file cannot be it."""
+    """The launch token: a new one, or the one in the file. Raises: click.UsageError, if the file is not usable."""
     if path is None:
         return secrets.token_urlsafe(32)
     run.refuse_target(path, "--token-file")
@@ -212,14 +216,14 @@ def _token(run: Run, path: Path | None) -> str:
         with os.fdopen(made, "w", encoding="ascii") as file:
             file.write(f"{secrets.token_urlsafe(32)}\n")
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise click.UsageError(f"--token-file {path} can be read or written by others: chmod 600 {path}")
+        raise click.UsageError(f"--token-file {path} must not be accessible to other users: run chmod 600 {path}")
     with contextlib.suppress(UnicodeDecodeError):
         token = path.read_text(encoding="ascii").strip()
         if TOKEN_LENGTH_MIN <= len(token) <= TOKEN_LENGTH_MAX and token.isprintable() and " " not in token:
             return token
     raise click.UsageError(
-        f"--token-file {path} must have one line of {TOKEN_LENGTH_MIN} to {TOKEN_LENGTH_MAX} printable characters of "
-        "ASCII, without blanks."
+        f"--token-file {path} must have one line of {TOKEN_LENGTH_MIN} to {TOKEN_LENGTH_MAX} printable ASCII "
+        "characters without blanks."
     )
 
 
@@ -238,7 +242,7 @@ def _keys(
     client_crl: Path | None,
     self_signed: bool,
 ) -> Iterator[Keys]:
-    """The files for TLS, which are right; those of a certificate that is made now are gone at the end."""
+    """Yields the checked files for TLS. Those of a self-signed certificate are deleted at the end."""
     from ..server.certificates import fingerprint, make  # noqa: PLC0415 - it is of the server
     from ..server.renewing import Files  # noqa: PLC0415 - it loads uvicorn
 
@@ -271,14 +275,14 @@ def _settings(
 
 
 def _in_address(host: str) -> str:
-    """A host as an address has it."""
+    """A host in the form that a URL takes."""
     return f"[{ip_address(host)}]" if ":" in host else host
 
 
 def _announce(
     output: Output, name: str, settings: Settings, address: Address, token_file: Path | None, keys: Keys
 ) -> None:
-    """Says where it is; the token only where it is in no file."""
+    """Prints the link of the server, with the token unless that is in a file."""
     url = f"{'https' if settings.is_secure else 'http'}://{_in_address(address.shown)}:{settings.port}/"
     has_link = token_file is None and settings.token is not None
     link = f"{url}?token={settings.token}" if has_link else url
@@ -293,7 +297,7 @@ def _announce(
     if token_file is not None:
         output.note(f"the token is in {token_file}")
     if settings.token is None:
-        output.note("users of the store alone come in; there is no launch token on this address")
+        output.note("only users of the store can log in; this address has no launch token")
     if keys.fingerprint:
         output.note(f"the certificate's SHA-256 is {keys.fingerprint}")
 

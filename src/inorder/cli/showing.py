@@ -1,6 +1,6 @@
-"""`inorder demo` and `inorder scenarios`: what the project shows of itself, and the runner of scenario tables.
+"""`inorder demo` and `inorder scenarios`: the demonstrations, and the runner of scenario tables.
 
-Nothing else imports the demonstrations, and each is loaded when its command runs.
+Nothing else imports the demonstrations. Each is loaded when its command runs.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from .running import Command, Group
 
 @click.group("demo", cls=Group, epilog="Example: inorder demo order")
 def demo() -> None:
-    """Show order on a queue, or the main job with files and Spark."""
+    """Run a demonstration: order on a queue, or files through a queue and Spark."""
 
 
 @demo.command("order", example="inorder demo order")
 def order() -> int:
     """Show order on a queue, with a dozen processes on one file.
 
-    Physical and logical order, whole groups, relaxed and strict readers, confirm ids and locks, waits across
-    processes, and processes that are killed. It takes a few seconds, needs no set-up, and leaves nothing behind.
+    It shows physical and logical order, whole groups, relaxed and strict readers, confirm ids and locks, waits across
+    processes, and killed processes. It takes a few seconds, needs no set-up, and leaves no files.
 
-    Exit status: 0 all was as documented; 1 something was not; 2 a process failed.
+    Exit status: 0 all results were as documented; 1 some were not; 2 a process failed.
     """
     from .. import demo as tour  # noqa: PLC0415 - no other command needs it
 
@@ -35,16 +35,16 @@ def order() -> int:
 
 @demo.command("files", example="inorder demo files ~/src --output report")
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
-@click.option("--output", default="inorder-demo", show_default=True, metavar="DIR", help="Where the audit goes.")
+@click.option("--output", default="inorder-demo", show_default=True, metavar="DIR", help="The folder for the audit.")
 def files(folder: Path | None, output: str) -> int:
     """Send files through a queue and Spark, with kills.
 
-    Several processes put the files of FOLDER (default: Python's standard library) on a queue, Spark drains it exactly
-    once, audits the archive and writes the files back, and they are compared byte by byte; a loader and Spark's driver
-    are killed on the way. It takes a few minutes, and needs inorder[spark] and Java 17, and inorder[report] if the
-    audit's report is to have pictures.
+    Several processes put the files of FOLDER (default: Python's standard library) on a queue. Spark drains it exactly
+    once, audits the archive and writes the files back. The demonstration compares them byte by byte. It kills a loader
+    and Spark's driver on the way. It takes a few minutes, and needs inorder[spark] and Java 17. Pictures in the report
+    need inorder[report].
 
-    Exit status: 0 all was as documented; 1 something was not; 2 a process failed.
+    Exit status: 0 all results were as documented; 1 some were not; 2 a process failed.
     """
     from ..demo import files as main_job  # noqa: PLC0415 - no other command needs it
 
@@ -59,8 +59,9 @@ def files(folder: Path | None, output: str) -> int:
 def scenarios(tables: tuple[str, ...], kind: str) -> int:
     """Run scenario tables.
 
-    A table has calls and outcomes, a line each, step by step. Prints a line for each scenario that fails, then a count.
+    A table lists calls and their outcomes, one step per line. The command prints a line for each scenario that fails,
+    then the totals.
 
-    Exit status: 0 all passed; 1 one failed; 2 a table cannot be run as it stands.
+    Exit status: 0 all passed; 1 at least one failed; 2 a table is not valid.
     """
     return run_tables([*tables, "--store", kind], program="inorder scenarios")

@@ -1,4 +1,4 @@
-"""`inorder trigger-monitor`: starts programs when queues ask for them."""
+"""`inorder trigger-monitor`: starts programs when trigger messages ask for them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ STANDARD_ERROR = 2
 
 @click.command("trigger-monitor", cls=Command, example="inorder trigger-monitor START --store orders.db")
 @click.argument("queues", nargs=-1, required=True, metavar="INITIATION_QUEUE...", shell_complete=queue_names)
-@click.option("--until-empty", is_flag=True, help="End when nothing is asked for, and all that was started has ended.")
+@click.option(
+    "--until-empty", is_flag=True, help="End when no trigger messages are left and all started programs have ended."
+)
 @takes_store
 def trigger_monitor(run: Run, queues: tuple[str, ...], until_empty: bool) -> None:
     """Start the programs that trigger messages ask for, until Ctrl-C.
 
-    The shell is given the process definition's APPLICID, the trigger message in the form of MQTMC2 as one argument,
-    and the ENVRDATA. An & at its end starts the program in the background; else the next one of this queue waits for
-    its end. What cannot be started becomes a dead letter. Programs find the store in INORDER_STORE. Ctrl-C ends the
-    monitor alone: what it has started goes on.
+    The shell runs the APPLICID of the process definition, with the trigger message as one argument in the form of
+    MQTMC2, followed by ENVRDATA. If ENVRDATA ends with &, the program runs in the background; otherwise the next
+    program of this queue waits until it ends. A trigger message whose program cannot be started becomes a dead letter.
+    Programs find the store in INORDER_STORE. Ctrl-C ends only the monitor; started programs keep running.
 
-    A monitor that is killed loses nothing that was asked for. Each start, and how each program has ended, is shown on
-    standard error; with --json it is a line on standard output, and programs write to standard error instead.
+    If the monitor is killed, no trigger message is lost. It reports each start and each end of a program on standard
+    error. With --json it writes them as lines to standard output, and programs write to standard error instead.
     """
     with run.opened() as qm, ends_by_signal() as ends:
         monitors = [_Monitor(run, qm, name, ends, until_empty) for name in queues]
@@ -43,7 +45,7 @@ def trigger_monitor(run: Run, queues: tuple[str, ...], until_empty: bool) -> Non
 
 
 class _Monitor(threading.Thread):
-    """Reads one initiation queue; one that cannot go on ends the others."""
+    """Reads one initiation queue. If it fails, it ends the other monitors too."""
 
     def __init__(self, run: Run, qm: QueueManager, queue: str, ends: threading.Event, until_empty: bool) -> None:
         super().__init__(name=f"trigger monitor {queue}")

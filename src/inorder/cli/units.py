@@ -1,4 +1,4 @@
-"""`inorder unit`, `lock` and `connection`: who holds what since when, and the end of it by hand; who is there."""
+"""`inorder unit`, `lock` and `connection`: lists holders of messages and programs, and settles units by hand."""
 
 from __future__ import annotations
 
@@ -61,19 +61,19 @@ UNIT = click.argument("unit", shell_complete=unit_names)
 
 @click.group("unit", cls=Group, epilog="Example: inorder unit list --store orders.db")
 def unit() -> None:
-    """List, show and settle units of work: who holds what since when.
+    """List, show and settle units of work.
 
-    A unit is named by its kind, where it lives, and its name: session:12 is the open unit of work of connection 12,
-    prepared:NAME one that was prepared, confirm:QUEUE:7 what is held under confirm id 7, lock:QUEUE:3 under lock id 3,
-    claim:QUEUE:APPLICATION#4 by a bulk reader, staging:NAME what a bulk writer has not put yet,
-    lease:NAME what clients of a server do under a token until a deadline.
+    The name of a unit begins with its kind. session:12 is the open unit of work of connection 12. prepared:NAME is a
+    prepared one. confirm:QUEUE:7 holds messages under confirm id 7, lock:QUEUE:3 under lock id 3,
+    claim:QUEUE:APPLICATION#4 for a bulk reader. staging:NAME holds messages that a bulk writer has not put yet.
+    lease:NAME is a unit of work that clients of a server share by a token until a deadline.
     """
 
 
 @unit.command("list", example="inorder unit list --store orders.db")
 @takes_store
 def list_units(run: Run) -> None:
-    """List all units that are not settled, oldest first."""
+    """List all unsettled units, oldest first."""
     with run.opened() as qm:
         records = [_record_of_unit(one) for one in qm.units()]
     run.output.listing(records, UNIT_COLUMNS, nothing="no unit is open")
@@ -83,7 +83,7 @@ def list_units(run: Run) -> None:
 @UNIT
 @takes_store
 def show(run: Run, unit: str) -> None:
-    """Show one unit, and the messages that it holds."""
+    """Show one unit and the messages that it holds."""
     with run.opened() as qm:
         found = find_unit(qm, unit)
         held = [(queue, sight) for queue in found.queues for sight in qm.look(queue, unit=found)]
@@ -111,7 +111,7 @@ def _table(run: Run, sights: Sequence[Sight]) -> Table:
 @says_yes
 @takes_store
 def commit(run: Run, unit: str, yes: bool) -> None:
-    """Commit a prepared unit: its puts can be seen, its gets are gone."""
+    """Commit a prepared unit: its puts become visible, its gets are removed for good."""
     with run.opened() as qm:
         found = find_unit(qm, unit)
         check_settled_here(found, "commit")
@@ -125,9 +125,9 @@ def commit(run: Run, unit: str, yes: bool) -> None:
 @says_yes
 @takes_store
 def backout(run: Run, unit: str, yes: bool) -> None:
-    """Back out a prepared unit or a lease, undo a confirm id, or drop what was staged.
+    """Back out a prepared unit or a lease, undo a confirm id, or discard staged messages.
 
-    Its puts vanish, its gets return to their places.
+    Its puts are discarded and its gets return to their places.
     """
     with run.opened() as qm:
         found = find_unit(qm, unit)
@@ -166,15 +166,15 @@ def _record_of_unit(one: Unit) -> dict[str, Any]:
 
 @click.group("lock", cls=Group, epilog="Example: inorder lock list --store orders.db")
 def lock() -> None:
-    """List and release locks: messages that a browse has reserved."""
+    """List and release locks on messages, which a browse has taken."""
 
 
 @lock.command("list", example="inorder lock list --store orders.db")
 @takes_store
 def list_locks(run: Run) -> None:
-    """List what locks messages: lock ids, which last until released, and handles, which end with their program.
+    """List the locks on messages.
 
-    A lock id that was taken with a lease is released when that ends.
+    A lock id lasts until it is released, or until its lease ends. A lock of a handle ends with its program.
     """
     with run.opened() as qm:
         records = [_record_of_lock(one) for one in qm.locks()]
@@ -187,7 +187,7 @@ def list_locks(run: Run) -> None:
 @says_yes
 @takes_store
 def release(run: Run, queue: str, lock_id: int, yes: bool) -> None:
-    """Unlock everything that a lock id locks."""
+    """Unlock all messages under a lock id."""
     with run.opened() as qm:
         run.output.confirm(f"Release lock id {lock_id} on {queue}?", yes=yes)
         released = qm.release_lock(queue, lock_id)
@@ -216,18 +216,18 @@ def _record_of_lock(one: LockView) -> dict[str, Any]:
 
 @click.group("connection", cls=Group, epilog="Example: inorder connection list --store orders.db")
 def connection() -> None:
-    """Show who is connected, and which queues they have open."""
+    """Show connected programs and the queues that they have open."""
 
 
 @connection.command("list", example="inorder connection list --store orders.db")
 @click.argument("queue", required=False, shell_complete=queue_names)
 @takes_store
 def list_connections(run: Run, queue: str | None) -> None:
-    """List the connections of all living processes, and what they have open; with QUEUE, those that have it open.
+    """List the connections of all running processes with their open queues; with QUEUE, only those that have it open.
 
-    A queue is open for gets (get, or get exclusive), for puts, or only to browse, inquire or set (look): which of these
-    is not kept, and neither is when it was opened. The age is that of the process, in a store on a server that of its
-    session. What `inorder work` starts is called by that name.
+    A queue is open to get (get, or get exclusive), to put, or only to browse, inquire or set, which are all listed as
+    look. The time of opening is not recorded. The age is that of the process, or of its session for a store on a
+    server. Processes that 'inorder work' starts are listed under that name.
     """
     with run.opened() as qm:
         own = qm.owner
@@ -239,7 +239,7 @@ def list_connections(run: Run, queue: str | None) -> None:
     if not run.output.as_json:
         for record, one in zip(records, wanted, strict=True):
             record["opened"] = ", ".join(f"{each.name} ({each.uses})" for each in one.opened)
-    run.output.listing(records, CONNECTION_COLUMNS, nothing="nobody else is connected")
+    run.output.listing(records, CONNECTION_COLUMNS, nothing="no other program is connected")
 
 
 def _record_of_connection(one: ConnectionView) -> dict[str, Any]:

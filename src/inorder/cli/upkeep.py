@@ -18,13 +18,13 @@ from .running import NO, PROGRAM, Command, Run, takes_store, tells_json
 
 @click.command("create", cls=Command, example="inorder create orders.db --name PARIS")
 @click.argument("store", type=PlaceType(), metavar="STORE")
-@click.option("--name", help="Default: made from the file's name, or the name of the PostgreSQL schema.")
+@click.option("--name", help="Default: derived from the name of the file or PostgreSQL schema.")
 @tells_json
 def create(store: Location, name: str | None, as_json: bool) -> None:
     """Make a store, and give its queue manager a name.
 
-    STORE is a path or URL as --store takes it. The name is 1 to 48 characters out of A-Z a-z 0-9 . / _ %. Other queue
-    managers send messages to that name, and case counts.
+    STORE is a path or URL as for --store. The name must be 1 to 48 of the characters A-Z a-z 0-9 . / _ %. Other queue
+    managers send messages to that name. Case matters.
     """
     if store.is_there(PROGRAM):
         raise StoreError(f"there is a store or another file at {store} already", path=str(store))
@@ -38,10 +38,10 @@ def create(store: Location, name: str | None, as_json: bool) -> None:
 @click.argument("name")
 @takes_store
 def rename(run: Run, name: str) -> None:
-    """Give the queue manager another NAME, while nobody is connected.
+    """Rename the queue manager to NAME. No program may be connected.
 
-    Ids keep their beginning: the name that the queue manager was created with. Messages keep the names that they carry,
-    and other queue managers know the old name.
+    New message ids still begin with the name that the queue manager was created with. Messages keep the names that they
+    carry, and other queue managers still use the old name.
     """
     place = run.store
     before = rename_manager(place.given, name)
@@ -51,9 +51,10 @@ def rename(run: Run, name: str) -> None:
 @click.command("check", cls=Command, example="inorder check --store orders.db")
 @takes_store
 def check(run: Run) -> int:
-    """Check the store: a file itself, and every invariant of what is in it.
+    """Check the file of the store and every invariant of its contents.
 
-    Others may work meanwhile. Exit status: 0 the store is sound; 1 something is wrong; 3 it cannot be read at all.
+    Other programs can keep working. Exit status: 0 the store is sound; 1 problems were found; 3 the store cannot be
+    read.
     """
     try:
         with run.opened() as qm, run.output.progress("checking", "parts") as advance:
@@ -62,7 +63,7 @@ def check(run: Run) -> int:
         problems = [str(error.args[0]), *run.store.problems()]
     for problem in problems:
         run.output.say(problem)
-    verdict = f"{run.store} is sound" if not problems else f"{run.store}: {len(problems)} found"
+    verdict = f"{run.store} is sound" if not problems else f"{run.store}: problems found: {len(problems)}"
     run.output.tell({"store": str(run.store), "sound": not problems, "problems": problems}, verdict)
     return NO if problems else 0
 
@@ -74,8 +75,8 @@ def check(run: Run) -> int:
 def backup(run: Run, path: Path, replace: bool) -> None:
     """Copy the store to PATH while others use it.
 
-    The copy is the store as it is at one instant; it is a store of its own. Open units of work stay out of it. A store
-    in PostgreSQL is backed up by its own means, such as pg_dump.
+    The copy is a complete store as of one instant, without open units of work. Back up a store in PostgreSQL with
+    PostgreSQL's own tools, such as pg_dump.
     """
     with run.opened() as qm, run.output.progress("copying", "bytes") as advance:
         qm.backup(path, replace=replace, progress=advance)
@@ -84,15 +85,17 @@ def backup(run: Run, path: Path, replace: bool) -> None:
 
 
 @click.command("upgrade", cls=Command, example="inorder upgrade --store orders.db")
-@click.option("--backup", type=click.Path(path_type=Path), help="Where the copy goes; default: beside the store.")
-@click.option("--no-backup", is_flag=True, help="Make no copy. Needed for a store in PostgreSQL: run pg_dump first.")
+@click.option("--backup", type=click.Path(path_type=Path), help="The file for the copy; default: next to the store.")
+@click.option(
+    "--no-backup", is_flag=True, help="Make no copy. A store in PostgreSQL needs this option: run pg_dump first."
+)
 @takes_store
 def upgrade(run: Run, backup: Path | None, no_backup: bool) -> None:
-    """Upgrade a store that an older release made.
+    """Upgrade a store of an older release.
 
-    First a copy is made, as orders.db.schema-10 if 10 is the version found; it is never written over a file. Then one
-    transaction changes the tables: a crash or an error leaves the store as it was. Nobody else may have it open. A
-    store in PostgreSQL is upgraded by the role that owns it.
+    The command first copies the store, to orders.db.schema-10 if 10 is the version found, and never overwrites a file.
+    Then one transaction changes the tables: after a crash or an error the store is unchanged. No other program may have
+    it open. Only the owner of a store in PostgreSQL can upgrade it.
     """
     if backup is not None and no_backup:
         raise click.UsageError("--backup and --no-backup exclude each other.")
@@ -100,8 +103,8 @@ def upgrade(run: Run, backup: Path | None, no_backup: bool) -> None:
     with run.output.progress("copying", "bytes") as advance:
         done = upgrade_store(place.given, backup=backup or not no_backup, progress=advance)
     copy = None if done.backup is None else str(done.backup)
-    said = f"{place} is of this release already (schema version {done.version})"
+    said = f"{place} already has the schema of this release (version {done.version})"
     if done.found != done.version:
         said = f"upgraded {place} from schema version {done.found} to {done.version}"
-        said += f"; the store as it was is in {copy}" if copy else ""
+        said += f"; a copy of the old store is in {copy}" if copy else ""
     run.output.tell({"store": str(place), "found": done.found, "version": done.version, "backup": copy}, said)

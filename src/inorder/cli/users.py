@@ -1,4 +1,4 @@
-"""`inorder user`, `inorder token` and `inorder acts`: who may use the server, and what was done there."""
+"""`inorder user`, `inorder token` and `inorder acts`: manages users of a server, and shows the log of acts."""
 
 from __future__ import annotations
 
@@ -60,20 +60,28 @@ NAME = click.argument("name", shell_complete=user_names)
 
 
 def takes_profile(function: F) -> F:
-    """Gives a command the options that say what a user is, and its function those that were given as `given`."""
+    """Adds the options of a user's profile to a command, and passes those given to its function as `given`."""
 
     @click.option(
-        "--role", "roles", type=click.Choice(ROLES), multiple=True, help="What the user may do everywhere; repeatable."
+        "--role",
+        "roles",
+        type=click.Choice(ROLES),
+        multiple=True,
+        help="A role, which applies to all queues; may be repeated.",
     )
     @click.option(
         "--may", "queues", metavar="AUTHORITY,...=QUEUE", multiple=True,
-        help=f"For the role application: {', '.join(GRANTABLE)} on a queue, or on all whose names begin so: NAME*; "
-        "repeatable.",
+        help=f"For the role application: allow {', '.join(GRANTABLE)} on a queue, or on all queues that match "
+             "NAME*; may be repeated.",
     )  # fmt: skip
     @click.option(
-        "--certificate", "subjects", metavar="SUBJECT", multiple=True, help="Of a client certificate; repeatable."
+        "--certificate",
+        "subjects",
+        metavar="SUBJECT",
+        multiple=True,
+        help="The subject of a client certificate with which the user can log in; may be repeated.",
     )
-    @click.option("--description", help="What the user is for, in words.")
+    @click.option("--description", help="A description of the user.")
     @functools.wraps(function)
     def command(*args: Any, **named: Any) -> Any:
         given = {name: named.pop(name) for name in ("roles", "queues", "subjects", "description")}
@@ -89,10 +97,10 @@ takes_stdin = click.option("--password-stdin", is_flag=True, help="Read the pass
 
 @click.group("user", cls=Group, epilog="Example: inorder user list --store orders.db")
 def user() -> None:
-    """Define who may come in through a server, and what they may do there.
+    """Define the users of a server and their permissions.
 
-    Users bind at a server alone. A program that opens the store itself may do everything: protect it with the
-    permissions of its file or database.
+    Users apply only to a server. A program that opens the store directly can do everything, so protect the store with
+    the permissions of its file or database.
     """
 
 
@@ -103,7 +111,7 @@ def user() -> None:
 @takes_stdin
 @takes_store
 def add(run: Run, name: str, given: dict[str, Any], asks: bool, password_stdin: bool) -> None:
-    """Define a user: without --role one that may read. Passwords are optional; tokens are better for programs."""
+    """Define a user. Without --role the user can only read. Passwords are optional; use tokens for programs."""
     with run.opened() as qm:
         _refuse_known(qm, name)
         kept = passwords.hashed(_password(from_stdin=password_stdin)) if asks or password_stdin else None
@@ -114,7 +122,7 @@ def add(run: Run, name: str, given: dict[str, Any], asks: bool, password_stdin: 
 @user.command("list", example="inorder user list --store orders.db")
 @takes_store
 def list_users(run: Run) -> None:
-    """List the users, and what they may do."""
+    """List the users and their permissions."""
     with run.opened() as qm:
         records = [_record(one) for one in qm.users()]
     run.output.listing(records, USER_COLUMNS, nothing="no user is defined")
@@ -127,11 +135,11 @@ def list_users(run: Run) -> None:
     "--enable/--disable",
     "enabled",
     default=None,
-    help="Whether the user may come in; --disable ends sessions and tokens.",
+    help="Allow the user to log in, or not; --disable also ends sessions and tokens.",
 )
 @takes_store
 def alter(run: Run, name: str, given: dict[str, Any], enabled: bool | None) -> None:
-    """Change what is given; roles, grants and certificates replace those that were there."""
+    """Change the given properties of a user. Roles, grants and certificates replace the old ones."""
     if not given and enabled is None:
         raise click.UsageError("Nothing to change: name at least one option.")
     if "application" not in given.get("roles", ["application"]):
@@ -157,10 +165,10 @@ def delete(run: Run, name: str, yes: bool) -> None:
 @user.command("password", example="inorder user password alice --store orders.db")
 @NAME
 @takes_stdin
-@click.option("--remove", is_flag=True, help="Take the password away: the user comes in by tokens and certificates.")
+@click.option("--remove", is_flag=True, help="Remove the password; tokens and certificates still work.")
 @takes_store
 def password(run: Run, name: str, password_stdin: bool, remove: bool) -> None:
-    """Set a user's password: it is asked for, or read from standard input, and never part of the command."""
+    """Set a user's password. The command prompts for it or reads it from standard input."""
     if remove and password_stdin:
         raise click.UsageError("Give --remove or --password-stdin, not both.")
     with run.opened() as qm:
@@ -171,7 +179,7 @@ def password(run: Run, name: str, password_stdin: bool, remove: bool) -> None:
 
 
 def _refuse_known(qm: QueueManager, name: str) -> None:
-    """Before a password is asked for. Raises: ObjectExists."""
+    """Checks the name before the password prompt. Raises: ObjectExists."""
     if name in [one.name for one in qm.users()]:
         raise ObjectExists(f"there is a user {name!r} already", kind="user", object=name)
 
@@ -184,12 +192,12 @@ def _password(*, from_stdin: bool) -> str:
 
 
 def _granted(grants: Sequence[str]) -> dict[str, list[str]]:
-    """What `--may` says, by queue. Raises: UsageError."""
+    """The grants of `--may`, by queue. Raises: UsageError."""
     found: dict[str, list[str]] = {}
     for one in grants:
         verbs, equals, queue = one.partition("=")
         if not equals or not queue:
-            raise click.UsageError(f"--may {one}: say what, and where, such as put,get=ORDERS.*")
+            raise click.UsageError(f"--may {one} must be AUTHORITY,...=QUEUE, such as put,get=ORDERS.*")
         found.setdefault(queue, []).extend(verb.strip() for verb in verbs.split(","))
     return found
 
@@ -211,16 +219,20 @@ def _record(one: User) -> dict[str, Any]:
 
 @click.group("token", cls=Group, epilog="Example: inorder token list --store orders.db")
 def token() -> None:
-    """Make, list and revoke tokens, by which programs come in through a server."""
+    """Create, list and revoke tokens, with which programs log in to a server."""
 
 
 @token.command("create", example="inorder token create shop nightly --days 30 --store orders.db")
 @NAME
 @click.argument("label")
-@click.option("--days", type=DAYS, default=TOKEN_SECONDS / DAY_SECONDS, show_default=True, help="Until it expires.")
+@click.option(
+    "--days", type=DAYS, default=TOKEN_SECONDS / DAY_SECONDS, show_default=True, help="Days until the token expires."
+)
 @takes_store
 def create(run: Run, name: str, label: str, days: float) -> None:
-    """Make a token for a user and show it, this once: the store keeps a hash. LABEL says what it is for."""
+    """Create a token for a user and print it. It cannot be shown again, because the store keeps only a hash. LABEL
+    describes its purpose.
+    """
     with run.opened() as qm:
         made = qm.create_token(name, label, seconds=days * DAY_SECONDS)
         found = next(one for one in qm.tokens(name) if made.startswith(f"{one.name}."))
@@ -228,10 +240,10 @@ def create(run: Run, name: str, label: str, days: float) -> None:
 
 
 @token.command("list", example="inorder token list --user shop --store orders.db")
-@click.option("--user", "name", shell_complete=user_names, metavar="NAME", help="Only this user's.")
+@click.option("--user", "name", shell_complete=user_names, metavar="NAME", help="List only this user's tokens.")
 @takes_store
 def list_tokens(run: Run, name: str | None) -> None:
-    """List tokens: their ids, never their secrets."""
+    """List tokens by id, without their secrets."""
     with run.opened() as qm:
         records = [_token_record(one) for one in qm.tokens(name)]
     run.output.listing(records, TOKEN_COLUMNS, nothing="there is no token")
@@ -241,7 +253,7 @@ def list_tokens(run: Run, name: str | None) -> None:
 @click.argument("token")
 @takes_store
 def revoke(run: Run, token: str) -> None:
-    """End a token at once, by its id."""
+    """Revoke a token by its id, with immediate effect."""
     name = token.partition(".")[0]
     with run.opened() as qm:
         try:
@@ -265,21 +277,21 @@ def _token_record(one: Token) -> dict[str, Any]:
 
 
 @click.command("acts", cls=Command, example="inorder acts --user alice --store orders.db")
-@click.option("--user", "name", metavar="NAME", help="Only what this user has done.")
-@click.option("--queue", shell_complete=queue_names, metavar="NAME", help="Only what was done on this queue.")
+@click.option("--user", "name", metavar="NAME", help="Show only acts of this user.")
+@click.option("--queue", shell_complete=queue_names, metavar="NAME", help="Show only acts on this queue.")
 @click.option(
     "--limit", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="Show only the newest N."
 )
 @takes_store
 def acts(run: Run, name: str | None, queue: str | None, limit: int) -> None:
-    """Show what was done through servers and cannot be taken back: who, when, from where, what.
+    """Show the log of acts through servers that cannot be undone, with user, time and address.
 
-    The newest comes first. One that says begun goes on still, or its server was killed in the middle. What programs do
-    that open the store themselves is not in it.
+    The newest act comes first. An act with outcome begun is still running, or its server was killed. Acts of programs
+    that open the store directly are not in the log.
     """
     with run.opened() as qm:
         records = [_act_record(one) for one in qm.acts(user=name, queue=queue, most=limit)]
-    run.output.listing(records, ACT_COLUMNS, nothing="nothing is in the log")
+    run.output.listing(records, ACT_COLUMNS, nothing="the log is empty")
 
 
 def _act_record(one: Act) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`inorder watch`: all queues, live: how deep, what is held, how old, how fast, and who waits for what."""
+"""`inorder watch`: shows all queues live, with depth, held messages, age, rates and waiting readers."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from .choosing import Of
 from .output import plain, span, table
 from .running import Command, Run, local_name, queue_names, takes_store
 
-WIDE = 130  # columns: a terminal that has fewer is shown short headings
+WIDE = 130  # columns: narrower terminals get short headings
 
 
 class Look(NamedTuple):
-    """What was seen at one moment.
+    """A snapshot of the queues.
 
     Args:
-        at: seconds since 1970; `tick`: on a clock that is never set.
+        at: seconds since 1970; `tick`: the same moment on the monotonic clock.
     """
 
     at: float
@@ -45,7 +45,7 @@ class Look(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Messages a second between two looks; None: there was none before, or the queue is another one."""
+    """Messages a second between two snapshots; None if there is no earlier one of the same queue."""
 
     put: float | None = None
     got: float | None = None
@@ -55,20 +55,20 @@ class Rates(NamedTuple):
 @click.argument("queues", nargs=-1, metavar="[QUEUE]...", shell_complete=queue_names)
 @click.option(
     "--interval", type=Of(Seconds(0.1, 86_400)), default=1.0, show_default=True, metavar="SECONDS",
-    help="How long between two refreshes, 0.1 to 86,400.",
+    help="Time between two refreshes, 0.1 to 86,400.",
 )  # fmt: skip
 @click.option(
     "--count", "-n", "most", type=click.IntRange(1), metavar="N", help="Refresh this many times; default: until Ctrl-C."
 )
 @takes_store
 def watch(run: Run, queues: Sequence[str], interval: float, most: int | None) -> None:
-    """Show all queues, or those named, again and again, until Ctrl-C.
+    """Show all queues, or only those named, and refresh until Ctrl-C.
 
-    QUEUE may have * for any text and ? for any character. Nothing is written, and a deep queue costs no more than an
-    empty one.
+    QUEUE may contain * for any text and ? for any character. The command only reads, and a deep queue costs no more
+    than an empty one.
 
-    put/s counts all puts, those in units of work at once; got/s counts what has left the depth (got, expired, backed
-    out), less what came back.
+    put/s counts all puts, including those not committed yet. got/s counts messages that left the depth (got, expired or
+    backed out), minus messages that came back.
     """
     with run.opened() as qm, _screen(run) as show:
         names = [_local_name(qm, one) for one in queues]
@@ -85,7 +85,7 @@ def watch(run: Run, queues: Sequence[str], interval: float, most: int | None) ->
 
 
 def _local_name(qm: QueueManager, name: str) -> str:
-    """A pattern as it is; of a name the local queue. Raises: UnknownQueue 2085, click.UsageError."""
+    """Returns a pattern unchanged, and the local queue of a name. Raises: UnknownQueue 2085, click.UsageError."""
     if "*" in name or "?" in name:
         return name
     if qm.attributes(name).type == "model":
@@ -105,7 +105,7 @@ def _look(qm: QueueManager, names: Sequence[str]) -> Look:
 
 
 def rates(before: Look | None, now: Look) -> Iterator[tuple[QueueView, Rates]]:
-    """Each queue with its rates since the look before."""
+    """Each queue with its rates since the previous snapshot."""
     known = {} if before is None else {(one.name, one.created_at): one for one in before.queues}
     for one in now.queues:
         earlier = known.get((one.name, one.created_at))
@@ -125,7 +125,9 @@ Show = Callable[[Look | None, Look], None]
 
 @contextmanager
 def _screen(run: Run) -> Iterator[Show]:
-    """How a look is shown: in place on a terminal; elsewhere one table after another, or lines of JSON."""
+    """Yields a function that shows a snapshot: in place on a terminal, otherwise as one table after another or as lines
+    of JSON.
+    """
     console = run.output.console
     if run.output.as_json:
         yield lambda before, now: _tell(run, before, now)
@@ -199,7 +201,7 @@ def _for_what(wait: Wait, now: float) -> Text:
     if pending is None:
         return Text("a message", "dim")
     place = f"place {pending.place.number}: " if pending.place.number else ""
-    behind = "; messages stand behind it" if wait.withheld else ""
+    behind = "; messages wait behind it" if wait.withheld else ""
     return Text(f"{place}{plain(pending_text(pending))}, for {span(now - pending.since)}{behind}")
 
 
@@ -245,7 +247,7 @@ def _tell(run: Run, before: Look | None, now: Look) -> None:
             }
         )
     for each in now.dropped:
-        if not each.queue:  # about messages of no queue here: what a channel has brought, or of a queue that is gone
+        if not each.queue:  # not about a queue here: the message came through a channel, or its queue was deleted
             run.output.line(_record_of_no_queue(each, now.at))
 
 

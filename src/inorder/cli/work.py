@@ -1,4 +1,4 @@
-"""`inorder work`: functions that work on queues, in processes and threads."""
+"""`inorder work`: runs functions on the messages of queues, in processes and threads."""
 
 from __future__ import annotations
 
@@ -55,20 +55,21 @@ SCHEDULE_COLUMNS = {
 @click.command("work", cls=Command, example="inorder work shop.tasks --processes 2 --threads 4 --store shop.db")
 @click.argument("tasks", metavar="MODULE[:OBJECT]")
 @click.option("--processes", "-p", type=click.IntRange(1, PROCESSES_MAX), default=1, show_default=True, metavar="N",
-              help="Processes that work; one that ends is replaced.")  # fmt: skip
+              help="The number of worker processes; one that ends is replaced.")  # fmt: skip
 @click.option("--threads", "-t", type=click.IntRange(1, THREADS_MAX), default=1, show_default=True, metavar="N",
-              help="Threads of each task in each process, unless the task has its own number.")  # fmt: skip
+              help="Threads of each task in each process, unless the task sets its own number.")  # fmt: skip
 @click.option("--grace", type=Of(Seconds(0, 86_400)), default=30.0, show_default=True, metavar="SECONDS",
-              help="Time for calls to end after SIGTERM or Ctrl-C, at most 86,400; "
-              "then their messages go back.")  # fmt: skip
-@click.option("--metrics", metavar="[HOST:]PORT", help="Serve metrics of all processes to Prometheus at this "
-              "address; without HOST to this machine alone.")  # fmt: skip
-@click.option("--list", "lists", is_flag=True, help="Show what is registered, and work on nothing.")
-@click.option("--restart", "restarts", metavar="SCHEDULE", help="Have this schedule go on from now, and work on "
-              "nothing: for one whose last run is in the future because a clock was wrong.")  # fmt: skip
-@click.option("--process", type=int, hidden=True, help="This is one of the processes.")
-@click.option("--measured", is_flag=True, hidden=True, help="It counts, for the process that started it.")
-@click.option("--replaces", is_flag=True, hidden=True, help="One that died was there before.")
+              help="Time for running calls to finish after SIGTERM or Ctrl-C, at most 86,400; then their messages "
+              "return to the queue.")  # fmt: skip
+@click.option("--metrics", metavar="[HOST:]PORT", help="Serve metrics of all processes to Prometheus on this "
+              "address; without HOST on this machine only.")  # fmt: skip
+@click.option("--list", "lists", is_flag=True, help="List the registered tasks and schedules, and exit.")
+@click.option("--restart", "restarts", metavar="SCHEDULE", help="Restart this schedule from now, and exit. Use it "
+              "if a wrong clock put its last run into the "
+              "future.")  # fmt: skip
+@click.option("--process", type=int, hidden=True, help="The number of this worker process.")
+@click.option("--measured", is_flag=True, hidden=True, help="Collect metrics for the parent process.")
+@click.option("--replaces", is_flag=True, hidden=True, help="This process replaces one that died.")
 @takes_store
 @click.pass_context
 def work(
@@ -76,19 +77,19 @@ def work(
 ) -> None:
     """Call functions with the messages of queues.
 
-    MODULE is a Python module, also from the current directory; OBJECT is the name of its inorder.work.Tasks, by default
-    tasks. A function is called with a message, or a whole group, in a unit of work: it is committed when the
-    function returns. When it raises an exception the message goes back to its place, and comes again later; after the
-    last attempt it is a dead letter (inorder dead list). Attempts are counted in the store, so that one whose process
-    was killed counts, too. On a queue whose read order is required nothing passes a message that fails: its task stops.
+    MODULE is a Python module, which may be in the current directory. OBJECT is the name of its inorder.work.Tasks, by
+    default tasks. A function is called with a message or a whole group in a unit of work, which is committed when the
+    function returns. If it raises an exception, the message returns to its place and is tried again later; after the
+    last attempt it becomes a dead letter (inorder dead list). The store counts attempts, so an attempt counts even if
+    its process was killed. On a queue whose read order is required no message overtakes one that fails: its task stops.
 
-    Schedules that are registered too (tasks.periodic) run in each process; each run is put once.
+    Every process also runs the registered schedules (tasks.periodic); each run is put only once.
 
-    SIGTERM or Ctrl-C ends it, a second one at once: messages that it was at work on go back to their queues. It ends
-    as well when nobody reads the lines of --json any more. Exit status 1: it has ended so, or a task or schedule had
-    stopped by itself. Processes whose store was replaced, or of which a sync to the disk has failed, end with status
-    3, and others take their places; with --metrics the command ends, too, with the same status. What functions have
-    started ends with their process, unless it has a session of its own.
+    SIGTERM or Ctrl-C ends the command after the grace time, a second one at once; messages in work return to their
+    queues. It also ends when the reader of its --json output closes the pipe. Exit status 1: it ended at once, or a
+    task or schedule had stopped. A process whose store was replaced, or whose sync to disk failed, ends with status 3
+    and is replaced; with --metrics the command ends with that status too. Programs that a function starts end with its
+    process, unless they have a session of their own.
     """
     registered = _loaded(run, tasks)
     if restarts is not None:
@@ -119,7 +120,7 @@ def work(
     with _metrics(run, how["metrics"]) as (environment, check_store):
         supervisor = Supervisor(
             command,
-            # a URL may have a password, which no list of processes shows
+            # a URL may contain a password, which must not appear in the list of processes
             environment={STORE_VARIABLE: str(run.store.given), **environment},
             count=processes,
             grace=grace,
@@ -133,7 +134,7 @@ def work(
 
 @contextmanager
 def _unless_unread(end: Callable[[], object]) -> Iterator[None]:
-    """Writes inside the block; if the reader of standard output has gone, writes no more, and asks for the end."""
+    """If the reader of standard output has gone, stops writing and calls `end`."""
     try:
         yield
     except BrokenPipeError:
@@ -145,8 +146,8 @@ def _unless_unread(end: Callable[[], object]) -> Iterator[None]:
 def _metrics(run: Run, address: str | None) -> Iterator[tuple[Mapping[str, str], Callable[[], None]]]:
     """Answers scrapes inside the block. Raises: click.UsageError.
 
-    Yields: what processes need in their environment for it; what raises StoreError if this process, too, must open the
-    store anew.
+    Yields: the environment for worker processes, and a check that raises StoreError if this process must reopen the
+    store.
     """
     if address is None:
         yield {}, lambda: None
@@ -166,10 +167,12 @@ def _metrics(run: Run, address: str | None) -> Iterator[tuple[Mapping[str, str],
 
 
 def _loaded(run: Run, named: str) -> Tasks:
-    """Raises: click.UsageError, there are none, or the module cannot be imported: where is noted before."""
+    """Loads the tasks. Raises: click.UsageError, if there are none or the module cannot be imported, after printing its
+    traceback.
+    """
     module = named.partition(":")[0]
     if module.endswith(".py"):
-        raise click.UsageError(f"MODULE {named}: name the module, not its file: {Path(module).stem}.")
+        raise click.UsageError(f"MODULE {named} must be a module, not a file: use {Path(module).stem}.")
     try:
         found = load(named)
     except ArgumentError as error:
@@ -178,14 +181,12 @@ def _loaded(run: Run, named: str) -> Tasks:
         run.output.trace(error, behind=load.__code__.co_filename)
         raise click.UsageError(f"MODULE {named} cannot be imported: {type(error).__name__}: {error}.") from error
     if not found:
-        raise click.UsageError(
-            f'MODULE {named}: nothing is registered there: @tasks.task("QUEUE") and @tasks.periodic do.'
-        )
+        raise click.UsageError(f'MODULE {named} registers no tasks: use @tasks.task("QUEUE") or @tasks.periodic.')
     return found
 
 
 def _process(run: Run, program: str, tasks: Tasks, threads: int, grace: float, how: Mapping[str, Any]) -> None:
-    """One of the processes."""
+    """Runs one of the worker processes."""
     number, replaces = how["process"], how["replaces"]
 
     unread = threading.Event()
@@ -205,24 +206,24 @@ def _process(run: Run, program: str, tasks: Tasks, threads: int, grace: float, h
         worker = Worker(qm, tasks, threads=threads, log=log, replaces_threads=False, tries_again=not replaces)
         status = serve(worker, grace, unread)
         if status == STORE_LOST:
-            leave(status)  # the store cannot be closed either: others end what this process held
+            leave(status)  # the store cannot be closed either: another process settles its work
     leave(status)
 
 
 def _say(run: Run, happened: Happened, check_store: Callable[[], None]) -> None:
-    """Says what became of a process. Raises: StoreError, the store that this process has open cannot be used on."""
+    """Reports the end of a process. Raises: StoreError, if this process can no longer use its own connection."""
     if run.output.as_json:
         run.output.line({"time": when(time.time()), **happened._asdict()})
     elif happened.event == "died":
         status = happened.status or 0
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-        run.output.note(f"[{happened.process}] {how}; another begins in {happened.delay:.1f} s")
+        run.output.note(f"[{happened.process}] {how}; a replacement starts in {happened.delay:.1f} s")
     elif happened.event == "failed":
         run.output.note(
             f"[{happened.process}] could not be started: {happened.error}; the next try is in {happened.delay:.1f} s"
         )
     elif happened.event == "killed":
-        run.output.note(f"[{happened.process}] is killed: what it held goes back")
+        run.output.note(f"[{happened.process}] was killed: its messages return to their queues")
     if happened.event == "died" and happened.status == STORE_LOST:
         check_store()
 
@@ -250,7 +251,7 @@ def _record(qm: QueueManager, task: Task, threads: int) -> dict[str, Any]:
 
 
 def _restart(run: Run, tasks: Tasks, name: str) -> None:
-    """Raises: click.UsageError, no schedule has this name."""
+    """Restarts a schedule. Raises: click.UsageError, if no schedule has this name."""
     named = [one for one in tasks.schedules if one.name == name]
     if not named:
         raise click.UsageError(f"--restart must be one of: {', '.join(one.name for one in tasks.schedules)}.")
@@ -258,7 +259,9 @@ def _restart(run: Run, tasks: Tasks, name: str) -> None:
         for one in named:
             restart(qm, one)
         for standing in standings(qm, named):
-            run.output.tell(_standing(standing), f"{name} on {standing.schedule.queue} goes on: {when(standing.next)}")
+            run.output.tell(
+                _standing(standing), f"{name} on {standing.schedule.queue} restarted; next run: {when(standing.next)}"
+            )
 
 
 def _standing(standing: Standing) -> dict[str, Any]:
@@ -277,7 +280,7 @@ def _standing(standing: Standing) -> dict[str, Any]:
 
 
 def _dead_letters(qm: QueueManager, queue: QueueAttributes) -> str:
-    """Where messages go that were tried often enough."""
+    """The queue for messages whose attempts are used up."""
     if queue.read_order == "required":
         return "none: it stops"
     return queue.backout_requeue_queue or qm.manager_attributes().dead_letter_queue or DEAD_LETTERS
