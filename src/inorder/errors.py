@@ -1,4 +1,4 @@
-"""The one tree of errors, split by whose fault it is.
+"""The tree of errors: the caller's mistakes, conditions of the queue, and trouble with the store.
 
 ::
 
@@ -6,71 +6,44 @@
     ├── CallerError              the caller's mistake: the same call fails again
     │   ├── ArgumentError            a bad value (also a ValueError)
     │   ├── OptionsError             options that exclude each other
-    │   ├── MatchError               what to match does not fit the call
-    │   ├── InconsistentCall         a piece that does not go on with its group or browse
-    │   ├── HandleError              a closed or foreign handle
-    │   ├── NotOpenFor               a handle that was not opened for this
-    │   ├── UnknownObject            no channel or process of that name
-    │   │   └── UnknownQueue             no queue of that name
-    │   ├── WrongQueueType           a queue of another type than the call needs
-    │   ├── UnitExists               a unit's name is taken
-    │   ├── UnitNotFound             no unit of that name
-    │   ├── ConnectionClosed         a closed connection
-    │   ├── CallInProgress           two threads in one connection at once
-    │   ├── UnitOfAnother            a put or get into the unit of work of another thread or task
-    │   ├── PropertyNotAvailable     the message has no property of this name (also a KeyError)
-    │   └── ForkedConnection         a connection inherited over a fork
-    ├── QueueCondition           the call was right, the queue's state says no: it may succeed later
-    │   ├── NoMessageAvailable       nothing fits, or nothing came in time
-    │   ├── WaitEnded                another thread has ended the wait
-    │   ├── OrderPending             something fits but is withheld to keep order
-    │   ├── OrderUnsupported         the queue keeps no order
-    │   ├── OrderSelfBlocked         the reader would wait for itself
-    │   ├── OrderDeadlock            readers would wait for each other
-    │   ├── NoMessageUnderCursor     the browse cursor stands on nothing
-    │   ├── GetInhibited             getting is switched off
-    │   ├── PutInhibited             putting is switched off
-    │   ├── QueueFull                the depth limit is reached
-    │   ├── MessageTooBig            the length limit is passed
-    │   ├── UnitTooLarge             the limit of uncommitted messages is reached
-    │   ├── UnitNotAvailable         splitting or joining needs a unit of work
-    │   ├── ObjectInUse              another handle or unit rules this out
-    │   ├── QueueNotEmpty            a queue with messages cannot be deleted
-    │   ├── QueueDeleted             the queue went away under the handle
-    │   ├── ObjectExists             the name is taken
-    │   ├── TooManyHandles           the limit of open handles is reached
-    │   ├── QueueManagerStopping     the queue manager takes no more calls
-    │   ├── ConnectionBroken         the connection was lost
-    │   ├── OutcomeUnknown           the connection was lost during the commit
-    │   ├── DuplicateMessage         the unique id is on the queue already
-    │   ├── DuplicatePending         another unit of work has put under the same key
-    │   ├── NotFound                 no message of that unique id
-    │   ├── LockMismatch             locked under another lock id
-    │   ├── ConfirmIdMismatch        waiting for another confirm id
-    │   ├── WrongState               the message or unit is in another state
-    │   ├── Fenced                   a newer owner has taken over
-    │   ├── CheckpointTooOld         a checkpoint that does not know what is over
-    │   ├── CheckpointLost           a checkpoint that does not know what is open, or knows too much
-    │   ├── StagingGone              what was staged is not there any more
-    │   ├── Undeliverable            a message can neither go where it should nor be a dead letter
-    │   ├── SequenceError            the two sides of a channel disagree on which batch is next
-    │   ├── LeaseOver                the lease was committed or backed out, or its time is over
-    │   ├── NotAuthorized            the user may not do this
-    │   │   └── LogInRefused             the password, token or certificate is not a user's
-    │   ├── TooManyLogIns            too many failed log-ins: the next one has to wait
-    │   └── ChannelStopped           a channel that an operator has stopped
-    └── StoreError               trouble with the store
+    │ ├── MatchError a match that does not fit the call │ ├── InconsistentCall a piece that does not continue its group
+    or browse │ ├── HandleError a closed or foreign handle │ ├── NotOpenFor a handle that was not opened for this │ ├──
+    UnknownObject no channel or process of that name │ │ └── UnknownQueue no queue of that name │ ├── WrongQueueType a
+    queue of the wrong type for the call │ ├── UnitExists a unit's name is taken │ ├── UnitNotFound no unit of that name
+    │ ├── ConnectionClosed a closed connection │ ├── CallInProgress two threads in one connection at once │ ├──
+    UnitOfAnother a put or get into the unit of work of another thread or task │ ├── PropertyNotAvailable the message
+    has no property of this name (also a KeyError) │ └── ForkedConnection a connection inherited over a fork ├──
+    QueueCondition the call was right, but not in this state: it may succeed later │ ├── NoMessageAvailable no message
+    matches, or none came in time │ ├── WaitEnded another thread has ended the wait │ ├── OrderPending a message matches
+    but is withheld to keep order │ ├── OrderUnsupported the queue keeps no order │ ├── OrderSelfBlocked the reader
+    would wait for itself │ ├── OrderDeadlock readers would wait for each other │ ├── NoMessageUnderCursor the browse
+    cursor stands on nothing │ ├── GetInhibited getting is switched off │ ├── PutInhibited putting is switched off │ ├──
+    QueueFull the depth limit is reached │ ├── MessageTooBig the length limit is passed │ ├── UnitTooLarge the limit of
+    uncommitted messages is reached │ ├── UnitNotAvailable splitting or joining needs a unit of work │ ├── ObjectInUse
+    another handle or unit conflicts with the call │ ├── QueueNotEmpty a queue with messages cannot be deleted │ ├──
+    QueueDeleted the queue went away under the handle │ ├── ObjectExists the name is taken │ ├── TooManyHandles the
+    limit of open handles is reached │ ├── QueueManagerStopping the queue manager takes no more calls │ ├──
+    ConnectionBroken the connection was lost │ ├── OutcomeUnknown the connection was lost during the commit │ ├──
+    DuplicateMessage the unique id is on the queue already │ ├── DuplicatePending another unit of work has put under the
+    same key │ ├── NotFound no message of that unique id │ ├── LockMismatch locked under another lock id │ ├──
+    ConfirmIdMismatch held under another confirm id │ ├── WrongState the message or unit is in another state │ ├──
+    Fenced a newer owner has taken over │ ├── CheckpointTooOld a checkpoint older than claims that have ended │ ├──
+    CheckpointLost a checkpoint that does not fit the claims │ ├── StagingGone the staged rows are gone │ ├──
+    Undeliverable a message can neither be delivered nor become a dead letter │ ├── SequenceError the two sides of a
+    channel disagree about the next batch │ ├── LeaseOver the lease was committed, backed out or has expired │ ├──
+    NotAuthorized the user may not do this │ │ └── LogInRefused the password, token or certificate was not accepted │
+    ├── TooManyLogIns too many failed log-ins: wait before the next one │ └── ChannelStopped a channel that an operator
+    has stopped └── StoreError trouble with the store
         ├── StoreFull                the disk is full
-        ├── StoreDamaged             the store contradicts itself
-        ├── StoreForeign             the file is not ours
-        ├── StoreNewer               the store is of a newer release
-        └── StoreOlder               the store is of an older release
+        ├── StoreDamaged the store is inconsistent ├── StoreForeign the file is not ours ├── StoreNewer the store is of
+        a newer release └── StoreOlder the store is of an older release
 
-What files say that are read or written has a branch of its own, `inorder.formats.FormatError`.
-An invariant of our own that is broken is none of these: it is an ``AssertionError``, raised by ``assert``.
+Errors in the content of files that are read or written have their own branch, `inorder.formats.FormatError`. A broken
+invariant of inorder itself raises ``AssertionError``, through ``assert``.
 
-Every error carries its reason code, and its data as attributes. A warning never raises: it is on the result. The class
-says whose fault it is and what to do, the reason exactly what happened; so one class may come with several reasons.
+Every error carries its reason code, and its data as attributes. A warning never raises; it is on the result. The class
+says whose fault the error is and how to react. The reason says exactly what happened, so one class may come with
+several reasons.
 """
 
 from __future__ import annotations
@@ -101,9 +74,10 @@ TEXT_CHARACTERS_MAX: Final = 4_000
 
 
 def bounded(text: str) -> str:
-    """The text of an error: of more than 4,000 characters the middle is left out, for the remedy often ends it.
+    """The text of an error, cut to 4,000 characters. The middle is left out, because the remedy often stands at the
+    end.
 
-    Control characters but line feeds are written as Python writes them: a terminal or a log would obey them.
+    Control characters except line feeds are escaped as in Python, because a terminal or a log would obey them.
     """
     kept = TEXT_CHARACTERS_MAX // 2 - 10
     short = text if len(text) <= TEXT_CHARACTERS_MAX else f"{text[:kept]} [...] {text[-kept:]}"
@@ -116,8 +90,8 @@ class InorderError(Exception):
 
     Args:
         text: what happened, without the reason; `bounded`.
-        reason: the reason code, where it is not the one of the class.
-        data: what the caller may want to act on, read as attributes; the text ends with a `remedy` for Python, too.
+        reason: the reason code, if it differs from that of the class.
+        data: values for the caller, which can be read as attributes. A `remedy` for Python programs also ends the text.
     """
 
     reason: Reason = Reason.UNEXPECTED_ERROR
@@ -125,7 +99,7 @@ class InorderError(Exception):
     data: dict[str, object]
 
     def __init__(self, text: str, *, reason: Reason | None = None, **data: object) -> None:
-        # An item with the name of something that an error has already could never be read.
+        # An item with the name of an existing attribute could never be read.
         assert not any(hasattr(InorderError, name) or name == "data" for name in data), data
         super().__init__(bounded(f"{text}; {data['remedy']}" if "remedy" in data else text))
         self.data = data
@@ -138,7 +112,7 @@ class InorderError(Exception):
         return self.reason.name
 
     def __getattr__(self, name: str) -> Any:
-        # Asked only for what is not an ordinary attribute. A copy in the making has no data yet.
+        # Called only for names that are not ordinary attributes. A copy under construction has no data yet.
         try:
             return self.__dict__["data"][name]
         except KeyError:
@@ -148,7 +122,7 @@ class InorderError(Exception):
         return f"{self.args[0]} [{self.reason.value} {self.reason_name}]"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The default would call the class with the text alone, which a subclass may not accept.
+        # The default would call the class with only the text, which a subclass may not accept.
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__.copy()  # type: ignore[attr-defined]
 
 
@@ -159,13 +133,13 @@ class CallerError(InorderError):
 
 
 class QueueCondition(InorderError):
-    """The call was right but the state of the queue says no; its subclasses say which state."""
+    """The call was right, but the state of the queue does not allow it. The subclasses name the state."""
 
     reason = Reason.UNEXPECTED_ERROR
 
 
 class StoreError(InorderError):
-    """Trouble with the store, or with what it stands on."""
+    """Trouble with the store, or with the disk or server that holds it."""
 
     reason = Reason.RESOURCE_PROBLEM
 
@@ -186,13 +160,13 @@ class OptionsError(CallerError):
 
 
 class MatchError(CallerError):
-    """What to match is not valid or does not fit the call."""
+    """The match is not valid or does not fit the call."""
 
     reason = Reason.MATCH_OPTIONS_ERROR
 
 
 class InconsistentCall(CallerError):
-    """A call does not go on with its group, message or browse (2241, 2242, 2185, 2245, 2259)."""
+    """A call does not continue its group, message or browse (2241, 2242, 2185, 2245, 2259)."""
 
     reason = Reason.INCOMPLETE_GROUP
 
@@ -210,19 +184,19 @@ class NotOpenFor(CallerError):
 
 
 class UnknownObject(CallerError):
-    """There is no object of this name: of a channel or process data: kind, object, nearest (the names most like it)."""
+    """There is no object of this name; data of a channel or process: kind, object, nearest (most similar names)."""
 
     reason = Reason.UNKNOWN_OBJECT_NAME
 
 
 class UnknownQueue(UnknownObject):
-    """There is no queue of this name; data: queue, nearest (the names most like it)."""
+    """There is no queue of this name; data: queue, nearest (the most similar names)."""
 
     reason = Reason.UNKNOWN_OBJECT_NAME
 
 
 class WrongQueueType(CallerError):
-    """The queue is not of a type that takes this call, or its name leads nowhere; data: queue.
+    """This call needs a queue of another type, or the name leads nowhere; data: queue.
 
     2001, 2043, 2045, 2057, 2082; of a remote name 2087, 2091, 2092, 2184, 2196, 2197, 2198, 2199.
     """
@@ -255,19 +229,19 @@ class CallInProgress(CallerError):
 
 
 class UnitOfAnother(CallerError):
-    """The connection's unit of work is that of another thread or asyncio task; data: thread, task (their names)."""
+    """The connection's unit of work belongs to another thread or asyncio task; data: thread, task (their names)."""
 
     reason = Reason.UNIT_OF_ANOTHER
 
 
 class PropertyNotAvailable(CallerError, KeyError):
-    """The message has no property of this name; data: property, nearest (the names most like it)."""
+    """The message has no property of this name; data: property, nearest (the most similar names)."""
 
     reason = Reason.PROPERTY_NOT_AVAILABLE
 
 
 class ForkedConnection(CallerError):
-    """The connection was opened before the process forked; data: path, of the store."""
+    """The connection was opened before the process forked; data: path (of the store)."""
 
     reason = Reason.FORKED
 
@@ -276,7 +250,7 @@ class ForkedConnection(CallerError):
 
 
 class NoMessageAvailable(QueueCondition):
-    """No message fits the request, or none came before the wait was over."""
+    """No message matches the request, or none came before the wait ended."""
 
     reason = Reason.NO_MSG_AVAILABLE
 
@@ -288,13 +262,13 @@ class WaitEnded(QueueCondition):
 
 
 class OrderPending(QueueCondition):
-    """Something fits but an earlier message is pending; data: kind, by, age (seconds), place, queue."""
+    """A message matches, but an earlier one is pending; data: kind, by, age (seconds), place, queue."""
 
     reason = Reason.ORDER_PENDING
 
 
 class OrderUnsupported(QueueCondition):
-    """Strict order was asked for on a queue that keeps none."""
+    """Strict order was requested on a queue that keeps no order."""
 
     reason = Reason.ORDER_UNSUPPORTED
 
@@ -330,7 +304,7 @@ class PutInhibited(QueueCondition):
 
 
 class QueueFull(QueueCondition):
-    """The queue holds as many messages as its depth limit allows."""
+    """The queue has reached its depth limit."""
 
     reason = Reason.Q_FULL
 
@@ -342,19 +316,19 @@ class MessageTooBig(QueueCondition):
 
 
 class UnitTooLarge(QueueCondition):
-    """The unit of work holds as many uncommitted messages as allowed."""
+    """The unit of work has reached its limit of uncommitted messages."""
 
     reason = Reason.SYNCPOINT_LIMIT_REACHED
 
 
 class UnitNotAvailable(QueueCondition):
-    """The call needs a unit of work, and none can be had: one is not allowed here, or too many leases are open."""
+    """The call needs a unit of work, but none is allowed here or too many leases are open."""
 
     reason = Reason.UOW_NOT_AVAILABLE
 
 
 class ObjectInUse(QueueCondition):
-    """Another handle or unit of work uses the queue in a way that rules this out."""
+    """Another handle or unit of work is using the queue in a way that conflicts with this call."""
 
     reason = Reason.OBJECT_IN_USE
 
@@ -372,13 +346,15 @@ class QueueDeleted(QueueCondition):
 
 
 class ObjectExists(QueueCondition):
-    """There is an object of this name already; data: queue, differs (by attribute: as it is, as asked for)."""
+    """An object of this name exists already; data: queue, differs (for each attribute the present and the requested
+    value).
+    """
 
     reason = Reason.OBJECT_ALREADY_EXISTS
 
 
 class TooManyHandles(QueueCondition):
-    """The connection has as many open handles as allowed."""
+    """The connection has reached its limit of open handles."""
 
     reason = Reason.HANDLE_NOT_AVAILABLE
 
@@ -390,31 +366,31 @@ class QueueManagerStopping(QueueCondition):
 
 
 class ConnectionBroken(QueueCondition):
-    """The connection was lost; its open work is backed out."""
+    """The connection was lost, and its open work was backed out."""
 
     reason = Reason.CONNECTION_BROKEN
 
 
 class OutcomeUnknown(QueueCondition):
-    """The call was being committed when the connection was lost: it has happened, or not; data: uids, of its puts."""
+    """The connection was lost during a commit, so the call may or may not have happened; data: uids (of its puts)."""
 
     reason = Reason.CALL_INTERRUPTED
 
 
 class DuplicateMessage(QueueCondition):
-    """The queue holds a message with this unique id already."""
+    """The queue already holds a message with this unique id."""
 
     reason = Reason.DUPLICATE_MESSAGE
 
 
 class DuplicatePending(QueueCondition):
-    """A unit of work that is not settled has put under this key; data: queue, key, by, age (seconds)."""
+    """An unsettled unit of work has put under this key; data: queue, key, by, age (seconds)."""
 
     reason = Reason.DUPLICATE_PENDING
 
 
 class NotFound(QueueCondition):
-    """No message that the call could see has this unique id."""
+    """No message that the call can see has this unique id."""
 
     reason = Reason.NOT_FOUND
 
@@ -426,13 +402,13 @@ class LockMismatch(QueueCondition):
 
 
 class ConfirmIdMismatch(QueueCondition):
-    """The message waits for a confirm under another confirm id."""
+    """The message is held under another confirm id and waits to be confirmed."""
 
     reason = Reason.CONFIRM_ID_MISMATCH
 
 
 class WrongState(QueueCondition):
-    """The message or the unit of work is in a state that does not take this call."""
+    """The call is not allowed in the present state of the message or unit of work."""
 
     reason = Reason.WRONG_STATE
 
@@ -444,61 +420,63 @@ class Fenced(QueueCondition):
 
 
 class CheckpointTooOld(QueueCondition):
-    """A reader's checkpoint does not know claims that are over: it would read on from where nothing is any more."""
+    """A reader's checkpoint is older than claims that have ended: it would resume from messages that are gone."""
 
     reason = Reason.CHECKPOINT_TOO_OLD
 
 
 class CheckpointLost(QueueCondition):
-    """A reader's checkpoint does not know the open claim or those that are over, or knows one that never was."""
+    """A reader's checkpoint lacks the open claim or ended claims, or names a claim that never existed."""
 
     reason = Reason.CHECKPOINT_LOST
 
 
 class StagingGone(QueueCondition):
-    """What was staged under a name is not there, or not all of it; data: staging."""
+    """The rows staged under a name are gone, or some are missing; data: staging."""
 
     reason = Reason.STAGING_GONE
 
 
 class Undeliverable(QueueCondition):
-    """A message can neither go where it should nor be a dead letter; data: queue, where it should go."""
+    """A message can neither be delivered nor become a dead letter; data: queue (its destination)."""
 
     reason = Reason.UNDELIVERABLE
 
 
 class SequenceError(QueueCondition):
-    """The two sides of a channel disagree on which batch is next; data: channel, number, expected."""
+    """The two sides of a channel disagree about the next batch; data: channel, number, expected."""
 
     reason = Reason.SEQUENCE_ERROR
 
 
 class LeaseOver(QueueCondition):
-    """The lease holds nothing any more: it was committed or backed out, or its time is over; data: lease (its name)."""
+    """The lease has ended: it was committed, backed out or has expired; data: lease (its name)."""
 
     reason = Reason.LEASE_OVER
 
 
 class NotAuthorized(QueueCondition):
-    """The user may not do this; data: user, authority, queue ("": it is about the queue manager)."""
+    """The user may not do this; data: user, authority, queue (empty if it concerns the queue manager)."""
 
     reason = Reason.NOT_AUTHORIZED
 
 
 class LogInRefused(NotAuthorized):
-    """What was shown is not a password, token or certificate of a user; which of them is wrong is not said."""
+    """The name, password, token or certificate was not accepted. The error does not say which part was wrong."""
 
     reason = Reason.NOT_AUTHORIZED
 
 
 class TooManyLogIns(QueueCondition):
-    """Too many log-ins have failed for this user or from this address; data: seconds (until the next may be tried)."""
+    """Too many log-ins have failed for this user or from this address; data: seconds (before the next attempt is
+    allowed).
+    """
 
     reason = Reason.TOO_MANY_LOG_INS
 
 
 class ChannelStopped(QueueCondition):
-    """An operator has stopped the channel: it runs again after a start; data: channel."""
+    """An operator has stopped the channel. It runs again after a start; data: channel."""
 
     reason = Reason.CHANNEL_STOPPED
 
@@ -513,19 +491,19 @@ class StoreFull(StoreError):
 
 
 class StoreDamaged(StoreError):
-    """The store contradicts itself or cannot be read."""
+    """The store is inconsistent or cannot be read."""
 
     reason = Reason.STORE_DAMAGED
 
 
 class StoreForeign(StoreError):
-    """The file is not an inorder store; it was left as it was."""
+    """The file is not an inorder store. It was not changed."""
 
     reason = Reason.STORE_FOREIGN
 
 
 class StoreNewer(StoreError):
-    """The store was written by a newer release than this one can read."""
+    """The store was written by a newer release, which this one cannot read."""
 
     reason = Reason.STORE_NEWER
 
@@ -536,19 +514,19 @@ class StoreOlder(StoreError):
     reason = Reason.STORE_OLDER
 
 
-# ---- helpers of those who raise
+# ---- helpers for raising errors
 
 IN_MEMORY: Final = ":memory:"  # the path of a store that is in no file
 
 
 def forked(path: str) -> ForkedConnection:
-    """The error for a call in a forked child on what its parent has opened: the store at this path."""
+    """The error for a call in a forked child that uses its parent's connection to the store at this path."""
     remedy = (
-        "a queue manager in memory belongs to the process that made it: keep the store in a file to share it"
+        "a queue manager in memory belongs to the process that created it: use a store in a file to share it"
         if path == IN_MEMORY
         else f"connect in the child with inorder.connect({path!r})"
     )
-    return ForkedConnection(f"this was opened by the parent, before the process forked; {remedy}", path=path)
+    return ForkedConnection(f"the parent opened this connection before the process forked; {remedy}", path=path)
 
 
 def bad_argument(name: str, value: object, allowed: str, reason: Reason = Reason.ARGUMENT_ERROR) -> ArgumentError:
@@ -556,32 +534,32 @@ def bad_argument(name: str, value: object, allowed: str, reason: Reason = Reason
 
     Args:
         name: the argument's name.
-        value: what was given; shortened in the text, whole in the data.
-        allowed: what is allowed, to be read after "must be".
-        reason: MQ's reason, where it has one.
+        value: the given value; shortened in the text, complete in the data.
+        allowed: the allowed values, in words that follow "must be".
+        reason: MQ's reason, if it has one.
     """
     text = f"{name} must be {allowed}, not {written(value)}"
     return ArgumentError(text, reason=reason, argument=name, value=value, allowed=allowed)
 
 
 def nearest_names(name: str, known: Iterable[str]) -> list[str]:
-    """The known names most like the one given, best first, at most three, upper and lower case alike."""
+    """At most three known names that are most similar to the given one, best first, ignoring case."""
     by_folded = {each.casefold(): each for each in known}
     folded = difflib.get_close_matches(name[:SHOWN_CHARACTERS_MAX].casefold(), by_folded, n=3)
     return [by_folded[each] for each in folded]
 
 
 def written(value: object) -> str:
-    """A value as an error's text shows it: written out, as far as that can be done, and shortened."""
+    """A value in the form that error texts show: written out if possible, and shortened."""
     text = _whole(value)
     return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[: SHOWN_CHARACTERS_MAX - 3]}..."
 
 
 def _whole(value: object) -> str:
     if isinstance(value, (str, bytes, bytearray)):
-        # A body of many megabytes is cut before it is written out, not after.
+        # Cut a body of many megabytes before writing it out, not after.
         return repr(value[: SHOWN_CHARACTERS_MAX + 1])
     try:
         return reprlib.repr(value)
-    except ValueError:  # Python writes out no integer of many thousand digits
+    except ValueError:  # Python refuses to write out an integer of many thousand digits
         return f"a value of type {type(value).__name__}"

@@ -98,4 +98,4 @@ def test_watch_shows_channels_with_their_lag_and_why_one_has_stopped(
     assert all(word in shown for word in ("sends from", "oldest", "in doubt"))
     (line,) = [line for line in shown.splitlines() if "TO.B" in line]
     assert "stopped" in line
-    assert "does not take a message of batch 1" in line
+    assert "does not accept a message of batch 1" in line

@@ -148,6 +148,6 @@ def test_a_lease_is_listed_with_the_time_left_and_backed_out(
     assert 300 < record["time_left"] <= 600
     assert record["ends_at"]
     assert "time left" in run("unit", "list").out
-    assert "committed with its token" in run("unit", "commit", f"lease:{lease.name}", "--yes", status=1).err
+    assert "only its token can commit it" in run("unit", "commit", f"lease:{lease.name}", "--yes", status=1).err
     run("unit", "backout", f"lease:{lease.name}", "--yes")
     assert (qm.units(), qm.depth(queue)) == ([], 0)

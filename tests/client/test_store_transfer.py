@@ -322,7 +322,7 @@ def test_what_is_in_a_claim_when_the_target_is_filled_by_others_goes_over_later(
 def test_a_message_that_the_target_does_not_take_whole_is_not_cut(world: World, command: str) -> None:
     world.b.alter_queue("Q", max_length=10)
     world.a.put_many("Q", [b"short", b"1" * 11])
-    with pytest.raises(MessageTooBig, match="at most 10 bytes, one that is to go there has 11"):
+    with pytest.raises(MessageTooBig, match="at most 10 bytes, and one of these has 11"):
         list(CARRY[command](world.a, "Q", world.b, "Q", unit=1))
     world.b.alter_queue("Q", max_length=11)
     assert sum(CARRY[command](world.a, "Q", world.b, "Q")) == 1

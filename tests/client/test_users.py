@@ -181,7 +181,7 @@ def test_odd_tokens_are_nobodys(qm: QueueManager, odd: str) -> None:
 @pytest.mark.every_store
 def test_certificates_are_mapped_to_users(qm: QueueManager) -> None:
     qm.create_user("alice", subjects=["CN=alice", "CN=laptop"])
-    with pytest.raises(ArgumentError, match="user alice has it"):
+    with pytest.raises(ArgumentError, match="user alice has these"):
         qm.create_user("bob", subjects=["CN=laptop"])
     assert qm.identify(subject="CN=laptop").name == "alice"
     qm.alter_user("alice", subjects=["CN=alice"])
@@ -287,16 +287,16 @@ def test_made_up_names_do_not_fill_the_store(qm: QueueManager, clock: ManualCloc
         ({"roles": "admin"}, "roles must be a list"),
         ({"roles": ["root"]}, "roles must be one or more of admin, operator"),
         ({"roles": [5]}, "roles must be one or more"),
-        ({"queues": {"Q": ["put"]}}, "queues must be empty unless one of the roles is 'application'"),
+        ({"queues": {"Q": ["put"]}}, "queues must be empty, unless the user has the role 'application'"),
         ({"roles": ["application"], "queues": ["Q"]}, "queues must be a mapping"),
         ({"roles": ["application"], "queues": {"Q": "put"}}, "queues must be a list"),
         ({"roles": ["application"], "queues": {"Q": []}}, "queues must be one or more of put, get"),
         ({"roles": ["application"], "queues": {"Q": ["administer"]}}, "queues must be one or more of put, get"),
-        ({"roles": ["application"], "queues": {"A*B": ["put"]}}, "queues must be the name of a queue, or its begin"),
+        ({"roles": ["application"], "queues": {"A*B": ["put"]}}, "queues must be the name of a queue, or the beginning"),
         ({"subjects": "CN=x"}, "subjects must be a list"),
         ({"subjects": [f"CN={number}" for number in range(17)]}, "subjects must be at most 16"),
         ({"description": "x" * 257}, "description must be a text of 0 to 256"),
-        ({"password_hash": "correct horse"}, "password_hash must be as inorder.support.passwords.hashed makes it"),
+        ({"password_hash": "correct horse"}, "password_hash must be a hash from inorder.support.passwords.hashed"),
     ],
     ids=repr,
 )

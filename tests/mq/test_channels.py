@@ -292,8 +292,8 @@ def test_a_channel_in_doubt_is_neither_deleted_nor_sent_elsewhere_nor_are_its_cl
     for call, says in (
         (lambda: channels.delete_channel(world.a, "TO.B"), "in doubt"),
         (lambda: channels.alter_channel(world.a, "TO.B", transmission_queue="C"), "in doubt"),
-        (lambda: world.a.release_claims("B", "channel TO.B"), "asks there"),
-        (lambda: world.a.finish_claims("B", "channel TO.B", 1), "asks there"),
+        (lambda: world.a.release_claims("B", "channel TO.B"), "asks it about the last one"),
+        (lambda: world.a.finish_claims("B", "channel TO.B", 1), "asks it about the last one"),
     ):
         with pytest.raises(ObjectInUse, match=says):
             call()

@@ -206,7 +206,7 @@ def test_an_expired_staging_is_gone_be_it_still_there_or_not(writer: Writer, clo
     writer.stage("one", letters("ab"), lasts=10.0)
     writer.stage("two", letters("c"), lasts=20.0)
     clock.advance(10.0)
-    with pytest.raises(StagingGone, match="'one' is not there"):
+    with pytest.raises(StagingGone, match="'one' does not exist"):
         writer.settle("one")
     assert [unit.name for unit in writer.qm.units()] == ["one", "two"], "nobody has tidied up"
     tidy(writer.store)
@@ -333,7 +333,9 @@ def test_of_two_writers_that_go_on_from_one_batch_one_alone_puts(writer: Writer)
     for name in ("first", "late", "again"):
         writer.stage(name, letters("ab"))
     assert settle(key(0, "query"), [Staged("first", 2)], "") == Settled(already=False, messages=2)
-    with pytest.raises(Fenced, match="the last batch in the ledger is '0', this writer goes on after ''") as fenced:
+    with pytest.raises(
+        Fenced, match="the last batch in the ledger is '0', but this writer continues after ''"
+    ) as fenced:
         settle(key(1, "query"), [Staged("late", 2)], "")
     assert fenced.value.data == {"application": "app", "last": "0", "after": ""}
     assert [unit.name for unit in writer.qm.units()] == ["late", "again"]

@@ -235,7 +235,7 @@ def test_where_there_is_no_room_for_a_dead_letter_others_go_on_until_there_is(
     with at_work(qm, tasks) as (worker, heard):
         heard.attempts(2)
         assert heard.outcomes == [RETRIED, DONE]
-        assert "cannot be made a dead letter" in next(one.text for one in heard.told if one.kind == "trouble")
+        assert "cannot become a dead letter" in next(one.text for one in heard.told if one.kind == "trouble")
         advanced(qm, 60)  # it is tried again, and in vain
         qm.alter_queue("DEAD", put_allowed=True)
         passing_until(qm, lambda: DEAD in heard.outcomes)

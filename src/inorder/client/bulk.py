@@ -142,7 +142,7 @@ class ClaimReader:
 
     def read(self, part: Slice) -> Iterator[BulkPage]:
         """The rows of a slice, in pages. Nothing changes. Raises: Fenced; CheckpointTooOld, the claim is over."""
-        check_instance("part", part, Slice, "a Slice, as plan gave it")
+        check_instance("part", part, Slice, "a Slice from plan()")
         first = part.first
         while first <= part.last:
             with self._queue.session:
@@ -160,7 +160,7 @@ class ClaimReader:
 
     def _claimer(self, handle: int) -> Claimer:
         if self.epoch is None:
-            raise bad_argument("epoch", None, "known: call begin() first")
+            raise bad_argument("epoch", None, "not None: call begin() first")
         return Claimer(handle, self.application, self.epoch, self._delivers)
 
 
@@ -194,7 +194,7 @@ class BulkBrowser:
         Raises: GetInhibited 2016; OrderUnsupported, a strict survey of an unordered queue.
         """
         _check_limits(options, most, most_bytes, horizon)
-        check_instance("cursor", cursor, Cursor, "a Cursor, as a survey or a token gave it")
+        check_instance("cursor", cursor, Cursor, "a Cursor from a survey or a token")
         check_whole("slices", slices, 1)
         with self._queue.session:
             store, handle = self._queue.opened_for("browse")
@@ -202,7 +202,7 @@ class BulkBrowser:
 
     def read(self, stretch: Stretch) -> Iterator[BulkPage]:
         """The rows that are there of a stretch, in pages."""
-        check_instance("stretch", stretch, Stretch, "a Stretch, as survey gave it")
+        check_instance("stretch", stretch, Stretch, "a Stretch from survey()")
         after: tuple[Any, ...] | None = ()
         while after is not None:
             with self._queue.session:
@@ -261,7 +261,7 @@ class Stager:
 
         Raises: ArgumentError, MessageTooBig 2030, StoreFull; nothing of this call is staged then.
         """
-        check_instance("columns", columns, Mapping, "columns by their names")
+        check_instance("columns", columns, Mapping, "a mapping of names to columns")
         with self._queue.session:
             store, handle = self._queue.opened_for("output")
             store.stage(
@@ -332,7 +332,7 @@ class BulkCalls:
         """
         check_instance("key", key, LedgerKey, "a LedgerKey")
         if not isinstance(stagings, Sequence) or not all(isinstance(one, Staged) for one in stagings):
-            raise bad_argument("stagings", stagings, "a list of Staged, as their stagers returned them")
+            raise bad_argument("stagings", stagings, "a list of Staged from stagers")
         with self._session:
             return self._store.settle_staging(key, stagings, after, self._session.owner)
 

@@ -138,7 +138,7 @@ class ConfirmedCalls(ABC):
         ID_OR_NONE.check("confirm_id", confirm_id)
         ID_OR_NONE.check("lock_id", lock_id)
         if bool(confirm_id) == bool(lock_id):
-            raise OptionsError("either a confirm_id or a lock_id says whose unique ids are wanted")
+            raise OptionsError("exactly one of confirm_id and lock_id must be given")
         with self._session:
             self._need_nothing()
             return self._store.unique_ids(self._handle, confirm_id, lock_id)

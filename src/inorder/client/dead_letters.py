@@ -179,7 +179,9 @@ class DeadLetters(ABC):
         why = letter.why
         if not why.queue:
             raise CallerError(
-                "it does not say where it should have gone: say to=", reason=Reason.UNKNOWN_OBJECT_NAME, argument="to"
+                "the dead letter does not name its destination: give to=",
+                reason=Reason.UNKNOWN_OBJECT_NAME,
+                argument="to",
             )
         return why.queue, why.manager
 
@@ -223,8 +225,8 @@ class DeadLetters(ABC):
             found = self.attributes(found.base_queue)
         if found.read_order == "required":
             raise Undeliverable(
-                f"{queue} requires the order: nothing may pass a message on the way to the dead letters, so see to it "
-                "where it is",
+                f"{queue} requires strict order: no message may overtake another, so this one cannot become a dead "
+                "letter; correct the cause and process it where it is",
                 queue=queue,
             )
         if message.report & Report.EXCEPTION and message.reply_to_queue:
@@ -242,7 +244,7 @@ class DeadLetters(ABC):
         except StoreError:
             raise
         except InorderError as fault:
-            raise Undeliverable(f"a message of {queue} cannot be made a dead letter: {fault}", queue=queue) from fault
+            raise Undeliverable(f"a message of {queue} cannot become a dead letter: {fault}", queue=queue) from fault
         return "buried"
 
     def _put_letter(self, queue: str, letter: Message | Reason) -> None:
@@ -308,7 +310,7 @@ class DeadLetters(ABC):
 
 
 def _check_letter(message: object, reason: object, attempts: int, error: object) -> None:
-    check_instance("message", message, Message, "a message that was got")
+    check_instance("message", message, Message, "a message from a get")
     if isinstance(reason, bool) or not isinstance(reason, int):
         raise bad_argument("reason", reason, "a Reason, or an integer")
     check_whole("attempts", attempts)

@@ -70,7 +70,7 @@ class Defining(ABC):
             raise bad_argument(
                 "attribute",
                 refused.pop(),
-                "one that is given by keyword; the call says the type",
+                "an attribute that is given by keyword; the call itself sets the type",
                 Reason.SELECTOR_ERROR,
             )
         wanted = define_queue(name, kind, **attributes)

@@ -112,13 +112,13 @@ def await_end(thread: threading.Thread | None) -> None:
         return
     thread.join(JOIN_SECONDS)
     if thread.is_alive():
-        log.warning("a hook has not returned in %s s; it is left alone", JOIN_SECONDS)
+        log.warning("a hook did not return within %s s; it is left running", JOIN_SECONDS)
 
 
 def check_callable(called: object) -> None:
     """What is to be called when something happens."""
     if not callable(called):
-        raise bad_argument("callback", called, "something that can be called", Reason.OPTIONS_ERROR)
+        raise bad_argument("callback", called, "a callable", Reason.OPTIONS_ERROR)
 
 
 def _run(calls: Calls) -> None:
@@ -126,7 +126,7 @@ def _run(calls: Calls) -> None:
         try:
             call()
         except BaseException:
-            log.exception("a hook failed; the queue is as it was")
+            log.exception("a hook failed; the queue is not affected")
 
 
 def _calls_of(one: Registration, change: Change) -> Iterator[Callable[[], object]]:

@@ -113,7 +113,7 @@ class GroupWriter:
         """Raises: InconsistentCall 2241, what the group has put was backed out."""
         if self._queue.put_state != self._state:
             raise InconsistentCall(
-                "what this group has put was backed out: begin it again", reason=Reason.INCOMPLETE_GROUP
+                "the puts of this group were backed out: start the group again", reason=Reason.INCOMPLETE_GROUP
             )
 
     def __exit__(
@@ -172,7 +172,7 @@ def get_group(session: Session, queue: Queue, options: GetOptions) -> Generator[
     state = queue.get_state
     if state.group_open or state.message_open:
         raise InconsistentCall(
-            "this handle is inside a group: finish it first, or close the handle", reason=Reason.INCOMPLETE_GROUP
+            "this handle has a group open: finish it first, or close the handle", reason=Reason.INCOMPLETE_GROUP
         )
     with _unit(session):
         yield from queue.take_group(options)
@@ -217,7 +217,9 @@ def put_stream(
     if before.message_open:
         raise InconsistentCall("this handle has a logical message open: end it first", reason=Reason.INCOMPLETE_MSG)
     if as_group and (given & ANY_GROUP or before.group_open):
-        raise InconsistentCall("a stream as a group is a group of its own", reason=Reason.INCOMPLETE_GROUP)
+        raise InconsistentCall(
+            "a stream that is put as a group makes a group of its own", reason=Reason.INCOMPLETE_GROUP
+        )
     queue.checked_for("output")  # a call that is made again then has a stream of which nothing was read
     with _unit(session):
         try:
@@ -286,9 +288,9 @@ def get_stream(
     check_switch("as_group", as_group)
     state = queue.get_state
     if state.message_open:
-        raise InconsistentCall("this handle is inside a logical message: finish it first", reason=Reason.INCOMPLETE_MSG)
+        raise InconsistentCall("this handle has a logical message open: finish it first", reason=Reason.INCOMPLETE_MSG)
     if as_group and state.group_open:
-        raise InconsistentCall("this handle is inside a group: finish it first", reason=Reason.INCOMPLETE_GROUP)
+        raise InconsistentCall("this handle has a group open: finish it first", reason=Reason.INCOMPLETE_GROUP)
     options = GetOptions(logical=True, all_segments=True, all_messages=as_group, wait=wait, match=match, syncpoint=True)
     following = GetOptions(logical=True, syncpoint=True)
     with _unit(session):
@@ -310,7 +312,7 @@ def _goes_on(state: GroupState, *, as_group: bool) -> bool:
 def _read(stream: IO[bytes], chunk: int) -> bytes:
     data = stream.read(chunk)
     if not isinstance(data, bytes):  # a text stream, or one that does not block and has nothing yet
-        raise bad_argument("stream", stream, "a binary stream that blocks: one whose reads return bytes")
+        raise bad_argument("stream", stream, "a blocking binary stream, whose reads return bytes")
     return data
 
 
@@ -323,7 +325,7 @@ def _check_fields(fields: Mapping[str, object]) -> None:
 
 def _flags(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise bad_argument("flags", value, "Flags, added up", Reason.MSG_FLAGS_ERROR)
+        raise bad_argument("flags", value, "a sum of Flags", Reason.MSG_FLAGS_ERROR)
     return int(value)
 
 

@@ -49,7 +49,8 @@ def split_put(keywords: Any, options: PutOptions | None) -> tuple[dict[str, Any]
             fields[name] = value
         elif name == "selector":
             raise OptionsError(
-                "a put selects nothing: a selector is for gets and browses", reason=Reason.SELECTOR_INVALID_FOR_TYPE
+                "a put does not select messages: use a selector in a get or browse",
+                reason=Reason.SELECTOR_INVALID_FOR_TYPE,
             )
         else:
             raise unknown_name("field or option", name, PutCall.__annotations__, Reason.ARGUMENT_ERROR)
@@ -77,7 +78,7 @@ def sweep_options(options: GetOptions | None, keywords: Any) -> GetOptions:
     """The options of a browse of all messages. Raises: OptionsError, they would stop its cursor for ever."""
     chosen = get_options(keywords, options, BROWSE_FIRST)
     if chosen.buffer is not None and not chosen.accept_truncated:
-        raise OptionsError("a browse of all messages with a buffer needs accept_truncated")
+        raise OptionsError("a browse of all messages with a buffer needs accept_truncated=True")
     return chosen
 
 
@@ -86,7 +87,7 @@ def get_options(keywords: Any, options: GetOptions | None, default: GetOptions) 
     if options is not None and not isinstance(options, GetOptions):
         raise bad_argument("options", options, "GetOptions, or keywords", Reason.OPTIONS_ERROR)
     if options is not None and options.browse and not default.browse:
-        raise OptionsError("a get removes: browse with browse_first, browse_next or browse_cursor")
+        raise OptionsError("a get removes messages: to browse, use browse_first, browse_next or browse_cursor")
     allowed = BROWSE_OPTIONS if default.browse else GET_OPTIONS
     for name in keywords:
         if name not in allowed:

@@ -171,7 +171,7 @@ def begin_lease(session: Session, user: str | None, owner: str, seconds: float, 
 def resume_lease(session: Session, token: str, user: str | None) -> Lease:
     """The lease with this token. Raises: LeaseOver 9060; ArgumentError."""
     if not isinstance(token, str) or not token or not is_storable(token):
-        raise bad_argument("token", "...", "the token of a lease, a text")
+        raise bad_argument("token", "...", "a text, the token of a lease")
     check_user(user)
     with session:
         leased = session.store.lease(name_of(token), user)

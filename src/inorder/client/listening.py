@@ -105,7 +105,7 @@ class Listener:
             return
         self._thread.join(JOIN_SECONDS)
         if self._thread.is_alive():
-            log.warning("a listener of %s has not returned in %s s; it is left alone", self.queue, JOIN_SECONDS)
+            log.warning("a listener of %s did not return within %s s; it is left running", self.queue, JOIN_SECONDS)
 
     def _run(self) -> None:
         try:
@@ -146,7 +146,7 @@ class Listener:
         try:
             self._told(arrival)
         except BaseException:
-            log.exception("a listener of %s failed; the queue is as it was", self.queue)
+            log.exception("a listener of %s failed; the queue is not affected", self.queue)
 
     def __repr__(self) -> str:
         return f"<listener of {self.queue}{'' if self.is_alive else ', ended'}>"

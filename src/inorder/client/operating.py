@@ -86,11 +86,11 @@ class OperatorCalls:
         selector_of(match)  # which says what is wrong in it
         check_whole("preview", preview, 0, PREVIEW_MAX)
         if unit is not None:
-            check_instance("unit", unit, Unit, "a Unit, as units() gave it")
+            check_instance("unit", unit, Unit, "a Unit from units()")
         if most is not None:
             check_whole("most", most, 0)
         if after is not None:
-            check_instance("after", after, Position, "the position of a message that look() gave")
+            check_instance("after", after, Position, "the position of a message from look()")
         if numbered_after is not None:
             check_whole("numbered_after", numbered_after, 0)
             if order != "physical":

@@ -249,9 +249,11 @@ class Requesting(ABC):
         Under a unit of work the reply is seen by nobody until commit: with the get of the request in the same unit, a
         request is answered once or comes back.
         """
-        check_instance("request", request, Message, "a message that was got")
+        check_instance("request", request, Message, "a message from a get")
         if not request.reply_to_queue:
-            raise CallerError("the message asks for no reply: it names no queue", reason=Reason.MISSING_REPLY_TO_Q)
+            raise CallerError(
+                "the message does not ask for a reply: it names no queue for one", reason=Reason.MISSING_REPLY_TO_Q
+            )
         there = request.reply_to_queue_manager
         manager = "" if there == self._own_name() else there
         fields, options = split_put(keywords, options)
@@ -291,7 +293,7 @@ class Requesting(ABC):
         Under a unit of work it is seen by nobody until commit: with the get of the message in the same unit, it is
         reported if and only if it is done.
         """
-        check_instance("message", message, Message, "a message that was got")
+        check_instance("message", message, Message, "a message from a get")
         if isinstance(feedback, bool) or not isinstance(feedback, int):
             raise bad_argument("feedback", feedback, "a Feedback, or an integer", Reason.FEEDBACK_ERROR)
         if feedback in ACTIONS and not message.report & ACTIONS[feedback]:
@@ -344,7 +346,7 @@ class Requesting(ABC):
             except Exception:
                 if self._place_aside(queue) is None:
                     raise
-                log.exception("a request on %s failed, and comes again: %s", queue, request.message_id.hex())
+                log.exception("a request on %s failed and will be tried again: %s", queue, request.message_id.hex())
                 unit.back_out()
         return True
 
@@ -355,7 +357,7 @@ class Requesting(ABC):
         try:
             self.reply(request, body)
         except GONE:
-            log.info("nobody is there for the reply to %s: %s", request.message_id.hex(), request.reply_to_queue)
+            log.info("no program waits for the reply to %s: %s", request.message_id.hex(), request.reply_to_queue)
 
     def _place_aside(self, queue: str) -> Aside | None:
         """Where requests go that fail again and again; None: the queue does not say (R6.9)."""
@@ -434,4 +436,4 @@ def _no_reply(asked: Asked, timeout: float, came: int, wanted: int) -> NoMessage
 
 def _check_callable(answer: object) -> None:
     if not callable(answer):
-        raise bad_argument("answer", answer, "a function of a request", Reason.OPTIONS_ERROR)
+        raise bad_argument("answer", answer, "a function that takes a request", Reason.OPTIONS_ERROR)

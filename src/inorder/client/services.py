@@ -144,7 +144,7 @@ class Services:
             except InorderError as error:
                 self.forgotten.rotate(-1)
                 if not isinstance(error, CallInProgress):
-                    log.exception("a forgotten connection could not be ended; it will be tried again")
+                    log.exception("an abandoned connection could not be ended; the next try follows")
                 return
             with contextlib.suppress(ValueError):  # another thread was at it, too
                 self.forgotten.remove(found)

@@ -208,8 +208,8 @@ class _Target:
             raise
         if settled.already and not may_be_there:
             raise Fenced(
-                f"{self._application!r} has another writer on {self._local}: it has put the same batch just now. Only "
-                "one may run at a time under one name; what this one had staged was not put",
+                f"{self._application!r} has another writer on {self._local}, which has just put the same batch. "
+                "Only one writer may run under a name; the rows that this one staged were not put",
                 application=self._application,
             )
         self.last = batch
@@ -221,7 +221,7 @@ class _Target:
         longest, limit = max(map(len, bodies)), min(of_queue, of_manager)
         if longest > limit:
             raise MessageTooBig(
-                f"{self._local} takes messages of at most {limit:,} bytes, one that is to go there has {longest:,}",
+                f"{self._local} takes messages of at most {limit:,} bytes, and one of these has {longest:,}",
                 reason=Reason.MSG_TOO_BIG_FOR_Q if of_queue <= of_manager else Reason.MSG_TOO_BIG_FOR_Q_MGR,
                 length=longest,
                 limit=limit,
@@ -262,7 +262,7 @@ def _is_claimed(manager: QueueManager, queue: str, application: str, name: str) 
         if other.startswith(begins) and len(other) == len(name):
             raise ObjectInUse(
                 f"an earlier run of {application!r} has left a batch of {local} that was on its way to another queue, "
-                f"and may have arrived there: let it end with that one. If that queue is gone, or does not have the "
+                "and may have arrived there: let it end with that one. If that queue is gone, or does not have the "
                 f"batch, release_claims({local!r}, {other!r}) gives it back",
                 queue=local,
                 application=other,

@@ -24,15 +24,15 @@ from .manager import QueueManager
 
 INSTEAD: Final[Mapping[tuple[Outcome, str], str]] = MappingProxyType(
     {
-        ("commit", "session"): "only its own connection can commit it; when that ends without, it is backed out",
-        ("back_out", "session"): "only its own connection can back it out, or the end of that process",
-        ("commit", "confirm"): "its messages are confirmed one by one, by confirm_put and confirm_get",
-        ("commit", "staging"): "what was staged is put by the commit of its writer",
-        ("commit", "lease"): "it is committed with its token, or backed out at its deadline",
-        ("commit", "lock"): "a lock id has nothing to commit; 'inorder lock release' ends it",
-        ("back_out", "lock"): "'inorder lock release' ends it",
-        ("commit", "claim"): "'inorder claim finish' confirms it",
-        ("back_out", "claim"): "'inorder claim release' returns its messages",
+        ("commit", "session"): "only its own connection can commit it; if that ends first, the unit is backed out",
+        ("back_out", "session"): "only its own connection can back it out; ending that process does so too",
+        ("commit", "confirm"): "its messages are confirmed one by one, with confirm_put and confirm_get",
+        ("commit", "staging"): "its writer puts the staged rows when it commits",
+        ("commit", "lease"): "only its token can commit it; at its deadline it is backed out",
+        ("commit", "lock"): "a lock id has nothing to commit; use 'inorder lock release'",
+        ("back_out", "lock"): "use 'inorder lock release'",
+        ("commit", "claim"): "use 'inorder claim finish'",
+        ("back_out", "claim"): "use 'inorder claim release'",
     }
 )
 """What ends a unit where an operator cannot do it by its name."""

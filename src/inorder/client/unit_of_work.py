@@ -47,7 +47,10 @@ class UnitOfWork:
         It is an `UnitOfAnother` if another thread or task has it.
         """
         if self.status != "new":
-            raise CallerError(f"this unit of work is {self.status}: make another", reason=Reason.UOW_NOT_AVAILABLE)
+            raise CallerError(
+                f"this unit of work is {self.status} and cannot be used again: create another",
+                reason=Reason.UOW_NOT_AVAILABLE,
+            )
         try:
             self._session.begin(self)
             self.status = "open"
@@ -79,7 +82,7 @@ class UnitOfWork:
             self.status = "backed out"
             if error is None or not isinstance(failure, InorderError):
                 raise
-            log.warning("a unit of work is backed out later, it could not be now: %s", failure)
+            log.warning("a unit of work could not be backed out now and will be backed out later: %s", failure)
 
     def commit(self) -> None:
         """Makes its puts visible and its gets final."""

@@ -204,7 +204,9 @@ class UserCalls(ABC):
         for one in self.users() if user.subjects else ():
             taken = set(one.subjects) & set(user.subjects)
             if taken and one.name != user.name:
-                raise bad_argument("subjects", sorted(taken), f"of nobody else: user {one.name} has it")
+                raise bad_argument(
+                    "subjects", sorted(taken), f"free of those of other users: user {one.name} has these"
+                )
 
     # --- tokens
 
@@ -226,7 +228,9 @@ class UserCalls(ABC):
         for old in [one for one in tokens if one.expires_at <= now]:
             self._forget_token(old.name)
         if sum(one.expires_at > now for one in tokens) >= TOKENS_MAX:
-            raise ObjectExists(f"user {user} has {TOKENS_MAX} tokens: revoke one", kind=TOKEN, object=user)
+            raise ObjectExists(
+                f"user {user} already has {TOKENS_MAX} tokens, the most allowed: revoke one", kind=TOKEN, object=user
+            )
         number, text = secrets.new_name(ID_BYTES), secrets.new_secret()
         token = Token(
             name=number, user=user, label=label, created_at=now, expires_at=now + seconds,
@@ -347,7 +351,7 @@ class UserCalls(ABC):
             with self._session:
                 seconds = self._store.try_log_in(list(keys))
             if seconds:
-                raise TooManyLogIns(f"too many log-ins have failed: try again in {seconds:.0f} s", seconds=seconds)
+                raise TooManyLogIns(f"too many failed log-ins: try again in {seconds:.0f} s", seconds=seconds)
 
     def _now(self) -> float:
         return self._session.services.now()
@@ -362,7 +366,7 @@ def _keys(name: str | None, address: str) -> list[str]:
 
 
 def _refused() -> LogInRefused:
-    return LogInRefused("the name, password, token or certificate is not that of a user who may come in")
+    return LogInRefused("the name, password, token or certificate was not accepted")
 
 
 # --- values
@@ -375,7 +379,7 @@ def _blank(name: object) -> User:
     if any(one.isspace() or one == ":" for one in name) or not name.isprintable():
         raise bad_argument("name", name, "without blanks, colons and control characters")
     if name == authorities.LAUNCH_TOKEN:
-        raise bad_argument("name", name, "another one: it stands for the launch token of a server")
+        raise bad_argument("name", name, "another name: this one stands for the launch token of a server")
     return User(
         name=name, roles=(), queues=MappingProxyType({}), subjects=(), description="", enabled=True,
         identifier=_identifier(), password_hash=None,
@@ -393,7 +397,7 @@ def _checked(user: User, **given: Any) -> User:
     changes = {name: CHECKS[name](value) for name, value in given.items()}
     changed = replace(user, **changes)
     if changed.queues and "application" not in changed.roles:
-        raise bad_argument("queues", dict(changed.queues), "empty unless one of the roles is 'application'")
+        raise bad_argument("queues", dict(changed.queues), "empty, unless the user has the role 'application'")
     return changed
 
 
@@ -414,7 +418,7 @@ def _queues(value: object) -> Mapping[str, tuple[str, ...]]:
 def _pattern(name: object) -> str:
     is_name = isinstance(name, str) and is_storable(name) and 0 < len(name) <= NAME_LENGTH_MAX
     if not is_name or "*" in str(name)[:-1]:
-        raise bad_argument("queues", name, "the name of a queue, or its beginning and a * at the end")
+        raise bad_argument("queues", name, "the name of a queue, or the beginning of names followed by *")
     return str(name)
 
 
@@ -450,7 +454,7 @@ def _password_hash(value: object) -> str | None:
         return None
     if not isinstance(value, str) or not value.startswith("$") or len(value) > SUBJECT_LENGTH_MAX:
         raise bad_argument(
-            "password_hash", "...", "as inorder.support.passwords.hashed makes it; never a password itself"
+            "password_hash", "...", "a hash from inorder.support.passwords.hashed, never a password itself"
         )
     return value
 

@@ -90,7 +90,7 @@ def check(verb: Verb, user: str, asked: Iterable[tuple[int, str, str]]) -> str |
             name = _asked_of(verb, queue, manager)
             where = f"queue {name}" if name else f"queue manager {manager}"
             raise NotAuthorized(
-                f"user {user} may not put on {where}, where the reports that a message asks for would go",
+                f"user {user} may not put on {where}, the destination of the reports that the message asks for",
                 user=user,
                 authority="put",
                 queue=name,

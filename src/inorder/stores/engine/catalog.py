@@ -146,7 +146,7 @@ class Catalog:
         """The local queue that has this name, or that the name stands for, as it is now. Raises: as `resolve`."""
         found = self.resolve(name).name
         if self.find(found) is None:
-            raise UnknownQueue(f"{found} has not been used: there is nothing on it", queue=found)
+            raise UnknownQueue(f"{found} has not been used, so it has no messages", queue=found)
         return self._verb.queue(self.number(found), found, name)
 
     def is_unused(self, name: str) -> bool:
@@ -189,7 +189,7 @@ class Catalog:
         """The order rule stays while a put is unresolved (B-19), the usage while there is anything on the queue."""
         if changed.order != before.order and self.contents(before.name).uncommitted_puts:
             raise ObjectInUse(
-                f"the order of {changed.name} cannot change while a put is not committed", queue=changed.name
+                f"the order of {changed.name} cannot change while it has uncommitted puts", queue=changed.name
             )
         if changed.usage != before.usage:
             self._check_closed(before)
@@ -218,7 +218,7 @@ class Catalog:
         if by_name:
             raise ObjectInUse(
                 f"{name} is open, by {len(by_name)} handle(s)",
-                remedy=f"calls by name hold one until close_queue({name!r})",
+                remedy=f"calls by name keep one open until close_queue({name!r})",
                 queue=name,
                 handles=opens,
             )
@@ -234,7 +234,7 @@ class Catalog:
                 queue=name,
             )
         if len(self.opens(queue.name)) > 1:
-            raise ObjectInUse(f"{name} is open elsewhere", queue=name)
+            raise ObjectInUse(f"{name} is open in another connection", queue=name)
         self._check_empty(queue.name, purge=purge)
 
     def _check_empty(self, queue: str, *, purge: bool) -> None:
@@ -283,7 +283,7 @@ class Catalog:
     ) -> ToOpen:
         """Checks an open, and makes the queue if the name is a model's (R4.1 to R4.4)."""
         if open_already >= handles_max:
-            raise TooManyHandles(f"a connection opens at most {handles_max:,} handles", limit=handles_max)
+            raise TooManyHandles(f"a connection can have at most {handles_max:,} open handles", limit=handles_max)
         names = self._known.names
         if names.is_here(manager) and (definition := self.definition(name)).type == "model":
             read_order(definition.read_order, options.read_order)  # before there is a queue that nobody deletes
@@ -359,7 +359,7 @@ def check_uses(name: str, transmission: Transmission | None, options: OpenOption
     """A queue of another queue manager can be opened for output only (R4.1, N-2). Raises: WrongQueueType 2045."""
     if transmission is not None and (options.input or options.browse):
         raise WrongQueueType(
-            f"{name} leads to queue manager {transmission.manager}: it can be opened for output only (output=True)",
+            f"{name} leads to queue manager {transmission.manager}: it can only be opened for output (output=True)",
             reason=Reason.OPTION_NOT_VALID_FOR_TYPE,
             queue=name,
         )

@@ -263,9 +263,11 @@ def check_options(options: GetOptions) -> None:
         read_order=options.read_order,
     )
     if options != allowed:
-        raise OptionsError("messages are read in bulk by logical, complete, all_segments, all_messages, read_order")
+        raise OptionsError(
+            "bulk reads take only these options: logical, complete, all_segments, all_messages, read_order"
+        )
     if not options.logical and (options.complete or options.all_segments or options.all_messages):
-        raise OptionsError("in bulk, whole groups and whole messages are read in logical order: add logical=True")
+        raise OptionsError("bulk reads of whole groups and whole messages need logical=True")
 
 
 def check_limits(most: int, most_bytes: int) -> None:
@@ -293,8 +295,8 @@ def live_account(verb: Verb, queue: LocalQueue, claimer: Claimer) -> Account:
     account = account_of(verb, queue, claimer.application)
     if account is None:
         raise Fenced(
-            f"application {written(claimer.application)} has not begun to claim on {queue.attributes.name}: an epoch "
-            "of an earlier queue of this name, or of another application, does not count. Begin first",
+            f"application {written(claimer.application)} has not begun to claim on {queue.attributes.name}: call "
+            "begin first. An epoch of an earlier queue of this name, or of another application, is not valid",
             application=claimer.application,
             epoch=claimer.epoch,
         )
@@ -393,7 +395,7 @@ def read_page(verb: Verb, queue: LocalQueue, claimer: Claimer, part: Slice, firs
     positions = page.column("delivery")
     if not page or (positions[0], positions[-1]) != (first, first + len(page) - 1):
         where = f"claim {part.claim} of {account.application} on queue {queue.attributes.name}"
-        raise damaged(where, f"it does not hold all messages from position {first} on")
+        raise damaged(where, f"it must hold all messages from position {first} on")
     return page
 
 
@@ -415,8 +417,8 @@ def known_account(verb: Verb, queue: LocalQueue, application: str) -> Account:
     account = account_of(verb, queue, check_application(application))
     if account is None:
         raise NotFound(
-            f"application {written(application)} never claimed anything on {queue.attributes.name}; "
-            "the list of claims shows which applications did",
+            f"application {written(application)} has never claimed messages on {queue.attributes.name}; the list of "
+            "claims shows the applications that have",
             application=application,
         )
     return account
@@ -426,8 +428,7 @@ def refuse_channel(verb: Verb, queue: LocalQueue, application: str) -> None:
     """What a channel has claimed may be at its receiver's, which must be asked first. Raises: ObjectInUse 2042."""
     if verb.backend.select(SentRow, queue=queue.id, channel=application.removeprefix(CHANNEL)):
         raise ObjectInUse(
-            f"{application} has batches at another queue manager: `inorder channel resolve` asks there what has become "
-            "of the last one",
+            f"{application} has batches at another queue manager: `inorder channel resolve` asks it about the last one",
             queue=queue.attributes.name,
         )
 

@@ -179,7 +179,9 @@ def unique_ids(verb: Verb, queue: LocalQueue, confirm_id: int, lock_id: int) -> 
 
 
 def _nothing_held(queue: LocalQueue, confirm_id: int) -> NotFound:
-    return NotFound(f"nothing on {queue.attributes.name} is held under confirm id {confirm_id}", confirm_id=confirm_id)
+    return NotFound(
+        f"no message on {queue.attributes.name} is held under confirm id {confirm_id}", confirm_id=confirm_id
+    )
 
 
 def _nothing_locked(queue: LocalQueue, lock_id: int) -> NotFound:

@@ -41,8 +41,8 @@ def bury(
     local = Catalog(verb).find(target)
     if local is not None and local.read_order == "required":
         raise Undeliverable(
-            f"{target} does not take the message ({_text(reason)}), and its read order is required: nothing may "
-            "pass it, so it cannot become a dead letter. Correct the queue, then go on",
+            f"{target} does not accept the message ({_text(reason)}), and its read order is required: no message "
+            "may overtake this one, so it cannot become a dead letter. Correct the queue, then continue",
             reason=reason,
             queue=target,
         )
@@ -51,9 +51,9 @@ def bury(
         fault = set_aside(verb, message, why)
         if fault is not None:
             name = verb.manager.dead_letter_queue
-            lack = f"the dead-letter queue {name} does not take it ({_text(fault)})" if name else _NONE
+            lack = f"the dead-letter queue {name} does not accept it ({_text(fault)})" if name else _NONE
             raise Undeliverable(
-                f"{target} does not take the message ({_text(reason)}), and {lack}", reason=reason, queue=target
+                f"{target} does not accept the message ({_text(reason)}), and {lack}", reason=reason, queue=target
             )
     report_exception(verb, message, reason, None, cause)
     return "discarded" if message.report & Report.DISCARD_MESSAGE else "buried"

@@ -27,7 +27,7 @@ def find_lease(verb: Verb, name: str, user: str | None) -> tuple[UnitRow, LeaseR
         if user in (None, unit.user) and not is_over(row.ends_at, verb.backend.common_time(verb.now)):
             return unit, row
     raise LeaseOver(
-        f"there is no lease {written(name)}: it was committed or backed out, or its time passed and it was backed out",
+        f"there is no lease {written(name)}: it was committed or backed out, or it expired and was backed out",
         lease=name,
     )
 
@@ -53,9 +53,7 @@ class LeasingVerbs(OpenStore):
     @in_verb(feeds=True)
     def begin_lease(self, verb: Verb, owner: int, name: str, user: str, seconds: float, most: int | None) -> Leased:
         if most is not None and len(_open(verb, user, most)) >= most:
-            raise UnitNotAvailable(
-                f"user {user} has {most:,} leases open, which is as many as allowed", user=user, most=most
-            )
+            raise UnitNotAvailable(f"user {user} has {most:,} leases open, the most allowed", user=user, most=most)
         program = self.connection(owner).program
         unit = verb.begin_unit(program._replace(user=user), "lease", name)
         row = LeaseRow(unit.id, verb.backend.common_time(verb.now) + seconds, seconds, 0)

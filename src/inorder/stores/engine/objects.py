@@ -41,7 +41,7 @@ class ObjectVerbs(OpenStore):
         if others or len(verb.backend.select(ProcessRow)) > 1:
             programs = ", ".join(sorted({one.program for one in others}))
             raise ObjectInUse(
-                f"queue manager {self.name} cannot be renamed while others have its store open"
+                f"queue manager {self.name} cannot be renamed while other programs have its store open"
                 f"{programs and f' ({programs})'}. Close it in all programs, and try again. Nothing was changed"
             )
         catalog = Catalog(verb)
@@ -63,7 +63,7 @@ class ObjectVerbs(OpenStore):
     @in_verb()
     def alter_object(self, verb: Verb, kind: str, name: str, before: str, attributes: str) -> None:
         if find_object(verb, kind, name).attributes != before:
-            raise QueueCondition(f"{kind} {name} has been altered meanwhile", reason=Reason.OBJECT_CHANGED)
+            raise QueueCondition(f"{kind} {name} was altered meanwhile", reason=Reason.OBJECT_CHANGED)
         self._save(verb, ObjectRow(kind, name, attributes, verb.now))
 
     def _save(self, verb: Verb, row: ObjectRow) -> None:

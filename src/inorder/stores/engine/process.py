@@ -332,7 +332,7 @@ class OpenStore:
         """Raises: CallInProgress, calls of this thread are gathered: others would wait with it."""
         self.lock.recovered()
         if self.gathering.promises is not None:
-            raise CallInProgress(f"a brief call cannot wait, as others would wait with it: {remedy}")
+            raise CallInProgress(f"a brief call cannot wait, because others would have to wait with it: {remedy}")
 
     def connection(self, owner: int) -> OpenConnection:
         if owner not in self.connections:

@@ -122,7 +122,7 @@ def _pending(verb: Verb, queue: LocalQueue, row: PutKeyRow) -> DuplicatePending:
     by, age = verb.unit(row.unit), max(0.0, verb.now - row.put_at)
     name = f"the prepared unit {by.name!r}" if by.kind == "prepared" else f"a unit of work of {by.program or by.user}"
     return DuplicatePending(
-        f"{name}, not settled yet, has put under the key {row.key!r} on {queue.attributes.name} {age:,.1f} s ago; "
+        f"{name}, which is not settled yet, put under the key {row.key!r} on {queue.attributes.name} {age:,.1f} s ago; "
         "try again when it is settled",
         queue=queue.attributes.name,
         key=row.key,

@@ -127,7 +127,7 @@ class Repeat(NamedTuple):
         if answer is Answer.DUPLICATE:
             self.verb.refuse(self.queue, Message.from_row(planned.arriving[0]))
             name = self.queue.attributes.name
-            raise DuplicateMessage(f"{options.uid} is on {name} already; a repeat says resend", uid=options.uid)
+            raise DuplicateMessage(f"{options.uid} is already on {name}; to repeat a put, use resend", uid=options.uid)
         if to is not None and earlier.unit is not None and self.verb.unit(earlier.unit).kind != "confirm":
             raise WrongState(f"{options.uid} was put in a unit of work", uid=options.uid)
         return to is not None

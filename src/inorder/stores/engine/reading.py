@@ -201,12 +201,14 @@ class Reading:
         if outcome.messages:
             return outcome
         if blocks_itself(found.blockers, self.handle.connection.id):
-            raise OrderSelfBlocked("the call would wait for what its own connection holds: commit or back out first")
+            raise OrderSelfBlocked(
+                "the call would wait for messages that its own connection holds: commit or back out first"
+            )
         levels = found.blockers
         if self.strict and found.pending and found.wanted.member:
             levels = [[found.pending]]
             if self.waits and blocks_itself(levels, self.handle.connection.id):
-                raise OrderSelfBlocked("the next member is held by the call's own connection: commit or back out first")
+                raise OrderSelfBlocked("this connection itself holds the next member: commit or back out first")
         self.in_its_way = [frozenset(one.holder for one in level if one.holder is not None) for level in levels] or None
         return outcome._replace(withheld=found.withheld, pending=found.withheld or found.pending)
 
@@ -297,7 +299,7 @@ class Reading:
         size = self.verb.backend.gets_of_group(self.queue.id, head.message.group_id)
         if used + size > limit:
             raise UnitTooLarge(
-                f"the group has {size:,} messages, a unit of work holds at most {limit:,} and has {used:,}",
+                f"the group has {size:,} messages, but a unit of work holds at most {limit:,} and already has {used:,}",
                 limit=limit,
             )
 
@@ -424,7 +426,7 @@ def read_rest(verb: Verb, handle: OpenHandle, rest: Rest) -> tuple[list[Got], Re
     }
     rows = verb.backend.rows(REST_MESSAGES, **where)
     if not rows:
-        raise LeaseOver("the lease that took this group is over, and what is left of it was not read")
+        raise LeaseOver("the lease that took this group has ended before the whole group was read")
     rows = rows[: page_end((row.message.length for row in rows), REST_MESSAGES, REST_BYTES)]
     messages = [as_got(row, rest.got_at) for row in verb.backend.read(rows)]
     left = rest.messages - len(messages)

@@ -85,7 +85,7 @@ def _arrived(message: Message, *, goes_on: bool) -> Message:
         before = hops if isinstance(hops, int) else 0
         if before >= rules.HOPS_MAX:
             raise CallerError(
-                f"it has come through {before} queue managers and goes on: they send in a circle",
+                f"the message has passed through {before} queue managers, which send it in a circle",
                 reason=Reason.TOO_MANY_HOPS,
             )
         properties[rules.HOPS] = before + 1
@@ -135,11 +135,11 @@ class _Delivery:
         targets, arriving = self._targets()
         for position, message in enumerate(self._batch.messages):
             going = message.transmission
-            assert going is not None, "what a channel brings says where it goes"
+            assert going is not None, "messages of a channel name their destination"
             found = targets[going]
             try:
                 if position in self._batch.vetoed:
-                    raise CallerError("an exit of the channel does not let it pass", reason=Reason.VETOED)
+                    raise CallerError("an exit of the channel rejected it", reason=Reason.VETOED)
                 if isinstance(found, InorderError):
                     raise found
                 found.add(message, self._at)
@@ -196,7 +196,7 @@ class _Delivery:
         batch = self._batch
         if not batch.buries or self._is_required(going):
             raise Undeliverable(
-                f"channel {batch.sender.channel}: {going.queue} does not take a message of batch {batch.number}: "
+                f"channel {batch.sender.channel}: {going.queue} does not accept a message of batch {batch.number}: "
                 f"{error.args[0]}",
                 reason=error.reason,
                 queue=going.queue,
@@ -267,6 +267,6 @@ class ReceivingVerbs(OpenStore):
 def check_batch(batch: ChannelBatch) -> None:
     """Raises: ArgumentError."""
     if batch.number < 1 or batch.epoch < 1:
-        raise bad_argument("batch", (batch.number, batch.epoch), "one with a number and an epoch from 1")
+        raise bad_argument("batch", (batch.number, batch.epoch), "a batch with a number and an epoch from 1")
     if not batch.messages or any(one.transmission is None for one in batch.messages):
-        raise bad_argument("batch", len(batch.messages), "messages that say where they go")
+        raise bad_argument("batch", len(batch.messages), "messages that name their destination")

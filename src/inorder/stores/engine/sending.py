@@ -57,9 +57,9 @@ class SendingVerbs(BulkVerbs):
                 queue=queue.attributes.name,
             )
         if row.stop and not operates:
-            raise ChannelStopped(f"channel {channel} was stopped: start it before it runs", channel=channel)
+            raise ChannelStopped(f"channel {channel} is stopped: start it first", channel=channel)
         if row.carrier != one.connection.id and runs(verb, row):
-            raise ObjectInUse(f"channel {channel} is carried by another program", channel=channel)
+            raise ObjectInUse(f"another program is running channel {channel}", channel=channel)
         start = claiming.begin_claims(verb, queue, one.connection.program, CHANNEL + channel)
         sent, account = sent_of_channel(verb, queue, channel), account_of_channel(verb, queue, channel)
         verb.backend.save(sent)
@@ -110,7 +110,7 @@ class SendingVerbs(BulkVerbs):
     def _own_row(self, verb: Verb, one: OpenHandle, channel: str) -> ChannelRow:
         row = row_of_channel(verb, channel)
         if row.carrier != one.connection.id:
-            raise Fenced(f"channel {channel} is not carried by this program any more", application=channel)
+            raise Fenced(f"this program no longer runs channel {channel}", application=channel)
         return row
 
     # --- batches
@@ -195,7 +195,7 @@ class SendingVerbs(BulkVerbs):
         queue = verb.queue_of(one)
         account = account_of_channel(verb, queue, channel)
         if account.open is None:
-            raise NotFound(f"channel {channel} has nothing in doubt", channel=channel)
+            raise NotFound(f"channel {channel} has no batch in doubt", channel=channel)
         if outcome == "back_out":
             return claiming.release_claims(verb, queue, CHANNEL + channel)
         done = _open_of(account)
@@ -211,7 +211,7 @@ class SendingVerbs(BulkVerbs):
         queue = verb.queue_of(one)
         if account_of_channel(verb, queue, channel).open is not None:
             raise QueueCondition(
-                f"channel {channel} has a batch in doubt: resolve it before its number is set",
+                f"channel {channel} has a batch in doubt: resolve it before you set its number",
                 reason=Reason.CHANNEL_IN_DOUBT,
                 channel=channel,
             )

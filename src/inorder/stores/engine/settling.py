@@ -357,13 +357,13 @@ def prepare(verb: Verb, connection: OpenConnection, name: str) -> None:
 def end_group(verb: Verb, handle: OpenHandle, state: GroupState) -> GroupState:
     """Marks what the handle put last, all pieces of that message, as last in group."""
     if state.message_open:
-        raise InconsistentCall("the last message of the group lacks its last segment", reason=Reason.INCOMPLETE_MSG)
+        raise InconsistentCall("the last message of the group has no last segment", reason=Reason.INCOMPLETE_MSG)
     if not state.group_open:
         raise WrongState("the handle has no group open")
     queue = verb.queue_of(handle)
     pieces = _put_in_unit(verb, handle, queue, state, first=state.sequence_number)
     if sum(row.message.length for row in pieces) != state.offset + state.length or not pieces:
-        raise WrongState("the last message of the group is committed already: put the last one with last=True")
+        raise WrongState("the last message of the group is already committed: put the last one with last=True")
     for row in pieces:
         flags = stored_flags(row.message.flags | LAST_IN_GROUP)
         verb.backend.write(row, row._replace(message=row.message.with_values(flags=flags)))
@@ -374,7 +374,7 @@ def end_group(verb: Verb, handle: OpenHandle, state: GroupState) -> GroupState:
 def withdraw(verb: Verb, handle: OpenHandle, state: GroupState, *, whole_group: bool) -> None:
     """Takes back what the handle's unit has put so far of the logical message, or of the group (R2.26)."""
     if not (state.group_open if whole_group else state.message_open):
-        raise WrongState("the handle has nothing open that could be withdrawn")
+        raise WrongState("the handle has no group or message open to withdraw")
     queue = verb.queue_of(handle)
     for row in _put_in_unit(verb, handle, queue, state, first=1 if whole_group else state.sequence_number):
         happen(verb, queue, row, Event.BACK_OUT)

@@ -83,14 +83,14 @@ def check_settle(key: LedgerKey, stagings: Sequence[Staged], after: str | None) 
     """Raises: ArgumentError, a part of the key or a staging is not valid, or a staging is named twice."""
     check_key(key)
     if after is not None and not (isinstance(after, str) and is_storable(after) and key.query and key.batch):
-        raise bad_argument("after", after, "a batch of the query that the key names, as last_settled gave it")
+        raise bad_argument("after", after, "a batch of the key's query, from last_settled")
     for name, count in stagings:
         check_name("stagings", name)
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise bad_argument("stagings", count, f"a number of rows for {name!r}, 0 or more")
     names = [name for name, _ in stagings]
     if len(set(names)) < len(names):
-        raise bad_argument("stagings", names, "names that differ")
+        raise bad_argument("stagings", names, "different names")
 
 
 def check_key(key: LedgerKey) -> None:
@@ -153,7 +153,7 @@ def stage(
         drop(verb, known[1])
         known = None
     if known is not None and known[0].queue != queue.id:
-        raise UnitExists(f"{request.name!r} stages for another queue", unit=request.name)
+        raise UnitExists(f"{request.name!r} stages rows for another queue", unit=request.name)
     program = handle.connection.program
     columns = addressed(columns, request.count, resolved, handle.transmission, verb.store.definitions.names.reply_to)
     batch = complete(columns, request.count, resolved, verb.manager, program, verb.now, verb.numbers)
@@ -258,8 +258,8 @@ class Settling:
                 continue
             if known is None or known[1].expires_at <= self._verb.now:
                 raise StagingGone(
-                    f"staging {one.name!r} is not there: it was undone, settled, its time is over, or its queue is "
-                    "gone; write the batch again",
+                    f"staging {one.name!r} does not exist: it was undone, settled or has expired, or its queue was "
+                    "deleted; write the batch again",
                     staging=one.name,
                 )
             if (given := known[1].given) != one.count:
@@ -278,8 +278,8 @@ class Settling:
         if last != self._after:
             raise Fenced(
                 f"{written(self._key.application)} has another writer on {queue.attributes.name}: the last batch in "
-                f"the ledger is {written(last)}, this writer goes on after {written(self._after)}. Only one may run at "
-                "a time under one name; what this one had staged was not put",
+                f"the ledger is {written(last)}, but this writer continues after {written(self._after)}. Only one "
+                "writer may run under a name; the rows that this one staged were not put",
                 application=self._key.application,
                 last=last,
                 after=self._after,

@@ -207,7 +207,7 @@ class WaitingRoom:
         Args:
             why: what the wait raises; None: the connection is ended from outside.
         """
-        why = why or ConnectionBroken("the connection was ended while this call waited")
+        why = why or ConnectionBroken("the connection was closed while this call waited")
         with self._lock:
             waiting = [one for one in self._waiters if one.owner == owner]
             for waiter in waiting:

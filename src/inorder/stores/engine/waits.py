@@ -45,7 +45,7 @@ def begin_wait(
     waits = {one.connection: levels_of(one.levels) for one in backend.select(WaitRow) if one.levels is not None}
     if is_deadlocked(connection.id, waits):
         end_wait(verb, connection)
-        raise OrderDeadlock("readers that hold what the others need wait for each other: back out or commit")
+        raise OrderDeadlock("readers wait for messages that other readers hold, in a circle: back out or commit")
 
 
 @decodes("who is in the way of a call")
