@@ -54,7 +54,7 @@ async def test_who_is_not_known_is_asked_to_log_in_and_comes_back(client: httpx.
     form = {"name": "ann", "password": "wrong", "to": "/console/"}
     refused = await client.post("/console/log-in", data=form)
     assert refused.status_code == 401
-    assert "not known here" in refused.text
+    assert "is not correct" in refused.text
     entered = await client.post("/console/log-in", data=form | {"password": TOKEN})
     assert (entered.status_code, entered.headers["location"]) == (303, "/console/")
     assert (await client.get("/console/")).status_code == 200

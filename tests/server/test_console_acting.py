@@ -125,7 +125,7 @@ async def test_a_selector_chooses_those_that_are_there_and_can_be_had(client: ht
     put(two, b"later", properties={"colour": "red"}, delay=1000)
     review = await send(client, "queue/Q1/act", action="delete", selector="colour = 'red'")
     assert "Delete 1 message from Q1?" in review.text
-    assert "1 more fit" in review.text
+    assert "1 more match" in review.text
     found = re.search(r'name="uid" value="([^"]*)"', review.text)
     assert found
     put(two, b"red, put since", properties={"colour": "red"})
@@ -137,7 +137,7 @@ async def test_all_messages_are_meant_only_where_a_selector_could_be(client: htt
     put(two, b"1", b"2")
     refused = await send(client, "queue/Q1/act", action="delete")
     assert refused.status_code == 400
-    assert "no message is chosen: tick the boxes" in refused.text
+    assert "no message is chosen: tick at least one" in refused.text
     assert "Delete 2 messages" in (await send(client, "queue/Q1/act", action="delete", selector="")).text
 
 
@@ -148,15 +148,15 @@ async def test_one_act_is_about_so_many_at_most_and_says_so(
     uids = put(two, b"1", b"2", b"3", b"4")
     review = await send(client, "queue/Q1/act", action="delete", selector="")
     assert "Delete 3 messages" in review.text
-    assert "More messages fit" in review.text
+    assert "More messages match" in review.text
     assert (await send(client, "queue/Q1/act", action="delete", uid=uids)).status_code == 400
 
 
 @pytest.mark.parametrize(
     ("fields", "status", "said"),
     [
-        ({"action": "move", "target": ""}, 400, "the name of a queue"),
-        ({"action": "move", "target": "Q1"}, 400, "another queue than Q1"),
+        ({"action": "move", "target": ""}, 400, "the target queue is missing"),
+        ({"action": "move", "target": "Q1"}, 400, "a queue other than Q1"),
         ({"action": "copy", "target": "NOWHERE"}, 404, "NOWHERE"),
         ({"action": "burn"}, 400, "action must be one of: move, copy, delete, export"),
         ({"action": "delete", "uid": "x"}, 400, "the unique id of a message"),
@@ -316,7 +316,7 @@ async def test_a_put_with_a_warning_says_so(client: httpx.AsyncClient) -> None:
         ({"persistent": "maybe"}, "yes or no"),
         ({"message_id": "xyz"}, "48 hexadecimal digits"),
         ({"properties": "colour"}, "NAME=VALUE"),
-        ({"properties": "a=1\na=2"}, "there once"),
+        ({"properties": "a=1\na=2"}, "unique names"),
         ({"group_id": "text:g"}, "in a group"),
         ({"group": "first"}, "empty, in or last"),
         ({"reply_to_queue": "x" * 49}, "reply_to_queue"),

@@ -101,8 +101,8 @@ async def test_chosen_dead_letters_are_replayed_and_what_stays_is_reported(
     done = await send(client, "dead", action="replay", uid=[first, second], step="do")
     assert done.status_code == 200
     assert "1 dead letter replayed" in done.text
-    assert "1 of the chosen messages could not be replayed, and is as it was" in done.text
-    assert "could not be had" not in done.text
+    assert "1 of the chosen messages could not be replayed and is unchanged" in done.text
+    assert "could not be acted on" not in done.text
     assert "2053" in done.text
     assert f'name="uid" value="{second} "' in done.text, "it can be replayed again from there"
     moved = await send(client, "dead", action="replay", uid=third, target="Q1", step="do")
@@ -122,7 +122,7 @@ def ticked(page: httpx.Response) -> list[str]:
 @pytest.mark.parametrize("step", ["", "do"])
 @pytest.mark.parametrize(
     ("target", "status", "said"),
-    [("REPORT", 404, "did you mean REPORTS?"), ("NOPE", 404, "NOPE"), ("DEAD", 400, "another queue than DEAD")],
+    [("REPORT", 404, "did you mean REPORTS?"), ("NOPE", 404, "NOPE"), ("DEAD", 400, "a queue other than DEAD")],
 )
 async def test_a_replay_to_what_cannot_be_is_refused_before_it_is_shown(
     client: httpx.AsyncClient, dead: Served, target: str, status: int, said: str, step: str
@@ -155,8 +155,8 @@ def test_chosen_dead_letters_stay_chosen_when_an_act_is_refused(
         refused = await send(client, "dead", uid=[second, third], **fields)
         assert refused.status_code == status
         assert sorted(ticked(refused)) == sorted([second, third])
-        others = "2 that are" if fields["action"] == "discard" else "1 that is"  # a queue without gets cannot be listed
-        assert f"{others} chosen and not in this list" in refused.text
+        others = "2" if fields["action"] == "discard" else "1"  # a queue without gets cannot be listed
+        assert f"{others} chosen but not in this list" in refused.text
         if "target" in fields:
             assert f'name="target" value="{fields["target"]}"' in refused.text
         filtered = await send(client, "dead?queue=GONE", uid=third, **fields)
@@ -292,7 +292,7 @@ async def test_claims_are_released_by_the_name_of_their_application(
         missing = await client.get("/console/held/claim/Q1/nobody")
         assert missing.status_code == 404
         assert "INWB0017E" in missing.text
-        assert "nobody has read nothing in claims on Q1" in missing.text
+        assert "nobody has not read any messages in claims on Q1" in missing.text
     assert bodies(served) == [b"1", b"2"]
     assert [one[1:] for one in acts(served)] == [
         ("leave group", "Q1", "done", 0),
@@ -323,7 +323,7 @@ async def test_who_is_connected_is_shown_with_what_they_have_open(
         assert str(os.getpid()) in table
         queue = (await client.get("/console/queue/Q1")).text
         who = html.unescape(re.sub(r"<[^>]*>", " ", queue.partition('id="opened"')[2].partition("</details>")[0]))
-        assert " ".join(who.split()).startswith("> Who has it open 2")
+        assert " ".join(who.split()).startswith("> Programs that have it open 2")
         assert "get exclusive" in who
     other.close()
     worker.close_queue("Q1")
@@ -338,7 +338,7 @@ async def test_who_may_only_look_sees_what_is_held_and_ends_nothing(
     worker.prepare("monday")
 
     page = (await client.get("/console/held/unit/prepared:monday")).text
-    assert "End it by hand" not in page
+    assert "Settle by hand" not in page
     refused = await send(client, "held/unit/prepared:monday", outcome="commit", typed="prepared:monday")
     assert refused.status_code == 403
     assert (await client.get("/console/users")).status_code == 403
@@ -374,7 +374,7 @@ async def test_a_grant_is_for_its_queue_and_verb(client: httpx.AsyncClient, qm: 
     uid = uid_text(qm.put("Q1", b"1").uid)
     held = uid_text(qm.put("Q1", b"2", confirm_id=7).uid)
     review = await send(client, "queue/Q1/act", action="move", uid=held, target="Q3")
-    assert "cannot be had now" in review.text
+    assert "is not available now" in review.text
     assert "confirm" not in review.text.replace("to confirm", ""), "who may not display does not see who holds it"
     for fields in ({"action": "move", "target": "Q2"}, {"action": "copy", "target": "Q2"}, {"action": "delete"}):
         refused = await send(client, "queue/Q1/act", uid=uid, step="do", typed="Q1", **fields)

@@ -161,7 +161,7 @@ async def test_ranges_types_defaults_and_roles_are_there(client: httpx.AsyncClie
     assert "authority get on the queue: roles admin, operator; application where it is granted for" in parts["get"]
     assert "authority browse on the queue: roles admin, operator, reader; application where" in parts["browse"]
     assert "authorities get and put on the queue: roles admin, operator; application where they" in parts["undo"]
-    assert "For everybody who has logged in." in parts["queues"]
+    assert "For every user who has logged in." in parts["queues"]
 
 
 async def test_every_error_is_there_with_its_number(client: httpx.AsyncClient) -> None:

@@ -127,7 +127,7 @@ def test_a_log_in_by_hand_and_a_log_out(served: Served, start: Start, browser: C
         seen.wait(lambda: seen.browser.switch_to.active_element.get_attribute("name") == "name")
         seen.press("ann")
         seen.type_in("input[name=password]", "not the token" + Keys.ENTER)
-        seen.wait(lambda: "not known here" in seen.text(".problem"))
+        seen.wait(lambda: "is not correct" in seen.text(".problem"))
         seen.type_in("input[name=password]", running.token + Keys.ENTER)
         seen.wait(lambda: seen.browser.current_url.endswith("/console/queue/Q1"))
         seen.all(".who button")[0].click()

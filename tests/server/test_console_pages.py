@@ -120,8 +120,8 @@ def test_a_strict_reader_that_waits_is_named_with_whom_it_waits_for(served: Serv
     assert re.search(
         r"strict reader process \d+ waits for place 1: a put that is not committed, by slow, process", page
     )
-    assert "messages stand behind it" in page
-    assert "Available, and withheld behind a pending one: 1." in page
+    assert "messages wait behind it" in page
+    assert "1 message is ready but blocked by an earlier one." in page
 
 
 # --- a queue
@@ -143,7 +143,7 @@ def groups(qm: QueueManager) -> QueueManager:
 
 def test_both_orders_stand_side_by_side(served: Served, groups: QueueManager) -> None:
     text = one(served, "queue/Q1")
-    physical, logical = text.split("Logical each group together")
+    physical, logical = text.split("Logical groups together")
     bodies = r"whole-1|whole-2|torn-1|torn-3|alone"
     assert re.findall(bodies, physical) == ["whole-1", "torn-1", "whole-2", "torn-3", "alone"]
     assert re.findall(bodies, logical) == ["whole-1", "whole-2", "torn-1", "torn-3", "alone"]
@@ -212,9 +212,9 @@ def test_a_group_that_a_page_cuts_says_so_and_one_that_ends_with_it_does_not(ser
         place = following(page)
     assert found == [
         ("50 messages", ""),
-        ("50 messages", "goes on with the next page"),
-        ("50 messages", "more before and behind"),
-        ("20 messages", "begins on the page before"),
+        ("50 messages", "continues on the next page"),
+        ("50 messages", "continues from the previous page and on the next"),
+        ("20 messages", "continues from the previous page"),
     ]
 
 
@@ -236,7 +236,7 @@ def test_a_unit_that_is_settled_is_not_there_any_more(served: Served, qm: QueueM
     for place in ("held/unit/session:77", "held/lock/Q1/3"):
         text = one(served, place, status=404)
         assert "9011" in text
-        assert "settled since" in text
+        assert "was settled" in text
         assert "body of the request" not in text
 
 
@@ -244,7 +244,7 @@ def test_a_selector_shows_some_messages_and_says_what_is_wrong_in_it(served: Ser
     text = one(served, "queue/Q1?selector=colour+%3D+'red'&order=physical")
     assert "alone" in text
     assert "torn" not in text
-    assert "No message fits" in one(served, "queue/Q1?selector=colour+%3D+'blue'")
+    assert "No message matches" in one(served, "queue/Q1?selector=colour+%3D+'blue'")
     assert "2459" in one(served, "queue/Q1?selector=colour+%3D")
 
 
@@ -252,8 +252,8 @@ def test_a_selector_looks_through_a_bounded_part_and_goes_on(served: Served, qm:
     qm.put_many("Q1", [b"other"] * LOOKED_MAX)
     qm.put("Q1", b"the-one", properties={"colour": "red"})
     (page,) = seen(served, "queue/Q1?order=physical&selector=colour+%3D+'red'")
-    assert "No message fits, up to here." in words(page)
-    assert f"has looked through {LOOKED_MAX:,} messages" in words(page)
+    assert "No message matches so far." in words(page)
+    assert f"was applied to {LOOKED_MAX:,} messages" in words(page)
     text = one(served, following(page))
     assert "the-one" in text
     assert "Next" not in text
@@ -321,7 +321,7 @@ def test_a_body_has_the_views_that_fit_it(served: Served, qm: QueueManager) -> N
 async def test_a_long_body_is_cut_and_saved_whole(client: httpx.AsyncClient, qm: QueueManager) -> None:
     body = b"\xc3\xa9" * 100_001 + b"x"
     place = put(qm, body)
-    assert "The first 65,536 bytes." in words((await client.get(f"/console/{place}")).text)
+    assert "These are the first 65,536 bytes." in words((await client.get(f"/console/{place}")).text)
     saved = await client.get(f"/console/{place}/body")
     assert saved.content == body
     assert saved.headers["content-type"] == "application/octet-stream"
@@ -346,7 +346,7 @@ def test_the_descriptor_the_properties_and_the_life(served: Served, qm: QueueMan
         text = one(served, place)
     for expected in ("colour red str", "data 0102 bytes", "616e737765722d746f2d37 “answer-to-7”", "COA COD"):
         assert expected in text
-    held = r"unit of trier \(\d+\) began, which has got it and is not settled"
+    held = r"unit of trier \(\d+\) began; it has got the message and is not settled"
     assert re.search(rf"put by maker .*got and backed out once .*{held} .*expires", text)
 
 
@@ -365,12 +365,12 @@ def test_the_life_says_why_attempts_failed_and_who_set_it_aside(served: Served, 
         with qm.unit_of_work() as unit:
             qm.get("Q1")
             unit.back_out()
-    assert "since then 2 attempts have ended without a word" in one(served, place)
+    assert "since then 2 attempts have ended without an error text" in one(served, place)
     with qm.unit_of_work():
         qm.bury(qm.get("Q1"), queue="Q1", reason=inorder.Reason.Q_FULL)
     text = one(served, place_of(next(qm.look("DEAD")), "DEAD"))
     assert re.search(r"set aside as a dead letter by \w+: Q_FULL", text)
-    assert "Not kept: who has browsed it" in text
+    assert "Not recorded: browses" in text
 
 
 def prepared(qm: QueueManager) -> None:
@@ -381,12 +381,12 @@ def prepared(qm: QueueManager) -> None:
 HOLDS: dict[str, tuple[Callable[[QueueManager], object], str, str]] = {
     "put": (
         lambda qm: qm.put("Q1", b"2", confirm_id=7),
-        "confirm id 7 of maker began, which has put it",
+        "confirm id 7 of maker began; it has put the message",
         "unit/confirm",
     ),
     "prepared": (
         prepared,
-        "prepared unit monday of maker began, which has put it and is prepared",
+        "prepared unit monday of maker began; it has put the message and is prepared",
         "unit/prepared",
     ),
     "got": (lambda qm: (qm.put("Q1", b"2"), qm.get("Q1", confirm_id=8)), "confirm id 8 of maker began", "unit/confirm"),

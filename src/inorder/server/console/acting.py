@@ -1,7 +1,7 @@
-"""What the console does to messages that somebody has chosen: on exactly these, in one unit of work.
+"""Acts of the console on exactly the messages that a visitor has chosen, in one unit of work.
 
-A message is named by its unique id, which names it for ever. What has gone since it was chosen, or is held by somebody
-now, is left alone and reported. These functions know nothing of pages.
+A message is identified by its unique id, which never changes. A chosen message that has disappeared since, or that
+another program holds now, is left alone and reported. These functions do not depend on pages.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from ...stores.seam.views import Position, Sight
 from . import listing
 
 CHOSEN_MAX: Final = 5_000
-"""Messages that one act is about at most."""
+"""The most messages in one act."""
 PAGE: Final = 500
-"""Messages that are looked at in one call."""
+"""Messages that are read in one call."""
 
 
 def left_out(argument: str, text: str) -> ArgumentError:
-    """The error for a field of a form that somebody has to fill in: a text for people."""
+    """The error for a field that the visitor must fill in, with a text for people."""
     return ArgumentError(text, argument=argument, value="", allowed=text)
 
 
 def uid_of(text: str) -> UniqueId:
-    """The unique id that a page has named. Raises: ArgumentError."""
+    """Reads the unique id that a page names. Raises: ArgumentError."""
     found = listing.uid_of(text)
     if found is None:
-        raise bad_argument("uid", text, "the unique id of a message, as the page shows it")
+        raise bad_argument("uid", text, "the unique id of a message, as shown on the page")
     return found
 
 
 def uids_of(texts: Iterable[str]) -> list[UniqueId]:
-    """The unique ids of a form, each once: a field may have several, with blanks between them.
+    """The unique ids of a form without repeats. A field may have several, separated by blanks.
 
-    Raises: ArgumentError, one is not an id, or there are more than `CHOSEN_MAX`.
+    Raises: ArgumentError, if one is not an id or there are more than `CHOSEN_MAX`.
     """
     found = list(dict.fromkeys(uid_of(word) for text in texts for word in text.split()))
     if len(found) > CHOSEN_MAX:
@@ -49,7 +49,7 @@ def uids_of(texts: Iterable[str]) -> list[UniqueId]:
 
 
 def uid_in(sight: Sight) -> UniqueId:
-    """The unique id of a message on a queue, which each has."""
+    """The unique id of a message on a queue. Every such message has one."""
     assert sight.message.uid is not None, "every message on a queue has a unique id"
     return sight.message.uid
 
@@ -58,10 +58,10 @@ def uid_in(sight: Sight) -> UniqueId:
 
 
 class Missing(NamedTuple):
-    """A message that was chosen and left alone.
+    """A chosen message that was left alone.
 
     Args:
-        why: "it has gone", who holds it, or what stood in the way of its put.
+        why: it has gone, it is held (with the holder), or its put failed (with the error).
     """
 
     uid: UniqueId
@@ -69,13 +69,13 @@ class Missing(NamedTuple):
 
 
 class Meant(NamedTuple):
-    """The messages that an act would be about.
+    """The messages that an act would affect.
 
     Args:
-        sights: those that can be had now.
-        missing: those that were chosen and cannot be had.
-        has_more: more of them fit than one act is about.
-        others: messages that the selector selects and that cannot be had: held by somebody, or delayed.
+        sights: the available ones.
+        missing: chosen messages that are not available.
+        has_more: whether more match than one act can take.
+        others: messages that match the selector but are held or delayed.
     """
 
     sights: Sequence[Sight]
@@ -104,29 +104,29 @@ def chosen(qm: QueueManager, queue: str, uids: Sequence[UniqueId], *, preview: i
 
 
 def sight_of(qm: QueueManager, queue: str, uid: UniqueId, preview: int = 0) -> Sight | None:
-    """The message with this id, in whatever state; None: it is not there."""
+    """The message with this id in any state, or None if it does not exist."""
     return next(qm.look(queue, match=Match(uid=uid), preview=preview, most=1), None)
 
 
 def why(sight: Sight | None) -> str:
-    """Why a message cannot be had."""
+    """Why a message is not available."""
     if sight is None:
         return "it has gone"
     if sight.holder is None:
-        return "it is delayed" if sight.state == "delayed" else "it could not be had at that moment"
+        return "it is delayed" if sight.state == "delayed" else "it was not available at that moment"
     name = f" {sight.holder.name}" if sight.holder.name else ""
     return f"{sight.state} by {sight.holder.kind}{name} of {sight.holder.program.name or 'an unnamed program'}"
 
 
-# --- what is done to them
+# --- acts
 
 
 class Acted(NamedTuple):
-    """What was done, and what was left alone.
+    """The result of an act.
 
     Args:
-        messages: with so many.
-        missing: those that could not be had.
+        messages: the number of messages affected.
+        missing: messages that were not available.
         stayed: dead letters that could not be replayed.
     """
 
@@ -136,18 +136,20 @@ class Acted(NamedTuple):
 
 
 def remove(qm: QueueManager, queue: str, uids: Sequence[UniqueId]) -> Acted:
-    """Removes messages for good. Raises: what a get does; then nothing was removed."""
+    """Removes messages for good. Raises: the errors of a get; in that case none was removed."""
     return _taken(qm, queue, uids, lambda message: None)
 
 
 def move(qm: QueueManager, queue: str, uids: Sequence[UniqueId], target: str) -> Acted:
-    """Moves messages to another queue, as they are. Raises: ArgumentError, what gets and puts do; nothing was moved."""
+    """Moves messages unchanged to another queue. Raises: ArgumentError, and the errors of gets and puts; in that case
+    none was moved.
+    """
     check_two(qm, queue, target)
     return _taken(qm, queue, uids, lambda message: qm.put(target, message, context="set_all", syncpoint=True))
 
 
 def copy(qm: QueueManager, queue: str, uids: Sequence[UniqueId], target: str) -> Acted:
-    """Copies messages to another queue, as they are. Raises: as `move`; nothing was copied."""
+    """Copies messages unchanged to another queue. Raises: as `move`; in that case none was copied."""
     check_two(qm, queue, target)
     order, missing, copied = _read_order(qm, queue), list[Missing](), 0
     with qm.unit_of_work():
@@ -162,7 +164,7 @@ def copy(qm: QueueManager, queue: str, uids: Sequence[UniqueId], target: str) ->
 
 
 def _taken(qm: QueueManager, queue: str, uids: Sequence[UniqueId], work: Callable[[Got], object]) -> Acted:
-    """Gets messages in one unit of work, and does something with each."""
+    """Gets messages in one unit of work, and passes each to `work`."""
     order, missing, taken = _read_order(qm, queue), list[Missing](), 0
     with qm.unit_of_work():
         for uid in uids:
@@ -177,17 +179,17 @@ def _taken(qm: QueueManager, queue: str, uids: Sequence[UniqueId], work: Callabl
 
 
 def _read_order(qm: QueueManager, queue: str) -> ReadOrder | None:
-    """How messages are read out of their turn: relaxed, unless the queue requires the order, and then that decides."""
+    """The read order for messages out of turn: relaxed, or the queue's own if it requires an order."""
     return None if qm.attributes(local_name(qm, queue)).read_order == "required" else "relaxed"
 
 
 def local_name(qm: QueueManager, queue: str) -> str:
-    """The queue that an alias stands for; of any other its name. Raises: UnknownQueue 2085."""
+    """The base queue of an alias, or the name of any other queue. Raises: UnknownQueue 2085."""
     found = qm.attributes(queue)
     return found.base_queue if found.type == "alias" else queue
 
 
 def check_two(qm: QueueManager, queue: str, target: str) -> None:
-    """Raises: ArgumentError, both names stand for one queue; UnknownQueue 2085."""
+    """Raises: ArgumentError, if both names mean the same queue; UnknownQueue 2085."""
     if local_name(qm, queue) == local_name(qm, target):
-        raise bad_argument("target", target, f"another queue than {queue}")
+        raise bad_argument("target", target, f"a queue other than {queue}")

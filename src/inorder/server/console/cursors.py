@@ -1,4 +1,4 @@
-"""Where a listing goes on, as a text in an address."""
+"""The position of a listing, as a text for an address."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def written(position: Position) -> str:
 
 
 def read(name: str, text: str | None) -> Position | None:
-    """The reverse. Raises: Problem 400, it is not such a text."""
+    """Reads such a text. Raises: Problem 400, if it is not valid."""
     if not text:
         return None
     try:
@@ -31,7 +31,7 @@ def read(name: str, text: str | None) -> Position | None:
         data = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
         return _position(*json.loads(data))
     except (ValueError, TypeError, RecursionError, binascii.Error):
-        raise problem("INWB0003E", name, "must be one that a page of this list gave") from None
+        raise problem("INWB0003E", name, "must be a position from a page of this list") from None
 
 
 def _position(

@@ -1,4 +1,4 @@
-"""Dead letters: why each was set aside, when, and where it should have gone; replay and discard of some."""
+"""Dead letters: lists them with reason, time and destination; replays and discards chosen ones."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ def reason_of(text: str) -> int:
 
 
 async def show(visit: Visit) -> Mapping[str, Any]:
-    """GET dead: the dead letters that fit the query, the first of them."""
+    """GET dead: the first dead letters that match the query."""
     return await _listed(visit, visit.query(*FILTER))
 
 
 async def _place(visit: Visit) -> str:
-    """The queue on which dead letters lie."""
+    """The queue that holds dead letters."""
     return (await visit.context.qm.manager_attributes()).dead_letter_queue or DEAD_LETTERS
 
 
 async def _listed(
     visit: Visit, given: Mapping[str, str], chosen: Sequence[str] = (), target: str = ""
 ) -> dict[str, Any]:
-    """What the list shows.
+    """The values for the list.
 
     Args:
         given: the filter.
-        chosen, target: what a form had that could not be done: the boxes of these are ticked.
+        chosen, target: from a form that failed; these boxes are ticked again.
     """
     values: dict[str, Any] = {
         "given": {name: given.get(name, "") for name in FILTER},
@@ -88,7 +88,7 @@ async def _listed(
 
 
 def _choice(given: Mapping[str, str]) -> dict[str, Any]:
-    """What the query chooses. Raises: ArgumentError."""
+    """The selection in the query. Raises: ArgumentError."""
     reason, queue, selector = (given.get(name, "").strip() for name in FILTER)
     return {
         "reason": reason_of(reason) if reason else None,
@@ -98,7 +98,7 @@ def _choice(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 async def act(visit: Visit) -> Response:
-    """POST dead: shows which letters are meant; the second time replays or discards them."""
+    """POST dead: shows the chosen letters first; the second POST replays or discards them."""
     name = text_in(visit, "action")
     if name not in ACTIONS:
         raise problem("INWB0004E", f"action must be {one_of(ACTIONS)}")
@@ -107,7 +107,7 @@ async def act(visit: Visit) -> Response:
     try:
         uids = acting.uids_of(texts_in(visit, "uid"))
         if not uids:
-            raise acting.left_out("uid", "no dead letter is chosen: tick the boxes of some")
+            raise acting.left_out("uid", "no dead letter is chosen: tick at least one")
         visit.demand("get" if name == "replay" else "clear", there)
         letters, missing = await visit.context.qm.run(lambda qm: letters_of(qm, there, uids))
         missing = list(told(visit, there, missing))
@@ -153,18 +153,18 @@ async def _reviewed(
 
 
 def _demand_targets(visit: Visit, letters: Sequence[DeadLetter], target: str) -> None:
-    """Raises: Problem 403, the visitor may not put where the letters go."""
+    """Raises: Problem 403, if the visitor may not put on the destination of the letters."""
     for queue in {target} if target else {_asked_of(visit, one.why) for one in letters if one.why.queue}:
         visit.demand("put", queue)
 
 
 def _asked_of(visit: Visit, why: WhyDead) -> str:
-    """The queue where a letter goes; of the queue manager, if it goes by a transmission queue, whichever that is."""
+    """The destination of a letter, or the queue manager if any transmission queue leads there."""
     return why.queue if why.manager in ("", visit.context.name) else MANAGER
 
 
 def letters_of(qm: QueueManager, there: str, uids: Sequence[UniqueId]) -> tuple[list[DeadLetter], list[Missing]]:
-    """The dead letters with these ids, and those that cannot be had."""
+    """The dead letters with these ids, and the ids that are not available."""
     letters, missing = list[DeadLetter](), list[Missing]()
     for uid in uids:
         letter = next(iter(qm.dead_letters(match=Match(uid=uid), dead_letter_queue=there)), None)
@@ -176,7 +176,7 @@ def letters_of(qm: QueueManager, there: str, uids: Sequence[UniqueId]) -> tuple[
 
 
 def replayed(qm: QueueManager, there: str, uids: Sequence[UniqueId], target: str | None) -> Acted:
-    """Replays these dead letters, each in a unit of work of its own, as a replay does; what stays, and why."""
+    """Replays these dead letters, each in its own unit of work. Returns those that stay, with the error."""
     messages, missing, stayed = 0, list[Missing](), list[Missing]()
     for uid in uids:
         done = qm.replay(to=target, match=Match(uid=uid), dead_letter_queue=there)

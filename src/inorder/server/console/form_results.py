@@ -1,4 +1,4 @@
-"""Acts of visitors: each is noted in the store's log before it begins, with who does it and from where."""
+"""Acts of visitors. Each is written to the store's log before it begins, with user and address."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ T = TypeVar("T")
 async def noted(
     visit: Visit, act: str, queue: str, work: Callable[[QueueManager], T], counts: Callable[[T], int | None]
 ) -> T:
-    """Does something that cannot be taken back, and notes it.
+    """Runs an act that cannot be undone, and logs it.
 
     Args:
-        act: what it is, as the log has it.
+        act: its name in the log.
         queue: on which; "": on the queue manager.
-        work: is called with a connection, in its thread.
-        counts: how many messages it was about, of what it returned.
+        work: called with a connection, in the thread of that.
+        counts: returns the number of messages from the result of `work`.
 
-    Raises: what it raises; the log has it as failed.
+    Raises: the errors of `work`; the log then says failed.
     """
 
     def inside(qm: QueueManager, note: Acting) -> T:
@@ -42,27 +42,27 @@ async def noted(
 
 
 def told(visit: Visit, queue: str, missing: Sequence[Missing]) -> Sequence[Missing]:
-    """What could not be had, with who holds it for those who may know that."""
+    """The unavailable messages, with their holders if the visitor may see them."""
     if visit.identity.may("display", queue):
         return missing
-    return [one._replace(why="it has gone, or cannot be had now") for one in missing]
+    return [one._replace(why="it has gone, or is not available now") for one in missing]
 
 
 def text_in(visit: Visit, name: str) -> str:
-    """A field of the form that is a text; empty: it is not there, or it is a file."""
+    """A text field of the form; empty if it is missing or a file."""
     value = visit.form.get(name)
     return value if isinstance(value, str) else ""
 
 
 def texts_in(visit: Visit, name: str) -> list[str]:
-    """All fields of the form with this name that are texts."""
+    """All text fields of the form with this name."""
     return [value for value in visit.form.getlist(name) if isinstance(value, str)]
 
 
 def refused(visit: Visit, error: InorderError | Problem, values: Mapping[str, Any], template: str = "") -> Response:
-    """A page again, with what was wrong as `problem`; `values` have what was chosen and filled in.
+    """Shows a page again with the error as `problem`. `values` has the visitor's input.
 
-    Raises: StoreError, and Problem 401, the visitor is out: for the page of errors.
+    Raises: StoreError, and Problem 401 if the session has ended, for the error page.
     """
     if isinstance(error, StoreError) or (isinstance(error, Problem) and error.code == 401):
         raise error

@@ -1,11 +1,11 @@
-"""What a form carries against forgery, and how a form is read.
+"""Protects forms against forgery, and reads them.
 
-A token is an HMAC of the credentials with which the page was asked for, by the server's key: another session has
-another one, a page of another site cannot know it, and no worker needs to remember it.
+A token is an HMAC, with the server's key, of the credentials of the page request. Each session has a different token,
+another site cannot know it, and no worker has to remember it.
 
-A form whose texts are not UTF-8 is refused. Starlette puts another character for each wrong byte without a word, and a
-message would be put that nobody has sent. So a form of fields is read here; and of a form with a file Starlette takes
-the texts as Latin-1, in which each byte is a character, and they are decoded here.
+A form with text that is not UTF-8 is refused. Starlette would silently replace each wrong byte, and put a message that
+nobody sent. So plain forms are read here. In a form with a file, Starlette decodes texts as Latin-1, in which each byte
+is a character, and this module decodes them again.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from ..problems import Problem, printable, problem
 FIELD = "csrf"
 PURPOSE = b"inorder console form 1\n"
 FIELDS_MAX = 1_000
-SMALL = 65_536  # bytes of a form that somebody sends who is not known yet
+SMALL = 65_536  # bytes of a form before log-in
 KINDS = ("application/x-www-form-urlencoded", "multipart/form-data")
 LATIN_1: Final = b"; charset=latin-1"
 
 
 def token(context: Context, request: Request) -> str:
-    """What the forms of this visitor must carry."""
+    """The token that the forms of this visitor must carry."""
     given = request.headers.get("authorization") or request.cookies.get(context.settings.cookie) or ""
     return hmac.new(context.settings.key, PURPOSE + given.encode(), hashlib.sha256).hexdigest()
 
 
 async def read(call: Call, most: int) -> FormData:
-    """The form in the body, of at most so many bytes; a file of it is on disk from 1 MiB on.
+    """Reads the form in the body, up to a number of bytes. Files from 1 MiB are kept on disk.
 
-    Raises: Problem 400, it is not a form, or has a text that is not UTF-8; 408, 413, 415, 503.
+    Raises: Problem 400, if it is not a form or has text that is not UTF-8; 408, 413, 415, 503.
     """
     check_media_type(call, KINDS)
     kind = (call.header("content-type") or "").partition(";")[0].strip().lower()
@@ -76,7 +76,7 @@ async def _with_file(call: Call, receive: Receive, most: int) -> FormData:
     request = Request({**call.request.scope, "headers": headers}, receive)
     try:
         form = await request.form(max_fields=FIELDS_MAX, max_files=1, max_part_size=most)
-    except HTTPException as error:  # what Starlette makes of its MultiPartException
+    except HTTPException as error:  # Starlette's form of its MultiPartException
         raise problem("INWB0004E", f"must be a form: {error.detail}") from None
     try:
         return FormData([_part(name, value) for name, value in form.multi_items()])
@@ -92,7 +92,7 @@ def _part(name: str, value: UploadFile | str) -> tuple[str, UploadFile | str]:
 
 
 def _decoded(name: bytes, value: bytes) -> tuple[str, str]:
-    """A field of the form. Raises: Problem 400, it is not UTF-8."""
+    """A field of the form. Raises: Problem 400, if it is not UTF-8."""
     try:
         return name.decode(), value.decode()
     except UnicodeDecodeError as error:
@@ -100,12 +100,12 @@ def _decoded(name: bytes, value: bytes) -> tuple[str, str]:
         raise problem(
             "INWB0004E",
             f"the field {field!r} must be text in UTF-8, not byte 0x{error.object[error.start]:02x} at "
-            f"{error.start:,}; a body of any bytes is put as hexadecimal digits",
+            f"{error.start:,}; for a binary body use hexadecimal digits",
         ) from None
 
 
 def check(form: FormData, wanted: str) -> None:
-    """Raises: Problem 403, the form is not from a page of this session."""
+    """Raises: Problem 403, if the form is not from a page of this session."""
     given = form.get(FIELD)
     if not isinstance(given, str) or not hmac.compare_digest(given.encode(), wanted.encode()):
         raise problem("INWB0016E")

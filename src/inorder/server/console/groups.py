@@ -1,4 +1,4 @@
-"""Which groups of a queue are not all there, as far as a bounded look sees it."""
+"""Finds the incomplete groups of a queue, as far as a bounded search can."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BUDGET_SECONDS: Final = 0.25
 
 
 class Lacking(NamedTuple):
-    """A group of which something is missing."""
+    """An incomplete group."""
 
     group_id: bytes
     missing: Gaps
@@ -25,21 +25,21 @@ class Lacking(NamedTuple):
 
 
 class Wholeness(NamedTuple):
-    """What a look has found. `is_all`: it has seen the whole queue."""
+    """The result of a search. `is_all`: it covered the whole queue."""
 
     lacking: tuple[Lacking, ...] = ()
     is_all: bool = True
 
 
 class Groups:
-    """What was found, kept while the queue stays as it is, and for some seconds while it changes."""
+    """Search results, kept while the queue does not change, and for some seconds while it does."""
 
     def __init__(self, qm: aio.QueueManager, clock: Callable[[], float] = time.monotonic) -> None:
         self._qm, self._clock = qm, clock
         self._known: dict[str, tuple[object, float, Wholeness]] = {}
 
     async def of_all(self, views: Iterable[QueueView]) -> Mapping[str, Wholeness]:
-        """The groups of many queues, as far as the time allows; the others have their turn with the next call."""
+        """The groups of many queues, as far as time allows. The next call continues with the others."""
         end, found = self._clock() + BUDGET_SECONDS, {}
         for view in views:
             if self._clock() < end:
@@ -63,7 +63,7 @@ class Groups:
 
 
 def wholeness(sights: Sequence[Sight], most: int) -> Wholeness:
-    """What is missing in a listing in logical order, of which there are at most so many."""
+    """The gaps in a listing in logical order, up to a limit."""
     found = by_group(one.message for one in sights)
     is_all = len(sights) < most
     if not is_all and sights:
@@ -77,7 +77,7 @@ def wholeness(sights: Sequence[Sight], most: int) -> Wholeness:
 
 
 def by_group(messages: Iterable[Message]) -> Mapping[bytes, list[Message]]:
-    """The messages that are in groups or in segments, by the id."""
+    """The messages in groups or segments, by group id."""
     found: dict[bytes, list[Message]] = {}
     for one in messages:
         if group_of(one):
@@ -86,5 +86,5 @@ def by_group(messages: Iterable[Message]) -> Mapping[bytes, list[Message]]:
 
 
 def group_of(message: Message) -> bytes:
-    """The id under which it belongs together with others; empty: it is alone."""
+    """The group id of a message in a group or segments; empty for others."""
     return message.group_id if message.flags & (ANY_GROUP | ANY_SEGMENT) else b""

@@ -1,7 +1,6 @@
-"""Who holds what since when: units, locks, claims, calls that wait, programs; and the end of it by an operator's hand.
+"""Holders of messages: units, locks, claims, waiting calls and programs. Operators can end them here.
 
-An act asks for the name of what it ends, which is the name that `inorder unit list` gives it, and for the authority
-"control".
+To end one, the visitor types its name, as `inorder unit list` shows it, and needs the authority "control".
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ DONE: Final[Mapping[str, str]] = {"commit": "committed", "back_out": "backed out
 
 
 async def show(visit: Visit) -> Mapping[str, Any]:
-    """GET held: everything that holds messages, who waits, and who is connected."""
+    """GET held: all holders of messages, waiting calls and connected programs."""
     visit.query()
 
     def look(qm: QueueManager) -> dict[str, Any]:
@@ -55,7 +54,7 @@ async def show(visit: Visit) -> Mapping[str, Any]:
 
 
 async def show_unit(visit: Visit) -> Mapping[str, Any]:
-    """GET held/unit/NAME: a unit, and the messages that it holds."""
+    """GET held/unit/NAME: a unit and the messages that it holds."""
     visit.query()
     return await _unit(visit)
 
@@ -80,7 +79,7 @@ async def _unit(visit: Visit) -> dict[str, Any]:
 
 
 async def act_on_unit(visit: Visit) -> Response:
-    """POST held/unit/NAME: commits it, or backs it out."""
+    """POST held/unit/NAME: commits the unit or backs it out."""
     visit.demand("control")
     outcome = next((one for one in OUTCOMES if one == text_in(visit, "outcome")), None)
     if outcome is None:
@@ -128,7 +127,7 @@ async def _lock(visit: Visit) -> dict[str, Any]:
 
 
 async def act_on_lock(visit: Visit) -> Response:
-    """POST held/lock/QUEUE/ID: unlocks what it locks."""
+    """POST held/lock/QUEUE/ID: unlocks its messages."""
     visit.demand("control")
     values = await _lock(visit)
     key, lock_id = values["key"], values["lock"].lock_id
@@ -155,7 +154,7 @@ async def _done(
 
 
 async def show_claim(visit: Visit) -> Mapping[str, Any]:
-    """GET held/claim/QUEUE/APPLICATION: what an application holds in claims."""
+    """GET held/claim/QUEUE/APPLICATION: the claims of an application."""
     visit.query()
     return await _claim(visit)
 
@@ -167,7 +166,9 @@ async def _claim(visit: Visit) -> dict[str, Any]:
         found = (one for one in qm.claims() if (one.queue, one.application) == (visit.queue, application))
         one = next(found, None)
         if one is None:
-            raise UnknownObject(f"{application} has read nothing in claims on {visit.queue}", object=application)
+            raise UnknownObject(
+                f"{application} has not read any messages in claims on {visit.queue}", object=application
+            )
         return one
 
     one = await visit.context.qm.run(look)
@@ -176,7 +177,7 @@ async def _claim(visit: Visit) -> dict[str, Any]:
 
 
 async def act_on_claim(visit: Visit) -> Response:
-    """POST held/claim/QUEUE/APPLICATION: returns what it holds, or takes it out of its group."""
+    """POST held/claim/QUEUE/APPLICATION: returns its messages, or takes it out of its group."""
     visit.demand("control")
     name = text_in(visit, "action")
     if name not in ("release", "leave"):
@@ -188,10 +189,10 @@ async def act_on_claim(visit: Visit) -> Response:
     if name == "release":
         return await _done(
             visit, values, "release claims", lambda qm: qm.release_claims(visit.queue, key),
-            f"What {key} held is on {visit.queue} again",
+            f"Messages of {key} were returned to {visit.queue}",
         )  # fmt: skip
     return await _done(
-        visit, values, "leave group", lambda qm: _left(qm, visit.queue, key), f"{key} is inside no group any more"
+        visit, values, "leave group", lambda qm: _left(qm, visit.queue, key), f"{key} has left its group"
     )
 
 
@@ -201,7 +202,7 @@ def _left(qm: QueueManager, queue: str, application: str) -> int:
 
 
 PAGES: Final = (
-    Page(path="held", title="Who holds what", authority="display", template="held.html", show=show, menu="Held",
+    Page(path="held", title="Held messages", authority="display", template="held.html", show=show, menu="Held",
          is_live=True),
     Page(path="held/unit/{unit}", title="{unit}", authority="display", template="unit.html", show=show_unit,
          act=act_on_unit),

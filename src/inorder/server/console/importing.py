@@ -1,4 +1,4 @@
-"""Messages put on a queue from a file of JSON Lines, as an export writes it: all of them, or none."""
+"""Puts the messages of a JSON Lines file, as an export writes it, on a queue: all or none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .form_results import noted, refused, text_in
 from .page import Page, Visit, to
 from .rendering import shown
 
-FILE_ALLOWED: Final = "a file of JSON Lines, with a message a line"
+FILE_ALLOWED: Final = "a JSON Lines file with one message per line"
 PARQUET: Final = b"PAR1"  # with which such a file begins
 VALUES: Final[Mapping[str, Any]] = {"problem": ""}
 
@@ -33,7 +33,7 @@ async def act(visit: Visit) -> Response:
     """POST queue/NAME/import: puts the messages of a file, in one unit of work."""
     keeps = text_in(visit, "keep") == "yes"
     if keeps:
-        visit.demand("control")  # it says who has put the messages, as MQ's authority setall lets do
+        visit.demand("control")  # it sets the user of the puts, for which MQ has the authority setall
     try:
         lines = _file(visit)
         put_by = None if keeps else visit.identity.context
@@ -47,24 +47,25 @@ async def act(visit: Visit) -> Response:
 
 
 def _file(visit: Visit) -> BinaryIO:
-    """The file that was sent. Raises: ArgumentError, there is none, nothing is in it, or it is Parquet."""
+    """The uploaded file. Raises: ArgumentError, if there is none, or it is empty or Parquet."""
     file = visit.form.get("file")
     if not isinstance(file, UploadFile) or not file.size:
         raise acting.left_out("file", f"no file is chosen, or it is empty: choose {FILE_ALLOWED}")
     beginning = file.file.read(len(PARQUET))
     file.file.seek(0)
     if beginning == PARQUET:
-        raise acting.left_out("file", f"file must be {FILE_ALLOWED}, not Parquet, which is not imported here")
+        raise acting.left_out("file", f"file must be {FILE_ALLOWED}, not Parquet, which cannot be imported here")
     return file.file
 
 
 def put_lines(qm: QueueManager, queue: str, lines: Iterable[bytes], put_by: Mapping[str, Any] | None) -> int:
-    """Puts a message for each line that is not empty, in one unit of work, as they are read; how many.
+    """Puts a message for each non-empty line while reading, in one unit of work. Returns the number of messages.
 
     Args:
-        put_by: the identity context of who puts them now; None: they keep who put them, and when.
+        put_by: the identity context of the present user; None keeps the user and time of the original puts.
 
-    Raises: FormatError, which names the line; ArgumentError, all are empty; what a put does. Then nothing was put.
+    Raises: FormatError, which names the line; ArgumentError, if all lines are empty; the errors of a put. In all cases
+    no message was put.
     """
     count = 0
     with qm.unit_of_work():

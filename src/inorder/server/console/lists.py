@@ -1,4 +1,4 @@
-"""Lists to read: channels with their state, users with what they may do, and the log of acts."""
+"""Lists without actions: channels with their status, users with their authorities, and the log of acts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACTS: Final = 200
 
 
 async def show_channels(visit: Visit) -> Mapping[str, Any]:
-    """GET channels: what is defined, and how far each channel is."""
+    """GET channels: the defined channels and their status."""
     visit.query()
 
     def look(qm: QueueManager) -> dict[str, Any]:
@@ -26,7 +26,7 @@ async def show_channels(visit: Visit) -> Mapping[str, Any]:
 
 
 async def show_users(visit: Visit) -> Mapping[str, Any]:
-    """GET users: who may come in, by which ways, and what they may do. Nothing secret is among it."""
+    """GET users: the users, their ways to log in and their authorities, without secrets."""
     visit.query()
 
     def look(qm: QueueManager) -> dict[str, Any]:
@@ -38,7 +38,7 @@ async def show_users(visit: Visit) -> Mapping[str, Any]:
 
 
 async def show_acts(visit: Visit) -> Mapping[str, Any]:
-    """GET log: what was done through servers and cannot be taken back, the newest first."""
+    """GET log: acts through servers that cannot be undone, newest first."""
     given = visit.query("user", "queue")
     user, queue = (given.get(name, "").strip() or None for name in ("user", "queue"))
     acts = await visit.context.qm.run(lambda qm: list(islice(qm.acts(user=user, queue=queue), ACTS + 1)))

@@ -1,4 +1,4 @@
-"""One message: its body, its properties, its descriptor, and what has become of it so far."""
+"""One message: its body, properties, descriptor and history."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def show(visit: Visit) -> Mapping[str, Any]:
 
 
 async def body(visit: Visit) -> Response:
-    """The whole body, as a file."""
+    """The whole body as a file."""
     visit.query()
     queue, uid = visit.names["queue"], visit.names["uid"]
     sight, _ = await visit.context.qm.run(lambda qm: _look(qm, queue, uid, PREVIEW_MAX))
@@ -68,7 +68,7 @@ async def body(visit: Visit) -> Response:
 
 
 def _look(qm: QueueManager, queue: str, text: str, preview: int) -> tuple[Sight, Gaps | None]:
-    """The message, in whatever state, and what is missing of its group. Raises: Problem 404, it is not there."""
+    """The message in any state, and the gaps of its group. Raises: Problem 404, if it does not exist."""
     uid: UniqueId | None = listing.uid_of(text)
     found = [] if uid is None else list(qm.look(queue, match=Match(uid=uid), preview=preview, most=1))
     if not found:
@@ -78,7 +78,7 @@ def _look(qm: QueueManager, queue: str, text: str, preview: int) -> tuple[Sight,
 
 
 def _descriptor(message: Message) -> Iterator[tuple[str, str, bool]]:
-    """Each field, its value, and whether it differs from what a message has by itself."""
+    """Each field with its value, and whether that differs from the default."""
     for name in Message.FIELDS:
         if name not in NOT_SHOWN:
             value = getattr(message, name)
@@ -112,13 +112,13 @@ def _value(value: Any) -> str:
 
 
 def _life(sight: Sight, now: float) -> Iterator[tuple[float | None, str]]:
-    """What has happened to it, as far as the store still knows, and what will; None: when is not kept."""
+    """Past and future events of the message, as far as the store knows them. None: the time is not recorded."""
     message = sight.message
     program = f" by {message.put_application_name}" if message.put_application_name else ""
     user = f" of {message.user_identifier}" if message.user_identifier else ""
     yield message.put_at, f"put{program}{user}"
     if sight.visible_since is not None and sight.visible_since != message.put_at:
-        yield sight.visible_since, "its put was committed: everyone could see it"
+        yield sight.visible_since, "its put was committed, which made it visible to everyone"
     yield from _attempts(message)
     if is_dead(message):
         why = why_dead(message)
@@ -127,13 +127,13 @@ def _life(sight: Sight, now: float) -> Iterator[tuple[float | None, str]]:
     if sight.holder is not None:
         yield sight.holder.since, _held(sight.state, sight.holder)
     if sight.due_at is not None:
-        yield sight.due_at, "may be read from then on"
+        yield sight.due_at, "can be read from then on"
     if message.expiry is not None and message.expiry < math.inf:
         yield now + message.expiry, "expires"
 
 
 def _attempts(message: Message) -> Iterator[tuple[float | None, str]]:
-    """How often it was got and came back, and why the last time that somebody said why."""
+    """The number of times that it was got and returned, and the last recorded error."""
     count, failure = message.backout_count, failure_of(message)
     if count:
         yield None, f"got and backed out {'once' if count == 1 else f'{count:,} times'}"
@@ -143,19 +143,19 @@ def _attempts(message: Message) -> Iterator[tuple[float | None, str]]:
         since = count - failure.attempt
         if since > 0:
             ended = "an attempt has" if since == 1 else f"{since:,} attempts have"
-            yield None, f"since then {ended} ended without a word: the program was killed, or backed out plainly"
+            yield None, f"since then {ended} ended without an error text: the program was killed, or backed out"
 
 
 def _held(state: str, holder: Holder) -> str:
     whose = listing.by_whom(holder)
     if state in ("put", "got"):
         prepared = "is prepared" if holder.kind == "prepared" else "is not settled"
-        return f"{whose} began, which has {state} it and {prepared}"
+        return f"{whose} began; it has {state} the message and {prepared}"
     return f"{state} by {whose}"
 
 
 def _holder_page(queue: str, holder: Holder | None) -> str:
-    """Where more is said about who holds it; empty: nowhere."""
+    """The page of its holder; empty if there is none."""
     if holder is None or holder.kind == "handle":
         return ""
     if holder.kind == "lock":

@@ -1,4 +1,4 @@
-"""What the next page says: a signed cookie, set by an act and shown once."""
+"""A notice for the next page: a signed cookie that an act sets and that is shown once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LENGTH_MAX = 1_000
 
 
 def leave(context: Context, response: Response, text: str) -> Response:
-    """Has the next page say something; the response."""
+    """Sets a notice for the next page. Returns the response."""
     data = text[:LENGTH_MAX].encode("utf-8", "replace")
     value = f"{base64.urlsafe_b64encode(data).decode()}.{_signature(context, data)}"
     response.set_cookie(
@@ -35,7 +35,7 @@ def leave(context: Context, response: Response, text: str) -> Response:
 
 
 def left(context: Context, request: Request) -> str:
-    """What was left for this page; empty: nothing."""
+    """The notice for this page; empty if there is none."""
     data, _, signature = request.cookies.get(_name(context), "").partition(".")
     try:
         text = base64.b64decode(data.encode("ascii"), altchars=b"-_", validate=True)

@@ -1,4 +1,4 @@
-"""The queues: what is wrong first, then how deep, how old, how fast, what is held, who waits."""
+"""The list of queues: problems first, then depth, age, rates, held messages and waiting readers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .rendering import shown
 from .watching import Recent
 
 SHOWN_MAX: Final = 200  # queues
-FULL_MAX: Final = 1_000_000  # a queue that may hold more has no bar
+FULL_MAX: Final = 1_000_000  # a queue with a larger maximum has no bar
 
 
 class Row(NamedTuple):
-    """A queue in the table. `full`: of a hundred; None: it may hold as much as one likes."""
+    """A queue in the table. `full`: in percent; None if its depth is not limited."""
 
     view: QueueView
     recent: Recent
@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What the store says, at one moment."""
+    """The state of the store at one moment."""
 
     queues: list[QueueView]
     attributes: list[QueueAttributes]
@@ -49,7 +49,7 @@ def _look(qm: QueueManager) -> Found:
 
 
 async def show(visit: Visit) -> Response:
-    """The queues that the visitor may see; with ``?name=`` those that have it in their names."""
+    """The queues that the visitor may see; with ``?name=`` only those whose names contain it."""
     wanted = visit.query("name").get("name", "").strip()
     found = await visit.context.qm.run(_look)
     now = time.time()
@@ -92,7 +92,7 @@ def _full(one: QueueView, seen: Seen) -> int | None:
 
 
 async def live(visit: Visit) -> Response:
-    """Server-sent events: each says that something may look different now."""
+    """Server-sent events. Each one says that pages may have changed."""
     visit.query()
     with ExitStack() as held:
         held.enter_context(visit.watching.listening.taken())
@@ -104,7 +104,7 @@ async def live(visit: Visit) -> Response:
 async def _events(visit: Visit, out: asyncio.Event) -> AsyncIterator[bytes]:
     async for _ in visit.watching.changes(visit.context.stopping, out):
         yield b"data: look\n\n"
-    if out.is_set():  # the browser asks again, is refused, and leads to the log-in
+    if out.is_set():  # the browser connects again, is refused, and shows the log-in page
         yield b"event: failed\ndata: log in again\n\n"
 
 

@@ -1,4 +1,4 @@
-"""What is wrong, and what keeps somebody waiting: said first, in words."""
+"""Problems, and reasons why readers wait, which the overview lists first."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ...stores.seam.views import Dropped, QueueView, Unit, Wait
 from .groups import Wholeness
 from .labels import number, span
 
-LONG_SECONDS: Final = 60.0  # that a unit of work may be open before it is said
+LONG_SECONDS: Final = 60.0  # before an open unit of work is reported
 NEARLY_FULL: Final = 0.8
 WRONG_CHANNELS: Final = ("stopped", "retrying", "paused")
 
 
 class Trouble(NamedTuple):
-    """One of them. `kind`: bad, something does not work; warn, something waits or will not work soon."""
+    """One problem. `kind`: bad if something fails; warn if something waits or will soon fail."""
 
     kind: Literal["bad", "warn"]
     queue: str
     text: str
-    page: str = ""  # of the queue, or where else one sees to it
+    page: str = ""  # of the queue, or another page for it
 
 
 class Seen(NamedTuple):
@@ -40,7 +40,7 @@ class Seen(NamedTuple):
 
 
 def troubles(seen: Seen, queues: Collection[str]) -> list[Trouble]:
-    """What is wrong with these queues, the worst first."""
+    """The problems of these queues, worst first."""
     found = [*_of_queues(seen), *_of_waits(seen), *_of_units(seen), *_of_dropped(seen)]
     return sorted((one for one in found if not one.queue or one.queue in queues), key=lambda one: one.kind != "bad")
 
@@ -83,7 +83,7 @@ def _of_waits(seen: Seen) -> Iterator[Trouble]:
     for one in seen.waits:
         if one.pending is not None:
             process = "" if one.process is None else f" ({one.process})"
-            behind = "; messages stand behind it" if one.withheld else ""
+            behind = "; messages wait behind it" if one.withheld else ""
             why = f"{pending_text(one.pending)}, for {span(seen.now - one.pending.since)}"
             yield Trouble("warn", one.queue, f"strict reader {one.program.name}{process} waits for {why}{behind}")
 
@@ -107,7 +107,7 @@ def _of_dropped(seen: Seen) -> Iterator[Trouble]:
             why = REASON_TEXT.get(Reason(one.reason), str(one.reason))
         except ValueError:
             why = str(one.reason)
-        text = f"{number(one.messages)} reports or trigger messages could be put nowhere: {why}"
+        text = f"{number(one.messages)} reports or trigger messages could not be put on any queue: {why}"
         yield Trouble("bad", one.queue, text)
 
 

@@ -29,7 +29,7 @@ FIELDS: Final = (
 
 
 def message_of(given: Mapping[str, str]) -> Message:
-    """The message of a form; a field that is empty is as by default. Raises: ArgumentError, which names the field."""
+    """The message of a form. An empty field has its default. Raises: ArgumentError, which names the field."""
     kind = given.get("kind", "text")
     fields: dict[str, Any] = {}
     if kind != "hex":
@@ -48,8 +48,8 @@ def _body(kind: str, text: str) -> bytes:
         try:
             return bytes.fromhex(text)
         except ValueError:
-            raise bad_argument("body", text, "hexadecimal digits, two for each byte, with blanks if you like") from None
-    text = text.replace("\r\n", "\n")  # a browser sends each end of a line so
+            raise bad_argument("body", text, "hexadecimal digits, two for each byte; blanks are allowed") from None
+    text = text.replace("\r\n", "\n")  # browsers send this line end
     if kind == "json":
         try:
             json.loads(text)
@@ -66,7 +66,7 @@ def _group(given: Mapping[str, str]) -> dict[str, Any]:
     if not place:
         for name in ("group_id", "sequence_number"):
             if given.get(name, "").strip():
-                raise bad_argument(name, given[name].strip(), "empty, unless the message is in a group: say which")
+                raise bad_argument(name, given[name].strip(), "empty, unless Group says that the message is in a group")
         return {}
     fields: dict[str, Any] = {"flags": IN_GROUP if place == "in" else IN_GROUP | LAST_IN_GROUP}
     if text := given.get("group_id", "").strip():
@@ -84,12 +84,12 @@ def _kind(name: str, also: Mapping[str, Any] = NOTHING) -> Callable[[str, str], 
 
 
 def _properties(name: str, text: str) -> dict[str, Any]:
-    """A property a line."""
+    """Reads properties, one per line."""
     found: dict[str, Any] = {}
     for line in filter(str.strip, text.splitlines()):
         key, value = read_property(line.strip())
         if key in found:
-            raise bad_argument(name, key, f"names that are there once, each {ALLOWED}")
+            raise bad_argument(name, key, f"unique names, each {ALLOWED}")
         found[key] = value
     return found
 

@@ -1,4 +1,4 @@
-"""One queue: both orders side by side, groups folded, who holds what, why strict readers wait and for whom."""
+"""One queue: both orders side by side, folded groups, holders of messages, and the reasons why strict readers wait."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from .page import Page, Visit, address
 from .programs import Running, running, who_has_open
 
 PAGE: Final = 50
-LOOKED_MAX: Final = 2_000  # messages that one page looks through for a selector
-ORDERS: Final[Mapping[str, str]] = {"physical": "as they arrived", "logical": "each group together"}
+LOOKED_MAX: Final = 2_000  # messages that one page checks against a selector
+ORDERS: Final[Mapping[str, str]] = {"physical": "in order of arrival", "logical": "groups together"}
 KNOWN: Final = ("physical", "logical", "selector", "show", "order")
 
 
 class Listed(NamedTuple):
-    """What is shown of one order.
+    """The part of the page for one order.
 
     Args:
-        behind: where the listing goes on; None: this is its end.
-        following: the group of the message that stands there; empty: it is in none, or not looked at.
-        looked: how many messages were looked through for a selector.
+        behind: the position of the next page; None at the end.
+        following: the group of the next message; empty if it is in none or was not read.
+        looked: the number of messages checked against a selector.
     """
 
     sights: Sequence[Sight] = ()
@@ -45,7 +45,7 @@ class Listed(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What the query says."""
+    """The query of the page."""
 
     after: Mapping[str, Position | None]
     selector: str
@@ -54,7 +54,7 @@ class Wanted(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What keeps messages of this queue, and who has it open: everything that an operator may ask about."""
+    """The holders of this queue's messages, and the programs that have it open."""
 
     units: Sequence[Unit]
     locks: Sequence[LockView]
@@ -66,7 +66,7 @@ NOBODY: Final = Held((), (), (), ())
 
 
 class Found(NamedTuple):
-    """What the store says of a queue."""
+    """The state of a queue in the store."""
 
     view: QueueView
     attributes: QueueAttributes
@@ -78,7 +78,9 @@ class Found(NamedTuple):
 
 
 async def show(visit: Visit) -> Mapping[str, Any]:
-    """The queue. ``?selector=`` shows some messages, ``?physical=`` and ``?logical=`` are where each side goes on."""
+    """Shows the queue. ``?selector=`` limits the messages; ``?physical=`` and ``?logical=`` are the positions of the
+    two sides.
+    """
     pairs = _pairs(visit)
     wanted = _wanted(pairs)
     queue = visit.names["queue"]
@@ -104,7 +106,7 @@ async def show(visit: Visit) -> Mapping[str, Any]:
 
 
 def _pairs(visit: Visit) -> list[tuple[str, str]]:
-    """The query, in which a name may come several times. Raises: Problem 400, one is unknown."""
+    """The query, in which a name may be repeated. Raises: Problem 400, if a name is unknown."""
     text = visit.request.scope["query_string"].decode("latin-1")
     try:
         pairs = parse_qsl(text, errors="strict", max_num_fields=QUERY_FIELDS_MAX)
@@ -112,7 +114,7 @@ def _pairs(visit: Visit) -> list[tuple[str, str]]:
         raise problem("INWB0003E", "?", f"cannot be read: {error}") from None
     for name, _ in pairs:
         if name not in KNOWN:
-            raise problem("INWB0003E", name, f"is unknown: allowed are {', '.join(KNOWN)}")
+            raise problem("INWB0003E", name, f"is unknown; it must be one of: {', '.join(KNOWN)}")
     return pairs
 
 
@@ -130,11 +132,12 @@ def _wanted(pairs: Sequence[tuple[str, str]]) -> Wanted:
 
 
 def _look(qm: QueueManager, queue: str, wanted: Wanted, *, with_holders: bool) -> Found:
-    """Everything at (almost) one moment; who holds and who waits for those who may display.
+    """Reads everything at (almost) one moment. Only visitors with the authority "display" see holders and waiting
+    readers.
 
     Raises: UnknownQueue 2085, WrongQueueType 2045.
     """
-    list(qm.look(queue, most=1, preview=0))  # which says why if it has no messages of its own
+    list(qm.look(queue, most=1, preview=0))  # which raises the right error if it has no messages of its own
     attributes = qm.attributes(queue)
     name = attributes.base_queue if attributes.type == "alias" else queue
     view = next(iter(qm.overview(name)), None)
@@ -159,7 +162,9 @@ def _look(qm: QueueManager, queue: str, wanted: Wanted, *, with_holders: bool) -
 def _listed(
     qm: QueueManager, name: str, order: ListingOrder, after: Position | None, selector: Selector | None
 ) -> Listed:
-    """A page of one order. A selector looks through so many messages and no more: nobody waits for a deep queue."""
+    """A page of one order. A selector is applied to a limited number of messages, so that a deep queue does not delay
+    the page.
+    """
     most = PAGE + 1 if selector is None else LOOKED_MAX
     looked = list(qm.look(name, order=order, preview=listing.PREVIEW, most=most, after=after))
     fitting = [one for one in looked if selector is None or selector.fits(one.message)]
@@ -205,7 +210,7 @@ def _side(
 
 
 def _why(pending: Pending | None, units: Sequence[Unit]) -> str:
-    """For what a strict reader waits, and whose turn it is to do something."""
+    """The cause for which a strict reader waits, and the program that must act."""
     if pending is None:
         return "a message"
     who = next((one for one in units if one.connection is not None and one.connection == pending.holder), None)
@@ -215,7 +220,7 @@ def _why(pending: Pending | None, units: Sequence[Unit]) -> str:
 
 
 def _changed(attributes: QueueAttributes) -> list[tuple[str, object]]:
-    """The attributes that are not as they are by default."""
+    """The attributes that differ from their defaults."""
     usual = QueueAttributes(name=attributes.name)
     names = [one.name for one in fields(QueueAttributes) if one.name not in ("name", "type")]
     return [(name, getattr(attributes, name)) for name in names if getattr(attributes, name) != getattr(usual, name)]

@@ -1,7 +1,7 @@
-"""Acts on messages of a queue that were chosen, by their boxes or by a selector: move, copy, delete, export.
+"""Acts on chosen messages of a queue, ticked or matched by a selector: move, copy, delete, export.
 
-A first POST shows what is meant: which messages, how many, who holds others. It names each by its unique id, and the
-second POST, which does it, is about these and no others. What takes messages away from a queue asks for its name.
+The first POST shows the chosen messages, their number and the holders of others. It names each by its unique id. The
+second POST acts on exactly these. An act that removes messages from a queue asks for the queue's name.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from .page import Page, Visit, to
 from .rendering import shown
 
 SHOWN: Final = 20
-"""Messages that are listed before an act."""
+"""The most messages listed before an act."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """What can be done to messages.
+    """An action on messages.
 
     Args:
-        word: on its button; done: of what was done.
-        authority: that is needed on their queue; on the target it is put.
-        has_target: they go to another queue.
-        takes_away: they leave their queue, so that its name must be typed.
+        word: for its button; done: for its result.
+        authority: needed on their queue; the target needs put.
+        has_target: whether it puts them on another queue.
+        takes_away: whether it removes them from their queue, so that the visitor must type its name.
     """
 
     word: str
@@ -62,12 +62,12 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a form wants.
+    """The request in a form.
 
     Args:
-        uids: of the messages; none: those that the selector selects, all if it is empty.
+        uids: of the messages; if there are none, the selector decides, and an empty one means all.
         typed: the name that confirms it.
-        is_last: it was shown what is meant.
+        is_last: whether this is the second POST.
     """
 
     name: str
@@ -88,10 +88,10 @@ class Wish:
 
 
 def wish_of(visit: Visit, name: str) -> Wish:
-    """Raises: ArgumentError, an id is not one, or nothing is chosen."""
+    """Raises: ArgumentError, if an id is not valid or no message is chosen."""
     uids = acting.uids_of(texts_in(visit, "uid"))
     if not uids and "selector" not in visit.form:
-        raise acting.left_out("uid", "no message is chosen: tick the boxes of some, or give a selector")
+        raise acting.left_out("uid", "no message is chosen: tick at least one, or give a selector")
     return Wish(
         name=name,
         queue=visit.queue,
@@ -104,20 +104,19 @@ def wish_of(visit: Visit, name: str) -> Wish:
 
 
 async def show(visit: Visit) -> Mapping[str, Any]:
-    """The form that chooses messages by a selector."""
+    """Shows the form that chooses messages by a selector."""
     return _form(visit, visit.query("action", "selector"), "")
 
 
 def _form(visit: Visit, given: Mapping[str, str], uids: str) -> dict[str, Any]:
-    """What the form shows.
+    """The values for the form.
 
     Args:
-        given: what was filled in.
-        uids: the messages that were chosen, as they were sent: the form is about these, however wrong all else was.
-            Empty: it is about those that the selector selects.
+        given: the visitor's input.
+        uids: the chosen messages as sent; the form keeps them whatever else was wrong. If empty, the selector decides.
     """
     may, queue = visit.identity.may, visit.queue
-    has_hands = may("get", queue) or may("put", queue)  # who can only look copies nothing
+    has_hands = may("get", queue) or may("put", queue)  # a visitor who can only browse cannot copy
     allowed = [one for one, it in ACTIONS.items() if may(it.authority, queue) and (has_hands or not it.has_target)]
     return {
         "actions": ACTIONS,
@@ -134,7 +133,7 @@ def _form(visit: Visit, given: Mapping[str, str], uids: str) -> dict[str, Any]:
 
 
 async def act(visit: Visit) -> Response:
-    """Shows what is meant; the second time does it."""
+    """Shows the chosen messages first; the second POST acts on them."""
     name = text_in(visit, "action")
     if name not in ACTIONS:
         raise problem("INWB0004E", f"action must be {one_of(ACTIONS)}")
@@ -154,16 +153,16 @@ async def act(visit: Visit) -> Response:
 
 
 def _demand(visit: Visit, wish: Wish) -> None:
-    """Raises: Problem 403; ArgumentError, there is no target."""
+    """Raises: Problem 403; ArgumentError, if there is no target."""
     visit.demand(wish.action.authority, wish.queue)
     if wish.action.has_target:
         if not wish.target:
-            raise acting.left_out("target", "the name of a queue is missing: fill in To queue")
+            raise acting.left_out("target", "the target queue is missing: fill in its name")
         visit.demand("put", wish.target)
 
 
 async def meant(visit: Visit, wish: Wish) -> Meant:
-    """Which messages it would be about. It is read page by page, and nothing is held in between."""
+    """The messages that the act would affect. They are read page by page, and no connection is held in between."""
     qm = visit.context.qm
     if wish.uids:
         found = await qm.run(lambda one: acting.chosen(one, wish.queue, wish.uids))
@@ -185,7 +184,7 @@ async def meant(visit: Visit, wish: Wish) -> Meant:
 
 
 def _values(wish: Wish, found: Meant, wrong: str) -> dict[str, Any]:
-    """What the page of a review shows."""
+    """The values for the review page."""
     return {
         "action": wish.action,
         "name": wish.name,
@@ -201,7 +200,7 @@ def _values(wish: Wish, found: Meant, wrong: str) -> dict[str, Any]:
 
 async def _do(visit: Visit, wish: Wish) -> Response:
     if not wish.uids:
-        raise bad_argument("uid", "", "the messages that the page before has shown")
+        raise bad_argument("uid", "", "the messages that the previous page showed")
     if wish.action.takes_away and wish.typed != wish.queue:
         wrong = f"Type the name of the queue, {wish.queue}, to confirm. Nothing was changed."
         return shown(visit, _values(wish, await meant(visit, wish), wrong), status=422, template="review.html")

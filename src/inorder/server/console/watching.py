@@ -1,7 +1,7 @@
-"""What has happened in the last minutes: a look at all queues each second, while somebody watches.
+"""The last minutes of all queues, sampled every second while somebody watches.
 
-The first visit begins it, and it ends a minute after the last: a server that nobody looks at looks at nothing. One task
-does it for all visitors of a worker; `changes` is what their browsers listen to.
+The first visit starts the sampling, and it ends a minute after the last visit, so an unwatched server does no work. One
+task samples for all visitors of a worker; their browsers listen to `changes`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ log = logging.getLogger(LOGGER)
 EVERY_SECONDS: Final = 1.0
 KEPT_SECONDS: Final = 300.0
 IDLE_SECONDS: Final = 60.0
-RATE_SECONDS: Final = 5.0  # over which a rate is taken
-AT_LEAST_SECONDS: Final = 10.0  # a page is loaded again that often even if nothing changes: what it says ages
+RATE_SECONDS: Final = 5.0  # the period of a rate
+AT_LEAST_SECONDS: Final = 10.0  # a page reloads this often even without changes, because its ages grow
 LISTENERS_MAX: Final = 200
-LISTENED_SECONDS: Final = 300.0  # then a browser asks again, and is asked again who it is
+LISTENED_SECONDS: Final = 300.0  # then the browser connects and authenticates again
 
 
 class Sample(NamedTuple):
-    """A queue at one moment. `at` is of a clock that is never set."""
+    """A queue at one moment. `at` is monotonic time."""
 
     at: float
     depth: int
@@ -42,10 +42,10 @@ class Recent(NamedTuple):
     """What a queue did in the last minutes.
 
     Args:
-        put, got: messages a second; None: it is not known yet. What is got is what has left the depth: got, expired,
-            backed out; less what came back.
-        puts, gets: the same through time, the newest last.
-        depths: through time.
+        put, got: messages a second; None if not known yet. `got` counts messages that left the depth (got, expired,
+            backed out), minus those that came back.
+        puts, gets: the same over time, the newest last.
+        depths: over time.
     """
 
     put: float | None = None
@@ -59,12 +59,12 @@ NOTHING: Final = Recent()
 
 
 class Watching:
-    """Looks while somebody watches.
+    """Samples the queues while somebody watches.
 
     Args:
-        look: shows all queues as they are.
+        look: reads the state of all queues.
         clock: seconds.
-        every: so many seconds it looks.
+        every: seconds between two samples.
     """
 
     def __init__(
@@ -83,19 +83,19 @@ class Watching:
         self.task: asyncio.Task[None] | None = None
 
     def want(self) -> None:
-        """Somebody looks now."""
+        """Notes that somebody watches."""
         self._wanted_at = self._clock()
         if self.task is None or self.task.done():
             self.task = asyncio.create_task(self._watch())
 
     async def close(self) -> None:
-        """Ends the looking."""
+        """Ends the sampling."""
         if self.task is not None:
             self.task.cancel()
             await asyncio.wait([self.task])
 
     async def changes(self, *ends: asyncio.Event) -> AsyncIterator[None]:
-        """Each time that something has changed; the first at once. It ends at an event, or after some minutes."""
+        """Yields at once, and then after each change. It ends at the event, or after some minutes."""
         end = self._clock() + LISTENED_SECONDS
         seen = self._number
         yield None
@@ -125,15 +125,15 @@ class Watching:
         while self._clock() - self._wanted_at < IDLE_SECONDS:
             try:
                 now = await self._look()
-            except InorderError as error:  # it may pass; the pages say so meanwhile
-                log.warning("the console cannot look at the queues: %s", error)
+            except InorderError as error:  # it may pass; the pages show it meanwhile
+                log.warning("the console cannot read the state of the queues: %s", error)
             else:
                 await self.see(now)
             await asyncio.sleep(self._every)
         self._samples.clear()
 
     async def see(self, look: Look) -> None:
-        """Notes a look, and says so to those who listen if it differs from the one before."""
+        """Stores a sample, and notifies listeners if it differs from the one before."""
         at, now = look
         known = {(one.name, one.created_at): Sample(at, one.depth, one.arrived) for one in now}
         for key in self._samples.keys() - known.keys():
@@ -160,7 +160,7 @@ def _recent(samples: Sequence[Sample]) -> Recent:
 
 
 def _rates(one: Sample, other: Sample) -> tuple[float, float]:
-    """Messages a second between two looks: put, and got."""
+    """Messages put and got a second between two samples."""
     seconds = max(other.at - one.at, 0.001)
     put = other.arrived - one.arrived
     return put / seconds, (put - (other.depth - one.depth)) / seconds
