@@ -131,7 +131,7 @@ def test_a_port_that_is_not_free_is_said(run: Command, queue: str) -> None:
         port = taken.getsockname()[1]
         ended = run("serve", "--port", str(port))
     assert ended.status == 2
-    assert f"nothing can listen at 127.0.0.1:{port}: Address already in use" in ended.err
+    assert f"the server cannot listen on 127.0.0.1:{port}: Address already in use" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -292,7 +292,10 @@ def test_made_up_names_do_not_fill_the_store(qm: QueueManager, clock: ManualCloc
         ({"roles": ["application"], "queues": {"Q": "put"}}, "queues must be a list"),
         ({"roles": ["application"], "queues": {"Q": []}}, "queues must be one or more of put, get"),
         ({"roles": ["application"], "queues": {"Q": ["administer"]}}, "queues must be one or more of put, get"),
-        ({"roles": ["application"], "queues": {"A*B": ["put"]}}, "queues must be the name of a queue, or the beginning"),
+        (
+            {"roles": ["application"], "queues": {"A*B": ["put"]}},
+            "queues must be the name of a queue, or the beginning",
+        ),
         ({"subjects": "CN=x"}, "subjects must be a list"),
         ({"subjects": [f"CN={number}" for number in range(17)]}, "subjects must be at most 16"),
         ({"description": "x" * 257}, "description must be a text of 0 to 256"),

@@ -31,7 +31,7 @@ async def test_a_key_that_is_there_twice_is_refused(
 ) -> None:
     answer = await client.request(method, path, content=body, headers=JSON)
     assert number_of(answer) == (400, "INWB0004E", 0)
-    assert f'the key "{key}" is there more than once' in answer.json()["error"][0]["message"]
+    assert f'the key "{key}" appears more than once' in answer.json()["error"][0]["message"]
 
 
 async def test_the_same_key_in_two_objects_is_good(client: httpx.AsyncClient) -> None:
@@ -47,4 +47,4 @@ async def test_where_there_is_to_be_no_body_one_is_refused_so(
 ) -> None:
     answer = await client.request(method, path, content="x")
     assert number_of(answer) == (400, "INWB0004E", 0)
-    assert "this request takes none" in answer.json()["error"][0]["message"]
+    assert "this request takes no body" in answer.json()["error"][0]["message"]

@@ -149,8 +149,8 @@ async def test_ranges_types_defaults_and_roles_are_there(client: httpx.AsyncClie
     parts = {name: words(part) for name, part in sections(await page_of(client)).items()}
     assert "wait query number 0 to 3,600 0 Seconds to wait for a message." in parts["get"]
     assert "count query integer 1 to 10,000 100 How many at most." in parts["get_many"]
-    assert "read_order query string strict or relaxed strict How order is kept." in parts["browse"]
-    assert "confirm_id query integer 1 to 18,446,744,073,709,551,615 Hold it" in parts["put"]
+    assert "read_order query string strict or relaxed strict The read order." in parts["browse"]
+    assert "confirm_id query integer 1 to 18,446,744,073,709,551,615 Hold the" in parts["put"]
     assert "Idempotency-Key header string 1 to 200 characters required" in parts["put_arrow"]
     assert "message_id query string 1 to 24 bytes in hex" in parts["get"]
     assert "uid query string ORIGIN:NUMBER Only" in parts["get"]

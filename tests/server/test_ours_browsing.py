@@ -102,7 +102,7 @@ async def test_a_group_that_is_not_whole_is_awaited(ours: Described) -> None:
 async def test_a_cursor_that_is_none_is_refused(ours: Described, cursor: str) -> None:
     answer = await ours("browse", cursor=cursor)
     assert refusal(answer) == (400, "INWB0003E", 0)
-    assert "parameter 'cursor' must be the cursor that the answer of a browse has, not" in answer.text
+    assert "parameter 'cursor' must be the cursor from the answer of a browse, not" in answer.text
     assert "token" not in answer.text
 
 

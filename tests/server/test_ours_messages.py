@@ -103,7 +103,7 @@ REFUSED: list[tuple[Any, tuple[int, str, int], str]] = [
     ([], (400, "INWB0004E", 0), "object"),
     ({}, (400, "INWB0004E", 0), "either body or body_base64"),
     ({"body": "x", "body_base64": ""}, (400, "INWB0004E", 0), "either body or body_base64"),
-    ({"body": "x", "body_json": 1}, (400, "INWB0004E", 0), "body_json, or body"),
+    ({"body": "x", "body_json": 1}, (400, "INWB0004E", 0), "body_json or body"),
     ({"body": 7}, (400, "INWB0004E", 0), "body must be a text"),
     ({"body_base64": "/"}, (400, "INWB0004E", 0), "not base64"),
     ({"body": "x", "colour": 1}, (400, "INWB0004E", 0), "'colour'"),

@@ -70,7 +70,7 @@ def test_files_that_cannot_be_used_leave_those_before(tmp_path: Path, caplog: py
     one.becomes("bad")
     assert [one.used(), one.used(), one.tries] == [0, 0, 2], "it is tried once for each state of the files"
     assert [record.name for record in caplog.records] == [LOGGER]
-    assert "those read before stay in use: the file is bad" in caplog.text
+    assert "the old ones stay in use: the file is bad" in caplog.text
     one.file.unlink()
     assert one.used() == 0
     assert caplog.text.count("stay in use") == 2
@@ -382,7 +382,7 @@ def test_a_worker_that_begins_with_files_that_cannot_be_used_is_begun_again_unti
     victim = max(running.workers())
     lists.write_text("no list")
     os.kill(victim, signal.SIGKILL)
-    until(lambda: "the files of TLS cannot be used" in running.log.read_text(), "a new worker has tried to begin")
+    until(lambda: "the files for TLS cannot be used" in running.log.read_text(), "a new worker has tried to begin")
     _replaced(lists, signer.revoke())
     until(lambda: has_answered(but=victim), "a new worker answers")
     assert "Traceback" not in running.log.read_text()

@@ -257,9 +257,9 @@ async def _look_after(qm: aio.QueueManager, troubles: list[InorderError]) -> Non
                 troubles.append(error)
                 _stop()
                 return
-            log.info("queues that nobody uses could not be closed: %s", error)
+            log.info("unused queues could not be closed: %s", error)
         except Exception:  # it must not end: nothing would show that nobody looks any more
-            log.exception("queues that nobody uses could not be closed")
+            log.exception("unused queues could not be closed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ T = TypeVar("T")
 QUERY_FIELDS_MAX = 32
 CERTIFICATE_COUNTS: Final = "certificate_counts"  # in a request's state, if its connection has a client certificate
 MEDIA_TYPES_KEPT: Final = 64  # that need not be read once more
-NO_BODY: Final = "this request takes none: what is asked is in the address, the query and the headers"
+NO_BODY: Final = "this request takes no body: use the address, the query and the headers"
 SLOW_SECONDS = 1.0  # after a body that took longer, it is asked again who the user is
 AT_ONCE = 65_536  # bytes of JSON that are read in the loop; more in a thread
 DONE_TO: Final[Mapping[Authority, str]] = {
@@ -185,7 +185,7 @@ class Call:
         found: dict[str, str] = {}
         for name, value in pairs:
             if name not in known:
-                raise problem("INWB0003E", name, f"is unknown: allowed are {', '.join(known) or 'none'}")
+                raise problem("INWB0003E", name, f"is unknown; known are: {', '.join(known) or 'none'}")
             if name in found:
                 raise problem("INWB0003E", name, "is given twice")
             found[name] = value
@@ -322,7 +322,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in found if names.count(name) > 1)
-        raise problem("INWB0004E", f"the key {json.dumps(twice)} is there more than once in an object")
+        raise problem("INWB0004E", f"the key {json.dumps(twice)} appears more than once in an object")
     return found
 
 

@@ -55,7 +55,7 @@ def check(certificate: Path, key: Path) -> None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         text = (
-            f"--certificate {certificate} and --key {key} are not a certificate and its key in PEM, without a password"
+            f"--certificate {certificate} and --key {key} must be a certificate and its key in PEM, without a password"
         )
         raise CallerError(f"{text}: {error}") from None
 
@@ -68,7 +68,7 @@ def check_authorities(path: Path) -> None:
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise CallerError(f"--client-ca {path} has no certificates in PEM: {error}") from None
     if not context.get_ca_certs():
-        raise CallerError(f"--client-ca {path} has no certificate that may sign others: basicConstraints CA:TRUE")
+        raise CallerError(f"--client-ca {path} must have a certificate that can sign others (basicConstraints CA:TRUE)")
 
 
 def fingerprint(certificate: Path) -> str:

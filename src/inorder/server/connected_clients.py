@@ -88,10 +88,10 @@ class Presence:
             try:
                 now = await self._again(identity)
             except InorderError as error:  # it may pass; before it says anything a stream asks itself
-                log.warning("the user of a stream cannot be looked up: %s", error)
+                log.warning("the user of a stream could not be looked up: %s", error)
                 continue
             except Exception:
-                log.exception("the user of a stream cannot be looked up")
+                log.exception("the user of a stream could not be looked up")
                 continue
             for one in streams:
                 if now is None or not one.may(now):

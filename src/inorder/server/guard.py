@@ -91,7 +91,7 @@ class Guard:
             raise problem("INWB0006E", f"{self._settings.limits.head:,}", Connection="close")
         if b"transfer-encoding" in found and b"content-length" in found:
             # A proxy in front may go by the other one, and see two requests where this server sees one.
-            raise problem("INWB0018E", "it has both Content-Length and Transfer-Encoding", Connection="close")
+            raise problem("INWB0018E", "it must not have both Content-Length and Transfer-Encoding", Connection="close")
         hosts = found.get(b"host", [])
         if len(hosts) != 1:
             raise problem("INWB0018E", f"it must have the header Host once, not {len(hosts)} times")

@@ -18,7 +18,7 @@ async def begin(call: Call) -> Response:
     given = await call.object()
     unknown = sorted(given.keys() - {"username", "password"})
     if unknown or not all(isinstance(given.get(name), str) for name in ("username", "password")):
-        raise problem("INWB0004E", "must be an object of two texts, username and password")
+        raise problem("INWB0004E", "must be an object with two texts, username and password")
     identity = await of_password(call.context, call.request, given["username"], given["password"])
     if identity is None:
         raise problem("MQWB0104E", call.request.url.path)

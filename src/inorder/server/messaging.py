@@ -48,7 +48,7 @@ async def put(call: Call) -> Response:
     try:
         body.decode()
     except UnicodeDecodeError as error:
-        raise problem("INWB0004E", f"must be text in UTF-8: byte {error.start} is wrong") from None
+        raise problem("INWB0004E", f"must be text in UTF-8: byte {error.start} is not valid") from None
     message = message_of(call, body)
     qm, is_brief = call.context.qm, len(body) <= BRIEF_MAX
 

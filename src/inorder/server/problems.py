@@ -1,7 +1,7 @@
-"""What goes wrong, in IBM's form: a status of HTTP, and JSON with a number, a text and MQ's codes.
+"""Errors in IBM's form: an HTTP status, and JSON with a number, a text and MQ's codes.
 
-Numbers that begin with MQWB are IBM's, for what IBM's pages give them to. Where those pages have none that could be
-found, the number begins with INWB and is ours.
+Numbers that begin with MQWB are IBM's, with the meaning that IBM's pages give them. Where we found none in those pages,
+the number begins with INWB and is ours.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ NOT_AUTHORIZED: Final = 2035
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What stands behind a number.
+    """The meaning of a number.
 
     Args:
-        status: of HTTP.
-        text: with a place for each insert.
-        why: what has happened.
-        remedy: what to do.
+        status: the HTTP status.
+        text: with a placeholder for each insert.
+        why: the cause.
+        remedy: the advice.
     """
 
     status: int
@@ -57,7 +57,10 @@ def _kind(status: int, text: str, why: str, remedy: str) -> Kind:
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
     {
         "MQWB0000E": _kind(
-            500, "An unexpected error occurred.", "The server's log has it.", "Report it, with what the log says."
+            500,
+            "An unexpected error occurred.",
+            "The server's log has the details.",
+            "Report it with the details from the log.",
         ),
         "MQWB0009E": _kind(
             404,
@@ -68,13 +71,13 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "MQWB0037E": _kind(
             404,
             "Could not find the queue '{}'.",
-            "There is no queue of this name.",
-            "Give the name of a queue, or none to list all.",
+            "This queue does not exist.",
+            "Give the name of an existing queue, or none to list all.",
         ),
         "MQWB0100E": _kind(
             401,
             "The CSRF header '{}' was omitted from the request.",
-            "A request that is not a GET needs this header, so that no other site can send one.",
+            "Requests other than GET need this header, so that other sites cannot forge them.",
             "Send the header; its value may be anything, or empty.",
         ),
         "MQWB0103E": _kind(
@@ -83,25 +86,25 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "MQWB0104E": _kind(
             401,
             "The REST API request to '{}' is not authenticated.",
-            "It has no credentials, or wrong ones.",
+            "The request has no credentials, or wrong ones.",
             "Send a bearer token, or a name and a password by basic authentication, or log in.",
         ),
         "MQWB0112E": _kind(
             401,
             "The '{}' authentication token cookie failed verification.",
-            "The session is over: its time is up, the server was restarted, or the user has changed.",
+            "The session has ended: it expired, the server was restarted, or the user was changed.",
             "Log in again.",
         ),
         "MQWB0120E": _kind(
             400,
             "The command in JSON is not valid: {}",
-            "It could not be read as a command in MQSC.",
+            "It could not be translated into an MQSC command.",
             "Correct it; nothing was changed.",
         ),
         "MQWB0300E": _kind(
             404,
             "Cannot create messaging connection to {} on {}.",
-            "There is no such destination.",
+            "The destination does not exist.",
             "Name a queue that exists; there are no topics.",
         ),
         "MQWB0302E": _kind(
@@ -114,34 +117,34 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
             500,
             "The message was not sent, received or browsed: {}",
             "The queue manager refused it; the reason code says why.",
-            "See to the reason, and repeat the request.",
+            "Correct the cause, and repeat the request.",
         ),
         "MQWB0304E": _kind(
             501,
             "The '{}' response header cannot be set in the HTTP response.",
-            "The message has properties that are too long for a header. It stays on the queue.",
-            "Get it with a program that uses inorder.",
+            "The message has properties that are too long for a header. The message stays on the queue.",
+            "Get the message with a program that uses inorder.",
         ),
         "MQWB0305E": _kind(
             415,
             "The character set '{}' is not acceptable for the request.",
-            "Bodies are texts in UTF-8.",
+            "Bodies must be UTF-8 text.",
             "Send charset=utf-8.",
         ),
         "MQWB0306E": _kind(
             415,
             "The media type is unsupported for this type of request.",
-            "The Content-Type is missing, or not one of those that are allowed: {}.",
-            "Send one of them.",
+            "The Content-Type must be one of: {}.",
+            "Send one of these types.",
         ),
         "MQWB0309E": _kind(
             501,
             "The message is not a text: its format is '{}', its character set {}.",
-            "Only messages of format MQSTR whose characters can be read are returned. It stays on the queue.",
-            "Get it with another program, or have it put with format MQSTR.",
+            "Only messages of format MQSTR with a readable character set are returned. The message stays on the queue.",
+            "Get it with another program, or put it with format MQSTR.",
         ),
         "INWB0001E": _kind(
-            404, "There is no resource '{}'.", "The address is not one of this interface.", "Correct the address."
+            404, "There is no resource '{}'.", "This interface has no such address.", "Correct the address."
         ),
         "INWB0002E": _kind(
             405,
@@ -152,50 +155,56 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "INWB0003E": _kind(
             400,
             "The query parameter '{}' {}",
-            "It is unknown, or its value is not valid.",
+            "The parameter is unknown, or its value is not valid.",
             "Correct the query.",
         ),
         "INWB0004E": _kind(
-            400, "The body of the request is not valid: {}", "It could not be read.", "Correct the body."
+            400, "The body of the request is not valid: {}", "The body could not be read.", "Correct the body."
         ),
         "INWB0005E": _kind(
             413,
             "The body of the request has more than {} bytes.",
-            "The server does not accept longer ones here.",
+            "The server does not accept a longer body here.",
             "Send less.",
         ),
         "INWB0006E": _kind(
             431,
             "The address and headers of the request have more than {} bytes.",
-            "The server does not accept longer ones.",
+            "The server does not accept more.",
             "Send less.",
         ),
         "INWB0007E": _kind(
-            408, "The body of the request did not arrive in {} seconds.", "The client is too slow.", "Repeat it."
+            408,
+            "The body of the request did not arrive in {} seconds.",
+            "The client was too slow.",
+            "Repeat the request.",
         ),
         "INWB0008E": _kind(
-            503, "Too many {} at once: the server takes {}.", "It is busy.", "Repeat the request later."
+            503, "Too many {} at once: the server takes {}.", "The server is busy.", "Repeat the request later."
         ),
         "INWB0009E": _kind(
-            503, "The server is stopping.", "It ends the calls that wait; nothing was got.", "Repeat the request later."
+            503,
+            "The server is stopping.",
+            "The server ends waiting calls; no message was got.",
+            "Repeat the request later.",
         ),
         "INWB0010E": _kind(
             421,
             "This server is not called '{}'.",
-            "The Host header, or the address, names another one, as a page of another site would (DNS rebinding).",
-            "Use an address that the server was started for.",
+            "The Host header or the address names another server, as happens in DNS rebinding.",
+            "Use an address that was given when the server was started.",
         ),
         "INWB0011E": _kind(
             403,
             "Requests from the origin '{}' are refused.",
-            "Another site has sent it.",
+            "A page of another site sent the request.",
             "Use the server's own pages.",
         ),
         "INWB0012E": _kind(
             503,
             "The store cannot be used: {}",
-            "The file or database of the queue manager is in trouble; the reason code says which.",
-            "See to it, and repeat the request.",
+            "The file or database of the queue manager has a problem; see the reason code.",
+            "Correct the problem, and repeat the request.",
         ),
         "INWB0013E": _kind(
             501,
@@ -207,37 +216,37 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
             409,
             "{}",
             "The queue manager refused it; the reason code says why.",
-            "See to the reason; nothing was changed.",
+            "Correct the cause; nothing was changed.",
         ),
         "INWB0015E": _kind(
             404,
             "There is no message {} on {}.",
-            "It has been got since, or has expired, or the address is not one of the console's.",
-            "Look at the queue again.",
+            "The message was got or has expired, or the address is not from the console.",
+            "Open the page of the queue again.",
         ),
         "INWB0016E": _kind(
             403,
             "The form is not from a page of this session.",
-            "The session has ended since the page was loaded, or another site has sent the form.",
-            "Load the page again, and repeat what you did.",
+            "The session ended after the page was loaded, or another site sent the form.",
+            "Load the page again, and repeat the action.",
         ),
         "INWB0017E": _kind(
             404,
             "{}",
-            "It has been settled since, its program has ended, or it has never been.",
-            "Look again at what is held.",
+            "It was settled, its program ended, or it never existed.",
+            "Open the list of held messages again.",
         ),
         "INWB0018E": _kind(
             400,
             "The request is not valid: {}",
-            "It is not as HTTP/1.1 has requests.",
-            "Correct what sends it; nothing was done.",
+            "The request does not follow HTTP/1.1.",
+            "Correct the client; nothing was done.",
         ),
         "INWB0019E": _kind(
             415,
             "The content coding '{}' is not supported.",
-            "Bodies are taken as they are sent: what is compressed would not be unpacked.",
-            "Send the body as it is, without Content-Encoding.",
+            "The server does not decompress bodies.",
+            "Send the body uncompressed, without Content-Encoding.",
         ),
         "INWB0020E": _kind(
             501,
@@ -248,8 +257,8 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "INWB0030E": _kind(
             429,
             "Too many log-ins have failed: try again in {} s.",
-            "For this user or from this address; no password is tried until then.",
-            "Wait, or come in by a token or a client certificate.",
+            "The limit applies to this user or this address; until then no password is checked.",
+            "Wait, or log in with a token or a client certificate.",
         ),
         "INWB0040E": _kind(
             501,
@@ -263,14 +272,14 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
 
 @dataclass(slots=True, eq=False)
 class Problem(Exception):
-    """A request that is refused or fails.
+    """A request that was refused or failed.
 
     Args:
         number: one of `KINDS`.
         inserts: for its texts.
-        completion, reason: MQ's codes, where there are some.
+        completion, reason: MQ's codes, if any.
         headers: of the response.
-        status: of HTTP, where it is not the number's.
+        status: the HTTP status, if it differs from that of the number.
     """
 
     number: str
@@ -286,7 +295,7 @@ class Problem(Exception):
         return self.status or KINDS[self.number].status
 
     def record(self) -> dict[str, Any]:
-        """As JSON. IBM's pages call the number messageId, its server msgId: both are there."""
+        """The problem as JSON. IBM's pages call the number messageId and its server msgId, so both are given."""
         kind = KINDS[self.number]
         shown = [printable(_in_one_line(one) if isinstance(one, InorderError) else str(one)) for one in self.inserts]
         places = kind.text.count("{}")
@@ -302,36 +311,36 @@ class Problem(Exception):
         }
 
     def response(self) -> JSONResponse:
-        """What the client gets."""
+        """The response for the client."""
         return JSONResponse({"error": [self.record()]}, self.code, headers=dict(self.headers))
 
 
 def problem(number: str, *inserts: object, reason: int = 0, status: int = 0, **headers: str) -> Problem:
-    """A problem; with a reason of MQ's it is a failed call."""
+    """Makes a problem; with a reason of MQ it is a failed call."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     completion = Completion.FAILED.value if reason else 0
     return Problem(number, inserts, completion=completion, reason=reason, headers=named, status=status)
 
 
 def wrong_parameter(error: ArgumentError) -> Problem:
-    """The value of a query parameter must be another one."""
+    """The problem for a query parameter with a wrong value."""
     return problem("INWB0003E", error.data["argument"], f"{must_be(error)}, not {written(error.data['value'])}")
 
 
 def must_be(error: ArgumentError) -> str:
-    """What an argument must be."""
+    """The allowed values of an argument, after "must be"."""
     return f"must be {error.data['allowed']}"
 
 
 def stated(error: InorderError) -> str:
-    """An error without what a program in Python can do about it: a client of HTTP has no such calls."""
+    """The text of an error without its remedy for Python programs, because HTTP clients do not have those calls."""
     text, remedy = str(error.args[0]), error.data.get("remedy")
     kept = text if remedy is None else text.removesuffix(f"; {remedy}")
     return f"{kept} [{error.reason.value} {error.reason.name}]"
 
 
 def _in_one_line(error: InorderError) -> str:
-    """An error without the picture that some have below their first line, of the place that is wrong."""
+    """The text of an error without the marker line that shows the place of the mistake."""
     first, *more = stated(error).splitlines() or [""]
     reason = f" [{error.reason.value} {error.reason.name}]"
     if more and more[-1].strip() == f"^{reason}":
@@ -340,7 +349,7 @@ def _in_one_line(error: InorderError) -> str:
 
 
 def printable(text: str) -> str:
-    """A text of the client's as an answer shows it: in one line, and short."""
+    """A client's text in the form for an answer: in one line, and short."""
     shown = "".join(one if one.isprintable() else "?" for one in text)
     return shown if len(shown) <= 500 else f"{shown[:497]}..."
 
@@ -352,8 +361,10 @@ def of_log_ins(error: TooManyLogIns) -> Problem:
 
 
 def _of_any(error: InorderError) -> Problem | None:
-    """What an error is to the clients of every interface; None: each has its own answer."""
-    if isinstance(error, NotAuthorized):  # where the reports would go that a message asks for, its user may not put
+    """The problem that all interfaces share for an error, or None if each has its own."""
+    if isinstance(
+        error, NotAuthorized
+    ):  # the user may not put on the destination of the reports that the message asks for
         return problem("MQWB0103E", "have reports put to", error.data.get("queue", ""), reason=NOT_AUTHORIZED)
     if isinstance(error, StoreError | QueueManagerStopping):
         return problem("INWB0012E", error, reason=error.reason.value)
@@ -361,7 +372,7 @@ def _of_any(error: InorderError) -> Problem | None:
 
 
 def of_error(error: InorderError, queue: str, manager: str) -> Problem:
-    """What an error of the queue manager is to a client of the messaging interface."""
+    """The problem that the messaging interface answers for an error of the queue manager."""
     reason = error.reason.value
     if (found := _of_any(error)) is not None:
         return found
@@ -372,7 +383,7 @@ def of_error(error: InorderError, queue: str, manager: str) -> Problem:
 
 
 def of_admin_error(error: InorderError, queue: str) -> Problem:
-    """The same to a client of the administration interface."""
+    """The same for the administration interface."""
     reason = error.reason.value
     if (found := _of_any(error)) is not None:
         return found
@@ -384,7 +395,7 @@ def of_admin_error(error: InorderError, queue: str) -> Problem:
 
 
 def of_our_error(error: InorderError) -> Problem:
-    """The same to a client of our own interface: every error of the queue manager has its reason there."""
+    """The same for our own interface, where every error of the queue manager keeps its reason."""
     reason = error.reason.value
     if (found := _of_any(error)) is not None:
         return found

@@ -152,7 +152,7 @@ class Protocol(H11Protocol):
     def _why(self, error: BaseException | None, otherwise: str) -> str:
         """What h11 could not read, in words for who sent it; uvicorn has one text for all of it."""
         if self.conn.trailing_data[0].startswith(TLS):
-            return "it begins a connection with TLS, which this port has not: use http, or serve with --certificate"
+            return "it starts TLS, which this port does not offer: use http, or serve with --certificate"
         return str(error).partition(": bytearray(")[0] if isinstance(error, h11.RemoteProtocolError) else otherwise
 
     def _begin_timer(self, seconds: float) -> None:

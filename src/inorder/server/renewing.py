@@ -102,7 +102,7 @@ class Renewing:
         try:
             return Renewed(self.files.all, make)
         except (CallerError, OSError) as error:  # ssl.SSLError is an OSError
-            log.error("the files of TLS cannot be used: %s", error)
+            log.error("the files for TLS cannot be used: %s", error)
             raise SystemExit(1) from None
 
 
@@ -168,9 +168,9 @@ class Renewed(ssl.SSLContext):
         try:
             self._tls = self._make()
         except (CallerError, OSError) as error:  # ssl.SSLError is an OSError
-            log.error("files of TLS have changed and cannot be used; those read before stay in use: %s", error)
+            log.error("the files for TLS have changed and cannot be used; the old ones stay in use: %s", error)
         else:
-            log.info("files of TLS have changed, and were read again")
+            log.info("the files for TLS have changed and were read again")
             self._cut_off()
 
     def _cut_off(self) -> None:

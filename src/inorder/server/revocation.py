@@ -68,9 +68,9 @@ def check(path: Path, authorities: Path, now: datetime) -> frozenset[Mark]:
     for number, one in enumerate(lists, 1):
         which = f"--client-crl {path}: list {number}"
         if one.issuer not in subjects:
-            raise CallerError(f"{which} is of nobody in --client-ca {authorities}")
+            raise CallerError(f"{which} was not issued by any CA in --client-ca {authorities}")
         if now < one.begins:
-            raise CallerError(f"{which} counts from {one.begins:%Y-%m-%d %H:%M:%S} UTC on only")
+            raise CallerError(f"{which} is not valid before {one.begins:%Y-%m-%d %H:%M:%S} UTC")
         if one.ends is not None and one.ends <= now:
             raise CallerError(f"{which} has expired on {one.ends:%Y-%m-%d at %H:%M:%S} UTC: get a new one")
     return frozenset().union(*(one.revoked for one in lists))

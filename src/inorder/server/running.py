@@ -74,7 +74,7 @@ def _listening(host: str, port: int) -> socket.socket:
 def _refused(host: str, port: int, error: OSError) -> ArgumentError:
     why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    text = f"nothing can listen at {place}: {why}"
+    text = f"the server cannot listen on {place}: {why}"
     allowed = "an address of this machine, and a port that is free"
     return ArgumentError(text, argument="host, port", value=place, allowed=allowed)
 
@@ -174,12 +174,12 @@ class Supervisor(Multiprocess):
             one.kill()  # it may hang
             one.join()
             if one.exitcode == STARTUP_FAILURE and not self._was_ready:
-                log.error("no worker can start: the server ends")
+                log.error("no worker can start, so the server ends")
                 self.status = TROUBLE
                 self.should_exit.set()
                 return
             delay = place.ends()
-            log.info("worker %s has ended with status %s; another begins in %.1f s", one.pid, one.exitcode, delay)
+            log.info("worker %s ended with status %s; a replacement starts in %.1f s", one.pid, one.exitcode, delay)
         if place.is_due:
             place.begins()
             self.processes[number] = Process(self.config, self.sockets)

@@ -48,7 +48,7 @@ def read(headers: Iterable[str]) -> dict[str, PropertyValue]:
     for header in headers:
         for name, value in _pieces(header):
             if name in found:
-                raise ValueError(f"the property {name} is there twice")
+                raise ValueError(f"the property {name} is given twice")
             found[name] = value
     return found
 
@@ -94,7 +94,7 @@ def _string(name: str, text: str) -> str:
     try:
         return text.encode("utf-16", "surrogatepass").decode("utf-16")  # two halves that were written apart are one
     except UnicodeDecodeError:
-        raise ValueError(f"{name} must be text: it has half of a character") from None
+        raise ValueError(f"{name} must be valid text: it has an unpaired surrogate") from None
 
 
 def _meant(escaped: re.Match[str]) -> str:

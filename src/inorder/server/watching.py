@@ -40,7 +40,7 @@ async def ready(context: Context) -> Response:
         await asyncio.wait_for(context.qm.manager_attributes(), READY_SECONDS)
     except InorderError as error:
         log.warning("the store cannot be used: %s", error)  # for the log only: this address needs no token
-        raise problem("INWB0012E", "the server's log says why", reason=error.reason.value) from error
+        raise problem("INWB0012E", "see the server's log", reason=error.reason.value) from error
     except asyncio.TimeoutError:
         raise problem("INWB0012E", f"it did not answer in {READY_SECONDS:g} seconds") from None
     return JSONResponse({"status": "ready"})

@@ -39,7 +39,7 @@ async def browse(call: Call, given: Given) -> Response:
     def page(qm: QueueManager, *, is_last: bool) -> bytes:
         found = _page(qm, call.queue, options, given)
         if not (found["messages"] or is_last):
-            raise NoMessageAvailable("there is nothing behind the cursor")
+            raise NoMessageAvailable("there is no message after the cursor")
         return rendered(found)
 
     async def show(*, is_last: bool) -> Response:
@@ -97,18 +97,22 @@ SCHEMAS: Final = {
         "type": "object",
         "required": ["messages", "cursor", "awaits", "withheld"],
         "properties": {
-            "messages": listed("GotMessage", description="as many as were asked for, or fewer; empty: no more now"),
+            "messages": listed(
+                "GotMessage", description="at most the requested number; empty if there are no more now"
+            ),
             "cursor": {
                 "type": ["string", "null"],
-                "description": "for the next page, also if this one is empty; null: begin again, or it is relaxed",
+                "description": "for the next page, even if this one is empty; null: begin again, or the browse is "
+                "relaxed",
             },
             "awaits": {
                 "type": ["object", "null"],
-                "description": "in logical order: the member of a group that comes next, and is not there yet",
+                "description": "in logical order: the next member of a group, which has not arrived yet",
             },
             "withheld": {
                 "type": ["object", "null"],
-                "description": "what it ends before, as it is not settled: kind (in: put, out: got), by, age (seconds)",
+                "description": "the unsettled message before which the page ends: kind (in: put, out: got), by, age "
+                "(seconds)",
             },
         },
         "additionalProperties": False,
@@ -122,23 +126,24 @@ OPERATIONS: Final = (
         authority="browse",
         summary="Copy messages, a page at a time.",
         text=(
-            "With the cursor of one page comes the next: no message is missed and none comes twice. It is strict "
-            "unless it says relaxed: then it has one page, and shows what a strict one withholds."
+            "The cursor of one page leads to the next: no message is missed and none comes twice. A browse is "
+            "strict unless it asks for relaxed order. A relaxed browse has only one page, and also shows messages "
+            "that a strict one withholds."
         ),
         handler=browse,
         parameters=(
-            Parameter("count", "How many messages at most.", Integer(1, PAGE_MAX), default=10, example=100),
+            Parameter("count", "The most messages in the page.", Integer(1, PAGE_MAX), default=10, example=100),
             Parameter(
                 "cursor",
-                "Behind which page it goes on, by the `cursor` of that; without it from the first message.",
-                Cursor("the cursor that the answer of a browse has"),
+                "The `cursor` of the page after which to continue; without it the browse starts at the first message.",
+                Cursor("the cursor from the answer of a browse"),
             ),
-            Parameter("read_order", "How order is kept.", READ_ORDER, default="strict"),
-            flag("bodies", "Whether the messages have their bodies.", default=True),
+            Parameter("read_order", "The read order.", READ_ORDER, default="strict"),
+            flag("bodies", "Whether to include the bodies.", default=True),
             WAIT,
             *READING,
             *MATCH,
         ),
-        answers={200: Answer(summary="The page; it is empty if there is nothing now.", schema=ref("Page"))},
+        answers={200: Answer(summary="The page; it is empty if there is no message now.", schema=ref("Page"))},
     ),
 )

@@ -247,7 +247,7 @@ def _take(qm: QueueManager, call: Call, given: Given) -> Taken:
         try:
             found = reader.claim(after, options, most=given["messages"], most_bytes=given["bytes"])
             if found is None:
-                raise NoMessageAvailable("there is nothing to claim")
+                raise NoMessageAvailable("there is no message to claim")
         except CheckpointLost as lost:
             if lost.data.get("claim") != after + 1:
                 raise  # else this reader was given it before, and asks again
@@ -310,7 +310,9 @@ async def release(call: Call, given: Given) -> Response:
 # --- the description
 
 NAME: Final = Text(NAME_LENGTH_MAX, least=1)
-EPOCH: Final = Parameter("epoch", "Of the reader's start, as its answer had it.", Integer(1, NUMBER_MAX), required=True)
+EPOCH: Final = Parameter(
+    "epoch", "The epoch from the answer to the reader's start.", Integer(1, NUMBER_MAX), required=True
+)
 STREAM: Final = {"type": "string", "format": "binary"}
 COUNTED: Final = "BulkMessages"
 SCHEMAS: Final = {
@@ -324,8 +326,11 @@ SCHEMAS: Final = {
         "type": "object",
         "required": ["epoch", "settled"],
         "properties": {
-            "epoch": {"type": "integer", "description": "for the requests of this start; earlier ones are refused"},
-            "settled": {"type": "integer", "description": "the last claim that is over; 0: none is"},
+            "epoch": {
+                "type": "integer",
+                "description": "to send with the requests of this start; earlier epochs are refused",
+            },
+            "settled": {"type": "integer", "description": "the last claim that has ended; 0 if none has"},
         },
         "additionalProperties": False,
     },
@@ -338,23 +343,27 @@ OPERATIONS: Final = (
         authority="put",
         summary="Put the rows of an Arrow IPC stream, all or none, once for each key.",
         text=(
-            "A row is a message, and columns are named as the keys of Message: `body`, of type binary or "
-            "string, must be there. Columns that say where a message was are passed over, so a stream that was read "
-            "from a queue can be put. So are those that say who put it, and when: it is the user, now. A user with the "
-            "authority `control` on the queue manager keeps them, where they are not null. Record batches are taken "
-            "as they arrive, uncompressed and without dictionaries, and are seen by nobody before the end of the "
-            "stream is there. The same key of the same writer again puts nothing and has the same answer, whatever is "
-            "in the body. Of each writer of a queue the newest 1,000 keys are kept. Needs pyarrow, else 501."
+            "Each row is a message, and its columns are named like the keys of Message; `body`, of type binary or "
+            "string, is required. Columns for the former place of a message are ignored, so a stream that was read "
+            "from a queue can be put. Columns for the user and time of the put are replaced by the present user and "
+            "time, unless the user has the authority `control` on the queue manager and they are not null. Record "
+            "batches must be uncompressed and without dictionaries. They are processed as they arrive, and become "
+            "visible only at the end of the stream. Repeating a key of the same writer puts nothing and returns the "
+            "same answer, whatever the body. The queue remembers the newest 1,000 keys of each writer. Without "
+            "pyarrow on the server the answer is 501."
         ),
         handler=put,
         parameters=(
-            Parameter(KEY, "Names this stream among all of its writer.", NAME, where="header", required=True),
-            Parameter("writer", "Whose keys these are; without it the user's name.", NAME),
+            Parameter(
+                KEY, "A key that identifies this stream among those of its writer.", NAME, where="header", required=True
+            ),
+            Parameter("writer", "The writer to which the key belongs; default: the user's name.", NAME),
         ),
-        body=Body(summary="The stream, with its end.", schema=STREAM, media_type=ARROW),
+        body=Body(summary="The complete stream.", schema=STREAM, media_type=ARROW),
         answers={
             200: Answer(
-                summary="They are on the queue; how many. A body that was split counts as its segments.",
+                summary="The messages are on the queue; the answer has their number. A split body counts as its "
+                "segments.",
                 schema=ref(COUNTED),
             )
         },
@@ -364,38 +373,41 @@ OPERATIONS: Final = (
         method="POST",
         path="queues/{queue}/readers/{reader}",
         authority="get",
-        summary="Begin to read in claims.",
+        summary="Start to read in claims.",
         text=(
-            "Once for each start of a reader. Requests with an epoch of an earlier start are refused from now on. "
-            "Names that begin with `channel ` are those of channels, and are refused with 400."
+            "Call this once for each start of a reader. From then on, requests with an epoch of an earlier start "
+            "are refused. Names that begin with `channel ` belong to channels and are refused with 400."
         ),
         handler=begin,
-        answers={200: Answer(summary="Where it begins.", schema=ref("ReaderStart"))},
+        answers={200: Answer(summary="The position of the reader.", schema=ref("ReaderStart"))},
     ),
     Operation(
         name="claim_arrow",
         method="POST",
         path="queues/{queue}/readers/{reader}/arrow",
         authority="get",
-        summary="Confirm what is done, and get the next messages as an Arrow IPC stream.",
+        summary="Confirm finished claims, and get the next messages as an Arrow IPC stream.",
         text=(
-            "Claims up to `after` are done: their messages are removed. Then the next ones are claimed and sent; they "
-            "stay on the queue, unseen by others, until they are confirmed or given back. The same request again "
-            "sends the same messages, as often as need be, whatever its other parameters say. A claim takes what "
-            "comes next: there is no selector, and no match by an id. Needs pyarrow, else 501."
+            "Claims up to `after` are confirmed and their messages removed. Then the next messages are claimed and "
+            "sent. They stay on the queue, hidden from others, until they are confirmed or given back. Repeating "
+            "the request sends the same messages again, whatever its other parameters. A claim takes the next "
+            "messages: it has no selector and no match by id. Without pyarrow on the server the answer is 501."
         ),
         handler=claim,
         parameters=(
             EPOCH,
-            Parameter("after", "The last claim whose work is done.", Integer(0, NUMBER_MAX), required=True),
+            Parameter("after", "The last finished claim.", Integer(0, NUMBER_MAX), required=True),
             Parameter(
                 "messages", "How many messages at most.", Integer(1, MESSAGES_MAX), default=10_000, example=1_000
             ),
             Parameter(
-                "bytes", "How many bytes of bodies at most; but one message.", Integer(1, BYTES_MAX), default=64 * 2**20
+                "bytes",
+                "The most bytes of bodies; a claim always has at least one message.",
+                Integer(1, BYTES_MAX),
+                default=64 * 2**20,
             ),
-            flag("logical", "In logical order: groups one after another."),
-            flag("whole_groups", "Only groups that are there as a whole, and never parts of one."),
+            flag("logical", "Read in logical order: one group after another."),
+            flag("whole_groups", "Read only complete groups, never parts of one."),
             ORDER,
             WAIT,
         ),
@@ -405,11 +417,11 @@ OPERATIONS: Final = (
                 schema=STREAM,
                 media_type=ARROW,
                 headers={
-                    "Inorder-Claim": "the number of the claim, to confirm it",
-                    "Inorder-Messages": "how many messages it has",
+                    "Inorder-Claim": "the number of the claim, for its confirmation",
+                    "Inorder-Messages": "the number of messages in it",
                 },
             ),
-            204: Answer(summary="There are none, and none came in time."),
+            204: Answer(summary="There were no messages, and none came in time."),
         },
     ),
     Operation(
@@ -417,18 +429,18 @@ OPERATIONS: Final = (
         method="POST",
         path="queues/{queue}/readers/{reader}/settle",
         authority="get",
-        summary="Confirm claims; their messages are removed. Harmless when repeated.",
+        summary="Confirm claims, which removes their messages. The request can be repeated safely.",
         handler=settle,
         parameters=(EPOCH, Parameter("upto", "The last claim to confirm.", Integer(0, NUMBER_MAX), required=True)),
-        answers={200: Answer(summary="How many messages went for good.", schema=ref(COUNTED))},
+        answers={200: Answer(summary="The number of messages removed.", schema=ref(COUNTED))},
     ),
     Operation(
         name="release_claims",
         method="POST",
         path="queues/{queue}/readers/{reader}/release",
         authority="get",
-        summary="Give back the messages of open claims; the reader begins again.",
+        summary="Return the messages of open claims. The reader must start again.",
         handler=release,
-        answers={200: Answer(summary="How many messages are back in their places.", schema=ref(COUNTED))},
+        answers={200: Answer(summary="The number of messages returned to their places.", schema=ref(COUNTED))},
     ),
 )

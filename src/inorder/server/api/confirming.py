@@ -99,7 +99,7 @@ async def _named(call: Call, given: Given, id_name: str, *, required: bool = Fal
         and isinstance(uid["origin"], str)
         and _is_between(0, number := whole(uid["number"]))
     ):
-        raise problem("INWB0004E", "uid must be an object of origin and number")
+        raise problem("INWB0004E", "uid must be an object with origin and number")
     return UniqueId(uid["origin"], number), _checked(record, id_name, required=required)
 
 
@@ -110,7 +110,7 @@ async def _ids(call: Call, name: str) -> dict[str, int]:
 def _checked(record: Mapping[str, Any], name: str, *, required: bool) -> dict[str, int]:
     found = {key: whole(value) for key, value in record.items()}
     if found.keys() - {name} or (required and not found) or not all(_is_between(1, one) for one in found.values()):
-        raise problem("INWB0004E", f"{name} must be {HELD_UNDER.allowed}, and nothing else may be there")
+        raise problem("INWB0004E", f"{name} must be {HELD_UNDER.allowed}, and no other key is allowed")
     return found
 
 
@@ -165,16 +165,18 @@ OPERATIONS: Final = (
         confirm_put,
         "Confirm a put: the message becomes visible.",
         authority="put",
-        body=Body(summary="The message, and its confirm id if that is to be checked.", schema=UID_AND_CONFIRM_ID),
-        answers={200: Answer(summary="It is visible, whether or not it was before.", schema=WARNED)},
+        body=Body(summary="The message, and its confirm id if the server should check it.", schema=UID_AND_CONFIRM_ID),
+        answers={200: Answer(summary="The message is visible now, or already was.", schema=WARNED)},
     ),
     _operation(
         "confirm_get",
         confirm_get,
-        "Confirm a get: the message is gone for good.",
+        "Confirm a get: the message is removed for good.",
         authority="get",
-        body=Body(summary="The message, and its confirm id if that is to be checked.", schema=UID_AND_CONFIRM_ID),
-        answers={200: Answer(summary="It is gone; the warning says if it was before.", schema=WARNED)},
+        body=Body(summary="The message, and its confirm id if the server should check it.", schema=UID_AND_CONFIRM_ID),
+        answers={
+            200: Answer(summary="The message is removed; a warning tells whether it was already gone.", schema=WARNED)
+        },
     ),
     _operation(
         "undo",
@@ -188,12 +190,23 @@ OPERATIONS: Final = (
     _operation(
         "browse_and_lock",
         browse_and_lock,
-        "Copy messages and lock them for everybody else, under a new lock id.",
+        "Copy messages and lock them against all others, under a new lock id.",
         authority="get",
         parameters=(
-            Parameter("count", "How many, the first in queue order.", Integer(1, LOCKED_MAX), default=10, example=2),
+            Parameter(
+                "count",
+                "The number of messages, from the first in queue order.",
+                Integer(1, LOCKED_MAX),
+                default=10,
+                example=2,
+            ),
             Parameter("confirm_id", "For undo.", HELD_UNDER, example=7),
-            Parameter("seconds", "Until the lock ends by itself; without it never.", LOCKED_FOR, example=60),
+            Parameter(
+                "seconds",
+                "Seconds until the lock expires; without it the lock does not expire.",
+                LOCKED_FOR,
+                example=60,
+            ),
             *MATCH,
         ),
         answers={200: Answer(summary="The messages, and the lock id.", schema=ref("Locked"))},
@@ -201,12 +214,12 @@ OPERATIONS: Final = (
     _operation(
         "unlock",
         unlock,
-        "Free one locked message.",
+        "Unlock one message.",
         authority="get",
         body=Body(
             summary="The message, and the lock id.", schema=_object("uid", "lock_id", uid=ref("UniqueId"), lock_id=ID)
         ),
-        answers={204: Answer(summary="It is free.")},
+        answers={204: Answer(summary="The message is unlocked.")},
     ),
     _operation(
         "delete",
@@ -214,12 +227,12 @@ OPERATIONS: Final = (
         "Remove one message, unlocked, or locked under a lock id.",
         authority="get",
         body=Body(summary="The message, and the lock id.", schema=_object("uid", uid=ref("UniqueId"), lock_id=ID)),
-        answers={204: Answer(summary="It is gone.")},
+        answers={204: Answer(summary="The message is removed.")},
     ),
     _operation(
         "release_lock",
         release_lock,
-        "Free everything that a lock id locks.",
+        "Unlock all messages under a lock id.",
         authority="get",
         body=Body(summary="The lock id.", schema=_object("lock_id", lock_id=ID)),
         answers={200: Answer(summary="How many messages.", schema=COUNTED)},
@@ -229,11 +242,11 @@ OPERATIONS: Final = (
         method="GET",
         path="queues/{queue}/unique_ids",
         authority="browse",
-        summary="The unique ids of what stands under a confirm id, or under a lock id.",
+        summary="The unique ids of the messages under a confirm id or a lock id.",
         handler=unique_ids,
         parameters=(
             Parameter("confirm_id", "The confirm id.", HELD_UNDER, example=7),
-            Parameter("lock_id", "Or the lock id.", HELD_UNDER),
+            Parameter("lock_id", "The lock id, instead of a confirm id.", HELD_UNDER),
         ),
         answers={200: Answer(summary="The unique ids.", schema=ref("UniqueIds"))},
     ),

@@ -41,7 +41,7 @@ STREAM_SECONDS: Final = 900.0
 INTERVAL: Final = Integer(1, 60)
 RETRY_MS: Final = 1_000
 PAGE_MESSAGES, PAGE_BYTES = 100, 1_048_576
-FROM_AN_EVENT: Final = Cursor("the id of an event of this queue, or the cursor that the answer of a browse has")
+FROM_AN_EVENT: Final = Cursor("the id of an event of this queue, or the cursor from the answer of a browse")
 START: Final = Choice(("now", "first"))
 SHOWN: Final = (
     "name",
@@ -206,7 +206,7 @@ async def _next(qm: SharedQueueManager, queue: str, cursor: str, shown: Shown) -
     def look(one: QueueManager) -> Page:
         page = _page(one, queue, cursor, shown)
         if not page.events:
-            raise NoMessageAvailable("nothing has arrived")
+            raise NoMessageAvailable("no message has arrived")
         return page
 
     with contextlib.suppress(NoMessageAvailable):
@@ -245,10 +245,10 @@ def _page(qm: QueueManager, queue: str, cursor: str, shown: Shown) -> Page:
 
 STREAM: Final = {"type": "string", "description": "events, as HTML's EventSource reads them"}
 ENDS: Final = (
-    "Every 15 seconds at the latest there is a sign of life. The stream ends after 15 minutes and when the server "
-    "stops: connect again. It ends within seconds when the user is out or has lost the authority, and when "
-    "the session or the token that began it ends. Then the last event is `failed`, with `message` and "
-    "`reasonCode`, 0 if MQ has none, which say why."
+    "The server sends a sign of life at least every 15 seconds. The stream ends after 15 minutes and when "
+    "the server stops: connect again. It ends within seconds when the user is disabled or loses the "
+    "authority, and when the session or token that started it ends. Then the last event is `failed`; its "
+    "`message` and `reasonCode` (0 if MQ has none) give the cause."
 )
 OPERATIONS: Final = (
     Operation(
@@ -256,13 +256,13 @@ OPERATIONS: Final = (
         method="GET",
         path="events",
         authority=None,
-        summary="How the queues stand that you may inquire, whenever that changes.",
+        summary="The state of the queues that you may inquire, at every change.",
         text=(
-            "Events are named `queues`: an object with `queues`, all of them first and then those that have changed, "
-            f"and `gone`, the names of those that are not there any more. {ENDS}"
+            "Events are named `queues`. Their data is an object with `queues` (first all queues, then only changed "
+            f"ones) and `gone` (the names of deleted queues). {ENDS}"
         ),
         handler=queues,
-        parameters=(Parameter("interval", "Seconds between two looks.", INTERVAL, default=2, example=5),),
+        parameters=(Parameter("interval", "Seconds between two checks.", INTERVAL, default=2, example=5),),
         answers={200: Answer(summary="The events.", schema=STREAM, media_type=EVENTS)},
     ),
     Operation(
@@ -270,22 +270,22 @@ OPERATIONS: Final = (
         method="GET",
         path="queues/{queue}/events",
         authority="browse",
-        summary="Messages as they arrive on a queue; they stay there.",
+        summary="Messages as they arrive on a queue, where they stay.",
         text=(
-            "Events are named `message`; each is a message, and its id is a cursor. Who connects again with the last "
-            "one, as `Last-Event-ID` or as `cursor`, misses nothing and gets nothing twice. It is a strict browse: "
-            "messages come in the order of the queue, one that is not committed holds back those behind it, and one "
-            "that was got before the stream came to it is not shown. With a selector, what did not fit is looked "
-            "at again whenever something arrives, until one fits. When the queue is deleted, or gives "
-            "nothing any more, the last event is `failed`, too. " + ENDS
+            "Events are named `message`; each is a message, and its id is a cursor. A client that reconnects with "
+            "the last id, as `Last-Event-ID` or as `cursor`, misses no message and gets none twice. The stream is a "
+            "strict browse: messages come in the order of the queue, an uncommitted message holds back those after "
+            "it, and a message that was got before the stream reached it is not shown. With a selector, messages "
+            "that did not match are checked again at each arrival until one matches. When the queue is deleted or "
+            "its gets are inhibited, the last event is also `failed`. " + ENDS
         ),
         handler=messages,
         parameters=(
             Parameter("Last-Event-ID", "The id of the last event.", FROM_AN_EVENT, where="header"),
             Parameter(
-                "cursor", "The same, where no header can be sent; the header counts if both are there.", FROM_AN_EVENT
+                "cursor", "The same, for clients that cannot send a header; the header takes precedence.", FROM_AN_EVENT
             ),
-            Parameter("start", "Where to begin without a cursor.", START, default="now", example="first"),
+            Parameter("start", "The start position without a cursor.", START, default="now", example="first"),
             flag("bodies", "Whether the messages have their bodies.", example=True),
             SELECTOR,
         ),

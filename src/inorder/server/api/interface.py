@@ -124,7 +124,7 @@ def _ours(call: Call, operation: Operation) -> dict[str, str]:
         if name in known:
             found[known[name]] = value
         elif name.startswith(OURS):
-            raise problem("MQWB0302E", name, value, f"headers here are {', '.join(known.values()) or 'none'}")
+            raise problem("MQWB0302E", name, value, f"known headers are: {', '.join(known.values()) or 'none'}")
     return found
 
 

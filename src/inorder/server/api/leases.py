@@ -66,16 +66,23 @@ SCHEMAS: Final = {
         "type": "object",
         "required": ["name", "user", "ends_at"],
         "properties": {
-            "token": {"type": "string", "description": "what later requests show; only the answer to `begin` has it"},
-            "name": {"type": "string", "description": "by which operators know it"},
-            "user": {"type": "string", "description": "whose it is"},
-            "ends_at": {"type": "string", "format": "date-time", "description": "then it is backed out"},
+            "token": {
+                "type": "string",
+                "description": "the secret for later requests; only the answer to `begin` has it",
+            },
+            "name": {"type": "string", "description": "the name that operators see"},
+            "user": {"type": "string", "description": "its user"},
+            "ends_at": {
+                "type": "string",
+                "format": "date-time",
+                "description": "the deadline, at which it is backed out",
+            },
         },
         "additionalProperties": False,
     }
 }
 SECONDS: Final = Parameter(
-    "seconds", "Until the deadline, from now.", Seconds(0, SECONDS_MAX, above=True), default=30, example=60
+    "seconds", "Seconds from now until the deadline.", Seconds(0, SECONDS_MAX, above=True), default=30, example=60
 )
 OPERATIONS: Final = (
     Operation(
@@ -86,7 +93,7 @@ OPERATIONS: Final = (
         summary="Begin a unit of work.",
         text=(
             f"Puts and gets with its token in the header {LEASE} are part of it. It ends with a commit, a back out, "
-            "or at its deadline, when it is backed out. It is its user's alone."
+            "or at its deadline, when it is backed out. Only its user can use it."
         ),
         handler=begin,
         parameters=(SECONDS,),
@@ -97,10 +104,10 @@ OPERATIONS: Final = (
         method="GET",
         path="lease",
         authority=None,
-        summary="The lease whose token is shown.",
+        summary="The lease with this token.",
         handler=show,
         parameters=(TOKEN,),
-        answers={200: Answer(summary="The lease; 409 with reason 9060: it is over.", schema=ref("Lease"))},
+        answers={200: Answer(summary="The lease; 409 with reason 9060 if it has ended.", schema=ref("Lease"))},
     ),
     Operation(
         name="extend_lease",
@@ -117,19 +124,21 @@ OPERATIONS: Final = (
         method="POST",
         path="lease/commit",
         authority=None,
-        summary="Commit a lease: its puts can be seen, its gets are final.",
+        summary="Commit a lease: its puts become visible, its gets are final.",
         handler=commit,
         parameters=(TOKEN,),
-        answers={204: Answer(summary="It is committed, and on disk; 409 with reason 9060: it was over before.")},
+        answers={
+            204: Answer(summary="The lease is committed and on disk; 409 with reason 9060 if it had already ended.")
+        },
     ),
     Operation(
         name="back_out_lease",
         method="POST",
         path="lease/back_out",
         authority=None,
-        summary="Back out a lease: its puts are undone, what it got returns to its place.",
+        summary="Back out a lease: its puts are undone, and its gets return to their places.",
         handler=back_out,
         parameters=(TOKEN,),
-        answers={204: Answer(summary="It is backed out.")},
+        answers={204: Answer(summary="The lease is backed out.")},
     ),
 )

@@ -74,10 +74,10 @@ def _options(given: Given, **more: Any) -> PutOptions:
     """Raises: Problem 400, they exclude each other."""
     key, kept, lease = given[KEY], given["deduplicate_for"], given[LEASE]
     if kept is not None and key is None:
-        raise problem("INWB0003E", "deduplicate_for", f"goes with the header {KEY}")
+        raise problem("INWB0003E", "deduplicate_for", f"needs the header {KEY}")
     options = {name: given[name] for name in ("confirm_id", "uid", "resend") if given.get(name) is not None}
     if lease is not None and ("confirm_id" in options or "uid" in options):
-        raise problem("INWB0003E", "confirm_id", f"and uid go without {LEASE}: they act at once")
+        raise problem("INWB0003E", "confirm_id", f"and uid exclude {LEASE}: they act at once")
     once = {"deduplicate": key} if kept is None else {"deduplicate": key, "deduplicate_for": kept}
     return PutOptions(context="set_identity", **options, **once, **more)
 
@@ -135,7 +135,7 @@ def _shown(value: object) -> str:
 def _of_json(record: Mapping[str, Any]) -> Message:
     others = {name: value for name, value in record.items() if name != "body_json"}
     if twice := sorted(others.keys() & {"body", "body_base64"}):
-        raise ValueError(f"a message has one body: body_json, or {twice[0]}")
+        raise ValueError(f"a message must have only one body: body_json or {twice[0]}")
     text = Message.of_json(record["body_json"]).body.decode()
     return message_in(TEXT | others | {"body": text})
 
@@ -146,8 +146,7 @@ def _member(message: Message, place: int, count: int) -> Message:
         raise problem(
             "INWB0003E",
             "group",
-            f"the queue manager names the group and numbers its messages, so messages[{place}] has no group_id, "
-            "sequence_number and offset",
+            f"messages[{place}] must not have group_id, sequence_number or offset: the queue manager sets them",
         )
     return message.replace(flags=message.flags | (LAST_IN_GROUP if place == count - 1 else IN_GROUP))
 
@@ -161,8 +160,8 @@ def _check_uid(qm: QueueManager, queue: str, uid: UniqueId) -> None:
         raise problem(
             "INWB0003E",
             "uid",
-            f"{uid} is not on {queue}, and this queue manager alone gives such ids: a put that is to happen once "
-            f"whatever becomes of its answer has the header {KEY}",
+            f"{uid} is not on {queue}, and only this queue manager assigns such ids: to repeat a put safely after a "
+            f"lost answer, use the header {KEY}",
         )
 
 
@@ -173,7 +172,7 @@ async def get(call: Call, given: Given) -> Response:
     """Removes one message and answers it."""
     confirm_id, lock_id = given["confirm_id"] or 0, given["lock_id"] or 0
     if confirm_id and given[LEASE] is not None:
-        raise problem("INWB0003E", "confirm_id", f"goes without {LEASE}: either holds the message")
+        raise problem("INWB0003E", "confirm_id", f"excludes {LEASE}: only one of them can hold the message")
     options = options_of(given, confirm_id=confirm_id, lock_id=lock_id)
 
     def leave(qm: QueueManager) -> None:
@@ -221,21 +220,21 @@ def found_by(messages: Sequence[Got]) -> Sequence[Got]:
 # --- what can be asked
 
 CONFIRM_ID: Final = Parameter(
-    "confirm_id", "Hold it under this confirm id, until it is confirmed or undone.", HELD_UNDER
+    "confirm_id", "Hold the message under this confirm id until it is confirmed or undone.", HELD_UNDER
 )
 ONCE: Final = (
     IN_LEASE,
     Parameter(
         KEY,
-        "Under this key it is put once: a repeated request puts nothing.",
+        "A key for the put: a repeated request with the same key puts nothing.",
         Text(KEY_LENGTH_MAX, least=1),
         where="header",
         example="order-17",
     ),
-    Parameter("deduplicate_for", "Seconds that the queue keeps the key; 3,600 without it.", KEPT),
+    Parameter("deduplicate_for", "Seconds for which the queue remembers the key; default: 3,600.", KEPT),
 )
 TAKING: Final = (IN_LEASE, WAIT, ORDER, *MATCH)
-NOTHING: Final = Answer(summary="There is nothing suitable, and nothing came in time.")
+NOTHING: Final = Answer(summary="There was no suitable message, and none came in time.")
 
 OPERATIONS: Final = (
     Operation(
@@ -244,25 +243,27 @@ OPERATIONS: Final = (
         path="queues/{queue}/put",
         authority="put",
         summary="Put a message.",
-        text="It is on disk before the answer is sent, if it is persistent; in a lease, with the commit of that.",
+        text="A persistent message is on disk before the answer is sent; in a lease it is on disk with the commit.",
         handler=put,
         parameters=(
             *ONCE,
             CONFIRM_ID,
-            Parameter("uid", "The unique id that an earlier put of this message got: this repeats it.", UniqueIds()),
-            flag("resend", "With uid: if the message is on the queue already that is not an error."),
+            Parameter(
+                "uid", "The unique id from an earlier put of this message, which this request repeats.", UniqueIds()
+            ),
+            flag("resend", "With uid: do not fail if the message is already on the queue."),
         ),
         body=Body(summary="The message.", schema=ref("Message"), example={"body": "two apples", "priority": 7}),
-        answers={201: Answer(summary="It was put, or had been put under this key.", schema=ref("PutResult"))},
+        answers={201: Answer(summary="The message was put now, or earlier under this key.", schema=ref("PutResult"))},
     ),
     Operation(
         name="put_many",
         method="POST",
         path="queues/{queue}/put_many",
         authority="put",
-        summary="Put messages, in order, all or none; as a whole group too.",
+        summary="Put messages in order, all or none; also as a whole group.",
         handler=put_many,
-        parameters=(*ONCE, flag("group", "They are one whole group, from its first message to its last.")),
+        parameters=(*ONCE, flag("group", "Put the messages as one whole group.")),
         body=Body(
             summary="The messages, at most 10,000.",
             schema=ref("Messages"),
@@ -270,8 +271,8 @@ OPERATIONS: Final = (
         ),
         answers={
             201: Answer(
-                summary="A result for each message, in order. Of a repeat under a key nothing was put, and each result "
-                "names the first message of the put that was.",
+                summary="A result for each message, in order. A repeat under a key puts nothing, and each result "
+                "then names the first message of the original put.",
                 schema=ref("PutResults"),
             )
         },
@@ -283,9 +284,10 @@ OPERATIONS: Final = (
         authority="get",
         summary="Remove a message and return it.",
         text=(
-            "At most once: if the answer is lost the message is gone, unless it was got in a lease or under a confirm "
-            "id. Under a confirm id it stays held then: undo the id before the next get, which takes another message. "
-            "What strict order withholds is answered 409, with the reason ORDER_PENDING."
+            "Delivery is at most once: if the answer is lost, the message is lost too, unless it was got in a lease "
+            "or under a confirm id. Under a confirm id it then stays held: undo the id before the next get, which "
+            "takes another message. If strict order withholds the message, the answer is 409 with the reason "
+            "ORDER_PENDING."
         ),
         handler=get,
         parameters=(
@@ -301,7 +303,7 @@ OPERATIONS: Final = (
         method="POST",
         path="queues/{queue}/get_many",
         authority="get",
-        summary="Remove up to so many messages and return them.",
+        summary="Remove up to a number of messages and return them.",
         handler=get_many,
         parameters=(
             *TAKING,
@@ -315,7 +317,7 @@ OPERATIONS: Final = (
         method="POST",
         path="queues/{queue}/get_group",
         authority="get",
-        summary="Remove a whole group, or a message in none, segments joined, and return it.",
+        summary="Remove a whole group, or a message in no group, with segments joined, and return it.",
         handler=get_group,
         parameters=TAKING,
         answers={200: Answer(summary="Its messages, in order.", schema=ref("GotMessages")), 204: NOTHING},

@@ -26,8 +26,8 @@ ERRORS: Final[Mapping[str, Schema]] = {
             "message": {"type": "string"},
             "explanation": {"type": "string"},
             "action": {"type": "string", "description": "what to do"},
-            "completionCode": {"type": "integer", "description": "MQ's: 2 where there is a reason, else 0"},
-            "reasonCode": {"type": "integer", "description": "MQ's, or one of inorder's; 0: none"},
+            "completionCode": {"type": "integer", "description": "MQ's: 2 if there is a reason, otherwise 0"},
+            "reasonCode": {"type": "integer", "description": "MQ's or inorder's; 0 if there is none"},
         },
     },
 }
@@ -49,7 +49,7 @@ NAMES: Final[Mapping[str, Mapping[str, Any]]] = {
     "queue": {"description": "The name of the queue, percent-encoded.", "example": "ORDERS"},
     "reader": {"description": "The name of the reader, percent-encoded.", "example": "loader"},
 }
-"""What the names in addresses are."""
+"""The names in addresses."""
 NAME: Final[Schema] = {"type": "string", "minLength": 1}
 
 
@@ -122,7 +122,7 @@ def _error(number: str, statuses: Sequence[int]) -> dict[str, Any]:
 
 
 def _csrf() -> dict[str, Any]:
-    summary = "Any value, or none: a page of another site cannot send it."
+    summary = "Any value, even empty; a page of another site cannot send this header."
     schema = {"type": "string"}
     return {
         "name": CSRF,

@@ -42,10 +42,10 @@ SCHEMAS: Final = {
         "type": "object",
         "required": ["attributes", "status"],
         "properties": {
-            "attributes": {"type": "object", "description": "every attribute, by its name"},
+            "attributes": {"type": "object", "description": "all attributes, by name"},
             "status": {
                 "type": ["object", "null"],
-                "description": "depth and counters of now; null: the queue is not local",
+                "description": "current depth and counters; null if the queue is not local",
             },
         },
     },
@@ -61,7 +61,7 @@ OPERATIONS: Final = (
         method="GET",
         path="queues",
         authority=None,
-        summary="The names of the queues that you may inquire.",
+        summary="List the names of the queues that you may inquire.",
         handler=listed,
         answers={200: Answer(summary="Their names, in order.", schema=ref("QueueNames"))},
     ),

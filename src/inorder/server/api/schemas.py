@@ -15,28 +15,29 @@ BODY: Final[Mapping[str, Schema]] = {
     "body_base64": {"type": "string", "contentEncoding": "base64", "description": "the body, as bytes"},
 }
 HOW: Final[Mapping[str, str]] = {
-    "report": "Report options: the numbers of MQ's MQRO options, added up.",
-    "message_type": "1 a request, 2 a reply, 4 a report, 8 a datagram; from 65536 on an application's own.",
-    "expiry": "Seconds that it has left; null: it never expires.",
-    "encoding": "How numbers in the body are written: MQ's MQENC numbers, added up.",
+    "report": "Report options: the sum of MQ's MQRO values.",
+    "message_type": "1 a request, 2 a reply, 4 a report, 8 a datagram; from 65536 defined by applications.",
+    "expiry": "Seconds until it expires; null if it never does.",
+    "encoding": "The encoding of numbers in the body: the sum of MQ's MQENC values.",
     "priority": "0 (lowest) to 9; more than 9 counts as 9.",
     "persistent": "Whether it survives a restart.",
-    "message_id": "Names the message: 24 bytes.",
-    "put_at": "Origin context: when it was put (not committed), in UTC.",
-    "group_id": "Names its group: 24 bytes; null: it is in no group.",
-    "flags": "Added up: 1 may be segmented, 2 a segment, 4 the last one, 8 in a group, 16 the last of it.",
-    "transmission": "On a transmission queue: where it is to go, as an object of queue and manager; else null.",
-    "properties": "Names of the program's own, and their values: an object. Bytes are a list of one text, in hex.",
+    "message_id": "Identifies the message: 24 bytes.",
+    "put_at": "Origin context: the time of the put (not of the commit), in UTC.",
+    "group_id": "Identifies its group: 24 bytes; null if it is in no group.",
+    "flags": "A sum of: 1 may be segmented, 2 a segment, 4 the last segment, 8 in a group, 16 the last of its group.",
+    "transmission": "On a transmission queue: the destination, an object with queue and manager; otherwise null.",
+    "properties": "Properties of the application: an object of names and values. Bytes are a list with one text in "
+    "hex.",
 }
 """Fields of the descriptor that JSON has in another way than Python: what they say here."""
 BY_DEFAULT: Final = "null, or without this key: the queue's default."
 HOW_TO_PUT: Final[Mapping[str, str]] = {
-    "expiry": "Seconds to live from the put; null: for ever. Without this key: the queue's default.",
-    "encoding": f"{HOW['encoding']} Without this key: as the server's machine writes them.",
+    "expiry": "Time to live in seconds from the put; null for ever. Without this key: the queue's default.",
+    "encoding": f"{HOW['encoding']} Without this key: that of the server's machine.",
     "priority": f"{HOW['priority']} {BY_DEFAULT}",
     "persistent": f"{HOW['persistent']} {BY_DEFAULT}",
-    "message_id": "Names the message: 24 bytes. null, or without this key: the queue manager makes one.",
-    "group_id": "Names its group: 24 bytes; null: it is in no group, or in a new one, as its flags say.",
+    "message_id": "Identifies the message: 24 bytes. null, or without this key: the queue manager generates one.",
+    "group_id": "Identifies its group: 24 bytes; null if it is in no group, or in a new one, depending on its flags.",
 }
 """The same of a message that is to be put, where it means more then."""
 IN_HEX: Final[Schema] = {"type": ["string", "null"], "pattern": "^([0-9a-fA-F]{2})*$"}
@@ -46,7 +47,7 @@ def _of_field(name: str) -> Schema:
     """What a field of the descriptor is in an answer."""
     text = {"description": _said(name)}
     if name in IDS:
-        return {**IN_HEX, "description": f"{_said(name)} In hex, without NULs at its end; null: nothing but NULs."}
+        return {**IN_HEX, "description": f"{_said(name)} In hex, without trailing NULs; null if it is all NULs."}
     if name == "put_at":
         return {"type": "string", "format": "date-time"} | text
     if name == "properties":
@@ -82,13 +83,13 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
         "type": "object",
         "description": (
             "A message to put: one of body, body_base64 and body_json, and fields of the descriptor. Keys that only "
-            "the queue manager fills in may be there, and are passed over, so that what was got can be put. So are "
-            "those that say who put it, and when: it is the user who asks, by the server, now."
+            "the queue manager sets are ignored, so that a message from a get can be put. The user and time of the "
+            "put are ignored too; the server sets them to the present user and time."
         ),
         "properties": {
             **{name: _to_put(name) for name in FIELDS},
             **BODY,
-            "body_json": {"description": "the body, as any value: its JSON is the body"},
+            "body_json": {"description": "the body, as any JSON value"},
             **{name: {"description": "passed over"} for name in FILLED_IN},
         },
         "additionalProperties": False,
@@ -96,23 +97,23 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
     },
     "GotMessage": {
         "type": "object",
-        "description": "A message that was got or browsed: body where that is text in UTF-8, else body_base64.",
+        "description": "A message from a get or browse: body if it is UTF-8 text, otherwise body_base64.",
         "required": [*FIELDS, *FILLED_IN],
         "properties": {
             **{name: _of_field(name) for name in FIELDS},
             **BODY,
-            "length": {"type": "integer", "description": "bytes of the whole body"},
-            "backout_count": {"type": "integer", "description": "how often a get of it was backed out"},
-            "token": {"type": "string", "description": "names it on its queue"},
+            "length": {"type": "integer", "description": "the length of the whole body in bytes"},
+            "backout_count": {"type": "integer", "description": "the number of times that a get of it was backed out"},
+            "token": {"type": "string", "description": "identifies it on its queue"},
             "uid": {"anyOf": [ref("UniqueId"), {"type": "null"}]},
-            "place": {"type": ["object", "null"], "description": "where it stood: rank, number, ordinal"},
+            "place": {"type": ["object", "null"], "description": "its place: rank, number, ordinal"},
             "warning": {"type": ["string", "null"], "description": "the name of the warning's reason"},
         },
         "additionalProperties": False,
     },
     "UniqueId": {
         "type": "object",
-        "description": "Names a message for ever.",
+        "description": "Identifies a message permanently.",
         "examples": [{"origin": "QM1", "number": 17}],
         "required": ["origin", "number"],
         "properties": {
@@ -147,7 +148,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
             "warning": {"type": ["string", "null"], "description": "the name of the warning's reason"},
             "duplicate_of": {
                 "anyOf": [ref("UniqueId"), {"type": "null"}],
-                "description": "nothing was put now: this message was put under the same key",
+                "description": "this request put nothing: this message was put earlier under the same key",
             },
         },
     },

@@ -42,17 +42,17 @@ LEAST_SECONDS: Final = 0.1  # of a wait in a lease, whose deadline is by the clo
 IN_LEASE: Final = Parameter(LEASE, "The token of the lease that this is a part of.", Text(200, least=1), where="header")
 WAIT: Final = Parameter("wait", "Seconds to wait for a message.", Seconds(0, WAIT_MAX), default=0, example=5)
 SELECTOR: Final = Parameter(
-    "selector", "Only a message for which this condition holds.", Text(10_000, least=1), example="colour = 'red'"
+    "selector", "Get only a message that matches this selector.", Text(10_000, least=1), example="colour = 'red'"
 )
 MATCH: Final = (*MATCHING, SELECTOR)
 READING: Final = (
-    flag("logical", "In logical order: only the first message of a group is suitable, or one in no group."),
-    flag("complete", "Whole logical messages only, their segments joined."),
-    flag("all_segments", "Only where all segments of the message are there."),
-    flag("all_messages", "Only where all messages of the group are there."),
+    flag("logical", "Read in logical order: get only the first message of a group, or a message in no group."),
+    flag("complete", "Get only whole logical messages, with their segments joined."),
+    flag("all_segments", "Get only if all segments of the message have arrived."),
+    flag("all_messages", "Get only if all messages of the group have arrived."),
 )
 READ_ORDER: Final = Choice(("strict", "relaxed"))
-ORDER: Final = Parameter("read_order", "How order is kept; without it as the queue says.", READ_ORDER)
+ORDER: Final = Parameter("read_order", "The read order; default: the queue's.", READ_ORDER)
 
 
 def match_of(given: Given) -> Match:
