@@ -432,7 +432,7 @@ class ManagerCalls(ABC):
         await self._call(managing.QueueManager.backup, path, replace=replace, progress=progress)
 
     async def claims(self) -> Sequence[Claims]:
-        """What applications hold in claims, and how far they are, by queue and application."""
+        """The claims and the progress of each application, by queue and application."""
         return await self._call(managing.QueueManager.claims)
 
     async def finish_claims(self, queue: str, application: str, upto: int) -> int:

@@ -1,3 +1,3 @@
-"""The interface of a program: queue managers, queues, units of work, groups."""
+"""The interface for programs: queue managers, queues, units of work, groups."""
 
 from __future__ import annotations

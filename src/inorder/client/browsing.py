@@ -1,10 +1,10 @@
-"""A browse of all messages as a loop that says where it stands, how it ended, and goes on from a token.
+"""A browse of all messages, as a loop. It knows its position and how it ended, and can continue from a token.
 
-Where each call is a trip to a server the loop fetches pages ahead. A page is what consecutive calls would have shown at
-one moment (`stores/engine/paging.py`); the handle's cursor moves with each message that the loop gives, and the page is
-dropped, not shown, when the connection has done anything else, when the cursor was moved, or after a second. So the
-loop goes on from the cursor, as without pages: it misses nothing, repeats nothing, sees what its program has done
-itself, and shows nothing that has been gone for more than that second.
+If each call is a round trip to a server, the loop fetches pages ahead. A page holds the messages that consecutive calls
+would have shown at one moment (`stores/engine/paging.py`). The handle's cursor moves with each message that the loop
+yields. The loop discards the page when the connection makes another call, when the cursor moves, or after a second, and
+then continues from the cursor. So it misses and repeats no message, sees its own program's changes, and shows no
+message that has been gone for more than that second.
 """
 
 from __future__ import annotations

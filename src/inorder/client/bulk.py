@@ -1,13 +1,13 @@
-"""Reading and writing in bulk, for programs that keep a checkpoint of their own: claims, surveys, staged puts.
+"""Bulk reads and writes, for programs that keep their own checkpoints: claims, surveys, staged puts.
 
-* `ClaimReader` removes messages exactly once: it takes them in numbered claims, reads a claim as often as need be, in
-  any number of processes, and confirms it when the work is on its disk.
-* `BulkBrowser` reads what a browse would show, as stretches that can be read side by side.
-* `Stager` writes rows beside the queue, where nobody sees them; `QueueManager.settle_staging` puts what several of them
-  have written, in one step, exactly once for each key.
+* `ClaimReader` removes messages exactly once. It takes them in numbered claims, which any number of processes can read
+  any number of times, and confirms a claim once its work is on disk.
+* `BulkBrowser` reads the messages that a browse would show, in stretches that can be read in parallel.
+* `Stager` writes rows next to the queue, where they are not visible. `QueueManager.settle_staging` puts the rows of
+  several stagers in one step, exactly once for each key.
 
-Rows are plain tuples, in the order of `BULK_COLUMNS`, in pages that also give whole columns. The Spark source and sink
-are made of these classes.
+Rows are plain tuples in the order of `BULK_COLUMNS`. Their pages also offer whole columns. The Spark source and sink
+use these classes.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ class BulkCalls:
     _store: Store
 
     def claims(self) -> Sequence[Claims]:
-        """What applications hold in claims, and how far they are, by queue and application."""
+        """The claims and the progress of each application, by queue and application."""
         with self._session:
             return self._store.claims()
 

@@ -1,4 +1,4 @@
-"""Confirmed calls of an open queue: puts and gets are confirmed, messages are locked, what an id holds is undone."""
+"""Confirmed calls of an open queue: they confirm puts and gets, lock messages, and undo confirm ids."""
 
 from __future__ import annotations
 

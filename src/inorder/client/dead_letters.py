@@ -1,9 +1,8 @@
-"""Dead letters: what could not be delivered is listed, put where it belongs, or discarded; a part of a connection.
+"""The part of a connection that lists, replays and discards dead letters.
 
-A dead letter is the message as it was, with the reason among its properties (`rules.dead_letters`). It lies on a queue
-like any other: the one that the queue manager's `dead_letter_queue` names, or SYSTEM.DEAD.LETTER.QUEUE if it names
-none. Nothing but these calls, and readers of that queue, take it away. The dead letters of the queue manager itself, of
-channels and reports, need a queue that is named.
+A dead letter is the original message, with the reason among its properties (`rules.dead_letters`). It is on an ordinary
+queue: the queue manager's `dead_letter_queue`, or SYSTEM.DEAD.LETTER.QUEUE if that names none. Only these calls and
+readers of that queue remove it. The queue manager's own dead letters, from channels and reports, need a named queue.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The part of a connection that defines queues, alters, inquires and deletes them."""
+"""The part of a connection that defines, alters, inquires and deletes queues."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
 """Events that happen in this process: hooks (lifecycle A-36, A-37).
 
-A *hook* hears what the calls of this process do, on any queue: "put", "visible", "expired", "duplicate". A
-browser could not see all of that; what other processes do is not reported. To hear of the messages of a
-queue, from any process, listen: see `listening`.
+A *hook* is called for events of this process on any queue: "put", "visible", "expired", "duplicate". A browse could not
+see all of these. Events of other processes are not reported. To receive the messages of a queue from any process, use a
+listener: see `listening`.
 
-All are called on one thread that is not the application's, in the order in which things happened. An error in
-one is logged and changes nothing. The end of the last connection waits a few seconds until all is reported, the end
-of the interpreter does not.
+One separate thread calls all hooks, in the order of the events. An error in a hook is logged and has no other effect.
+Closing the last connection waits a few seconds until all events are reported; the end of the interpreter does not wait.
 """
 
 from __future__ import annotations

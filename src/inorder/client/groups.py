@@ -1,7 +1,7 @@
-"""Groups as whole things: put one in a block, get one in a loop; and long messages as streams.
+"""Whole groups: put one in a block, get one in a loop. Also long messages as streams.
 
-All of it is made of ordinary puts and gets in logical order; what is added is that a group is closed, a stream
-is whole, and a unit of work is there when one is needed.
+These calls use ordinary puts and gets in logical order. In addition they close the group, complete the stream, and
+begin a unit of work when one is needed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Housekeeping: what time makes necessary, in bounded steps.
+"""Housekeeping: discards expired messages and the like, in bounded steps.
 
-Every call discards what has expired on the queue it touches. What lies on queues that nobody touches is found
-here: `tidy` is called when a connection opens and closes, and by programs that want it oftener.
+Every call discards expired messages on the queue that it uses. For unused queues there is `tidy`, which runs when a
+connection opens and closes. Programs can call it more often.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Keywords: what callers may write behind a put, a get or a browse, made into messages and options.
+"""Turns the keywords of a put, get or browse into messages and options.
 
-A call takes its options as one value, as keywords, or as a value with some of it replaced by keywords.
+A call takes its options as one value, as keywords, or as a value with some fields replaced by keywords.
 """
 
 from __future__ import annotations

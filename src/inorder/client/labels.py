@@ -1,4 +1,4 @@
-"""By what people recognize a message in a list: its group, its place, the beginning of its body, what is missing."""
+"""Labels by which people recognize a message in a list: group, place, beginning of the body, missing pieces."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A lease: a unit of work that outlives its connection, for those who show its token, until its deadline.
+"""A lease: a unit of work that outlives its connection. Callers with its token can use it until its deadline.
 
-It is for programs that keep no connection: clients of a server, above all, whose requests any of several processes may
-serve. Inside the block puts and gets are part of the lease, as those in `unit_of_work` are part of that. The end of the
-block leaves it as it is. A commit or back out ends it; so does its deadline, which really backs it out.
+It is for programs that keep no connection, such as clients of a server, whose requests any of several processes may
+serve. Puts and gets inside the block are part of the lease. The end of the block does not settle it. A commit or back
+out ends it. At its deadline it is backed out.
 """
 
 from __future__ import annotations

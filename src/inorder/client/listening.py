@@ -1,11 +1,11 @@
-"""The part of a connection that tells a program what happens: listeners, hooks, observers of events.
+"""The part of a connection that reports events to a program: listeners, hooks, observers.
 
-A *listener* is a browser that is called back. It has a thread and a connection of its own, and on that a strict browse
-that waits. So it hears of what any process puts, each message once while the listener lives, and none is missed that
-stays on the queue until it is reached (B-38). It hears of them in the order of the queue, as a strict reader is given
-them: one that is not committed, delayed or held by somebody holds back those behind it on its level until that is
-settled (B-6). The store holds what it has not heard of yet, however long its function takes. A queue that keeps no
-order has no such browse, and is refused.
+A *listener* is a function that is called for each message. It has its own thread and its own connection with a waiting
+strict browse. So it receives messages from any process, each once while it lives, and misses none that stays on the
+queue until the browse reaches it (B-38). Messages come in the order of the queue, as for a strict reader: an
+uncommitted, delayed or held message holds back those after it on its level until it is settled (B-6). Messages stay in
+the store until the function is ready for them. A queue that keeps no order does not support such a browse, and is
+refused.
 """
 
 from __future__ import annotations

@@ -441,7 +441,7 @@ class QueueManager(
 
     @by_name
     def release_lock(self, queue: str, lock_id: int) -> int:
-        """Unlocks everything that a lock id still locks; see `Queue.release_lock`."""
+        """Unlocks all messages that are still locked under a lock id; see `Queue.release_lock`."""
         return self._default(queue).release_lock(lock_id)
 
     @by_name

@@ -1,6 +1,6 @@
-"""What an operator asks of a queue manager: what lies where and why, who holds it and who waits, whether all is sound.
+"""Calls for operators: list messages, their holders and waiting readers, and check the store.
 
-Nothing here needs a handle, and nothing of it takes, locks or changes a message, but for the calls whose names say so.
+These calls need no handle. They do not take, lock or change messages, except for those whose names say so.
 """
 
 from __future__ import annotations

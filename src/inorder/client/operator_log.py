@@ -1,4 +1,4 @@
-"""The log of what was done through a server and cannot be taken back: who, when, from where, what, how much."""
+"""The log of irreversible acts through a server: user, time, address, act and number of messages."""
 
 from __future__ import annotations
 

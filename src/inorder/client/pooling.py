@@ -1,7 +1,7 @@
-"""What a connection has for those who look after it from another thread, or lend it to one caller after another.
+"""The part of a connection for programs that manage it from another thread, or pool it among callers.
 
-`end_waits` is for any program. The rest serves `inorder.aio`, whose tasks share a few connections: whether a connection
-may go to another caller, and when a get that found nothing should look again.
+Any program can use `end_waits`. The rest serves `inorder.aio`, whose tasks share a few connections. It tells whether a
+connection is free for another caller, and when a get that found no message should try again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The part of a connection that has process definitions: what program serves a queue, for trigger messages (R4.9)."""
+"""The part of a connection for process definitions, which name the program that serves a queue (R4.9)."""
 
 from __future__ import annotations
 

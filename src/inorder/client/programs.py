@@ -1,4 +1,4 @@
-"""Who puts: the name of the program and of its user, as a message's descriptor keeps them."""
+"""The names of the program and its user, as the descriptor of a message keeps them."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""Requests and replies: the part of a connection that asks other programs, and answers them.
+"""The part of a connection for requests and replies.
 
-A request is a message that names a queue for the reply to it. The reply carries, as its correlation id, the message id
-of the request, so that many requesters can share a reply queue and each gets what is its own. All that a request says
-of its reply is in its descriptor, so either end may be a program that knows nothing of these calls:
+A request is a message that names a queue for its reply. The correlation id of the reply is the message id of the
+request, so many requesters can share a reply queue and each gets its own replies. The descriptor of the request says
+everything about the reply, so either end may be a program that does not use these calls:
 
     reply_to_queue            where the reply goes
     report                    `Report` bits: what becomes the reply's message id and correlation id; 0 as above
     priority, persistent      the reply has the same
-    expiry                    what is left of it is the life of the reply
+    expiry                    the remaining time is the time to live of the reply
 
-By default a request lives no longer than the requester waits: nobody works for one who has gone, and a reply that is
-too late goes by itself. Request and reply are outside of any unit of work of the requester: nobody could answer a
-request before its commit, which would come after the wait for the reply.
+By default a request expires when its requester stops waiting, so no program works on an abandoned request, and late
+replies expire too. Request and reply are outside any unit of work of the requester. Inside one, the request would only
+become visible at the commit, after the wait for its reply.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The services of a store that this process has open: its connections, and what they share.
+"""The services of an open store in this process: its connections and their shared parts.
 
-A store is opened once in a process, whichever connections use it, and closed with the last of them. A connection that
-the program has forgotten is ended too, but not by the collector itself: that may come in the middle of any line, also
-of a verb. It only notes the owner; the next call of any connection to the store ends it.
+A process opens a store once for all connections, and closes it with the last of them. An abandoned connection is ended
+too, but not by the garbage collector itself, which may run in the middle of any line, even of a verb. The collector
+only notes the owner; the next call of any connection to the store ends it.
 """
 
 from __future__ import annotations

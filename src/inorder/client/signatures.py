@@ -1,8 +1,8 @@
-"""Signatures that name what a call takes by keyword, for `help()` and IPython.
+"""Signatures with the keywords of calls, for `help()` and IPython.
 
-A call that passes its keywords on declares them as `**keywords: Unpack[PutCall]`: that is enough for type checkers, but
-people are shown two stars. Here each is given the signature that it would have written out, with the defaults of the
-values that the keywords become. Only who asks for a signature ever sees it: a call is what it was.
+A call that passes its keywords on declares them as `**keywords: Unpack[PutCall]`. Type checkers understand that, but
+people only see two stars. This module gives each call a signature with every keyword and its default. This only affects
+introspection.
 """
 
 from __future__ import annotations

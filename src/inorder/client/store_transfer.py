@@ -1,17 +1,18 @@
-"""Messages from a queue of one store to a queue of another, each exactly once, however often the work is stopped.
+"""Transfers messages from a queue of one store to a queue of another, each exactly once, across any interruption.
 
-Two stores have no transaction in common. So each batch is put at the target together with a line in the ledger there,
-which says how far the work is; and a run that goes on asks the ledger first:
+Two stores cannot share a transaction. So each batch is put at the target together with a line in the ledger there,
+which records the progress. A run that resumes reads the ledger first:
 
     move    claim a batch at the source  ->  stage it, put it with the claim's name in the ledger  ->  confirm the claim
-    copy    browse strictly on from the token in the ledger  ->  stage it, put it with the token that is behind it
+    copy    browse strictly on from the token in the ledger  ->  stage it, put it with the token after it
 
-Killed before the put, the batch comes again; killed after it, the ledger has it. The put names the line of the ledger
-that must be the last one: of two that run under one name one alone gets through, the other is `Fenced`.
+If the run is killed before the put, the batch is sent again; if it is killed after the put, the ledger has the batch.
+The put names the line that must be the last one in the ledger. If two runs use one name, only one succeeds; the other
+gets `Fenced`.
 
-The work has a name, its application. In the ledger it stands with the queue that it reads, as it was created: a queue
-made again, another one, or another choice of messages is other work. The claims of a move bear its name and the target,
-so that a batch which may have arrived at one target is not put at another.
+The name of the work is its application. The ledger also records the source queue with its creation. A queue that was
+created again, another queue, or another selection of messages counts as different work. The claims of a move carry its
+name and the target, so that a batch that may have arrived at one target is not put at another.
 """
 
 from __future__ import annotations

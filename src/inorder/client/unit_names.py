@@ -1,14 +1,14 @@
-"""Units under the names that operators give them, and how they are ended by hand; for doors.
+"""The names of units for operators, and ways to settle units by hand; for doors.
 
-A unit is named by its kind, where it lives, and its name::
+The name of a unit has its kind, its queue or connection, and its own name::
 
     session:12                  the open unit of work of connection 12
     prepared:NAME               a unit that was prepared
-    confirm:QUEUE:7             what is held under confirm id 7
-    lock:QUEUE:3                what is locked under lock id 3
-    claim:QUEUE:APPLICATION#4   what a bulk reader has claimed
-    staging:NAME                what a bulk writer has not put yet
-    lease:NAME                  what clients of a server do under a token until a deadline
+    confirm:QUEUE:7             messages held under confirm id 7
+    lock:QUEUE:3                messages locked under lock id 3
+    claim:QUEUE:APPLICATION#4   messages claimed by a bulk reader
+    staging:NAME                rows that a bulk writer has not put yet
+    lease:NAME                  puts and gets of server clients under a token, until a deadline
 """
 
 from __future__ import annotations

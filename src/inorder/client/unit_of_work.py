@@ -1,12 +1,11 @@
-"""A unit of work as a block: committed at its end, backed out by an exception.
+"""A unit of work as a block, which commits at its end and backs out on an exception.
 
-One connection has one unit of work at a time (R5.1). Inside the block every put and get is part of it unless it
-says `syncpoint=False`, or is a confirmed call, which acts at once (lifecycle A-3). The object can be used once; it
-says how it ended. After a commit, back out or prepare inside the block the unit is over: what follows stands
-outside any unit.
+A connection has one unit of work at a time (R5.1). Every put and get inside the block is part of it, except with
+`syncpoint=False` and in confirmed calls, which act at once (lifecycle A-3). The object can be used once, and tells how
+it ended. A commit, back out or prepare inside the block ends the unit; later calls are outside any unit.
 
-The unit belongs to the thread that began it, and to the asyncio task: see `callers`. Puts and gets of others that
-would be part of it are refused. Settling it is for anybody: a block may end in another thread, by a finalizer say.
+The unit belongs to the thread and asyncio task that began it: see `callers`. Puts and gets of others in it are refused.
+Any thread may settle it, because a block may end in another thread, for example by a finalizer.
 """
 
 from __future__ import annotations

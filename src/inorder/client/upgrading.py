@@ -1,4 +1,4 @@
-"""`inorder.upgrade` and `inorder.rename`: what happens to a store only while nobody has it open."""
+"""`inorder.upgrade` and `inorder.rename`: changes to a store that no program has open."""
 
 from __future__ import annotations
 

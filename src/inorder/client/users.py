@@ -1,8 +1,8 @@
-"""The part of a connection that has users, their tokens, and the question who somebody is; for servers.
+"""The part of a connection for users, their tokens and authentication; for servers.
 
-They are kept in the store, so that all servers of it know the same. They bind at a server alone: this connection, like
-any program that can open the store, may do everything, and defines them. Passwords come here as hashes, and are
-compared by the server, which has the library: see `inorder.support.passwords`.
+Users are kept in the store, so all of its servers share them. They apply only to a server. A program that can open the
+store, such as this connection, may do everything, and defines them. Passwords arrive here as hashes. The server
+compares them, because it has the library: see `inorder.support.passwords`.
 """
 
 from __future__ import annotations

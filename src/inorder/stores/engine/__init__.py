@@ -1,3 +1,3 @@
-"""What each operation means, once for all backends."""
+"""The meaning of each operation, written once for all backends."""
 
 from __future__ import annotations

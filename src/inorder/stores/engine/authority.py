@@ -1,12 +1,12 @@
-"""Whose authority counts where the queue manager puts something for somebody (between P-3).
+"""The user whose authority counts when the queue manager puts a message on behalf of a user (between P-3).
 
-A message that asks the queue manager for reports is put with a mark: the user of a server who has put it. The user
-needs `put` where the report goes, when the message is put and again when the report is made. A program that opens the
-store itself has no mark, and is asked for nothing. A trigger message has the mark of the queue manager: a trigger
-monitor starts programs for no other. A report is not marked so, for its body is somebody else's.
+A message that asks for reports is stored with a mark: the server user who put it. That user needs `put` on the
+destination of the report, both at the put and when the report is made. A program that opens the store directly has no
+mark and is not checked. A trigger message has the mark of the queue manager, and a trigger monitor starts programs only
+for such messages. A report does not have that mark, because its body comes from others.
 
-Marks are in a column of their own, `put_by`. They are no part of the message: no caller, dump or channel can set them,
-and no get or export shows them. What is put again, whoever put it first, has the mark of whoever puts it now.
+Marks are in a separate column, `put_by`. They are not part of the message: no caller, dump or channel can set them, and
+no get or export shows them. A message that is put again gets the mark of its new user.
 """
 
 from __future__ import annotations

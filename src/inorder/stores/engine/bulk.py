@@ -1,4 +1,4 @@
-"""The verbs in bulk, once for all backends: claims, surveys, stagings."""
+"""The bulk verbs, written once for all backends: claims, surveys, stagings."""
 
 from __future__ import annotations
 

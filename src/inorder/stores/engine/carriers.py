@@ -1,4 +1,4 @@
-"""What is kept of the channels that send from here, and what each does now (C-6)."""
+"""The records and the present status of channels that send from here (C-6)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def row_of_channel(verb: Verb, channel: str) -> ChannelRow:
 
 
 def sent_of_channel(verb: Verb, queue: LocalQueue, channel: str) -> SentRow:
-    """How much it has sent from a queue."""
+    """The record of the batches and messages that a channel has sent from a queue."""
     found = verb.backend.select(SentRow, queue=queue.id, channel=channel)
     return found[0] if found else SentRow(queue.id, channel, 0, 0, 0, None)
 

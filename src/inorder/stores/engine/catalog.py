@@ -1,4 +1,4 @@
-"""Definitions and open handles: who may open, alter and delete what (mq-semantics 4.1 to 4.4)."""
+"""Definitions and open handles: the rules for opening, altering and deleting (mq-semantics 4.1 to 4.4)."""
 
 from __future__ import annotations
 

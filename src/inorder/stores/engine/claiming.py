@@ -1,4 +1,4 @@
-"""What the verbs about claims mean: `rules.claims` applied to an application's records; and how claims are taken."""
+"""The verbs about claims: they apply `rules.claims` to an application's records, and take claims."""
 
 from __future__ import annotations
 

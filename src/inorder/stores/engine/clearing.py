@@ -1,6 +1,7 @@
 """The verbs that empty a queue: clear, delete, and a close that deletes.
 
-What lies on a queue goes in steps, each a verb of its own, so that others come between however much there is.
+They remove messages in steps. Each step is a separate verb, so that other programs can work between two steps of a
+large queue.
 """
 
 from __future__ import annotations

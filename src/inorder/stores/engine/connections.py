@@ -1,7 +1,7 @@
-"""Who has the store open: processes, their connections and handles, and what is done when they are gone.
+"""Processes that have the store open, with their connections and handles, and the clean-up after they die.
 
-A process is known to the operating system as long as it lives (`backend.Host`). A process that finds another one dead
-backs out its units of work, frees its browse locks and closes its handles (B-32, B-48); named units stay.
+The operating system tells whether a process is alive (`backend.Host`). A process that finds another one dead backs out
+its units of work, frees its browse locks and closes its handles (B-32, B-48). Named units stay.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Messages that cannot be delivered: discarded, or set aside with the reason (C-5, R6.8)."""
+"""Discards messages that cannot be delivered, or makes them dead letters with the reason (C-5, R6.8)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the queue manager itself puts: reports, trigger messages, dead letters.
+"""Messages that the queue manager itself puts: reports, trigger messages, dead letters.
 
-None of it makes the verb that causes it fail: what cannot be put where it should go goes to the dead-letter queue, and
-if that cannot take it, is dropped and counted (C-5).
+Such a put never makes the verb fail that causes it. If the message cannot be put on its destination, it goes to the
+dead-letter queue. If that does not accept it, it is dropped and counted (C-5).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What time alone ends: messages and locks that expire, stagings, leases, keys of puts."""
+"""Ends expired messages, locks, stagings, leases and keys of puts."""
 
 from __future__ import annotations
 

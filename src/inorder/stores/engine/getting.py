@@ -1,4 +1,4 @@
-"""Gets and browses as verbs: the one that takes, the one that only looks, and steps of a search that goes far."""
+"""Gets and browses as verbs: the verb that takes, the verb that only looks, and the steps of a long search."""
 
 from __future__ import annotations
 

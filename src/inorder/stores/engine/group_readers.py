@@ -1,4 +1,4 @@
-"""Who is inside which group (B-45): what verbs do to the `EnteredRow`s of a queue."""
+"""Readers inside groups (B-45): the changes of verbs to the `EnteredRow`s of a queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an `EnteredRow` says of its group and its reader (B-45)."""
+"""Reads the group and the reader in an `EnteredRow` (B-45)."""
 
 from __future__ import annotations
 

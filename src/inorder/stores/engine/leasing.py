@@ -1,9 +1,9 @@
-"""What the verbs about leases mean: units of work with a name and a deadline, for any process that shows their token.
+"""The verbs about leases: units of work with a name and a deadline, open to any process that has their token.
 
-A lease is a unit of kind "lease", with a `LeaseRow` beside it. Its name is made from its token, which is nowhere in the
-store. A connection that enters a lease has it as its unit of work until it leaves it, so puts and gets under it are
-those of any unit. Verbs that act under a lease, settle it or end it are alone (`backend.Kind`): one at a time, even if
-several processes show the token. `rules.leases` says when it is over.
+A lease is a unit of kind "lease" with a `LeaseRow`. Its name is derived from its token, and the token itself is not
+stored. A connection that enters a lease uses it as its unit of work until it leaves it, so puts and gets under a lease
+are those of any unit. Verbs that act under a lease, settle it or end it run alone (`backend.Kind`): one at a time, even
+if several processes have the token. `rules.leases` says when it ends.
 """
 
 from __future__ import annotations

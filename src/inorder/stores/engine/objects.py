@@ -1,7 +1,7 @@
 """The verbs about definitions other than queues: channels, processes, the name of the queue manager.
 
-A store keeps their attributes as JSON and does not interpret them: the module that defines a kind checks its values,
-and an alter names the attributes that it saw before.
+A store keeps their attributes as JSON without interpreting them. The module that defines a kind checks the values, and
+an alter names the attributes that it has read before.
 """
 
 from __future__ import annotations

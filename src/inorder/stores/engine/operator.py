@@ -1,4 +1,4 @@
-"""The verbs of operators, once for all backends: what lies where and why, who holds it and who waits, what is wrong."""
+"""The verbs for operators, written once for all backends: they list messages, holders and waiting calls, and check."""
 
 from __future__ import annotations
 

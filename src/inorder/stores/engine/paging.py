@@ -1,8 +1,7 @@
-"""A page of a browse: as many messages as consecutive calls would show at one moment, in one verb.
+"""A page of a browse: the messages that consecutive calls would show at one moment, in one verb.
 
-Each message goes the way of any browse (`Reading`). Only the messages that follow the first one in the same order are
-taken without a new search: up to the end of that order, or to a message that this reader cannot have and that the
-search has to judge.
+Each message is read as in any browse (`Reading`). Only messages that follow the first one in the same order need no new
+search. They end with that order, or before a message that this reader cannot have, which the search must judge.
 """
 
 from __future__ import annotations

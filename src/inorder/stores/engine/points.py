@@ -1,6 +1,6 @@
-"""Named points inside the stores' verbs, at which a test may have something happen: a crash, mostly.
+"""Named points inside the stores' verbs, at which a test can act, for example crash the process.
 
-A test sets `reached`; otherwise nothing happens.
+A test sets `reached`. Without that, points have no effect.
 """
 
 from __future__ import annotations

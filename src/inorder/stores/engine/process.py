@@ -1,4 +1,4 @@
-"""What a process keeps of a store that it has open: connections, handles, definitions, and the lock of its verbs."""
+"""The state of an open store in one process: connections, handles, definitions, and the lock of its verbs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys under which messages were put: looked at by a put, taken with it, and settled with its unit of work."""
+"""Keys under which messages were put. A put checks and takes its key, which is settled with its unit of work."""
 
 from __future__ import annotations
 

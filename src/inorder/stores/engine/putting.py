@@ -1,4 +1,4 @@
-"""One put request in one verb: plan, check the room, let the messages arrive."""
+"""One put request in one verb: plan it, check the room, add the messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A queue in one verb: its counters, and the search, with what the rules say of what is found."""
+"""A queue in one verb: its counters, and the search with the judgement of the rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One get or browse request in one verb: find, judge, do; repeated for as many messages as it asks for."""
+"""One get or browse request in one verb: find, judge and take a message, repeated for as many as requested."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the verbs of a channel's receiver mean: a batch is put, once, with the record of the channel (C-1, C-5).
+"""The verbs of a channel's receiver: they put a batch once, together with the record of the channel (C-1, C-5).
 
-One transaction on all queues that the batch goes to puts, sets aside, discards, and advances the record by one. The
-ledger of a queue would not do: a batch goes to several queues, and between two tries some may fill up, be deleted, or
-be deleted and defined again.
+One transaction on all queues of the batch puts or discards messages or makes dead letters of them, and advances the
+record by one. The ledger of a queue would not be enough: a batch goes to several queues, and between two tries some may
+fill up, be deleted, or be deleted and defined again.
 """
 
 from __future__ import annotations

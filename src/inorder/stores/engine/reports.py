@@ -1,13 +1,13 @@
 """The queue manager's reports about messages on queues: when each is made, and where it goes (P-1, R6.4 to R6.7).
 
     COA         in the transaction in which a message becomes visible on its queue
-    COD         in the transaction in which what was got goes for good: the get, or the commit or confirm behind it
-    expiration  when it is discarded; about a message that nobody has seen in the unit that has put it
-    exception   when it cannot be delivered (`dead_letters`)
+    COD         in the transaction that removes a got message for good: the get, or its commit or confirm
+    expiration  when the message is discarded; if it was never visible, in the unit that put it
+    exception   when the message cannot be delivered (`dead_letters`)
 
-So a report is there if and only if what it reports has happened, whichever process dies at whatever moment. Of a
-transmission queue neither arrivals nor deliveries are reported (R6.6). Only queues on which messages ask for reports
-pay for any of this: `QueueState.has_reports` says so.
+So a report exists if and only if its event has happened, whichever process dies at any moment. Arrivals on a
+transmission queue and deliveries from it are not reported (R6.6). Only queues with messages that ask for reports bear
+the cost: `QueueState.has_reports` marks them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ def report_placed(verb: Verb, queue: LocalQueue, first: int) -> None:
 
 
 def report_settled(verb: Verb, unit: int, queue: LocalQueue, state: State) -> None:
-    """All that a unit holds on a queue in one state is about to be confirmed: COA of puts, COD of gets."""
+    """Reports messages of a unit, in one state on one queue, just before they are confirmed: COA for puts, COD for
+    gets.
+    """
     if _is_final(queue):
         kind, feedback = (COA, Feedback.COA) if state is PUT else (COD, Feedback.COD)
         for row in verb.backend.rows(unit=unit, reporting_on=queue.id):

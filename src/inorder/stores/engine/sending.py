@@ -1,8 +1,8 @@
-"""The verbs of a channel's sender: it is an application of its transmission queue, and a little more (C-1, C-6).
+"""The verbs of a channel's sender, which is an application on its transmission queue with some additions (C-1, C-6).
 
-What a channel has claimed is the batch that is on its way: the open claim. Its number on the way is one more than the
-number in `SentRow`, which grows in the transaction that confirms the claim. A claim that was released has a number that
-never returns; a batch has none until it is there, so the receiver sees no gap.
+The open claim of a channel is the batch in transit. The batch number is one more than the number in `SentRow`, which
+grows in the transaction that confirms the claim. The number of a released claim never returns. A batch has no final
+number until it has arrived, so the receiver sees no gap.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What events do to messages, one at a time or all that a unit holds: commit, back out, prepare, expiry.
+"""The effect of events on messages, one at a time or for a whole unit: commit, back out, prepare, expiry.
 
-A row's state changes here by an event and the life-cycle table, or because the row goes with its queue or at a
-restart; nothing else changes it. What happens to many rows at once (a unit that is settled) is one move for each state,
-to the state that the same table names.
+A row changes its state here by an event and the life-cycle table, or is removed with its queue or at a restart. Nothing
+else changes it. Settling a unit is one move of many rows for each state, to the state in the same table.
 """
 
 from __future__ import annotations

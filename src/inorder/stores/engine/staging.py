@@ -1,8 +1,8 @@
-"""What the verbs about stagings mean: rows wait beside their queue, and are put all together, once for each key.
+"""The verbs about stagings: rows wait next to their queue and are put together, once for each key.
 
-What is staged stands under a unit of kind "staging", with its counts in a `StagingRow`; no queue knows of it. So rows
-are staged beside each other and beside puts, and only those of one staging one after the other. The put looks, checks
-everything, and then has the backend move the rows; the ledger notes the batch (spark 3).
+Staged rows belong to a unit of kind "staging", with their counts in a `StagingRow`. They are not on any queue, so
+several stagings can run in parallel with each other and with puts; only the rows of one staging come one after the
+other. The put reads and checks everything, then the backend moves the rows, and the ledger records the batch (spark 3).
 """
 
 from __future__ import annotations

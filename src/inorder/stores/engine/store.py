@@ -1,8 +1,7 @@
 """The verbs of a store, once for all backends: connections, queues, puts, gets, confirmed calls, units of work.
 
-`protocol.Store` says what each guarantees, and the files that it calls what each means. The verbs in bulk are in
-`bulk.py`, those of operators in `operator.py`, what time alone ends in `expiring.py`, what empties
-queues in `clearing.py`.
+`protocol.Store` documents the guarantees of each verb, and the files called from here its meaning. Bulk verbs are in
+`bulk.py`, verbs for operators in `operator.py`, expiry in `expiring.py`, and clearing of queues in `clearing.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Trigger messages, put in the transaction that makes them due: `rules.triggers` says when that is.
+"""Puts trigger messages in the transaction that makes them due: `rules.triggers` says when that is.
 
-If the message cannot be put it becomes a dead letter, or is dropped and counted: the verb never fails because of it
-(P-2). Trigger messages trigger nothing themselves.
+A trigger message that cannot be put becomes a dead letter, or is dropped and counted. The verb never fails because of
+it (P-2). Trigger messages do not trigger others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who holds: units, handles and their connections by their numbers, in one transaction."""
+"""Looks up the holders of messages in one transaction: units, handles and connections by number."""
 
 from __future__ import annotations
 

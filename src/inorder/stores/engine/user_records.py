@@ -1,9 +1,9 @@
-"""The verbs about users who come through a server: log-ins that fail, acts that cannot be taken back, and marks.
+"""The verbs about users of a server: failed log-ins, the log of acts, and marks.
 
-Users and tokens are objects (`objects.py`). Log-ins that fail are counted in buckets (`rules.log_ins`), which all
-servers share. An act is noted before it is done, and its outcome afterwards: if the process was killed in between, the
-note says "begun". The log keeps the newest acts, as many as the queue manager's attribute `acts_kept` says. `authority`
-says what marks are.
+Users and tokens are objects (`objects.py`). Failed log-ins are counted in buckets (`rules.log_ins`), which all servers
+share. An act is recorded before it starts, and its outcome afterwards. If the process is killed in between, the record
+says "begun". The log keeps the newest acts, up to the queue manager's attribute `acts_kept`. `authority` explains
+marks.
 """
 
 from __future__ import annotations

@@ -1,19 +1,17 @@
-"""Waiting: who is woken by a change, in which order, and when a wait is over.
+"""Waiting: which waiters a change wakes, in which order, and when a wait ends.
 
-All calls of this process that wait on one store meet in its `WaitingRoom`. A waiter looks once when it comes; then it
-sleeps until something changes on its queue, until time alone may have changed something (a delayed message is
-due), or until its deadline. After a change the waiters of the queue look one after another, in the order in
-which they deserve to be served (R3.27):
+All calls of this process that wait on one store share its `WaitingRoom`. A waiter looks once at the start. Then it
+sleeps until its queue changes, until a time comes that may change the result (a delayed message is due), or until its
+deadline. After a change the waiters of the queue look one after another, in order of precedence (R3.27):
 
     removers that name a message or correlation id, then other removers, then browsers
 
-and within a class in the order in which they came, though nobody should rely on that. A browse with lock counts
-as a remover. Each look is one atomic verb of the store, so a message goes to one remover only, and a waiter that finds
-nothing sleeps again. Times are inclusive, and the last look comes before the deadline counts.
+and within a class in the order of arrival, although programs should not rely on that. A browse with lock counts as a
+remover. Each look is one atomic verb of the store, so only one remover gets a message. A waiter that finds no message
+sleeps again. Times are inclusive, and the last look comes before the deadline counts.
 
-Changes may come faster than looks. So the waiters of a queue look in rounds: one that has looked in this round looks
-again only when all others with a reason to look (a deadline is one) have done so. A change that finds all asleep begins
-a new round.
+Changes may come faster than looks. So the waiters of a queue look in rounds: a waiter looks again only after all others
+with a reason to look (a deadline is one) have looked in this round. A change that finds all asleep begins a new round.
 """
 
 from __future__ import annotations

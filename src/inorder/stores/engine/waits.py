@@ -1,4 +1,4 @@
-"""Calls that wait, as records: what they wait for, and who is in their way (B-31)."""
+"""Records of waiting calls: the cause of the wait, and the connections in the way (B-31)."""
 
 from __future__ import annotations
 
