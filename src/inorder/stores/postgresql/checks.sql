@@ -1,8 +1,8 @@
--- What must be true of a store whenever no transaction is under way, as in sqlite/checks.sql. Each statement says in
--- words, a row for each, where it is not. They read everything and are not for every day.
+-- Conditions that hold for a store whenever no transaction is open, as in sqlite/checks.sql. Each statement returns a
+-- text for every violation. They read the whole store and are not meant for daily use.
 
 -- name: references
--- What is referred to is there; nothing enforces it at each statement.
+-- Every reference leads to an existing row, which is not enforced at each statement.
 SELECT format('table %s, row %s: what it refers to in %s is missing', r.of, r.id, r.target) FROM (
     SELECT 'connection' AS of, id, 'process' AS target FROM connection WHERE process NOT IN (SELECT id FROM process)
     UNION ALL SELECT 'handle', id, 'connection' FROM handle WHERE connection NOT IN (SELECT id FROM connection)
@@ -36,17 +36,17 @@ SELECT format('table %s, row %s: what it refers to in %s is missing', r.of, r.id
 ) AS r;
 
 -- name: definitions
--- What a definition says of its name and type is what stands beside it.
+-- The name and type inside a definition equal those of its row.
 SELECT format('definition %s: %s %s is defined as another', id, type, name) FROM definition
 WHERE CAST(attributes AS json) ->> 'name' IS DISTINCT FROM name OR CAST(attributes AS json) ->> 'type' IS DISTINCT FROM type;
 
 -- name: objects
--- The same of channels, processes, users and tokens, and there is no other kind.
+-- The same for channels, processes, users and tokens; there is no other kind.
 SELECT format('%s %s: it is defined as another, or of no kind', type, name) FROM object
 WHERE type NOT IN ('channel', 'process', 'user', 'token') OR CAST(attributes AS json) ->> 'name' IS DISTINCT FROM name;
 
 -- name: messages
--- What the columns of a message say of each other, and what none of them can be.
+-- The columns of a message are valid and consistent with each other.
 SELECT format('message %s: its row cannot be as it is', id) FROM message WHERE NOT (
     state BETWEEN 1 AND 5 AND rank BETWEEN -9 AND 0 AND priority >= 0 AND persistent BETWEEN 0 AND 1
     AND forgotten BETWEEN 0 AND 1 AND length >= 0 AND "offset" >= 0 AND sequence_number > 0
@@ -63,13 +63,13 @@ SELECT format('message %s: its row cannot be as it is', id) FROM message WHERE N
 );
 
 -- name: depth
--- The depth counts every message but those that units of work got (R4.6).
+-- The depth counts every message except those that units of work have got (R4.6).
 SELECT format('queue %s: the depth is noted as %s, %s messages are there', t.queue, t.depth, count(m.id))
 FROM counted t LEFT JOIN message m ON m.queue = t.queue AND m.away = 0
 GROUP BY t.queue, t.depth HAVING t.depth <> count(m.id);
 
 -- name: slots
--- Only queues that keep no order have slots; which ones those are stands in their definitions, too.
+-- Only queues that keep no order have slots, and their definitions agree.
 SELECT format('queue %s: session %s has a slot, and it keeps its order', queue, session) FROM slot
 WHERE queue NOT IN (SELECT queue FROM tally WHERE unordered = 1)
 UNION ALL
@@ -83,7 +83,7 @@ WHERE (t.unordered = 1) <> (coalesce(CAST(d.attributes AS json) ->> 'read_order'
 SELECT 'the queue manager is missing' WHERE NOT EXISTS (SELECT 1 FROM manager);
 
 -- name: tallies
--- Every local queue is counted, and nothing else is; what counters cannot be.
+-- Every local queue has counters, no other queue does, and the counters are valid.
 SELECT format('queue %s: it is defined and not counted', id) FROM definition
 WHERE type = 'local' AND id NOT IN (SELECT queue FROM tally)
 UNION ALL
@@ -99,7 +99,7 @@ UNION ALL
 SELECT format('queue %s: it is counted in %s rows', queue, count(*)) FROM tally GROUP BY queue HAVING count(*) > 1;
 
 -- name: fronts
--- Nothing is available behind a front, and each queue says whether it has fronts (fronts.py).
+-- No message before a front is available, and each queue records whether it has fronts (fronts.py).
 SELECT format('message %s: it is available behind the front of its queue', m.id)
 FROM tally t JOIN message m ON m.queue = t.queue
 WHERE m.available AND m.number < t.fronts[10 * m.head + m.rank + 10]
@@ -108,7 +108,7 @@ SELECT format('queue %s: it has fronts, and does not say so', queue) FROM tally
 WHERE fronts IS NOT NULL AND (attention & 256 = 0 OR cardinality(fronts) <> 30);
 
 -- name: attention
--- Where there is something that every verb has to look for, its queue says so; and it says which definitions are known.
+-- The attention bits of a queue cover every condition that verbs must check, and its definition bits are right.
 SELECT format('queue %s: there is something to look for, and it says %s', queue, attention) FROM tally t
 WHERE attention NOT BETWEEN 0 AND 1023
     OR attention & 1 = 0 AND EXISTS (SELECT 1 FROM message WHERE queue = t.queue AND expires_at IS NOT NULL
@@ -131,7 +131,7 @@ SELECT format('queue %s: number %s has been drawn, the counter says %s', t.queue
 FROM counted t JOIN message m ON m.queue = t.queue GROUP BY t.queue, t.counter HAVING max(m.number) > t.counter;
 
 -- name: names
--- No more is a number that names something.
+-- Nor is an identifying number.
 SELECT format('number %s names something, the counter says %s', used.most, n.last_value)
 FROM number n, (
     SELECT max(id) AS most FROM (
@@ -143,19 +143,19 @@ FROM number n, (
 WHERE used.most > n.last_value;
 
 -- name: unplaced
--- Only a put that is not confirmed may wait for its number (B-5).
+-- Only an unconfirmed put may lack a number (B-5).
 SELECT format('message %s: it is in state %s and has no place', id, state) FROM message
 WHERE number IS NULL AND state <> 1;
 
 -- name: away
--- A get in a unit of work leaves the depth at the get, one under a confirm id when it is confirmed (R4.6).
+-- A get in a unit of work reduces the depth at once, a get under a confirm id when it is confirmed (R4.6).
 SELECT format('message %s: in state %s, held by a %s unit, it is %s the depth', m.id, m.state, u.kind,
     CASE WHEN m.away = 1 THEN 'not in' ELSE 'in' END)
 FROM message m JOIN unit u ON u.id = m.unit
 WHERE (m.away = 1) <> (m.state IN (4, 5) AND u.kind IN ('session', 'prepared', 'lease'));
 
 -- name: gathering
--- Of each group it is noted how much is available, and where it ends.
+-- The record of each group has the right number of available messages and the right end.
 SELECT format('queue %s, group %s: %s available and end %s are noted, there are %s and %s',
     queue, encode(group_id, 'hex'), max(noted), coalesce(CAST(max(noted_last) AS text), 'none'), max(available),
     coalesce(CAST(max(last) AS text), 'none'))
@@ -168,7 +168,7 @@ FROM (
 GROUP BY queue, group_id HAVING max(noted) <> max(available) OR max(noted_last) IS DISTINCT FROM max(last);
 
 -- name: heads
--- What is whole never looks unfinished, or a reader of whole groups would miss it.
+-- A complete group never looks unfinished, or a reader of whole groups would miss it.
 SELECT format('message %s: nothing of what it begins is missing, it is marked as unfinished', h.id)
 FROM message h LEFT JOIN (
     SELECT queue, group_id, min(CASE WHEN flags & 16 <> 0 THEN sequence_number END) AS last FROM message
@@ -183,13 +183,13 @@ WHERE h.head = 1 AND h.available AND (
 );
 
 -- name: idle units
--- A confirm id or lock id that holds nothing is forgotten (A-9, A-12).
+-- No confirm id or lock id without messages remains (A-9, A-12).
 SELECT format('unit %s: a %s id that holds nothing', id, kind) FROM unit u
 WHERE kind IN ('confirm', 'lock')
     AND NOT EXISTS (SELECT 1 FROM message WHERE unit = u.id) AND NOT EXISTS (SELECT 1 FROM message WHERE lock = u.id);
 
 -- name: holders
--- Messages are held by units, and locked by lock ids, of their own queue (A-15).
+-- The units and lock ids of a message belong to its own queue (A-15).
 SELECT format('message %s: it is held by unit %s, a %s id', m.id, u.id, u.kind) FROM message m JOIN unit u ON u.id = m.unit
 WHERE u.kind = 'lock' OR (u.kind IN ('confirm', 'claim') AND u.queue <> m.queue)
 UNION ALL
@@ -200,7 +200,7 @@ SELECT format('message %s: it was locked with confirm id %s, and is not', id, lo
 WHERE lock_confirm IS NOT NULL AND lock IS NULL;
 
 -- name: claims
--- A claim holds as many messages as it was given with, at positions 1, 2, 3 ...; claims alone give positions.
+-- A claim holds as many messages as it started with, at positions 1, 2, 3 ...; only claims have positions.
 SELECT format('claim %s of %s: %s messages are noted, it holds %s, at positions %s to %s', c.number, c.application,
     c.messages, count(m.id), coalesce(CAST(min(m.claimed) AS text), 'none'), coalesce(CAST(max(m.claimed) AS text), 'none'))
 FROM claim c LEFT JOIN message m ON m.unit = c.unit
@@ -224,12 +224,12 @@ WHERE c.number = a.settled + 2 AND (c.planned = 1 OR NOT EXISTS (
 ));
 
 -- name: channels
--- What a channel has sent, it has claimed (C-1).
+-- A channel has claimed every batch that it has sent (C-1).
 SELECT format('queue %s: channel %s has sent from it, and has never claimed', queue, channel) FROM sent s
 WHERE NOT EXISTS (SELECT 1 FROM account a WHERE a.queue = s.queue AND a.application = 'channel ' || s.channel);
 
 -- name: contents
--- Every message has its content; contents without a message wait to be removed.
+-- Every message has its content. Contents without a message are marked for removal.
 SELECT format('message %s: its content is missing', id) FROM message WHERE id NOT IN (SELECT id FROM content)
 UNION ALL
 SELECT format('message %s: its body has %s octets, %s are noted', m.id, octet_length(c.body), m.length)
@@ -241,12 +241,12 @@ UNION ALL
 SELECT format('message %s: its content is to be removed', id) FROM leftover WHERE id IN (SELECT id FROM message);
 
 -- name: leases
--- A lease has a deadline, and what has one is a lease (rules.leases).
+-- Exactly the leases have a deadline (rules.leases).
 SELECT format('unit %s: of kind %s, it has %s deadline', u.id, u.kind, CASE WHEN l.unit IS NULL THEN 'no' ELSE 'a' END)
 FROM unit u LEFT JOIN lease l ON l.unit = u.id WHERE (u.kind = 'lease') <> (l.unit IS NOT NULL);
 
 -- name: stagings
--- What is staged belongs to a staging, is counted there, has its content, and is not a message yet (spark 3).
+-- A staged row belongs to a staging, is counted there, has its content, and is not a message yet (spark 3).
 SELECT format('unit %s: of kind %s, it %s', u.id, u.kind,
     CASE WHEN s.unit IS NULL THEN 'stages nothing' ELSE 'has a staging' END)
 FROM unit u LEFT JOIN staging s ON s.unit = u.id WHERE (u.kind = 'staging') <> (s.unit IS NOT NULL)
@@ -272,7 +272,7 @@ UNION ALL
 SELECT format('number %s is staged twice', id) FROM staged GROUP BY id HAVING count(*) > 1;
 
 -- name: readers
--- Who is inside a group has a handle, or claims; so has a handle who marked a message.
+-- A reader inside a group has a handle or claims, and a reader that marked a message has a handle.
 SELECT format('queue %s, group %s: handle %s is inside, and is closed', queue, encode(group_id, 'hex'), substr(reader, 2))
 FROM entered WHERE reader LIKE 'h%' AND substr(reader, 2) NOT IN (SELECT CAST(id AS text) FROM handle)
 UNION ALL

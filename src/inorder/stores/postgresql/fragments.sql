@@ -1,7 +1,8 @@
--- Parts of statements that PostgreSQL has in words of its own, as queries.sql.
+-- Parts of statements that PostgreSQL needs in another form, as in queries.sql.
 
 -- name: messages
--- What can be claimed or shown in physical order on one level. Each arm has its order and its limit: so they are merged.
+-- Messages that can be claimed or shown in physical order on one level. Each arm has its own order and limit, so that
+-- they can be merged.
 head AS (
     SELECT * FROM (
         SELECT * FROM (
@@ -32,7 +33,7 @@ head AS (
 );
 
 -- name: removed
--- What a get takes away goes where it lies: nobody else can have moved it.
+-- A get removes its messages by their physical position, because no other transaction can have moved them.
 m AS (DELETE FROM message WHERE ctid = ANY (ARRAY(SELECT message_at FROM next)) RETURNING 1),
 c AS (DELETE FROM content WHERE ctid = ANY (ARRAY(SELECT content_at FROM next)) RETURNING 1),
 gone AS MATERIALIZED (

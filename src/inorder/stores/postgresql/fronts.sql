@@ -1,13 +1,13 @@
--- What the schema has for the fronts of queues (fronts.py), behind its tables.
+-- The part of the schema for the fronts of queues (fronts.py), created after the tables.
 
--- The levels of one kind of head, in order, with the front of each. The server sees through it.
+-- The levels of one kind of head in order, with the front of each. The server can inline this function.
 CREATE FUNCTION levels_of(number bigint, head integer) RETURNS TABLE (rank integer, front bigint) LANGUAGE sql STABLE AS $$
     SELECT level.rank, coalesce(t.fronts[10 * $2 + level.rank + 10], 0)
     FROM (SELECT fronts FROM tally WHERE queue = $1 ORDER BY serial DESC LIMIT 1) AS t,
         generate_series(-9, 0) AS level(rank)
 $$;
 
--- What becomes available behind a front of its queue moves the front back there. It runs while inorder.fronts is on.
+-- Moves a front back when a message before it becomes available. It runs while inorder.fronts is on.
 CREATE FUNCTION fronts_move_back() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     first record;

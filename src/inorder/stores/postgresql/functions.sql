@@ -1,11 +1,11 @@
--- What the schema has of functions, and of sequences that they draw from, behind its tables.
+-- The functions of the schema and their sequences, created after the tables.
 
--- ===== numbers that name things
+-- ===== identifying numbers
 
 CREATE SEQUENCE number;
 
--- So many numbers in a row; the first of them. Drawing is not part of the transaction, and neither is its lock: that
--- goes with the inner block, which is undone, while the value of a sequence stays.
+-- Draws a range of numbers and returns the first. Neither the draw nor its lock is part of the transaction: the inner
+-- block is undone, which releases the lock, while the value of a sequence stays.
 CREATE FUNCTION draw(count bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     first bigint;
@@ -22,20 +22,20 @@ END $$;
 
 -- ===== sessions
 
--- What tells the stores of one database apart.
+-- A number that distinguishes the stores of one database.
 CREATE FUNCTION store_number() RETURNS bigint LANGUAGE sql STABLE AS $$
     SELECT CAST(CAST(CAST('message' AS regclass) AS oid) AS bigint)
 $$;
 
--- The advisory lock of a process, by its number; 0 and less: of what is the whole store's.
+-- The key of the advisory lock of a process, by its number. Numbers up to 0 are for locks of the whole store.
 CREATE FUNCTION session_key(process bigint) RETURNS bigint LANGUAGE sql STABLE AS $$
     SELECT hashtextextended('inorder ' || store_number(), process)
 $$;
 
 -- ===== queues
 
--- Locks queues, in the order in which everybody does. From one that keeps no order those who are together have gone then,
--- and nobody comes: what they have counted goes into its row. Each statement here sees what was there after the wait.
+-- Locks queues in the order that all verbs use. On a queue that keeps no order, verbs that were together have then
+-- ended and new ones wait, so their counts are added to its row. Each statement here sees the state after the wait.
 CREATE FUNCTION lock_queues(numbers bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     one bigint;
@@ -54,11 +54,12 @@ BEGIN
     END LOOP;
 END $$;
 
--- Of queues that keep no order: the numbers of places. One sequence does for all, since each takes higher ones than its own.
+-- The numbers of places on queues that keep no order. One sequence serves all, because each queue takes numbers above
+-- its own.
 CREATE SEQUENCE place;
 
--- The rows with what slots add, and with what is drawn of the sequence `place`: on a queue that keeps no order all of that
--- counts as drawn. If few numbers are reserved above it, none are: so the next verb that draws reserves more.
+-- The rows with the counts in slots and the numbers drawn from the sequence `place`, all of which count as drawn on a
+-- queue that keeps no order. If few reserved numbers are left, it reports none, so that the next verb reserves more.
 CREATE VIEW counted AS
 SELECT
     t.queue, t.serial, t.attention, t.revision, t.unordered, greatest(t.counter, p.drawn) AS counter,
@@ -75,7 +76,7 @@ LEFT JOIN LATERAL (
     FROM slot WHERE slot.queue = t.queue
 ) AS s ON true;
 
--- So many of them in a row, above a queue's counter; the first. As `draw`.
+-- Draws a range of them above a queue's counter and returns the first, as `draw` does.
 CREATE FUNCTION draw_places(above bigint, count bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     first bigint;
@@ -90,7 +91,7 @@ BEGIN
     RETURN first;
 END $$;
 
--- What is another with each change of a queue.
+-- A text that differs after each change of a queue.
 CREATE FUNCTION change_of(number bigint) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT concat_ws(' ', t.xmin, (SELECT string_agg(CAST(s.xmin AS text), ' ' ORDER BY s.session) FROM slot s WHERE s.queue = t.queue))
     FROM tally t WHERE t.queue = number
@@ -120,7 +121,7 @@ END $$;
 
 -- ===== guarded changes
 
--- What was changed is what was read before, or the verb fails.
+-- The changed rows are those that were read before, or the verb fails.
 CREATE FUNCTION expect(changed bigint, expected bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF changed <> expected THEN
@@ -129,7 +130,7 @@ BEGIN
     END IF;
 END $$;
 
--- ===== functions that SQLite has, for texts that both share
+-- ===== functions of SQLite, for shared statements
 
 -- The values of a JSON array of numbers, with their positions from 0 on.
 CREATE FUNCTION numbers_in(numbers text) RETURNS TABLE (value bigint, key bigint) LANGUAGE sql IMMUTABLE AS $$
@@ -158,7 +159,7 @@ $$;
 
 CREATE OPERATOR -> (LEFTARG = text, RIGHTARG = text, FUNCTION = element);
 
--- Nothing of its group, or of its message in segments, comes behind a message with these flags: rules.grouping.is_end.
+-- Whether a message with these flags ends its group or its message in segments: rules.grouping.is_end.
 CREATE FUNCTION is_end(flags integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN flags & 24 <> 0 THEN flags & 16 <> 0 AND (flags & 4 <> 0 OR flags & 6 = 0) ELSE flags & 4 <> 0 END
 $$;

@@ -1,7 +1,7 @@
--- What the schema has for groups of messages, behind its tables and functions.
+-- The part of the schema for groups of messages, created after the tables and functions.
 
--- What a statement has done to the members of groups: `gathering` and `head` follow, once for all rows. Nothing here
--- runs while the setting inorder.groups is off. The updates of `head` here do not come here again.
+-- Updates `gathering` and `head` after a statement has changed members of groups, once for all rows. It does not run
+-- while the setting inorder.groups is off, and its own updates of `head` do not call it again.
 CREATE FUNCTION members_change() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     queues bigint[];

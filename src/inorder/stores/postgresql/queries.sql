@@ -1,15 +1,15 @@
--- Statements that PostgreSQL has in words of its own, each with its reason, in place of those of the same name in
--- stores/sql/. Where a statement joins what it has put in order, the order is said once more outside: the planner keeps
--- it without a sort, and promises it nowhere else.
+-- Statements that PostgreSQL needs in another form, each with its reason, in place of those of the same name in
+-- stores/sql/. A statement that joins an ordered subquery repeats the order outside: the planner then keeps it without
+-- a sort, and guarantees it in no other way.
 
 -- ===== the beginning of every transaction about a queue
 
 -- name: here
--- With what verbs have counted that were together on the queue.
+-- Includes the counts of verbs that were together on the queue.
 SELECT counter, reserved, depth, attention, revision FROM counted WHERE queue = ?1 ORDER BY serial DESC LIMIT 1;
 
 -- name: look
--- An answer is a number here, not a boolean; and as above.
+-- As above, and with numbers in place of booleans.
 SELECT
     counter, reserved, depth, attention, revision,
     (SELECT min(expires_at) FROM message WHERE queue = ?1 AND expires_at IS NOT NULL AND away = 0 AND claimed IS NULL),
@@ -24,39 +24,40 @@ SELECT
 FROM counted WHERE queue = ?1 ORDER BY serial DESC LIMIT 1;
 
 -- name: draw
--- Numbers that name things are not part of a transaction: functions.sql.
+-- Drawing identifying numbers is not part of a transaction: functions.sql.
 SELECT draw(?1);
 
 -- name: all revised
--- In the order of queues, as everybody takes them.
+-- In the order of queues, in which every verb locks them.
 UPDATE tally SET revision = (SELECT revision FROM manager)
 FROM (SELECT queue FROM tally ORDER BY queue FOR NO KEY UPDATE) AS locked WHERE tally.queue = locked.queue;
 
 -- name: queue comes
--- No key says that it is there already: the verb is alone.
+-- Needs no key against duplicates, because the verb runs alone.
 INSERT INTO tally (queue, revision) SELECT ?1, revision FROM manager
 WHERE ?2 = 'local' AND NOT EXISTS (SELECT 1 FROM tally WHERE queue = ?1);
 
 -- name: counted
--- Of a queue that is locked, so the row is the newest; with a new serial every 64 messages (schema.sql).
+-- For a locked queue, whose row is therefore the newest. It gets a new serial every 64 messages (schema.sql).
 UPDATE tally SET
     counter = ?2, reserved = ?3, depth = depth + ?4, arrived = arrived + ?5,
     serial = greatest(serial, (2 * (arrived + ?5) - depth - ?4) / 64)
 WHERE ctid = (SELECT ctid FROM tally WHERE queue = ?1 ORDER BY serial DESC LIMIT 1);
 
 -- name: restart unit
--- A session's: to say so by its kind would lead the planner to the index of all sessions.
+-- For a session's unit. A condition on its kind would make the planner use the index of all sessions.
 UPDATE unit SET started_at = ?1 WHERE id = ?2 AND connection IS NOT NULL;
 
 -- name: calm
--- That it has fronts nobody has looked for.
+-- The bit for fronts is kept, because this statement does not check for them.
 UPDATE tally SET attention = attention & 256 | ?2 WHERE queue = ?1;
 
 -- ===== the search
 
 -- name: available
--- One step into message_place for each kind of head. In order and limited within, or the arms would be sorted together;
--- and messages in order apart, or the planner might read the contents first if there is a match on them.
+-- One step into message_place for each kind of head. Each arm is ordered and limited inside, or all arms would be
+-- sorted together. The messages are ordered in a subquery, or the planner might read the contents first when the call
+-- matches on them.
 SELECT * FROM (
     SELECT {narrow} FROM (
         SELECT * FROM message
@@ -68,8 +69,8 @@ SELECT * FROM (
 ) AS next;
 
 -- name: next holder
--- As elsewhere; handles, what is delayed, and then units, of which none before the first one holds anything: what is dead
--- of those that have gone is not looked at (fronts.py).
+-- As elsewhere: handles, delayed messages, then units. It starts at the first unit that exists, to skip dead rows of
+-- ended ones (fronts.py).
 SELECT coalesce(
     (
         SELECT min(message.holder) FROM message
@@ -115,7 +116,7 @@ FROM (
 ORDER BY m.rank, m.number, m.ordinal;
 
 -- name: take single
--- As `available`: messages in order apart. Were they joined by their ids at once, a plan made while the table was empty
+-- As `available`, with the messages ordered in a subquery. With a direct join by id, a plan made on an empty table
 -- could read all of them by that index, and sort.
 SELECT {got}
 FROM (
@@ -124,7 +125,7 @@ FROM (
 ORDER BY m.rank, m.number, m.ordinal LIMIT ?2;
 
 -- name: some leftovers
--- The length of a body is known without reading it.
+-- PostgreSQL knows the length of a body without reading it.
 SELECT leftover.id, coalesce(octet_length(c.body), 0) FROM leftover LEFT JOIN content c ON c.id = leftover.id
 ORDER BY leftover.id LIMIT ?;
 
@@ -136,7 +137,7 @@ WHERE queue BETWEEN coalesce(?1, 1) AND coalesce(?1, 9223372036854775807) ORDER 
 -- ===== claims and surveys
 
 -- name: doubtful groups
--- Heads of groups that look whole and are not plain, and whether a member does not go on as it should.
+-- Heads of groups that look complete but are not plain, and whether a member breaks the sequence.
 WITH {chosen},
 reached AS MATERIALIZED (
     SELECT id, group_id, number, ordinal, messages FROM (
@@ -174,12 +175,12 @@ END) FROM member
 GROUP BY id, group_id, number, ordinal ORDER BY number, ordinal;
 
 -- name: place
--- Where a message stands that has so many before it on its level.
+-- The place of the message that has a given number of messages before it on its level.
 WITH {places}
 SELECT number, ordinal FROM head ORDER BY number, ordinal LIMIT 1 OFFSET :before;
 
 -- name: read messages
--- A stretch in physical order, from where the page before ended.
+-- A stretch in physical order, from the end of the previous page.
 SELECT {columns}
 FROM (
     SELECT * FROM (
@@ -207,7 +208,7 @@ FROM (
 ORDER BY next.number, next.ordinal;
 
 -- name: heads of stretch
--- The groups of a stretch in logical order, some at a time, with how many messages each seems to have.
+-- The groups of a stretch in logical order, some at a time, with the apparent number of messages of each.
 SELECT h.id, h.group_id, h.number, h.ordinal, greatest(1, coalesce(g.available, 1))
 FROM message h LEFT JOIN gathering g ON g.queue = :queue AND g.group_id = h.group_id
 WHERE h.queue = :queue AND h.head = 2 AND h.available AND h.rank = :rank
@@ -229,8 +230,8 @@ FROM (
 ORDER BY next.nth;
 
 -- name: places of groups
--- Where groups stand: each where the first of its heads does. Of a claim its own alone, for others come and go;
--- what else the claim holds is not looked at.
+-- The places of groups, each that of its first head. For a claim only its own heads count, because others come and go,
+-- and its other messages are not read.
 SELECT wanted.value, h.rank, h.number, h.ordinal
 FROM unnest(CAST(:groups AS bytea[])) AS wanted(value) LEFT JOIN LATERAL (
     SELECT rank, number, ordinal FROM message
@@ -242,7 +243,7 @@ FROM unnest(CAST(:groups AS bytea[])) AS wanted(value) LEFT JOIN LATERAL (
 -- ===== stagings
 
 -- name: put staged
--- The put of one staging that has neither groups to make nor an order of its own: as the rows lie.
+-- Puts one staging without group keys and order keys, in the order of its rows.
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
     persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
@@ -262,7 +263,7 @@ SELECT
 FROM staged WHERE unit = :unit ORDER BY "row";
 
 -- name: put staged in order
--- The put of several at once, in the order of their keys.
+-- Puts several stagings at once, in the order of their keys.
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
     persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,

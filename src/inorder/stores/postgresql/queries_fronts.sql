@@ -1,12 +1,14 @@
--- Statements for queues that have fronts (fronts.py): what sets them, and those of the same name without "behind", as
--- they search then: one step into message_place for each level, in the order of levels.
+-- Statements for queues that have fronts (fronts.py): they set fronts, or search from them. The latter correspond to
+-- the statements without "behind" in their names, with one step into message_place for each level, in the order of
+-- levels.
 
 -- name: entries read
--- Of the index that gets go through, as the server counts them for its statistics: with what is dead and still there.
+-- The entries read of the index that gets use, from the server's statistics, which include dead entries.
 SELECT pg_stat_get_xact_tuples_returned(CAST('message_place' AS regclass));
 
 -- name: set fronts
--- Of a locked queue: for each kind of head and level the first number that is available, or that can come.
+-- Sets the fronts of a locked queue: for each kind of head and level the first number that is available or can still
+-- arrive.
 UPDATE tally SET attention = attention | 256, fronts = ARRAY(
     SELECT coalesce(
         (
@@ -23,11 +25,11 @@ UPDATE tally SET attention = attention | 256, fronts = ARRAY(
 WHERE ctid = (SELECT ctid FROM tally WHERE queue = ?1 ORDER BY serial DESC LIMIT 1);
 
 -- name: remove fronts
--- Nothing dead is in the way any more.
+-- Removes fronts once no dead entries are in the way.
 UPDATE tally SET attention = attention & ~256, fronts = NULL WHERE queue = ?1;
 
 -- name: available behind
--- Levels come in order, and so does what is on each; to say so once more would have all of it sorted.
+-- Levels come in order, and so do the messages of each. An outer ORDER BY would sort all of them.
 SELECT * FROM (
     SELECT {narrow} FROM (
         SELECT next.* FROM levels_of(:queue, {head}) AS level CROSS JOIN LATERAL (
@@ -43,7 +45,7 @@ SELECT * FROM (
 ) AS next;
 
 -- name: next available rank behind
--- All levels are looked at. With EXISTS it would be a join, from whichever side.
+-- Reads all levels. With EXISTS the planner would make it a join, from either side.
 SELECT min(level.rank) FROM levels_of(?1, CAST(?2 AS integer)) AS level
 WHERE level.rank > ?3 AND (
     SELECT true FROM message m
@@ -52,7 +54,7 @@ WHERE level.rank > ?3 AND (
 );
 
 -- name: take single behind
--- Of each level as many as are wanted at most, and only while more are.
+-- Takes from each level at most as many as are still needed.
 SELECT {got}
 FROM (
     SELECT next.* FROM levels_of(?1, 2) AS level CROSS JOIN LATERAL (
@@ -64,7 +66,7 @@ FROM (
 ORDER BY m.rank, m.number, m.ordinal;
 
 -- name: take behind
--- The same of all kinds of heads.
+-- The same for all kinds of heads.
 SELECT {got}
 FROM (
     SELECT * FROM (
@@ -125,7 +127,7 @@ WITH next AS MATERIALIZED (
 SELECT {taken} FROM next, counted;
 
 -- name: take single together behind
--- Of what nobody else takes at the moment.
+-- Skips messages that other verbs are taking.
 SELECT {got}
 FROM (
     SELECT next.* FROM levels_of(?1, 2) AS level CROSS JOIN LATERAL (

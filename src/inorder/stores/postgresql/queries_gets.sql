@@ -1,7 +1,8 @@
--- Plain gets that take messages away or are together with others; those of queues with fronts are in queries_fronts.sql.
+-- Plain gets that remove messages at once, or that run together with others. Those for queues with fronts are in
+-- queries_fronts.sql.
 
 -- name: take away
--- As `take single`, where the messages leave at once: one statement reads them, removes them where they lie, and
+-- As `take single`, for gets that remove at once: one statement reads the messages, removes them by position, and
 -- counts.
 WITH next AS MATERIALIZED (
     SELECT {got}, m.message_at, c.ctid AS content_at FROM (
@@ -15,7 +16,7 @@ WITH next AS MATERIALIZED (
 SELECT {taken} FROM next ORDER BY rank, number, ordinal;
 
 -- name: take away one
--- The same for one message: nothing is to be put in order, and it is there only if all of it has gone and is counted.
+-- The same for one message. It needs no ordering, and returns the message only if every part was removed and counted.
 WITH next AS MATERIALIZED (
     SELECT {got}, m.message_at, c.ctid AS content_at FROM (
         SELECT *, ctid AS message_at FROM message WHERE queue = ?1 AND head = 2 AND available
@@ -28,9 +29,9 @@ WITH next AS MATERIALIZED (
 SELECT {taken} FROM next, counted;
 
 -- name: take away one as known
--- The same, `here as known` and `counted` in one, where something seems to be on the queue. A statement sees what was
--- there when it began: so nobody may have changed the row of the queue since, nor that of the message. If nothing is
--- available, whatever makes up the depth, the verb begins again, too: a row without an id says so.
+-- The same with `here as known` and `counted` in one statement, if the queue seems to have messages. A statement sees
+-- the state at its start, so the rows of the queue and of the message must not have changed since. Otherwise, and if no
+-- message is available whatever the depth, it returns a row without an id and the verb starts again.
 WITH here AS MATERIALIZED (
     UPDATE tally SET depth = depth - 1, serial = greatest(serial, (2 * arrived - depth + 1) / 64)
     FROM (SELECT ctid AS at, xmin AS made_by FROM tally WHERE queue = ?1 ORDER BY serial DESC LIMIT 1) AS seen
@@ -57,8 +58,8 @@ SELECT {taken} FROM (SELECT 1) AS always LEFT JOIN (
 ) AS taken ON true;
 
 -- name: take single together
--- As `take single`, of what nobody else takes at the moment; until it ends nobody takes these. They are limited where they
--- are locked: what is locked is in no order for PostgreSQL, and all of it would be, to be sorted.
+-- As `take single`, but skips messages that other verbs are taking, and locks its own until the verb ends. The limit
+-- stands where rows are locked: PostgreSQL does not keep the order of locked rows, and would lock all of them to sort.
 SELECT {got}
 FROM (
     SELECT * FROM message WHERE queue = ?1 AND head = 2 AND available
@@ -79,8 +80,8 @@ WITH next AS MATERIALIZED (
 SELECT {taken} FROM next ORDER BY rank, number, ordinal;
 
 -- name: take away together as known
--- `here together as known` and `take away together`. The queue is looked at first, also where nothing is on it. If it is
--- not as it was taken to be, a row without an id says so.
+-- `here together as known` and `take away together` in one. It reads the queue first, even if that is empty. If the
+-- queue is not in the assumed state, it returns a row without an id.
 WITH here AS MATERIALIZED (
     SELECT count(*) AS known FROM tally
     WHERE queue = ?1 AND revision = ?3 AND attention = ?4 AND unordered = 1

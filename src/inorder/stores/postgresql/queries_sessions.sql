@@ -1,17 +1,17 @@
--- Statements that other databases do not need: who may change what when, who lives, and who waits.
+-- Statements that only PostgreSQL needs: locks, living processes, and waiting calls.
 
 -- ===== locks (backend.py)
 
 -- name: here locked
--- As `here`, by which a verb that writes comes to a queue: until it ends nobody else changes what belongs to the queue.
--- Of PostgreSQL's locks it is the one for updates; FOR UPDATE itself waits for verbs that run beside the queue, too. On
--- one that keeps no order the lock is not all: there it finds nothing.
+-- As `here`, for a verb that writes: until it ends no other verb can change the queue. It takes the row lock of an
+-- update, because FOR UPDATE would also wait for verbs that run beside the queue. On a queue that keeps no order this
+-- lock is not enough, so it returns no row.
 SELECT t.counter, t.reserved, t.depth, t.attention, CASE WHEN r.stopped = 1 THEN -1 ELSE t.revision END
 FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0
 ORDER BY t.serial DESC LIMIT 1 FOR NO KEY UPDATE OF t;
 
 -- name: here as known
--- The same, where the queue is taken to be as this session left it (known.py): a row that begins with NULL if it is not.
+-- The same if the queue is assumed to be as this session left it (known.py). If it is not, the row begins with NULL.
 WITH here AS MATERIALIZED (
     SELECT t.counter, t.reserved, t.depth, t.attention, t.revision, coalesce(r.stopped, 0) AS stopped
     FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0
@@ -21,7 +21,7 @@ SELECT max(revision) FROM here
 WHERE revision = ?2 AND attention = ?3 AND stopped = 0 AND depth = ?4 AND counter = ?5 AND reserved = ?6;
 
 -- name: here to append
--- The same for what only appends; how the queue is.
+-- The same for a verb that only appends. It returns the state of the queue.
 WITH here AS MATERIALIZED (
     SELECT t.counter, t.reserved, t.depth, t.attention, t.revision, coalesce(r.stopped, 0) AS stopped
     FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0
@@ -41,31 +41,31 @@ WHERE queue = ?1 AND serial >= (SELECT serial FROM tally WHERE queue = ?1 ORDER 
 RETURNING counter - 1 AS counter, reserved, depth - 1 AS depth;
 
 -- name: lock queues
--- Several, in the order in which everybody locks them; also one before `look` and `here`: a statement that has waited for
--- a lock sees the rest as it was before.
+-- Locks several queues in the order that all verbs use. It also locks one before `look` and `here`, because a statement
+-- that has waited for a lock sees other rows as they were before the wait.
 SELECT lock_queues(CAST(?1 AS bigint[]));
 
 -- name: keeps no order
--- Of these queues those whose row says so.
+-- The queues among these that keep no order.
 SELECT queue FROM tally WHERE queue = ANY (CAST(?1 AS bigint[])) AND unordered = 1;
 
 -- name: come together
--- A verb comes to a queue that keeps no order, with others like it: until it ends nobody locks the queue.
+-- Enters a queue that keeps no order, together with other such verbs. Until they end no verb can lock the queue.
 SELECT pg_advisory_xact_lock_shared(session_key(?1));
 
 -- name: here together
--- As `here`, after `come together`, or with the queue locked; nothing, if it keeps its order by now.
+-- As `here`, after `come together` or with the queue locked. It returns no row if the queue keeps its order by now.
 SELECT t.counter, t.reserved, t.depth, t.attention, CASE WHEN r.stopped = 1 THEN -1 ELSE t.revision END
 FROM counted t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 1 ORDER BY t.serial DESC LIMIT 1;
 
 -- name: here together as known
--- The same, where the queue is taken to be as this session left it: as `here as known`.
+-- The same if the queue is assumed to be as this session left it, as in `here as known`.
 SELECT max(revision) FROM tally
 WHERE queue = ?1 AND revision = ?2 AND attention = ?3 AND unordered = 1
     AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1);
 
 -- name: here together to append
--- The same for what only appends; how the queue is.
+-- The same for a verb that only appends. It returns the state of the queue.
 SELECT max(counter), max(reserved), max(depth) FROM counted
 WHERE queue = ?1 AND revision = ?2 AND attention = ?3 AND depth <= ?4 AND unordered = 1
     AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1);
@@ -80,16 +80,16 @@ SELECT counter, reserved, depth FROM (
 ) AS drawn WHERE counter < reserved;
 
 -- name: draw places
--- For puts to a queue that keeps no order: the first of so many numbers, and up to which they are reserved.
+-- Draws numbers for puts to a queue that keeps no order. It returns the first one and the end of the reserved range.
 SELECT draw_places(counter, ?2), reserved FROM tally WHERE queue = ?1 AND unordered = 1;
 
 -- name: counted together
--- As `counted`, of those who are together on a queue.
+-- As `counted`, for verbs that are together on a queue.
 INSERT INTO slot AS own (queue, session, depth, arrived) VALUES (?1, pg_backend_pid(), ?2, ?3)
 ON CONFLICT (queue, session) DO UPDATE SET depth = own.depth + excluded.depth, arrived = own.arrived + excluded.arrived;
 
 -- name: keep no order
--- A definition says whether the queue keeps its order. If it does again, its numbers go on behind those drawn meanwhile.
+-- Records whether a queue keeps its order. If it does so again, its numbers continue after those drawn meanwhile.
 UPDATE tally SET fronts = NULL, unordered = ?2, counter = now.counter, reserved = greatest(tally.reserved, now.counter)
 FROM counted AS now WHERE tally.queue = ?1 AND now.queue = ?1;
 
@@ -98,8 +98,8 @@ FROM counted AS now WHERE tally.queue = ?1 AND now.queue = ?1;
 SELECT queue FROM tally;
 
 -- name: lock queues at once
--- Where queues after them are locked already: nobody is waited for. How many of them others have locked; with NOWAIT that
--- would be an error, and the server would log it.
+-- Locks queues without waiting, if later queues are already locked. It returns the number that others have locked;
+-- NOWAIT would raise an error, which the server would log.
 WITH locked AS MATERIALIZED (
     SELECT queue FROM tally WHERE queue = ANY (CAST(?1 AS bigint[])) FOR NO KEY UPDATE SKIP LOCKED
 )
@@ -110,12 +110,12 @@ SELECT count(*) - (SELECT count(*) FROM locked) FROM tally WHERE queue = ANY (CA
 SELECT queue FROM tally ORDER BY queue FOR NO KEY UPDATE;
 
 -- name: lock all at once
--- The same where some are locked already.
+-- The same if some are already locked.
 WITH locked AS MATERIALIZED (SELECT queue FROM tally FOR NO KEY UPDATE SKIP LOCKED)
 SELECT count(*) - (SELECT count(*) FROM locked) FROM tally;
 
 -- name: here beside
--- As `here`, for a verb that works beside the queue: until it ends nobody removes the queue.
+-- As `here`, for a verb that works beside the queue. Until it ends no verb can remove the queue.
 SELECT t.counter, t.reserved, t.depth, t.attention, CASE WHEN r.stopped = 1 THEN -1 ELSE t.revision END
 FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 FOR KEY SHARE OF t;
 
@@ -124,22 +124,22 @@ FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 FOR KEY SHARE OF t;
 SELECT coalesce((SELECT stopped FROM run), 0) FROM tally WHERE queue = ?1 FOR KEY SHARE;
 
 -- name: lock queue alone
--- Verbs that ran beside the queue have ended.
+-- Waits until verbs beside the queue have ended.
 SELECT coalesce((SELECT stopped FROM run), 0) FROM tally WHERE queue = ?1 FOR UPDATE;
 
 -- name: hold stagings
--- In the order of their names, as everybody takes them; how many there are.
+-- Locks stagings in the order of their names, as all verbs do, and returns how many exist.
 SELECT count(*) FROM (
     SELECT id FROM unit
     WHERE kind = 'staging' AND name = ANY (CAST(?1 AS text[])) ORDER BY name FOR UPDATE
 ) AS held;
 
 -- name: begin staging
--- There is no row to hold yet: of two that begin under one name the second finds what the first has begun.
+-- There is no row to lock yet. If two verbs begin under one name, the second finds the staging of the first.
 SELECT pg_advisory_xact_lock(session_key(hashtextextended(?1, 0)));
 
 -- name: queues of unit
--- Where a unit holds or locks something: steps from queue to queue, however much there is.
+-- The queues on which a unit holds or locks messages, in steps from queue to queue.
 WITH RECURSIVE held AS (
     (SELECT queue FROM message WHERE unit = ?1 ORDER BY queue LIMIT 1)
     UNION ALL
@@ -151,15 +151,15 @@ UNION
 SELECT queue FROM unit WHERE id = ?1 AND queue IS NOT NULL;
 
 -- name: alone
--- A verb that is alone waits for others that are.
+-- A verb that must run alone waits for others of this kind.
 SELECT coalesce((SELECT stopped FROM run), 0) FROM manager FOR UPDATE;
 
 -- name: lock waits
--- Two that come to wait for each other see that one after the other.
+-- Two readers that come to wait for each other notice it one after the other.
 SELECT pg_advisory_xact_lock(session_key(0));
 
 -- name: lock leftovers
--- One sweeps at a time: another would find the same ones.
+-- Only one verb sweeps at a time, because another would find the same leftovers.
 SELECT pg_advisory_xact_lock(session_key(-2));
 
 -- name: touched
@@ -171,11 +171,12 @@ UPDATE tally SET depth = depth WHERE ctid = ANY (ARRAY(
 -- ===== the queue manager as a whole
 
 -- name: stop
--- For all processes, until all have gone.
+-- Stops the queue manager for all processes until they have left.
 UPDATE run SET stopped = ?1;
 
 -- name: is running
--- Whether the server has run on since the first process came: PostgreSQL empties the table after a crash and a promotion.
+-- Whether the server has run without a break since the first process came. PostgreSQL empties the table after a crash
+-- and a promotion.
 SELECT 1 FROM run;
 
 -- name: runs
@@ -185,11 +186,11 @@ INSERT INTO run (stopped) VALUES (0);
 -- ===== who lives: a session holds the lock of its process row
 
 -- name: processes
--- All that have not said goodbye.
+-- All processes that have not signed off.
 SELECT id FROM process ORDER BY id;
 
 -- name: own
--- From now on this session lives as that process, unless another session does; the store in which it does.
+-- This session now stands for that process, unless another session does. It returns the store.
 SELECT pg_try_advisory_lock(session_key(?1)), store_number();
 
 -- name: store at this address
@@ -197,16 +198,16 @@ SELECT pg_try_advisory_lock(session_key(?1)), store_number();
 SELECT CAST(CAST(to_regclass('message') AS oid) AS bigint);
 
 -- name: disown
--- It does not any more.
+-- This session no longer stands for a process.
 SELECT pg_advisory_unlock(session_key(?1));
 
 -- name: is dead
--- Whether nobody has the lock. Shared, so that several who ask at once get the same answer.
+-- Whether no session has the lock. The lock is shared, so that several askers at once get the same answer.
 SELECT pg_try_advisory_xact_lock_shared(session_key(?1));
 
 -- name: peer
--- The process on its own machine: the session says so in its name. Others' sessions show all this to their own role, and
--- to members of pg_read_all_stats. A socket of the server's machine has no address.
+-- The process on its own machine, from the name of the session. Sessions of other roles show this only to their own
+-- role and to members of pg_read_all_stats. A local socket has no address.
 SELECT CAST(substring(a.application_name FROM '^inorder (\d+):') AS bigint), coalesce(host(a.client_addr), ''),
     CAST(extract(epoch FROM a.backend_start) AS double precision)
 FROM (SELECT session_key(?1) AS key) k, pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
@@ -235,7 +236,7 @@ WITH gone AS (
 SELECT EXISTS (SELECT FROM process WHERE id <> ?1 AND pg_try_advisory_xact_lock_shared(session_key(id)));
 
 -- name: wake
--- After a commit, in a transaction of its own: a commit with a notification holds a lock of the whole server.
+-- Runs after a commit in a separate transaction, because a commit with a notification holds a lock of the whole server.
 SELECT count(pg_notify(channel, store_number() || ' ' || queue))
 FROM listener WHERE queue = ANY (CAST(?1 AS bigint[])) AND until > clock_timestamp();
 
@@ -252,11 +253,11 @@ SELECT
 FROM woken;
 
 -- name: flush
--- A transaction that writes nothing would bring nothing to disk.
+-- Writes a record, because a transaction without writes would not flush.
 SELECT true, set_config('synchronous_commit', ?1, true), pg_logical_emit_message(true, 'inorder', '');
 
 -- ===== bodies
 
 -- name: beginning
--- The first bytes of a body; the others are not sent.
+-- The first bytes of a body; the rest is not transmitted.
 SELECT substring(body FROM 1 FOR CAST(?2 AS integer)) FROM content WHERE id = ?1;

@@ -1,7 +1,7 @@
--- Parts of the statements in queries_claims.sql. {length} is there where bytes count: it is in no index.
+-- Parts of the statements in queries_claims.sql. {length} is used only with a limit of bytes, because no index has it.
 
 -- name: messages
--- What can be claimed or shown in physical order on one level.
+-- Messages that can be claimed or shown in physical order on one level.
 head AS (
     SELECT * FROM (
         SELECT id, number, ordinal{length} FROM message INDEXED BY message_place
@@ -23,7 +23,7 @@ head AS (
 );
 
 -- name: singles
--- The same in both orders where there are no groups.
+-- The same for both orders if there are no groups.
 head AS (
     SELECT id, number, ordinal{length} FROM message INDEXED BY message_place
     WHERE queue = :queue AND head = 2 AND available AND rank = :rank
@@ -33,7 +33,7 @@ head AS (
 );
 
 -- name: numbered
--- As many of them as the limits allow, where each is one message.
+-- As many of them as the limits allow, if each is one message.
 chosen AS MATERIALIZED (
     SELECT id, nth, size_sum FROM (
         SELECT id, row_number() OVER w AS nth, sum(length) OVER w AS size_sum FROM head
@@ -43,7 +43,7 @@ chosen AS MATERIALIZED (
 );
 
 -- name: groups
--- The same in logical order: groups that look whole, by their heads.
+-- The same in logical order: groups that look complete, by their heads.
 head AS MATERIALIZED (
     SELECT id, group_id, number, ordinal, length FROM message INDEXED BY message_place
     WHERE queue = :queue AND head = 2 AND available AND rank = :rank
@@ -53,7 +53,7 @@ head AS MATERIALIZED (
 );
 
 -- name: running
--- As many of them as the limits allow, with running sums; a large group is summed only where bytes count.
+-- As many of them as the limits allow, with running sums. A large group is summed only with a limit of bytes.
 sized AS (
     SELECT
         h.*, coalesce(g.available, 1) AS messages,

@@ -1,13 +1,13 @@
--- More statements of the store, as in queries.sql: what is put in bulk, and what goes with a queue.
+-- More statements of the store, as in queries.sql: bulk puts, and removal of whole queues.
 
 -- ===== stagings (spark 3)
 
 -- name: stage
--- One narrow row for each message; its content goes where it stays, as with a put.
+-- Adds one narrow row for each message. Its content is stored in its final table, as in a put.
 INSERT INTO staged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: put staged
--- The put of one staging that has neither groups to make nor an order of its own: as the rows lie.
+-- Puts one staging without group keys and order keys, in the order of its rows.
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
     persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
@@ -24,7 +24,7 @@ SELECT
 FROM staged WHERE unit = :unit ORDER BY row;
 
 -- name: put staged in order
--- The put of several at once, in the order of their keys.
+-- Puts several stagings at once, in the order of their keys.
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
     persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
@@ -76,13 +76,13 @@ FROM (
 );
 
 -- name: kinds of staged
--- Whether some of them will expire, are due later, ask for reports, or are in groups.
+-- Whether any of them expires, is delayed, asks for reports, or is in a group.
 SELECT count(expiry) > 0, count(CASE WHEN delay > 0 THEN 1 END) > 0, count(reports) > 0,
     count(CASE WHEN group_id IS NOT NULL OR group_key IS NOT NULL OR sequence_number <> 1 OR "offset" <> 0 THEN 1 END) > 0
 FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value;
 
 -- name: first wrong number
--- Whether groups that callers numbered go on without gap and repeat; rules/staging.py says it in words.
+-- Whether groups that callers numbered have no gaps and repeats; rules/staging.py words the error.
 SELECT group_id, before, before_offset, before_length, sequence_number, "offset"
 FROM (
     SELECT group_id, sequence_number, "offset",
@@ -99,28 +99,28 @@ WHERE before IS NOT NULL
 ORDER BY group_id, sequence_number, "offset" LIMIT 1;
 
 -- name: visible of stagings
--- For hooks and listeners alone; a hook has the whole message.
+-- Only for hooks and listeners. A hook receives the whole message.
 SELECT {whole}
 FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
     CROSS JOIN message m ON m.id = staged.id CROSS JOIN content c ON c.id = m.id
 ORDER BY m.number, m.ordinal;
 
 -- name: remove staged
--- They are put, or dropped.
+-- Removes staged rows that were put or dropped.
 DELETE FROM staged WHERE unit = ?;
 
 -- name: remove contents of staging
--- Of a small one that is dropped at once.
+-- Removes the contents of a small dropped staging at once.
 DELETE FROM content WHERE id IN (SELECT id FROM staged WHERE unit = ?);
 
 -- name: leave contents of staging
--- Of a large one later, in steps.
+-- Leaves those of a large one for later steps.
 INSERT INTO leftover SELECT id FROM staged WHERE unit = ?;
 
 -- ===== queues that are cleared
 
 -- name: some that nobody holds
--- A step of a clear: first what is locked by ids, or not due yet.
+-- A step of a clear, which takes messages under lock ids and delayed ones first.
 SELECT id, length, lock FROM (
     SELECT id, length, lock FROM message INDEXED BY message_held
     WHERE queue = ?1 AND holder IS NOT NULL AND number <= ?2 AND unit IS NULL AND locked_handle IS NULL
@@ -129,18 +129,18 @@ SELECT id, length, lock FROM (
 ) AS free LIMIT ?3;
 
 -- name: remove any
--- Narrow rows of such a step.
+-- Removes the narrow rows of such a step.
 DELETE FROM message WHERE id {which};
 
 -- name: leave contents of queue
--- All that goes with a queue; its contents are removed afterwards, in steps.
+-- Leaves the contents of a deleted queue for removal in later steps.
 INSERT INTO leftover
 SELECT id FROM message INDEXED BY message_place WHERE queue = ?1 AND available
 UNION ALL SELECT id FROM message INDEXED BY message_held WHERE queue = ?1 AND holder IS NOT NULL
 UNION ALL SELECT id FROM message INDEXED BY message_unit WHERE unit IS NOT NULL AND queue = ?1 AND number IS NULL;
 
 -- name: remove messages of queue
--- The narrow rows go at once.
+-- Removes the narrow rows at once.
 DELETE FROM message WHERE id IN (
     SELECT id FROM message INDEXED BY message_place WHERE queue = ?1 AND available
     UNION ALL SELECT id FROM message INDEXED BY message_held WHERE queue = ?1 AND holder IS NOT NULL

@@ -1,12 +1,12 @@
--- Statements for reading in bulk: claims and surveys. What stands in {braces} is filled in from fragments_claims.sql
--- (statements.py): {chosen} by what is next on one level, {columns} by the columns of a row that is read in bulk.
+-- Statements for bulk reads: claims and surveys. Placeholders in {braces} are filled in from fragments_claims.sql
+-- (statements.py): {chosen} with the next messages of one level, {columns} with the columns of a bulk row.
 
--- ===== what is next on one level
+-- ===== the next messages of one level
 
 -- name: doubtful groups
--- Heads of groups that look whole and are not plain: messages 1 to n, of one piece each, the last one marked as such. And
--- whether a member does not go on as it should: the rules look at these. Heads are in reach until so many messages stand
--- before one, and one head more: whether the limit leaves anything behind depends on it.
+-- Heads of groups that look complete but are not plain (messages 1 to n of one piece each, with the last one marked),
+-- and whether a member breaks the sequence; the rules judge these. It reads heads up to the limit of messages before
+-- them, and one more, which shows whether the limit leaves messages behind.
 WITH {chosen},
 reached AS MATERIALIZED (
     SELECT id, group_id, number, ordinal, messages FROM (
@@ -42,13 +42,13 @@ END) FROM member
 GROUP BY id ORDER BY number, ordinal;
 
 -- name: claim
--- A claim takes what is next in physical order on one level, at once, and notes the order.
+-- A claim takes the next messages of one level in physical order, in one statement, and records their order.
 WITH {chosen}, {numbered}
 UPDATE message SET state = :state, unit = :unit, claimed = :base + chosen.nth, co_op_marked_at = NULL
 FROM chosen WHERE message.id = chosen.id AND message.state = 2;
 
 -- name: claim plain groups
--- The same in logical order: whole groups of which each member has its place by its sequence number.
+-- The same in logical order, for whole groups in which the sequence number gives the position of each member.
 WITH {chosen}, {running},
 place AS MATERIALIZED (
     SELECT id, messages_sum AS nth FROM chosen WHERE group_id IS NULL
@@ -61,7 +61,7 @@ UPDATE message SET state = :state, unit = :unit, claimed = :base + place.nth, co
 FROM place WHERE message.id = +place.id AND message.state = 2;
 
 -- name: claim groups
--- Whole groups with messages of several pieces, too: all in order.
+-- Whole groups that may have messages of several pieces, all in order.
 WITH {chosen}, {running},
 member AS (
     SELECT id, number, ordinal, 1 AS sequence, 0 AS start FROM chosen WHERE group_id IS NULL
@@ -75,34 +75,34 @@ UPDATE message SET state = :state, unit = :unit, claimed = :base + place.nth, co
 FROM place WHERE message.id = +place.id AND message.state = 2;
 
 -- name: groups gone
--- Of groups that a claim has taken whole nothing is available.
+-- Groups that a claim has taken completely have no available messages left.
 DELETE FROM gathering WHERE queue = :queue AND group_id IN (
     SELECT group_id FROM message INDEXED BY message_held
     WHERE queue = :queue AND holder = 2 * :unit AND head = 2 AND rank = :rank AND group_id IS NOT NULL
 );
 
 -- name: anything next
--- Whether a level has more than was taken: then the limits are reached.
+-- Whether a level has more messages than were taken, which means that a limit was reached.
 WITH {chosen}
 SELECT EXISTS (SELECT 1 FROM head);
 
 -- name: count
--- How many messages of a level the limit allows.
+-- The number of messages of a level within the limit.
 WITH {places}
 SELECT count(*), 0 FROM head;
 
 -- name: weigh
--- The same where bytes are limited, and how many bytes they have.
+-- The same with a limit of bytes, and their total size.
 WITH {chosen}, {numbered}
 SELECT count(*), coalesce(max(size_sum), 0) FROM chosen;
 
 -- name: place
--- Where a message stands that has so many before it on its level.
+-- The place of the message that has a given number of messages before it on its level.
 WITH {places}
 SELECT number, ordinal FROM head LIMIT 1 OFFSET :before;
 
 -- name: stretches of groups
--- Where stretches of about so many messages begin and end.
+-- The bounds of stretches of about equal numbers of messages.
 WITH {chosen}, {running},
 piece AS (SELECT number, ordinal, messages, messages_sum, size_sum, (messages_sum - messages) / :chunk AS nth FROM chosen)
 SELECT number, ordinal, messages_sum - messages, messages_sum, size_sum, begins, ends FROM (
@@ -112,22 +112,22 @@ SELECT number, ordinal, messages_sum - messages, messages_sum, size_sum, begins,
 WHERE begins OR ends ORDER BY number, ordinal;
 
 -- name: unmark claimed
--- Who gets a message ends all marks on it.
+-- A get ends all marks on its message.
 DELETE FROM mark WHERE message IN (SELECT id FROM message INDEXED BY message_unit WHERE unit = ?1 AND queue = ?2 AND state = 4);
 
 -- name: claimed
--- How much a claim has taken.
+-- The size of a claim.
 SELECT count(*), coalesce(sum(length), 0) FROM message INDEXED BY message_unit WHERE unit = ?1 AND queue = ?2 AND state = 4;
 
 -- name: spans
--- Where the groups of a claim begin and end in it: it is not cut inside one.
+-- The bounds of groups in a claim, which is never cut inside a group.
 SELECT min(claimed), max(claimed) FROM message INDEXED BY message_unit
 WHERE unit = ?1 AND queue = ?2 AND state = 4 AND group_id IS NOT NULL GROUP BY group_id;
 
 -- ===== rows, with all their columns
 
 -- name: read claimed
--- A part of a claim, in its order; it stays as it is until the claim is over.
+-- A part of a claim in its order, which does not change until the claim ends.
 SELECT {columns}
 FROM message m INDEXED BY message_unit CROSS JOIN content c ON c.id = m.id
 WHERE m.unit = :unit AND m.queue = :queue AND m.state = 4 AND m.claimed BETWEEN :first AND :last ORDER BY m.claimed;
@@ -151,7 +151,7 @@ FROM (
 ) AS next CROSS JOIN message m ON m.id = next.id CROSS JOIN content c ON c.id = m.id;
 
 -- name: heads of stretch
--- The groups of a stretch in logical order, some at a time, with how many messages each seems to have.
+-- The groups of a stretch in logical order, some at a time, with the apparent number of messages of each.
 SELECT h.id, h.group_id, h.number, h.ordinal, max(1, CAST(coalesce(g.available, 1) AS INTEGER))
 FROM message h INDEXED BY message_place LEFT JOIN gathering g ON g.queue = :queue AND g.group_id = h.group_id
 WHERE h.queue = :queue AND h.head = 2 AND h.available AND h.rank = :rank
@@ -179,7 +179,7 @@ WHERE m.queue = :queue AND m.group_id = :group AND m.available
 ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal;
 
 -- name: places of groups
--- Where groups stand: each where the first of its heads does. Of a claim its own alone, for others come and go.
+-- The places of groups, each that of its first head. For a claim only its own heads count, because others come and go.
 SELECT wanted.value, h.rank, h.number, h.ordinal
 FROM carray(:groups) AS wanted LEFT JOIN message h ON h.id = (
     SELECT id FROM message INDEXED BY message_member

@@ -1,31 +1,31 @@
--- What must be true of a store whenever no transaction is under way. Each statement says in words, a row for each,
--- where it is not. They read everything and are not for every day.
+-- Conditions that hold for a store whenever no transaction is open. Each statement returns a text for every violation.
+-- They read the whole store and are not meant for daily use.
 
 -- name: definitions
--- What a definition says of its name and type is what stands beside it.
+-- The name and type inside a definition equal those of its row.
 SELECT format('definition %d: %s %s is defined as another', id, type, name) FROM definition
 WHERE json_valid(attributes)
     AND (attributes ->> '$.name' IS NOT name OR attributes ->> '$.type' IS NOT type);
 
 -- name: objects
--- The same of channels, processes, users and tokens, and there is no other kind.
+-- The same for channels, processes, users and tokens; there is no other kind.
 SELECT format('%s %s: it is defined as another, or of no kind', type, name) FROM object
 WHERE type NOT IN ('channel', 'process', 'user', 'token') OR (json_valid(attributes) AND attributes ->> '$.name' IS NOT name);
 
 -- name: depth
--- The depth counts every message but those that units of work got (R4.6).
+-- The depth counts every message except those that units of work have got (R4.6).
 SELECT format('queue %d: the depth is noted as %d, %d messages are there', t.queue, t.depth, count(m.id))
 FROM tally t LEFT JOIN message m ON m.queue = t.queue AND NOT m.away
 WHERE t.queue <> 0 GROUP BY t.queue HAVING t.depth <> count(m.id);
 
 -- name: manager
--- The queue manager has a row, and so have the numbers that name things.
+-- The queue manager has a row, and so does the counter of identifying numbers.
 SELECT 'the queue manager is missing' WHERE NOT EXISTS (SELECT 1 FROM manager)
 UNION ALL
 SELECT 'the counter of the numbers that name things is missing' WHERE NOT EXISTS (SELECT 1 FROM tally WHERE queue = 0);
 
 -- name: tallies
--- Every local queue is counted, and nothing else is.
+-- Every local queue has counters, and no other queue does.
 SELECT format('queue %d: it is defined and not counted', id) FROM definition
 WHERE type = 'local' AND id NOT IN (SELECT queue FROM tally)
 UNION ALL
@@ -33,7 +33,7 @@ SELECT format('queue %d: it is counted and not defined', queue) FROM tally
 WHERE queue <> 0 AND queue NOT IN (SELECT id FROM definition WHERE type = 'local');
 
 -- name: attention
--- Where there is something that every verb has to look for, its queue says so; and it says which definitions are known.
+-- The attention bits of a queue cover every condition that verbs must check, and its definition bits are right.
 SELECT format('queue %d: there is something to look for, and it says %d', queue, attention) FROM tally t
 WHERE attention NOT BETWEEN 0 AND 255
     OR attention & 1 = 0 AND EXISTS (SELECT 1 FROM message WHERE queue = t.queue AND expires_at IS NOT NULL
@@ -57,7 +57,7 @@ SELECT format('queue %d: number %d has been drawn, the counter says %d', t.queue
 FROM tally t JOIN message m ON m.queue = t.queue GROUP BY t.queue HAVING max(m.number) > t.counter;
 
 -- name: names
--- No more is a number that names something.
+-- Nor is an identifying number.
 SELECT format('number %d names something, the counter says %d', max(used.id), t.counter)
 FROM tally t, (
     SELECT id FROM definition UNION ALL SELECT id FROM process UNION ALL SELECT id FROM connection
@@ -67,19 +67,19 @@ FROM tally t, (
 WHERE t.queue = 0 HAVING max(used.id) > t.counter;
 
 -- name: unplaced
--- Only a put that is not confirmed may wait for its number (B-5).
+-- Only an unconfirmed put may lack a number (B-5).
 SELECT format('message %d: it is in state %d and has no place', id, state) FROM message
 WHERE number IS NULL AND state <> 1;
 
 -- name: away
--- A get in a unit of work leaves the depth at the get, one under a confirm id when it is confirmed (R4.6).
+-- A get in a unit of work reduces the depth at once, a get under a confirm id when it is confirmed (R4.6).
 SELECT format('message %d: in state %d, held by a %s unit, it is %s the depth', m.id, m.state, u.kind,
     CASE WHEN m.away THEN 'not in' ELSE 'in' END)
 FROM message m JOIN unit u ON u.id = m.unit
 WHERE m.away <> (m.state IN (4, 5) AND u.kind IN ('session', 'prepared', 'lease'));
 
 -- name: gathering
--- Of each group it is noted how much is available, and where it ends.
+-- The record of each group has the right number of available messages and the right end.
 SELECT format('queue %d, group %s: %d available and end %s are noted, there are %d and %s',
     queue, hex(group_id), max(noted), coalesce(max(noted_last), 'none'), max(available), coalesce(max(last), 'none'))
 FROM (
@@ -91,7 +91,7 @@ FROM (
 GROUP BY queue, group_id HAVING max(noted) <> max(available) OR max(noted_last) IS NOT max(last);
 
 -- name: heads
--- What is whole never looks unfinished, or a reader of whole groups would miss it.
+-- A complete group never looks unfinished, or a reader of whole groups would miss it.
 SELECT format('message %d: nothing of what it begins is missing, it is marked as unfinished', h.id)
 FROM message h LEFT JOIN (
     SELECT queue, group_id, min(CASE WHEN ends THEN sequence_number END) AS last FROM message
@@ -106,13 +106,13 @@ WHERE h.head = 1 AND h.available AND (
 );
 
 -- name: idle units
--- A confirm id or lock id that holds nothing is forgotten (A-9, A-12).
+-- No confirm id or lock id without messages remains (A-9, A-12).
 SELECT format('unit %d: a %s id that holds nothing', id, kind) FROM unit u
 WHERE kind IN ('confirm', 'lock')
     AND NOT EXISTS (SELECT 1 FROM message WHERE unit = u.id) AND NOT EXISTS (SELECT 1 FROM message WHERE lock = u.id);
 
 -- name: holders
--- Messages are held by units, and locked by lock ids, of their own queue (A-15).
+-- The units and lock ids of a message belong to its own queue (A-15).
 SELECT format('message %d: it is held by unit %d, a %s id', m.id, u.id, u.kind) FROM message m JOIN unit u ON u.id = m.unit
 WHERE u.kind = 'lock' OR (u.kind IN ('confirm', 'claim') AND u.queue <> m.queue)
 UNION ALL
@@ -123,7 +123,7 @@ SELECT format('message %d: it was locked with confirm id %s, and is not', id, lo
 WHERE lock_confirm IS NOT NULL AND lock IS NULL;
 
 -- name: claims
--- A claim holds as many messages as it was given with, at positions 1, 2, 3 ...; claims alone give positions.
+-- A claim holds as many messages as it started with, at positions 1, 2, 3 ...; only claims have positions.
 SELECT format('claim %d of %s: %d messages are noted, it holds %d, at positions %s to %s',
     c.number, c.application, c.messages, count(m.id), coalesce(min(m.claimed), 'none'), coalesce(max(m.claimed), 'none'))
 FROM claim c LEFT JOIN message m ON m.unit = c.unit
@@ -146,12 +146,12 @@ WHERE c.number = a.settled + 2 AND (c.planned OR NOT EXISTS (
 ));
 
 -- name: channels
--- What a channel has sent, it has claimed (C-1).
+-- A channel has claimed every batch that it has sent (C-1).
 SELECT format('queue %d: channel %s has sent from it, and has never claimed', queue, channel) FROM sent s
 WHERE NOT EXISTS (SELECT 1 FROM account a WHERE a.queue = s.queue AND a.application = 'channel ' || s.channel);
 
 -- name: contents
--- Every message has its content; contents without a message wait to be removed.
+-- Every message has its content. Contents without a message are marked for removal.
 SELECT format('message %d: its content is missing', id) FROM message WHERE id NOT IN (SELECT id FROM content)
 UNION ALL
 SELECT format('message %d: its body has %d octets, %d are noted', m.id, length(c.body), m.length)
@@ -163,12 +163,12 @@ UNION ALL
 SELECT format('message %d: its content is to be removed', id) FROM leftover WHERE id IN (SELECT id FROM message);
 
 -- name: leases
--- A lease has a deadline, and what has one is a lease (rules.leases).
+-- Exactly the leases have a deadline (rules.leases).
 SELECT format('unit %d: of kind %s, it has %s deadline', u.id, u.kind, CASE WHEN l.unit IS NULL THEN 'no' ELSE 'a' END)
 FROM unit u LEFT JOIN lease l ON l.unit = u.id WHERE (u.kind = 'lease') <> (l.unit IS NOT NULL);
 
 -- name: stagings
--- What is staged belongs to a staging, is counted there, has its content, and is not a message yet (spark 3).
+-- A staged row belongs to a staging, is counted there, has its content, and is not a message yet (spark 3).
 SELECT format('unit %d: of kind %s, it %s', u.id, u.kind, iif(s.unit IS NULL, 'stages nothing', 'has a staging'))
 FROM unit u LEFT JOIN staging s ON s.unit = u.id WHERE (u.kind = 'staging') <> (s.unit IS NOT NULL)
 UNION ALL
@@ -193,7 +193,7 @@ UNION ALL
 SELECT format('number %d is staged twice', id) FROM staged GROUP BY id HAVING count(*) > 1;
 
 -- name: readers
--- Who is inside a group has a handle, or claims; so has a handle who marked a message.
+-- A reader inside a group has a handle or claims, and a reader that marked a message has a handle.
 SELECT format('queue %d, group %s: handle %s is inside, and is closed', queue, hex(group_id), substr(reader, 2)) FROM entered
 WHERE substr(reader, 1, 1) = 'h' AND substr(reader, 2) NOT IN (SELECT CAST(id AS TEXT) FROM handle)
 UNION ALL

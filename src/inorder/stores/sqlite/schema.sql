@@ -22,9 +22,9 @@ CREATE TABLE definition (
     altered_at REAL NOT NULL
 ) STRICT;
 
--- What changes with every message, on one page, and all that most verbs read beside messages. Row 0 counts the numbers
--- that name things; a queue's row counts the numbers of places (B-2) and its depth (R4.6). Numbers up to `reserved` may
--- have been given away.
+-- Everything that changes with every message, on one page, and everything that most verbs read besides messages. Row 0
+-- counts identifying numbers; a queue's row counts the numbers of places (B-2) and its depth (R4.6). Numbers up to
+-- `reserved` may already have been used.
 CREATE TABLE tally (
     queue INTEGER PRIMARY KEY,
     -- What may be on the queue that every verb has to look for, as bits: sql/attention.py. Written with the first row of
@@ -38,7 +38,7 @@ CREATE TABLE tally (
     CHECK (counter <= reserved)
 ) STRICT;
 
--- Who has the store open. A process whose number nobody's file lock holds is dead.
+-- Processes that have the store open. A process is dead if no file lock holds its number.
 CREATE TABLE process (
     id INTEGER PRIMARY KEY
 ) STRICT;
@@ -68,7 +68,7 @@ CREATE INDEX handle_connection ON handle (connection);
 CREATE INDEX handle_queue ON handle (queue);
 CREATE INDEX handle_name ON handle (name);
 
--- Whatever will later be confirmed or undone. A session unit goes with its connection, the others outlive it.
+-- Everything that will later be confirmed or undone. A session unit ends with its connection; the others outlive it.
 CREATE TABLE unit (
     id INTEGER PRIMARY KEY,
     kind TEXT NOT NULL CHECK (kind IN ('session', 'prepared', 'confirm', 'lock', 'claim', 'staging', 'lease')),
@@ -175,7 +175,7 @@ CREATE INDEX message_forgotten ON message (queue) WHERE forgotten = 1;
 CREATE INDEX message_nonpersistent ON message (queue) WHERE persistent = 0;
 CREATE INDEX message_reports ON message (queue, unit) WHERE reports IS NOT NULL;
 
--- The rest of the descriptor, and the body: read for the message that is returned.
+-- The rest of the descriptor and the body, read only for a message that is returned.
 CREATE TABLE content (
     id INTEGER PRIMARY KEY,
     put_at REAL NOT NULL,
@@ -186,7 +186,7 @@ CREATE TABLE content (
     body BLOB NOT NULL
 ) STRICT;
 
--- Applications that read a queue by claims: the last start, and how far they have come (rules.claims).
+-- Applications that read a queue in claims, with their last start and progress (rules.claims).
 CREATE TABLE account (
     queue INTEGER NOT NULL REFERENCES definition,
     application TEXT NOT NULL,
@@ -199,7 +199,7 @@ CREATE TABLE account (
     PRIMARY KEY (queue, application)
 ) STRICT, WITHOUT ROWID;
 
--- Claims of applications, at most two of each; what a claim holds is in `message`.
+-- Claims of applications, at most two of each. The messages of a claim are in `message`.
 CREATE TABLE claim (
     unit INTEGER PRIMARY KEY REFERENCES unit,
     queue INTEGER NOT NULL,
@@ -214,7 +214,7 @@ CREATE TABLE claim (
     FOREIGN KEY (queue, application) REFERENCES account
 ) STRICT;
 
--- Whatever is defined and is not a queue: channels, processes, users, tokens.
+-- Definitions other than queues: channels, processes, users, tokens.
 CREATE TABLE object (
     type TEXT NOT NULL CHECK (type <> ''),
     name TEXT NOT NULL CHECK (name <> ''),
@@ -223,7 +223,7 @@ CREATE TABLE object (
     PRIMARY KEY (type, name)
 ) STRICT, WITHOUT ROWID;
 
--- A channel at its sender's: what it does, who carries it, and what an operator has asked for.
+-- A sending channel: its status, the connection that runs it, and the request of an operator.
 CREATE TABLE channel (
     name TEXT PRIMARY KEY,
     status TEXT NOT NULL
@@ -238,7 +238,7 @@ CREATE TABLE channel (
     changed_at REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- How far a channel is with a transmission queue: batches whose receipt is here.
+-- The progress of a channel on a transmission queue: its confirmed batches.
 CREATE TABLE sent (
     queue INTEGER NOT NULL REFERENCES definition,
     channel TEXT NOT NULL,
@@ -249,7 +249,7 @@ CREATE TABLE sent (
     PRIMARY KEY (queue, channel)
 ) STRICT, WITHOUT ROWID;
 
--- The last batch of each channel that comes here (C-1).
+-- The last batch of each receiving channel (C-1).
 CREATE TABLE received (
     identifier TEXT NOT NULL CHECK (identifier <> ''),             -- of the sending store
     incarnation INTEGER NOT NULL,                                  -- of its transmission queue
@@ -263,12 +263,12 @@ CREATE TABLE received (
     PRIMARY KEY (identifier, incarnation, channel)
 ) STRICT, WITHOUT ROWID;
 
--- Contents whose messages are gone: removed in steps, after the transaction that settled a large unit.
+-- Contents whose messages are gone. They are removed in steps after the transaction that settled a large unit.
 CREATE TABLE leftover (
     id INTEGER PRIMARY KEY
 ) STRICT;
 
--- A unit of kind 'staging': what was staged under its name, counted, and until when it is kept.
+-- A unit of kind 'staging': the counts of its rows, and its expiry.
 CREATE TABLE staging (
     unit INTEGER PRIMARY KEY REFERENCES unit,
     expires_at REAL NOT NULL,
@@ -283,7 +283,7 @@ CREATE TABLE staging (
 
 CREATE INDEX staging_expiry ON staging (expires_at);
 
--- Messages outside of queues: what will be their rows in `message`. Their contents are in `content` already.
+-- Messages outside of queues, with their future rows in `message`. Their contents are already in `content`.
 CREATE TABLE staged (
     unit INTEGER NOT NULL REFERENCES unit,
     row INTEGER NOT NULL CHECK (row >= 0),                       -- turn in its staging, pieces counted
@@ -307,7 +307,7 @@ CREATE TABLE staged (
     PRIMARY KEY (unit, row)
 ) STRICT, WITHOUT ROWID;
 
--- A unit of kind 'lease': until when it may be acted under; then it is backed out (rules.leases).
+-- A unit of kind 'lease': the deadline for its use, at which it is backed out (rules.leases).
 CREATE TABLE lease (
     unit INTEGER PRIMARY KEY REFERENCES unit,
     ends_at REAL NOT NULL,
@@ -315,7 +315,7 @@ CREATE TABLE lease (
     calls INTEGER NOT NULL CHECK (calls >= 0)                     -- puts and gets under it (R5.8)
 ) STRICT;
 
--- Log-ins that have failed of late, of a user or from an address (rules.log_ins).
+-- Recent failed log-ins of a user or from an address (rules.log_ins).
 CREATE TABLE attempt (
     key TEXT PRIMARY KEY CHECK (key <> ''),
     level REAL NOT NULL CHECK (level >= 0),
@@ -325,7 +325,7 @@ CREATE TABLE attempt (
 
 CREATE INDEX attempt_empty ON attempt (empty_at);
 
--- What was done through a door and cannot be taken back: the newest, as many as `acts_kept` says.
+-- Irreversible acts through a door: the newest, up to `acts_kept`.
 CREATE TABLE act (
     id INTEGER PRIMARY KEY,
     at REAL NOT NULL,
@@ -340,7 +340,7 @@ CREATE TABLE act (
 
 CREATE INDEX act_at ON act (at, id);
 
--- What has been settled on each queue, so that a batch that comes once more is put once.
+-- The settled batches of each queue, so that a repeated batch is put only once.
 CREATE TABLE ledger (
     id INTEGER PRIMARY KEY,
     queue INTEGER NOT NULL REFERENCES definition,
@@ -354,7 +354,7 @@ CREATE TABLE ledger (
 CREATE UNIQUE INDEX ledger_key ON ledger (queue, application, query, batch);
 CREATE INDEX ledger_age ON ledger (queue, application, query, id);
 
--- Keys of callers under which messages were put, so that what is put once more is not.
+-- Keys of callers under which messages were put, so that a repeated put does nothing.
 CREATE TABLE putkey (
     queue INTEGER NOT NULL REFERENCES definition,
     target TEXT NOT NULL,                 -- of a transmission queue: where the messages go from there; else empty
@@ -378,7 +378,8 @@ CREATE TABLE triggered (
     at REAL NOT NULL
 ) STRICT;
 
--- Reports and the like that had to be dropped, counted for the queue whose messages they were about; 0: of none here.
+-- Dropped reports and trigger messages, counted for the queue of the messages that they were about; 0 if it is not
+-- here.
 CREATE TABLE dropped (
     queue INTEGER PRIMARY KEY,            -- no reference: the queue may have been deleted since
     messages INTEGER NOT NULL CHECK (messages > 0),
@@ -412,8 +413,8 @@ CREATE INDEX entered_group ON entered (queue, group_id);
 CREATE INDEX entered_reader ON entered (reader, queue, left_in) WHERE reader IS NOT NULL;
 CREATE INDEX entered_left ON entered (left_in) WHERE left_in IS NOT NULL;
 
--- All triggers are about groups. A connection has them switched off until it comes to a queue whose `attention` says
--- that there may be some: each row that comes, goes or changes would pay for them.
+-- All triggers concern groups. A connection keeps them off until it uses a queue whose `attention` says that it may
+-- have groups, because every inserted, deleted or changed row would pay for them.
 
 CREATE TRIGGER end_goes AFTER DELETE ON message WHEN OLD.is_end AND OLD.group_id IS NOT NULL AND OLD.state <> 1
 BEGIN
