@@ -1,12 +1,12 @@
-"""The seam beneath the verbs: what keeps the rows (`Backend`), and what a process is to others (`Host`).
+"""The seam beneath the verbs: the keeper of the rows (`Backend`), and a process as others see it (`Host`).
 
 Verbs, rules, life cycle and errors are above this seam and written once. A backend keeps messages, counters and small
-records, finds them in order, and changes them in transactions; it decides nothing but what `rules/` decide for it. One
-verb at a time uses a backend: its caller holds the store's lock.
+records, finds them in order, and changes them in transactions. It makes no decisions except those of `rules/`. Only one
+verb at a time uses a backend, because its caller holds the store's lock.
 
-A change of a message names the state that it expects (`write`, `remove`, `move`); a backend checks how many rows it
-changed, and raises AssertionError where it is another number. When the last message of a group goes, for whatever
-reason, nobody is inside the group any more: the backend sets `reader` to None in the `EnteredRow` of that group (B-45).
+A change of a message names the expected state (`write`, `remove`, `move`). The backend checks the number of changed
+rows, and raises AssertionError if it is wrong. When the last message of a group is removed, for any reason, no reader
+is inside the group any more: the backend sets `reader` to None in its `EnteredRow` (B-45).
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ class Backend(Protocol):
         """A queue as it is now; None: there is none."""
 
     def check_certain(self, queue: int) -> None:
-        """Makes sure that what the verb assumed of a queue is true. Raises: Passing, it is not."""
+        """Checks the verb's assumption about a queue. Raises: Passing, if it is wrong."""
 
     # --- finding messages
 

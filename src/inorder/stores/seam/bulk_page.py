@@ -1,4 +1,4 @@
-"""Rows that were read in bulk: kept as columns, and readable as a sequence of rows."""
+"""Rows of a bulk read, kept as columns and readable as a sequence of rows."""
 
 from __future__ import annotations
 
@@ -68,6 +68,8 @@ class BulkPage(Sequence[BulkRow]):
 
 
 def _is_same(values: Sequence[Any]) -> bool:
-    """Whether there is one value only; most columns that differ do so between their ends."""
+    """Whether all values of a column are equal. It compares the two ends first, because most unequal columns differ
+    there.
+    """
     first = values[0]
     return bool(first == values[-1]) and values.count(first) == len(values)

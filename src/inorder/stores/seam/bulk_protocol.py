@@ -1,4 +1,4 @@
-"""The part of the seam above the verbs that is about many messages: claims, surveys, channels, stagings."""
+"""The part of the seam above the verbs for many messages: claims, surveys, channels, stagings."""
 
 from __future__ import annotations
 

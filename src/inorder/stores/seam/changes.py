@@ -1,8 +1,8 @@
-"""The stream of what happens at a store, for those in this process who listen: in the order in which it happened.
+"""The stream of changes in a store, in order, for listeners in this process.
 
-A verb appends what it changed while it holds the store's lock, so that this stands in the order of the verbs. It is
-handed out after the verb has let go of the lock, so that a listener may call the store. One thread hands out at a
-time; another that comes meanwhile, or a listener whose own call brings changes, leaves them to that one.
+A verb appends its changes while it holds the store's lock, so they are in the order of the verbs. They are delivered
+after the verb has released the lock, so a listener may call the store. One thread delivers at a time. Another thread,
+or a listener whose own call makes changes, leaves them to that thread.
 """
 
 from __future__ import annotations

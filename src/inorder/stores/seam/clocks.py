@@ -1,7 +1,7 @@
-"""A time that was kept lies in the future: its clock was ahead, or the one that is asked now is behind.
+"""Handles stored times that lie in the future: the old clock was ahead, or the present one is behind.
 
-Nothing tells the two apart. So what goes by such a time does what is safe in both cases: the page on durability has
-the list.
+The two cases cannot be told apart. So code that depends on such a time does whatever is safe in both; the page on
+durability has the list.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a store holds though nobody wrote it: reported as `StoreDamaged`, with what it is and where.
+"""Reports data in a store that inorder cannot have written, as `StoreDamaged` with the value and its place.
 
-A file may come back from a disk with other bytes, and rows may be changed by hand. Backends look at what they read
-before anybody works with it; texts that only we write, and references from one record to another, are looked at here.
+A disk may return wrong bytes, and rows may be changed by hand. Backends check data when they read it. This module
+checks texts that only inorder writes, and references between records.
 """
 
 from __future__ import annotations

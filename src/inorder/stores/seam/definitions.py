@@ -1,4 +1,4 @@
-"""The definitions of queues and of the queue manager: read by name or number, kept while they do not change."""
+"""The definitions of queues and of the queue manager, read by name or number, and cached until they change."""
 
 from __future__ import annotations
 

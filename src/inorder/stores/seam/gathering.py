@@ -1,4 +1,4 @@
-"""Where the verbs of a thread leave what they promise, and what observers hear of them; `process.Promises` keeps it."""
+"""Collects the promises of a thread's verbs and their events for observers; `process.Promises` keeps them."""
 
 from __future__ import annotations
 

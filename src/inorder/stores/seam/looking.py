@@ -1,4 +1,4 @@
-"""What a row looks like to an operator, and where it stands in a listing."""
+"""A row as an operator sees it, and its position in a listing."""
 
 from __future__ import annotations
 

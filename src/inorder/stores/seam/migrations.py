@@ -1,9 +1,9 @@
-"""How the tables of an older release become those of this one: numbered steps, all in this file.
+"""Upgrades the tables of an older release to those of this one, in numbered steps, all in this file.
 
-A store carries the version of its tables. A release that changes them adds one `Step` for each kind of store here, and
-changes `schema.sql` to what the step arrives at. Versions that a step leads to follow one another and end at the
-release's own; the oldest that can be upgraded is the one before the first step. An upgrade runs the missing steps in
-one transaction, and commits only if the tables are then those of a new store.
+A store records the version of its tables. A release that changes them adds one `Step` for each kind of store here, and
+changes `schema.sql` to the result of the step. The versions of steps are consecutive and end at the release's own. The
+oldest version that can be upgraded is the one before the first step. An upgrade runs the missing steps in one
+transaction, and commits only if the tables then equal those of a new store.
 
 How to write a step: `CONTRIBUTING.md`, "Change the schema".
 """

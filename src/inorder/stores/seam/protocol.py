@@ -1,13 +1,13 @@
-"""The seam above the verbs: what a queue manager asks of a store, as values in and out.
+"""The seam above the verbs: the requests of a queue manager to a store, as values in and out.
 
-A verb is one transaction: it happens wholly or not at all, and what it answers was true at one instant. (Housekeeping
-is several, and so is a call that finds a dead process in its way: it backs that out first, and looks again.) Handles
-keep their own group state and browse cursor; they pass them in with a request and are given the new ones back. Nothing
-of this process is in it: no callbacks, no sequences that are read later, so that a store elsewhere can stand in. The
-one exception is `GetRequest.accepts`, by which a door that has the store in its process refuses a message. What a
-process has besides, of a store of its own, is a `LocalStore`.
+A verb is one transaction: it happens completely or not at all, and its answer was true at one instant. (Housekeeping
+takes several, and so does a call that meets the work of a dead process: it backs that out first, and tries again.)
+Handles keep their own group state and browse cursor. They pass them in with a request and get the new ones back. The
+seam has nothing local to this process, neither callbacks nor lazy sequences, so that a remote store can implement it.
+The one exception is `GetRequest.accepts`, with which a door in the same process as the store refuses a message. A store
+in the same process offers more as a `LocalStore`.
 
-The verbs about many messages stand in `bulk_protocol`. `store.QueueStore` has them all, for all backends.
+The verbs for many messages are in `bulk_protocol`. `store.QueueStore` implements all of them, for all backends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is known of a message on a queue besides the message, and what the rules say of it."""
+"""The state of a message on a queue besides the message itself, and the judgement of the rules about it."""
 
 from __future__ import annotations
 

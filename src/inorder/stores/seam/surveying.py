@@ -1,4 +1,4 @@
-"""What a survey means: what a browse would show next, level by level, cut into stretches."""
+"""Surveys: the messages that a browse would show next, level by level, cut into stretches."""
 
 from __future__ import annotations
 

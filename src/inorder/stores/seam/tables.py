@@ -2,8 +2,8 @@
 
 `Backend.select`, `save` and `remove_records` work on all of them alike, by the names of their fields; a backend that
 is a database has a table for each kind (`unit` for `UnitRow`) and a column for each field. The first
-fields, as many as `KEY_LENGTHS` says, are the key. What changes with every message is not here: a queue's counters
-(`backend.QueueState`) and the messages themselves (`queued.QueuedMessage`).
+fields, as many as `KEY_LENGTHS` says, are the key. State that changes with every message is elsewhere: a queue's
+counters (`backend.QueueState`) and the messages themselves (`queued.QueuedMessage`).
 """
 
 from __future__ import annotations
@@ -284,11 +284,12 @@ class PutKeyRow(NamedTuple):
     """A caller's key under which messages were put, so that a repeated put does nothing (`rules.duplicates`).
 
     Args:
-        target: where the messages go from the queue, if it is a transmission queue; else empty.
-        unit: which has put them and is not settled; None: they are put.
-        put_at: when they were put; of a unit that is settled: when it was. `expires_at`: when the key is free again.
-        message_id, uid_origin, uid_number: of the message, the first if there were several.
-        met_at: when a put met it first whose clock says that `put_at` lies in the future; None: none has.
+        target: the destination of the messages, if the queue is a transmission queue; otherwise empty.
+        unit: the unsettled unit that has put them; None if they are committed.
+        put_at: the time of the put, or of the settlement of its unit. `expires_at`: the time when the key becomes free
+            again.
+        message_id, uid_origin, uid_number: of the message, or of the first if there were several.
+        met_at: the first time that a put found `put_at` in the future of its own clock; None if none has.
     """
 
     queue: int

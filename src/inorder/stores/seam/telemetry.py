@@ -1,15 +1,15 @@
-"""Events: every call on the store, every wait, and what the store did beside its calls, reported to observers.
+"""Events for observers: every call on the store, every wait, and the store's work besides its calls.
 
-A verb that reports says so where it is defined, with `event`: its public name, what it measures beside "seconds", and
-what it is about. Names and fields are a contract of their own (docs/reference/events.md); `EVENTS` has them all.
+A verb that reports declares it with `event` at its definition: its public name, its measurements besides "seconds", and
+its subject. Names and fields are a contract of their own (docs/reference/events.md); `EVENTS` lists all.
 
-An observer is called on the thread that made the call, when the verb is over: after its transaction, when what it
-promised is on disk, and before the program gets its answer. No transaction is open then, and no lock of the store or
-of those who wait is held. The connection itself is still inside its call, so an observer that asks the queue manager
-has a connection of its own; such calls report nothing. What an observer raises is logged, and changes nothing.
-Of gathered calls (`Promises`) it hears at the end of that, on the thread that brings to disk what they promise.
+An observer is called on the thread of the call, at the end of the verb: after its transaction, when its promises are on
+disk, and before the program gets the answer. No transaction is open then, and no lock of the store or of waiters is
+held. The connection is still inside its call, so an observer that calls the queue manager needs a connection of its
+own; such calls are not reported. Exceptions of an observer are logged and have no other effect. Events of gathered
+calls (`Promises`) are reported when gathering ends, on the thread that syncs their promises to disk.
 
-While nobody observes, a verb costs one more call of a function.
+Without observers, a verb costs one extra function call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What operators see of a store: values only."""
+"""Views of a store for operators: values only."""
 
 from __future__ import annotations
 
