@@ -141,7 +141,7 @@ class ManagerCalls(ABC):
         return await self._call(managing.QueueManager.undo, queue, confirm_id)
 
     async def release_lock(self, queue: str, lock_id: int) -> int:
-        """Unlocks everything that a lock id still locks; see `Queue.release_lock`."""
+        """Unlocks all messages that are still locked under a lock id; see `Queue.release_lock`."""
         return await self._call(managing.QueueManager.release_lock, queue, lock_id)
 
     async def unique_ids(self, queue: str, *, confirm_id: int = 0, lock_id: int = 0) -> list[UniqueId]:

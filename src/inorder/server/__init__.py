@@ -1,7 +1,7 @@
-"""The server: one queue manager for programs that speak HTTP, in other languages and on other machines.
+"""The server: a queue manager for programs that speak HTTP, in other languages and on other machines.
 
-`inorder serve` begins it; it needs the extra ``inorder[server]``. Each of its processes is a queue manager like any
-other program (`inorder.aio`), and nothing of a client is kept in one: a request may go to any of them.
+`inorder serve` starts it; it needs the extra ``inorder[server]``. Each of its processes is a queue manager like any
+other program (`inorder.aio`). No process keeps the state of a client, so a request may go to any of them.
 
 * **`interface.py`** has the addresses of IBM MQ's REST interfaces, and what is behind each: **`messaging.py`**
   messages, **`admin.py`** commands and the queue manager, **`queues.py`** queues as resources, **`login.py`** sessions.

@@ -1,4 +1,4 @@
-"""What changes or destroys something at the server: done, and noted with the name of who asked for it."""
+"""Runs acts that change or destroy data at the server, and logs them with the name of the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the addresses of both interfaces have in common, and the header that no page of another site can send.
+"""The common part of the addresses of both interfaces, and the header that pages of other sites cannot send.
 
 Names in addresses are percent-encoded, a slash of a name as %2F, so an address is cut before it is decoded.
 """

@@ -1,4 +1,4 @@
-"""The application of one worker: it connects when it starts, and answers."""
+"""The application of one worker, which connects to the store at its start and answers requests."""
 
 from __future__ import annotations
 
@@ -149,9 +149,9 @@ def _users(settings: Settings, qm: aio.QueueManager) -> Users:
 
 
 async def welcome(context: Context, request: Request) -> Response:
-    """GET /: what this is. With the token in the query, as the printed link has it, it begins a session.
+    """GET /: describes the server. With the token of the printed link in the query it begins a session.
 
-    Who has begun one, and any browser, goes on to the console.
+    Users with a session, and all browsers, are redirected to the console.
     """
     query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=32)
     if "token" in query:

@@ -1,7 +1,8 @@
-"""Who a request comes from: a bearer token, a name with a password, the cookie of a session, a client certificate.
+"""Identifies the user of a request by a bearer token, a name with a password, a session cookie, or a client
+certificate.
 
-What is in the header Authorization decides alone. Without it a session decides, and without a session that is valid
-the certificate that the connection was made with. Who it is stays in the request's scope for the log and for acts.
+If there is an Authorization header, it alone decides. Otherwise a valid session decides, and otherwise the certificate
+of the connection. The identity stays in the request's scope, for the log and for acts.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ CHALLENGE = 'Basic realm="inorder", charset="UTF-8"'
 
 
 async def identity_of(context: Context, request: Request) -> Identity:
-    """Who asks. Raises: Problem 401, nobody knows; 429, too many log-ins have failed."""
+    """The user of the request. Raises: Problem 401, if not authenticated; 429, if too many log-ins have failed."""
     given = request.headers.get("authorization")
     found = await (_without_header(context, request) if given is None else _by_header(context, request, given))
     if found is None:

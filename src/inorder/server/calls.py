@@ -1,4 +1,4 @@
-"""One request: its address, query, headers and body, read within the limits; and what all requests share."""
+"""One request: its address, query, headers and body, read within the limits; and the state that all requests share."""
 
 from __future__ import annotations
 

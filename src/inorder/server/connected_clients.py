@@ -1,8 +1,8 @@
-"""Who of those that listen for long may go on: each is looked up again every few seconds, once for all their streams.
+"""Checks every few seconds whether the users of long event streams may continue, once for all streams of a user.
 
-A stream of events asks who its user is before it says anything. One that has nothing to say would go on for a user who
-is out, so there is a watch: one task for each user, token or certificate that has streams at this worker. A stream that
-a session began ends with this session, of which its user may have others.
+A stream looks up its user before it sends an event. An idle stream would continue for a user who was disabled, so a
+task watches each user, token or certificate with streams at this worker. A stream that began in a session ends with
+that session, even if its user has others.
 """
 
 from __future__ import annotations

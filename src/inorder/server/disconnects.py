@@ -1,4 +1,4 @@
-"""Requests that wait, or take: they end when the client goes, and when the server stops."""
+"""Requests that wait or take messages: they end when the client disconnects and when the server stops."""
 
 from __future__ import annotations
 

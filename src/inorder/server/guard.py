@@ -1,11 +1,12 @@
-"""Checks for every request: the host name, the origin, the coding of the body, the size of the head; the log; and
-unexpected errors.
+"""Checks every request: the host name, the origin, the coding of the body, and the size of the head. It also writes the
+log and handles unexpected errors.
 
 Browsers let any page send requests to an address on this machine. A page whose own name was made to lead here (DNS
-rebinding) sends that name as Host; any other sends its Origin. Both are refused, whatever else the request has.
+rebinding) sends that name as Host; any other page sends its Origin. Both are refused, whatever else the request
+contains.
 
-A client that takes the server for a proxy sends the whole address as its target ("absolute form"). Then the host in
-there is the one that counts, whatever Host says (RFC 9112, 3.2.2).
+A client that takes the server for a proxy sends the whole address as its target ("absolute form"). In that case the
+host in the target counts, whatever Host says (RFC 9112, 3.2.2).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Who asks, and what they may do: the seam at which users are bound to the server.
+"""Identities and their authorities: the seam between users and the server.
 
-`Authenticator` is asked by every request. `users.py` has the one that serves: it asks the store. Here is the one beside
-it: the launch token of a server on loopback, which is printed as a link when it starts. Its holder may do everything.
+Every request asks an `Authenticator`. The usual one is in `users.py` and reads the store. This module has the other
+one, for the launch token of a server on loopback, which prints it as a link at its start. The holder of that token may
+do everything.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The addresses of IBM's interface, and what is behind each: ``/ibmmq/rest/v1 ... v3``."""
+"""The addresses of IBM's interface and their handlers: ``/ibmmq/rest/v1 ... v3``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The socket that a worker listens at. It accepts no more connections than leave descriptors for the store.
+"""The listening socket of a worker. It limits connections so that enough file descriptors are left for the store.
 
 They are counted where they are accepted: a client that only connects, and never begins with TLS or a request, has a
 descriptor of this process all the same.

@@ -1,12 +1,14 @@
-"""The users of the store as the server's: by password, token, certificate and session, as they are at each request.
+"""Authenticates users of the store by password, token, certificate and session. It reads the user anew for each
+request.
 
-**Passwords** cost time and memory on purpose (Argon2), so they are compared one at a time, in a connection's thread,
-and a bounded number of requests waits for that. A program that sends its password with each request pays once: what was
-right is remembered for some minutes, as a keyed hash of the user's identifier, the hash in the store, and the password.
-A password that was changed since does not fit, and whether the user may come in is asked of the store each time.
+**Passwords** take time and memory to check on purpose (Argon2). So the server checks one at a time, in the thread of a
+connection, and a bounded number of requests waits for that. A program that sends its password with each request pays
+only once: the server remembers a correct password for some minutes, as a keyed hash of the user's identifier, the
+stored hash and the password. A changed password no longer matches, and the server asks the store each time whether the
+user may log in.
 
-**Sessions** are bound to a user by the identifier and the password's hash: a new password, or a new user of an old
-name, ends those that were begun before. Roles and grants are those of now.
+**Sessions** are bound to the identifier and the password hash of a user. A new password, or a new user of the same
+name, ends older sessions. Roles and grants are always the present ones.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Our own interface, at ``/inorder/v1``: messages, groups, locks, units of work, by the names of the Python calls.
 
 **An operation is one value** (`describing.Operation`): address, method, authority, parameters, body, answers, and the
-function behind them. The table of operations routes, reads and checks what a request says, and is the description:
-``GET /inorder/v1/openapi.json`` is made from it, and so are the reference and the page of the console. What is not
-described cannot be sent.
+function behind them. The table of operations serves for routing, for reading and checking requests, and as the
+description: ``GET /inorder/v1/openapi.json`` is made from it, and so are the reference and the page of the console.
+Anything else in a request is refused.
 
 **How a module joins.** It has `OPERATIONS`, a tuple of `Operation`, and may have `SCHEMAS`, the JSON schemas that its
 operations `ref` to, by name. `interface.MODULES` names the module, and the group of its operations.

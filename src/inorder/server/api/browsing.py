@@ -1,8 +1,9 @@
-"""Browse: pages of messages, which stay. The state of a browse is in its cursor, which travels in the request.
+"""Browse: pages of messages, which stay on the queue. The state of a browse is its cursor, which travels in the
+request.
 
-A cursor is the token of a strict browse (B-38, B-41): where it stands in each priority. So no page misses a message or
-shows one twice, whatever is put meanwhile, and any worker may show the next. A relaxed browse has no such place: it
-shows one page, as everybody sees the queue now.
+A cursor is the token of a strict browse (B-38, B-41): its position in each priority. So no page misses a message or
+shows one twice, whatever is put meanwhile, and any worker may serve the next page. A relaxed browse has no such
+position: it shows one page of the present state of the queue.
 """
 
 from __future__ import annotations

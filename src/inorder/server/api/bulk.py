@@ -1,4 +1,4 @@
-"""Bulk, as Arrow IPC streams both ways, each message once whatever is cut off or repeated.
+"""Bulk transfer as Arrow IPC streams in both directions, each message once, even after broken or repeated requests.
 
 **In.** Record batches are staged beside the queue as they arrive, where nobody sees them, and the end of the stream
 settles all of them in one step, under a key of the client's that goes into the ledger. A stream that breaks is undone;

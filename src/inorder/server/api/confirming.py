@@ -1,4 +1,4 @@
-"""Confirm ids and lock ids: messages that are held until a later request, of anyone, says what becomes of them."""
+"""Confirm ids and lock ids: messages that are held until a later request, from any client, settles them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations: what can be asked of our interface, with all that a client must know, beside what does it."""
+"""Operations of our interface, each with its full description for clients next to its handler."""
 
 from __future__ import annotations
 

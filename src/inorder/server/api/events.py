@@ -1,10 +1,10 @@
-"""Server-sent events: how queues stand, and messages that arrive.
+"""Server-sent events: the state of queues, and arriving messages.
 
-A stream of events is a task, and while there is nothing to say it has neither a thread nor a connection to the store.
-It goes at the pace of its client: what is not taken is not made, and one who takes nothing for long is cut off. It ends
-when the client goes, when the server stops, and after a while by itself; browsers then connect again, and go on behind
-the last event that they have. Before each thing that it says, also each sign of life, the user is looked up again, and
-while it says nothing every few seconds: who is out, or may not any more, gets a last event that says so.
+A stream of events is a task. While it is idle it uses neither a thread nor a connection to the store. It follows the
+pace of its client: events are produced only when the client reads, and a client that does not read for long is
+disconnected. The stream ends when the client disconnects, when the server stops, and after some time; browsers then
+reconnect and continue after their last event. The user is looked up before each event and each sign of life, and every
+few seconds while the stream is idle. A user who was disabled or lost the authority gets a last event that says so.
 """
 
 from __future__ import annotations

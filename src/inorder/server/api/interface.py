@@ -1,4 +1,4 @@
-"""The addresses of our interface: the operation that a request means, what it says, and the answer."""
+"""The addresses of our interface: finds the operation of a request, reads the request, and answers it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The console: the queue manager in a browser, at ``/console/``. It shows by browsing, so that looking changes nothing.
+"""The console: the queue manager in a browser, at ``/console/``. It only browses, so viewing pages changes no messages.
 
-It is a client like the others: it asks the same queue manager (`inorder.aio`), and `Identity.may` about each page and
-each act. It needs the extra ``inorder[server]``.
+It uses the same queue manager as other clients (`inorder.aio`), and checks `Identity.may` for each page and each act.
+It needs the extra ``inorder[server]``.
 
 * **`page.py`** is what a page is, and a **visit** to one; **`pages.py`** the table of all, which each page joins with a
   line.

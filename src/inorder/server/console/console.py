@@ -1,4 +1,4 @@
-"""The console as an ASGI application: it finds the page, asks who comes, checks forms, and shows errors as pages."""
+"""The console as an ASGI application: it finds the page, authenticates the visitor, checks forms, and shows errors."""
 
 from __future__ import annotations
 

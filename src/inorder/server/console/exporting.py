@@ -1,7 +1,7 @@
-"""Messages as a file to download: what a browse would show, read page by page and never taken.
+"""Exports messages as a file: the messages that a browse would show, read page by page and left on the queue.
 
-No queue is open between two pages, and no connection is held: a client that reads slowly, or never ends, costs one page
-of memory. What changes on the queue meanwhile may be in the file or not.
+Between two pages no queue is open and no connection is held, so a client that reads slowly, or never ends, costs one
+page of memory. Changes to the queue during the export may or may not be in the file.
 """
 
 from __future__ import annotations

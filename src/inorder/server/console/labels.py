@@ -1,4 +1,4 @@
-"""Numbers, times and sizes as people read them."""
+"""Numbers, times and sizes for people."""
 
 from __future__ import annotations
 
