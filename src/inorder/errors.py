@@ -516,7 +516,7 @@ class StoreOlder(StoreError):
 
 # ---- helpers for raising errors
 
-IN_MEMORY: Final = ":memory:"  # the path of a store that is in no file
+IN_MEMORY: Final = ":memory:"  # the path of a store in memory
 
 
 def forked(path: str) -> ForkedConnection:

@@ -18,11 +18,11 @@ class PlaceType(click.Path):
         super().__init__(path_type=Path, readable=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """A `Location`. Raises: ArgumentError, it is no URL of ours, or in memory."""
+        """Makes a `Location`. Raises: ArgumentError, if it is not a URL of a store, or is a store in memory."""
         if isinstance(value, Location):
             return value
         where = locate(value)
         if where.is_in_memory:
-            allowed = "a path or a URL: a store in memory ends with the command. Name a file, in /dev/shm say"
+            allowed = "a path or a URL of a store that outlives the command, such as a file in /dev/shm"
             raise bad_argument("store", value, allowed)
         return where

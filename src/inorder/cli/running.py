@@ -55,7 +55,7 @@ class Run:
 
     @property
     def store(self) -> Location:
-        """Where the store is. Raises: click.UsageError, none was named."""
+        """The place of the store. Raises: click.UsageError, if none was named."""
         if self._store is None:
             raise click.UsageError(f"No store was named: give --store PATH, or set {STORE_VARIABLE}.")
         return self._store
@@ -67,10 +67,12 @@ class Run:
             what: the option that names it.
         """
         if self.store.consists_of(path):
-            raise click.UsageError(f"{what} {path} is the store itself, or a file of it: name another.")
+            raise click.UsageError(f"{what} {path} is the store itself, or one of its files: name another file.")
 
     def refuse_target(self, path: Path, what: str) -> None:
-        """Raise click.UsageError if a file must not be written: it is of any store, or a pipe or a device."""
+        """Raises click.UsageError if a file must not be written because it belongs to a store, or is a pipe or a
+        device.
+        """
         self.refuse_own_file(path, what)
         if is_of_any_store(path):
             raise click.UsageError(f"{what} {path} is a store, or a file of one: name another file.")
@@ -100,11 +102,11 @@ class Run:
 
 
 def _remedy(where: Location) -> str:
-    """How a store comes into being there."""
+    """Says how to create a store there."""
     if where.path is not None and not where.path.absolute().parent.is_dir():
         return f"there is no folder {where.path.absolute().parent}"
     named = "with this URL" if where.path is None else f"--store {where}"
-    return f"'inorder queue create NAME {named}' makes one"
+    return f"'inorder queue create NAME {named}' creates one"
 
 
 @contextmanager

@@ -144,7 +144,7 @@ def serve(
 
 
 def _run(run: Run, place: Location | None) -> Run:
-    """The run on the store that is named; as an argument it is in front of INORDER_STORE."""
+    """The run on the named store. The STORE argument takes precedence over INORDER_STORE."""
     if place is None:
         return run
     context = click.get_current_context()

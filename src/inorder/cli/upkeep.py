@@ -59,7 +59,7 @@ def check(run: Run) -> int:
     try:
         with run.opened() as qm, run.output.progress("checking", "parts") as advance:
             problems = qm.check(advance)
-    except StoreDamaged as error:  # no queue manager can open it
+    except StoreDamaged as error:  # it cannot be opened
         problems = [str(error.args[0]), *run.store.problems()]
     for problem in problems:
         run.output.say(problem)
