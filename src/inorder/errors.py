@@ -6,37 +6,65 @@
     ├── CallerError              the caller's mistake: the same call fails again
     │   ├── ArgumentError            a bad value (also a ValueError)
     │   ├── OptionsError             options that exclude each other
-    │ ├── MatchError a match that does not fit the call │ ├── InconsistentCall a piece that does not continue its group
-    or browse │ ├── HandleError a closed or foreign handle │ ├── NotOpenFor a handle that was not opened for this │ ├──
-    UnknownObject no channel or process of that name │ │ └── UnknownQueue no queue of that name │ ├── WrongQueueType a
-    queue of the wrong type for the call │ ├── UnitExists a unit's name is taken │ ├── UnitNotFound no unit of that name
-    │ ├── ConnectionClosed a closed connection │ ├── CallInProgress two threads in one connection at once │ ├──
-    UnitOfAnother a put or get into the unit of work of another thread or task │ ├── PropertyNotAvailable the message
-    has no property of this name (also a KeyError) │ └── ForkedConnection a connection inherited over a fork ├──
-    QueueCondition the call was right, but not in this state: it may succeed later │ ├── NoMessageAvailable no message
-    matches, or none came in time │ ├── WaitEnded another thread has ended the wait │ ├── OrderPending a message matches
-    but is withheld to keep order │ ├── OrderUnsupported the queue keeps no order │ ├── OrderSelfBlocked the reader
-    would wait for itself │ ├── OrderDeadlock readers would wait for each other │ ├── NoMessageUnderCursor the browse
-    cursor stands on nothing │ ├── GetInhibited getting is switched off │ ├── PutInhibited putting is switched off │ ├──
-    QueueFull the depth limit is reached │ ├── MessageTooBig the length limit is passed │ ├── UnitTooLarge the limit of
-    uncommitted messages is reached │ ├── UnitNotAvailable splitting or joining needs a unit of work │ ├── ObjectInUse
-    another handle or unit conflicts with the call │ ├── QueueNotEmpty a queue with messages cannot be deleted │ ├──
-    QueueDeleted the queue went away under the handle │ ├── ObjectExists the name is taken │ ├── TooManyHandles the
-    limit of open handles is reached │ ├── QueueManagerStopping the queue manager takes no more calls │ ├──
-    ConnectionBroken the connection was lost │ ├── OutcomeUnknown the connection was lost during the commit │ ├──
-    DuplicateMessage the unique id is on the queue already │ ├── DuplicatePending another unit of work has put under the
-    same key │ ├── NotFound no message of that unique id │ ├── LockMismatch locked under another lock id │ ├──
-    ConfirmIdMismatch held under another confirm id │ ├── WrongState the message or unit is in another state │ ├──
-    Fenced a newer owner has taken over │ ├── CheckpointTooOld a checkpoint older than claims that have ended │ ├──
-    CheckpointLost a checkpoint that does not fit the claims │ ├── StagingGone the staged rows are gone │ ├──
-    Undeliverable a message can neither be delivered nor become a dead letter │ ├── SequenceError the two sides of a
-    channel disagree about the next batch │ ├── LeaseOver the lease was committed, backed out or has expired │ ├──
-    NotAuthorized the user may not do this │ │ └── LogInRefused the password, token or certificate was not accepted │
-    ├── TooManyLogIns too many failed log-ins: wait before the next one │ └── ChannelStopped a channel that an operator
-    has stopped └── StoreError trouble with the store
+    │   ├── MatchError               a match that does not fit the call
+    │   ├── InconsistentCall         a piece that does not continue its group or browse
+    │   ├── HandleError              a closed or foreign handle
+    │   ├── NotOpenFor               a handle that was not opened for this
+    │   ├── UnknownObject            no channel or process of that name
+    │   │   └── UnknownQueue             no queue of that name
+    │   ├── WrongQueueType           a queue of the wrong type for the call
+    │   ├── UnitExists               a unit's name is taken
+    │   ├── UnitNotFound             no unit of that name
+    │   ├── ConnectionClosed         a closed connection
+    │   ├── CallInProgress           two threads in one connection at once
+    │   ├── UnitOfAnother            a put or get into the unit of work of another thread or task
+    │   ├── PropertyNotAvailable     the message has no property of this name (also a KeyError)
+    │   └── ForkedConnection         a connection inherited over a fork
+    ├── QueueCondition           the call was right, but not in this state: it may succeed later
+    │   ├── NoMessageAvailable       no message matches, or none came in time
+    │   ├── WaitEnded                another thread has ended the wait
+    │   ├── OrderPending             a message matches but is withheld to keep order
+    │   ├── OrderUnsupported         the queue keeps no order
+    │   ├── OrderSelfBlocked         the reader would wait for itself
+    │   ├── OrderDeadlock            readers would wait for each other
+    │   ├── NoMessageUnderCursor     the browse cursor stands on nothing
+    │   ├── GetInhibited             getting is switched off
+    │   ├── PutInhibited             putting is switched off
+    │   ├── QueueFull                the depth limit is reached
+    │   ├── MessageTooBig            the length limit is passed
+    │   ├── UnitTooLarge             the limit of uncommitted messages is reached
+    │   ├── UnitNotAvailable         splitting or joining needs a unit of work
+    │   ├── ObjectInUse              another handle or unit conflicts with the call
+    │   ├── QueueNotEmpty            a queue with messages cannot be deleted
+    │   ├── QueueDeleted             the queue went away under the handle
+    │   ├── ObjectExists             the name is taken
+    │   ├── TooManyHandles           the limit of open handles is reached
+    │   ├── QueueManagerStopping     the queue manager takes no more calls
+    │   ├── ConnectionBroken         the connection was lost
+    │   ├── OutcomeUnknown           the connection was lost during the commit
+    │   ├── DuplicateMessage         the unique id is on the queue already
+    │   ├── DuplicatePending         another unit of work has put under the same key
+    │   ├── NotFound                 no message of that unique id
+    │   ├── LockMismatch             locked under another lock id
+    │   ├── ConfirmIdMismatch        held under another confirm id
+    │   ├── WrongState               the message or unit is in another state
+    │   ├── Fenced                   a newer owner has taken over
+    │   ├── CheckpointTooOld         a checkpoint older than claims that have ended
+    │   ├── CheckpointLost           a checkpoint that does not fit the claims
+    │   ├── StagingGone              the staged rows are gone
+    │   ├── Undeliverable            a message can neither be delivered nor become a dead letter
+    │   ├── SequenceError            the two sides of a channel disagree about the next batch
+    │   ├── LeaseOver                the lease was committed, backed out or has expired
+    │   ├── NotAuthorized            the user may not do this
+    │   │   └── LogInRefused             the password, token or certificate was not accepted
+    │   ├── TooManyLogIns            too many failed log-ins: wait before the next one
+    │   └── ChannelStopped           a channel that an operator has stopped
+    └── StoreError               trouble with the store
         ├── StoreFull                the disk is full
-        ├── StoreDamaged the store is inconsistent ├── StoreForeign the file is not ours ├── StoreNewer the store is of
-        a newer release └── StoreOlder the store is of an older release
+        ├── StoreDamaged             the store is inconsistent
+        ├── StoreForeign             the file is not ours
+        ├── StoreNewer               the store is of a newer release
+        └── StoreOlder               the store is of an older release
 
 Errors in the content of files that are read or written have their own branch, `inorder.formats.FormatError`. A broken
 invariant of inorder itself raises ``AssertionError``, through ``assert``.

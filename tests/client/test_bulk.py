@@ -140,7 +140,7 @@ BAD_CALLS = (
     Line(lambda w: w.qm.settle_staging(LedgerKey("a", 5, "b"), []), *WRONG, "query"),  # type: ignore[arg-type]
     Line(lambda w: w.qm.settle_staging(TO_SETTLE, [("a", 1)]), *WRONG, "stagings must be a list of Staged"),
     Line(lambda w: w.qm.settle_staging(TO_SETTLE, [Staged("a", 1)]), StagingGone, Reason.STAGING_GONE, "'a'"),
-    Line(lambda w: w.qm.settle_staging(TO_SETTLE, [], after="a"), *WRONG, "after must be a batch of the query"),
+    Line(lambda w: w.qm.settle_staging(TO_SETTLE, [], after="a"), *WRONG, "after must be a batch of the key's query"),
     Line(lambda w: w.qm.last_settled("ORDERS", "a", "q"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
     Line(lambda w: w.qm.last_settled("Q", 5, "q"), *WRONG, "application"),
     Line(lambda w: Stager(w.queue, "s", lasts=1, checks_numbers=1), *WRONG, "checks_numbers"),  # type: ignore[arg-type]

@@ -367,8 +367,8 @@ def test_members_that_are_read_tell_that_their_group_is_whole(
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (GetOptions(lock_id=3), "in bulk"),
-        (GetOptions(match=Match(selector="n = 1")), "in bulk"),
+        (GetOptions(lock_id=3), "bulk reads take only"),
+        (GetOptions(match=Match(selector="n = 1")), "bulk reads take only"),
         (GetOptions(all_messages=True), "logical"),
     ],
 )

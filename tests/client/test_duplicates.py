@@ -114,7 +114,7 @@ def test_while_a_unit_of_work_has_a_key_others_are_refused(qm: QueueManager, sto
     with connect(store, program="other") as other:
         qm.put("Q", b"one", deduplicate="k", syncpoint=True)
         for syncpoint in (False, True):
-            with pytest.raises(DuplicatePending, match="a unit of work of test, not settled") as refused:
+            with pytest.raises(DuplicatePending, match="a unit of work of test, which is not settled") as refused:
                 other.put("Q", b"two", deduplicate="k", syncpoint=syncpoint)
             assert refused.value.reason is Reason.DUPLICATE_PENDING
             assert (refused.value.data["key"], refused.value.data["by"]) == ("k", "test")

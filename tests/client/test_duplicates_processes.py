@@ -114,7 +114,7 @@ def test_a_put_that_a_killed_programs_unit_is_in_the_way_of_goes_on(tmp_path: Pa
         with Program(path) as child:
             child.answer()
             child.run("qm.put('Q', b'theirs', deduplicate='k', syncpoint=True)")
-            with pytest.raises(DuplicatePending, match="a unit of work of child, not settled"):
+            with pytest.raises(DuplicatePending, match="a unit of work of child, which is not settled"):
                 qm.put("Q", b"ours", deduplicate="k")
             child.kill()
         assert qm.put("Q", b"ours", deduplicate="k").duplicate_of is None

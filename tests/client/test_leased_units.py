@@ -328,7 +328,7 @@ def test_a_lease_is_a_time(qm: QueueManager, bad: Any) -> None:
 
 @pytest.mark.parametrize("bad", ["", None, b"token", "\ud800"], ids=repr)
 def test_a_token_and_a_user_are_texts(qm: QueueManager, bad: Any) -> None:
-    with pytest.raises(ArgumentError, match="token must be the token of a lease"):
+    with pytest.raises(ArgumentError, match="token must be a text, the token of a lease"):
         qm.resume_lease(bad)
     if bad is not None:
         with pytest.raises(ArgumentError, match="user must be the name of a user"):

@@ -152,7 +152,8 @@ def test_it_is_refused_while_another_has_the_store_open(path: Path) -> None:
     with (
         inorder.connect(path, program="worker.py"),
         pytest.raises(
-            inorder.errors.ObjectInUse, match=r"PARIS cannot be renamed while others .* open \(worker\.py\)\. Close"
+            inorder.errors.ObjectInUse,
+            match=r"PARIS cannot be renamed while other programs .* open \(worker\.py\)\. Close",
         ),
     ):
         inorder.rename(path, "LYON")

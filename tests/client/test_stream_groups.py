@@ -84,7 +84,7 @@ def test_without_the_option_a_getter_is_given_the_first_message_of_it(qm: QueueM
     stream = io.BytesIO()
     assert qm.get_stream("Q", stream).group_status == "in"
     assert stream.getvalue() == b"0123"
-    with pytest.raises(InconsistentCall, match="inside a group"):
+    with pytest.raises(InconsistentCall, match="has a group open"):
         qm.get_stream("Q", stream, as_group=True)
 
 

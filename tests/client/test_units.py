@@ -99,9 +99,9 @@ def test_it_can_be_used_once(qm: QueueManager) -> None:
     unit = qm.unit_of_work()
     with unit:
         pass
-    with pytest.raises(CallerError, match="committed: make another"), unit:
+    with pytest.raises(CallerError, match="committed and cannot be used again"), unit:
         pass
-    with qm.unit_of_work() as opened, pytest.raises(CallerError, match="open: make another"), opened:
+    with qm.unit_of_work() as opened, pytest.raises(CallerError, match="open and cannot be used again"), opened:
         pass
 
 

@@ -257,8 +257,8 @@ MANAGER_CALLS: dict[str, list[Bad]] = {
         not_found(lambda w: w.qm.undo("Q", 7), "7"),
         option(lambda w: w.qm.release_lock("Q", "7"), "lock_id"),
         not_found(lambda w: w.qm.release_lock("Q", 7), "7"),
-        clash(lambda w: w.qm.unique_ids("Q"), "either"),
-        clash(lambda w: w.qm.unique_ids("Q", confirm_id=1, lock_id=2), "either"),
+        clash(lambda w: w.qm.unique_ids("Q"), "exactly one of"),
+        clash(lambda w: w.qm.unique_ids("Q", confirm_id=1, lock_id=2), "exactly one of"),
         option(lambda w: w.qm.unique_ids("Q", confirm_id=-1), "confirm_id"),
         not_found(lambda w: w.qm.unique_ids("Q", lock_id=7), "7"),
     ],
@@ -327,7 +327,7 @@ HANDLE_CALLS: dict[str, list[Bad]] = {
     "withdraw": [
         argument(lambda w: w.queue.withdraw(None), "before"),
         option(lambda w: w.queue.withdraw(w.queue.put_state, whole_group=1), "whole_group"),
-        wrong_state(lambda w: w.queue.withdraw(w.queue.put_state), "nothing open"),
+        wrong_state(lambda w: w.queue.withdraw(w.queue.put_state), "no group or message open"),
     ],
     "set": [
         argument(lambda w: w.queue.set(max_depth=5), "max_depth", NO_ATTRIBUTE),

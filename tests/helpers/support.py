@@ -296,7 +296,7 @@ def check(line: Line, world: Any) -> None:
     error = raised.value
     assert isinstance(error, line.error)
     assert error.reason == line.reason
-    assert line.word in str(error)
+    assert line.word in str(error), error
     if isinstance(error, ArgumentError):
         assert {"argument", "value"} <= error.data.keys()
     assert snapshot(world.qm) == before
