@@ -527,6 +527,8 @@ class PostgresBackend(SqlBackend):
         if self._appends and is_held and len(rows) > 1 and self._known.is_alone([queue.id]):
             self._session.run_held_back()  # the server looks while the rows are packed; with others about, the lock
             self._known.ask(queue.id, self._session.pipeline)  # would be held as long
+        if self._appends and first_number is not None:
+            first_number -= queue.id in self._whole  # the server adds a counter that has counted that message already
         self._is_kept = bool(rows[0][PERSISTENT]) and unit is None
         self.arrivals = APPENDED if self._appends else ARRIVALS
         if first_number is not None:
