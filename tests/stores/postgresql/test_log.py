@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from tests.stores.postgresql.server import Server
 from tests.tiers import gate
 
@@ -15,6 +16,7 @@ import inorder
 from inorder import QueueManager
 from inorder.errors import QueueCondition
 from inorder.model.attributes import QueueReadOrder
+from inorder.stores.postgresql import pipeline
 
 PROGRAMS = 6
 QUEUES: dict[str, QueueReadOrder] = {"ORDERED": "relaxed", "PLAIN": "unordered"}
@@ -152,3 +154,13 @@ def test_calls_that_find_their_queue_changed_leave_no_error_in_the_log(own_serve
                 assert other.status(queue).current_depth == depth + 3 * more + 1, name
         assert qm.check() == []
     assert errors_in(own_server) == []
+
+
+@gate
+@pytest.mark.parametrize("reach", [0, 1])
+def test_calls_that_find_their_queue_changed_happen_once_with_few_statements_on_their_way(
+    own_server: Server, monkeypatch: pytest.MonkeyPatch, reach: int
+) -> None:
+    """The answer that says so may be read by the very call that sends its statement."""
+    monkeypatch.setattr(pipeline, "ON_THEIR_WAY", reach)
+    test_calls_that_find_their_queue_changed_leave_no_error_in_the_log(own_server)

@@ -93,8 +93,8 @@ class Known:
         return guess
 
     def told(self, queue: int, answer: Answer) -> None:
-        """The server is going to say whether it is so, and what it is."""
-        answer.states_what_is_known = True
+        """The server is going to say whether it is so, and what it is. Raises: as `hear`, if it has said so already."""
+        answer.state_what_is_known()
         self._told[queue] = answer
 
     def ask(self, queue: int, pipeline: Pipeline) -> None:

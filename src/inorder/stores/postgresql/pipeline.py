@@ -86,6 +86,11 @@ class Answer(Iterator[tuple[Any, ...]]):
         """Whether it has come, and is not an error."""
         return self._rows is not None
 
+    def state_what_is_known(self) -> None:
+        """See `states_what_is_known`. Raises: SerializationFailure, it has come already, and says that."""
+        self.states_what_is_known = True
+        _refuse_others(self._rows or ())
+
     def count(self) -> int:
         """How many rows it has changed, or brought."""
         self.fetchall()
@@ -119,8 +124,8 @@ class Answer(Iterator[tuple[Any, ...]]):
                     loader.set_pgresult(result, set_loaders=False)
                 rows = loader.load_rows(0, result.ntuples, tuple)
             self.changed = result.ntuples
-            if self.states_what_is_known and self.heeds is None and rows and rows[0][0] is None:
-                raise psycopg.errors.SerializationFailure("a queue was changed by others")
+            if self.states_what_is_known and self.heeds is None:
+                _refuse_others(rows)
         elif status == _DONE:
             self.changed, self.said = result.command_tuples or 0, result.command_status or b""
         elif status == _FAILED:
@@ -419,3 +424,9 @@ def _simply(pg: pq.abc.PGconn, command: bytes) -> Any:
 
 def _heedless(_: psycopg.Error) -> None:
     """Nobody waits for that any more."""
+
+
+def _refuse_others(rows: Sequence[tuple[Any, ...]]) -> None:
+    """Raises: SerializationFailure, they say that a queue is not as it was taken to be."""
+    if rows and rows[0][0] is None:
+        raise psycopg.errors.SerializationFailure("a queue was changed by others")
