@@ -14,8 +14,9 @@ import pytest
 from tests.client.test_connections import in_child
 from tests.helpers.support import LIMIT_SECONDS, Call, bodies, waiting
 
-from inorder import FOREVER, QueueManager, connect
+from inorder import FOREVER, Got, QueueManager, connect
 from inorder.errors import (
+    ArgumentError,
     CallInProgress,
     ConnectionClosed,
     ForkedConnection,
@@ -416,3 +417,30 @@ def test_a_connection_that_is_made_ends_a_forgotten_one_and_finds_the_file_open(
     with connect(file) as qm:
         qm.put("Q", b"1")
         assert bodies(qm) == [b"1"]
+
+
+@pytest.mark.parametrize("error", [QueueDeleted, TooManyHandles])
+def test_what_a_function_raises_is_not_taken_for_an_error_of_the_call_that_it_was_given_to(
+    qm: QueueManager, error: type[Exception]
+) -> None:
+    calls = 0
+
+    def accepts(_: Got) -> None:
+        nonlocal calls
+        calls += 1
+        assert calls == 1
+        raise error("of another connection")
+
+    qm.create_queue("OTHER")
+    qm.put("OTHER", b"its handle could make room")
+    qm.put("Q", b"1")
+    with pytest.raises(error, match="of another connection"):
+        qm.get_if("Q", accepts)
+    assert bodies(qm) == [b"1"]
+
+
+def test_a_keyword_of_a_call_by_name_may_have_any_name(qm: QueueManager) -> None:
+    for name in ("connection", "call", "given", "named"):
+        unknown: dict[str, Any] = {name: 1}
+        with pytest.raises(ArgumentError, match="must be one of"):
+            qm.put("Q", b"1", **unknown)

@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.support import Raw, bodies, memory_alone, waiting
 
 from inorder import FOREVER, QueueManager, aio
-from inorder.errors import ArgumentError, InconsistentCall, InorderError
+from inorder.errors import ArgumentError, InconsistentCall, InorderError, QueueDeleted, TooManyHandles
 from inorder.model.field_checks import NUMBER_MAX
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
 
@@ -296,3 +296,15 @@ def test_a_member_of_a_group_can_be_got_as_a_stream(qm: QueueManager) -> None:
     stream = io.BytesIO()
     got = qm.get_stream("Q", stream)
     assert (stream.getvalue(), got.group_status, got.sequence_number) == (TEXT, "last", 2)
+
+
+@pytest.mark.parametrize("error", [QueueDeleted, TooManyHandles])
+def test_a_stream_that_raises_what_a_call_by_name_is_made_again_for_is_not_put_in_part(
+    qm: QueueManager, error: type[InorderError]
+) -> None:
+    qm.create_queue("OTHER")
+    qm.put("OTHER", b"its handle could make room")
+    with pytest.raises(error, match="of another connection"):
+        qm.put_stream("Q", stream_of(b"AAAA", error("of another connection"), b"BBBB"), chunk=4)
+    assert bodies(qm) == []
+    assert bodies(qm, "OTHER") == [b"its handle could make room"]

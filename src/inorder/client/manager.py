@@ -13,6 +13,7 @@ from ..errors import (
     IN_MEMORY,
     CallInProgress,
     ConnectionBroken,
+    QueueDeleted,
     QueueManagerStopping,
     Reason,
     TooManyHandles,
@@ -242,8 +243,16 @@ class QueueManager(
                 f"{name} is a model queue: open it, which makes a queue to use", reason=Reason.Q_TYPE_ERROR
             )
 
-    def _make_room(self) -> bool:
-        """At the limit of handles: closes the default handle used longest ago that nobody would miss; whether any."""
+    def _make_room(self, queue: str = "", manager: str = _HERE) -> bool:
+        """At the limit of handles: closes the default handle used longest ago that nobody would miss; whether any.
+
+        Args:
+            queue, manager: whose default handle the call is on. If that is open the limit is another's, which what the
+                call was given has reached: a stream, or a function.
+        """
+        own = self._queues.get(_name(queue, manager))
+        if own is not None and own.number and not own.closed:
+            return False
         idle = next((name for name, queue in self._queues.items() if queue.is_idle), None)
         if idle is not None:
             self._close_default(idle)
@@ -252,16 +261,30 @@ class QueueManager(
     def _renew(self, queue: str, manager: str = _HERE) -> bool:
         """The queue of a default handle was deleted: closes it; whether another queue has the name now.
 
-        A handle inside a group is closed alone: the group is not silently begun again.
+        A handle inside a group is closed alone: the group is not silently begun again. If the handle has its queue the
+        error is another's, of a stream or a function that the call was given: that has read or done something.
         """
         name = _name(queue, manager)
-        was_idle = name in self._queues and self._queues[name].is_idle
+        own = self._queues.get(name)
+        if own is None or own.closed or self._has_queue(own):
+            return False
+        was_idle = own.is_idle
         self._close_default(name)
         if was_idle:
             with contextlib.suppress(UnknownQueue):
                 self._default(name)
                 return True
         return False
+
+    def _has_queue(self, handle: Queue) -> bool:
+        """Whether the queue of an open handle is there still."""
+        try:
+            with self._session:
+                if handle.number:
+                    self._store.check_handle(handle.number)
+                return handle.number != 0
+        except QueueDeleted:
+            return False
 
     # --- messages
 

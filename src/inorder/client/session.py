@@ -107,7 +107,7 @@ class Retained:
 class NamesQueues(Protocol):
     """A connection, with a default handle for each queue that its calls name."""
 
-    def _make_room(self) -> bool: ...
+    def _make_room(self, queue: str = "", manager: str = "") -> bool: ...
     def _renew(self, queue: str, manager: str = "") -> bool: ...
 
 
@@ -118,13 +118,14 @@ def by_name(call: F) -> F:
     """
 
     @functools.wraps(call)
-    def attempts(connection: NamesQueues, *given: Any, **named: Any) -> Any:
+    def attempts(connection: NamesQueues, /, *given: Any, **named: Any) -> Any:
         is_new = False
         while True:
             try:
                 return call(connection, *given, **named)
             except TooManyHandles:
-                if not connection._make_room():
+                queue = given[0] if given else named["queue"]
+                if not connection._make_room(queue, named.get("manager", "")):
                     raise
             except QueueDeleted:
                 queue = given[0] if given else named["queue"]
