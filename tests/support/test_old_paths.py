@@ -43,6 +43,27 @@ def test_what_was_pickled_under_an_old_path_is_read(monkeypatch: pytest.MonkeyPa
         assert pickle.loads(kept) == inorder.Match(priority=3)
 
 
+VALUES = {  # that were public in the root, by the modules that pickles of 0.1.0 name
+    "ManagerAttributes QueueAttributes QueueStatus": "attributes",
+    "Message Place Transmission UniqueId": "message",
+    "GetOptions Match OpenOptions PutOptions": "options",
+    "ProcessAttributes": "process_attributes",
+    "Locked": "stores.records",
+    "Observation StoreEvent": "stores.telemetry",
+    "OrderView Unit": "stores.views",
+    "Properties": "properties",
+    "PutResult": "rules.puts",
+    "TriggerMessage": "trigger_monitor",
+    "Upgraded": "stores.migrations",
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(("name", "old"), [(name, old) for names, old in VALUES.items() for name in names.split()])
+def test_each_public_value_is_found_where_pickles_look_for_it(name: str, old: str) -> None:
+    assert getattr(import_module(f"inorder.{old}"), name) is getattr(inorder, name)
+
+
 def test_a_path_that_never_was_is_not_found() -> None:
     for name in ("inorder.nothing", "inorder.client.nothing"):
         with pytest.raises(ModuleNotFoundError):

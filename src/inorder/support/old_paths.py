@@ -28,8 +28,12 @@ MOVED: Final = {
     "inorder.operating": "inorder.client.operating",
     "inorder.options": "inorder.model.options",
     "inorder.passwords": "inorder.support.passwords",
+    "inorder.process_attributes": "inorder.model.process_attributes",
     "inorder.properties": "inorder.model.properties",
+    "inorder.stores.migrations": "inorder.stores.seam.migrations",
     "inorder.stores.records": "inorder.stores.seam.records",
+    "inorder.stores.telemetry": "inorder.stores.seam.telemetry",
+    "inorder.stores.views": "inorder.stores.seam.views",
     "inorder.trigger_monitor": "inorder.mq.trigger_monitor",
     "inorder.users": "inorder.client.users",
 }
