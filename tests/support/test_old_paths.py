@@ -89,6 +89,22 @@ def test_the_warning_names_the_line_that_imports_an_old_name() -> None:
     assert first.startswith("<string>:1: DeprecationWarning: inorder.UnitExists is now inorder.errors.UnitExists;")
 
 
+@pytest.mark.parametrize(
+    "program", ["from inorder import UnitExists", "import inorder; inorder.errors; inorder.UnitExists"]
+)
+def test_an_old_name_is_warned_of_once(program: str) -> None:
+    told = subprocess.run([sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, check=True)
+    assert told.stderr.count("inorder.UnitExists is now") == 1
+
+
+@pytest.mark.parametrize("program", ["import inorder; inorder.bulk.Stager", "from inorder import bulk; bulk.Stager"])
+def test_an_old_module_is_an_attribute_of_the_root_too(program: str) -> None:
+    told = subprocess.run([sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, check=True)
+    assert told.stderr == (
+        "<string>:1: DeprecationWarning: inorder.bulk has moved to inorder.client.bulk; the old path ends with 0.2\n"
+    )
+
+
 def test_a_star_import_takes_the_public_names_alone() -> None:
     taken: dict[str, object] = {}
     exec("from inorder import *", taken)

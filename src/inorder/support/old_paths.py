@@ -76,14 +76,27 @@ def warn(text: str) -> None:
 
 
 def in_root(name: str) -> Any:
-    """`__getattr__` of `inorder`: what has left its root since 0.1.0, with a warning."""
+    """`__getattr__` of `inorder`: what has left its root since 0.1.0, with a warning.
+
+    `from inorder import NotFound` asks twice, first whether the name is there: that one is answered without a warning.
+    """
+    asks_whether = sys._getframe(1).f_code.co_name == "_handle_fromlist"
+    if f"inorder.{name}" in MOVED and not asks_whether:  # in 0.1.0 `import inorder` had loaded most of these
+        now = MOVED[f"inorder.{name}"]
+        warnings.warn(_moved(f"inorder.{name}", now), DeprecationWarning, stacklevel=2)
+        return import_module(now)
     if name not in LEFT_THE_ROOT:
         raise AttributeError(f"module 'inorder' has no attribute {name!r}")
     module = LEFT_THE_ROOT[name]
-    warnings.warn(
-        f"inorder.{name} is now {module}.{name}; the old name ends with 0.2", DeprecationWarning, stacklevel=2
-    )
+    if not asks_whether:
+        warnings.warn(
+            f"inorder.{name} is now {module}.{name}; the old name ends with 0.2", DeprecationWarning, stacklevel=2
+        )
     return getattr(import_module(module), name)
+
+
+def _moved(old: str, now: str) -> str:
+    return f"{old} has moved to {now}; the old path ends with 0.2"
 
 
 class _Old:
@@ -104,7 +117,7 @@ class _Old:
         old = module.__name__
         now = _now(old)
         assert now
-        warnings.warn(f"{old} has moved to {now}; the old path ends with 0.2", DeprecationWarning, stacklevel=2)
+        warnings.warn(_moved(old, now), DeprecationWarning, stacklevel=2)
         sys.modules[old] = import_module(now)
 
 
