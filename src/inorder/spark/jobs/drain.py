@@ -91,7 +91,7 @@ def drain(
         CheckpointTooOld, CheckpointLost, Fenced and other trouble of the query: as its text, in a QueueCondition.
     """
     if order not in ("logical", "physical"):
-        raise bad_argument("order", order, "one of logical, physical")
+        raise bad_argument("order", order, "one of: logical, physical")
     whole = order == "logical" if complete_groups is None else complete_groups
     check_folder(spark, "archive", archive)
     where = check_folder(spark, "checkpoint", f"{fspath(archive)}/{CHECKPOINT}" if checkpoint is None else checkpoint)

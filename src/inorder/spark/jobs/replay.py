@@ -60,7 +60,7 @@ def replay(
     Raises: ArgumentError; QueueFull 2053, PutInhibited 2051, InconsistentCall and others of the sink: nothing is put.
     """
     if order not in ("logical", "physical"):
-        raise bad_argument("order", order, "one of logical, physical")
+        raise bad_argument("order", order, "one of: logical, physical")
     if transaction_time(fspath(url), queue, transaction, application) is not None:
         return Replayed(messages=0, already=True)
     register(spark)

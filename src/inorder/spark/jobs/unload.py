@@ -109,7 +109,7 @@ def dump(
     Raises: ArgumentError, there are texts already; FormatError, in Spark's exception: a message that cannot be said.
     """
     if order not in ("logical", "physical"):
-        raise bad_argument("order", order, "one of logical, physical")
+        raise bad_argument("order", order, "one of: logical, physical")
     place = _made(target)
     old = list(place.glob(f"{PART}*"))
     if old and not overwrite:
