@@ -139,11 +139,12 @@ qm.create_queue('Q')
 """
 COMING_AND_GOING = """
 import random
-chance, done, refused = random.Random(7), [], []
+import apsw
+chance, done, refused, lacking = random.Random(7), [], [], []
 soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 longest = max(os.path.getsize(path + one) for one in ('', '-wal', '-lock'))
 for number in range(120):
-    kind = chance.choice(('descriptors', 'size', 'disk', 'fork', 'none'))
+    kind = chance.choice(('descriptors', 'size', 'disk', 'memory', 'fork', 'none'))
     def act(length=20_000):
         qm.put('Q', b'%d ' % number + bytes(length))
         done.append(number)
@@ -163,17 +164,23 @@ for number in range(120):
             refused.append(number)
         disk.clear()
         disk.heeded = False
+    elif kind == 'memory':
+        apsw.hard_heap_limit(apsw.memory_used() + chance.randrange(400_000))
+        try:
+            lacking.append(error_of(lambda: act(200_000)))
+        finally:
+            apsw.hard_heap_limit(0)
     else:
         if kind == 'fork':
             forked(lambda: None)
         act()
-answer = done, refused
+answer = done, refused, lacking
 """
 
 
 @gate
 def test_limits_that_come_and_go_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    """Of files that may be open, of their length, and of the disk, which is full for one program alone.
+    """Of open files, of their length, of SQLite's memory, and of the disk, which is full for one program alone.
 
     A put that found no room has changed nothing. What failed otherwise may be there: its sync was not seen to succeed.
     """
@@ -185,9 +192,10 @@ def test_limits_that_come_and_go_lose_nothing_that_was_acknowledged(tmp_path: Pa
             child.begin(COMING_AND_GOING)
             for _ in range(60):
                 qm.put("Q", b"ours")
-            acknowledged, refused = child.answer()
+            acknowledged, refused, lacking = child.answer()
             assert 60 < len(acknowledged) < 120, "no limit was met, or each call failed"
             assert refused, "the disk was never full"
+            assert "StoreError" in lacking, f"there was always memory: {lacking}"
             found = [int(body.split()[0]) for body in bodies(qm) if body != b"ours"]
             assert found == sorted(set(found))
             assert set(acknowledged) <= set(found)
