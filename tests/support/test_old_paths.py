@@ -100,9 +100,10 @@ def test_an_old_name_is_warned_of_once(program: str) -> None:
 @pytest.mark.parametrize("program", ["import inorder; inorder.bulk.Stager", "from inorder import bulk; bulk.Stager"])
 def test_an_old_module_is_an_attribute_of_the_root_too(program: str) -> None:
     told = subprocess.run([sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, check=True)
-    assert told.stderr == (
-        "<string>:1: DeprecationWarning: inorder.bulk has moved to inorder.client.bulk; the old path ends with 0.2\n"
-    )
+    warned = [line for line in told.stderr.splitlines() if "Warning" in line]  # Python 3.13 shows the program, too
+    assert warned == [
+        "<string>:1: DeprecationWarning: inorder.bulk has moved to inorder.client.bulk; the old path ends with 0.2"
+    ]
 
 
 def test_a_star_import_takes_the_public_names_alone() -> None:
