@@ -130,5 +130,5 @@ def _now(name: str) -> str | None:
 
 
 def find() -> None:
-    """Makes Python find old paths."""
+    """Makes Python find old paths, and look here first: the files of a moved package would give a second copy."""
     sys.meta_path.insert(0, _Old())
