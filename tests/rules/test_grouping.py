@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inorder.errors import InconsistentCall, MatchError, Reason
-from inorder.model.field_checks import NUMBER_MAX
+from inorder.model.fields import NUMBER_MAX
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, SEGMENTATION_ALLOWED, Message
 from inorder.model.options import GetOptions, Match
 from inorder.rules.grouping import (

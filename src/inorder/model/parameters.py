@@ -69,6 +69,8 @@ class Kind(Generic[T]):
     __slots__ = ("_words", "allowed", "also", "reason")
     schema: Mapping[str, Any] = NOTHING
     """Of the texts that `read` takes, as JSON schema."""
+    types: frozenset[type] = frozenset()
+    """Of Python's values: all that are in the range are kept as they are, or as the first of the types has them."""
 
     def __init__(self, allowed: str, reason: Reason = Reason.ARGUMENT_ERROR, also: Mapping[str, Any] = NOTHING) -> None:
         self._words, self.reason = allowed, reason
@@ -84,6 +86,10 @@ class Kind(Generic[T]):
         made = copy.copy(self)
         made._take(also)
         return made
+
+    def worded(self, words: Mapping[Any, str]) -> Self:
+        """The same kind for an interface that has these words for values besides; one without a word is not taken."""
+        return self.taking({word: value for value, word in words.items() if value in self.also.values()})
 
     def check(self, name: str, value: Any) -> Any:
         """The value as it is kept. Raises: ArgumentError, it is not one of this kind."""
@@ -117,6 +123,7 @@ class Integer(Kind[int]):
     """A whole number; `what` says of what, "an integer" otherwise; `words` say all."""
 
     __slots__ = ("high", "low")
+    types = frozenset({int})
 
     def __init__(
         self,
@@ -149,6 +156,7 @@ class Seconds(Kind[float]):
     """A duration, or an instant; `above`: the lower bound is not one itself."""
 
     __slots__ = ("above", "high", "low")
+    types = frozenset({float, int})
 
     def __init__(
         self,
@@ -157,13 +165,14 @@ class Seconds(Kind[float]):
         reason: Reason = Reason.ARGUMENT_ERROR,
         *,
         above: bool = False,
+        words: str = "",
         also: Mapping[str, Any] = NOTHING,
     ) -> None:
         self.low, self.high, self.above = low, high, above
-        words = f"a number of seconds {'above' if above else 'from'} {_shown(low)}"
+        bounds = f"a number of seconds {'above' if above else 'from'} {_shown(low)}"
         if high < UNBOUNDED:
-            words += f" {'and up to' if above else 'to'} {_shown(high)}"
-        super().__init__(words, reason, also)
+            bounds += f" {'and up to' if above else 'to'} {_shown(high)}"
+        super().__init__(words or bounds, reason, also)
 
     def check(self, name: str, value: Any) -> Any:
         is_number = isinstance(value, REAL) and not isinstance(value, bool)
@@ -184,6 +193,7 @@ class Choice(Kind[str]):
     """One of some words."""
 
     __slots__ = ("words",)
+    types = frozenset({str})
 
     def __init__(
         self, words: Iterable[str], reason: Reason = Reason.ARGUMENT_ERROR, *, also: Mapping[str, Any] = NOTHING
@@ -209,6 +219,7 @@ class Switch(Kind[bool]):
 
     __slots__ = ("words",)
     schema = MappingProxyType({"type": "boolean"})
+    types = frozenset({bool})
 
     def __init__(
         self,
@@ -233,6 +244,7 @@ class Text(Kind[str]):
     """A text of so many characters; `fits` narrows it, and `words` then say how. Blanks at its end are `trimmed`."""
 
     __slots__ = ("fits", "least", "most", "trimmed")
+    types = frozenset({str})
 
     def __init__(
         self,
@@ -269,6 +281,7 @@ class Octets(Kind[bytes]):
     """
 
     __slots__ = ("least", "length", "named")
+    types = frozenset({bytes})
 
     def __init__(self, length: int, reason: Reason = Reason.MD_ERROR, *, least: int = 1, named: bool = False) -> None:
         self.length, self.least, self.named = length, least, named

@@ -116,12 +116,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..formats.property_text import read_property
+from ..model.fields import GIVEN
+from ..model.parameters import Text
 
 PUT_FLAGS = "syncpoint in-group last-in-group segment last-segment segmentation logical resend again"
-PUT_KEYS = (
-    "on priority persistent expiry delay id correlation group seq offset length ccsid confirm property report reply-to "
-    "manager deduplicate deduplicate-for"
-)
+FIELDS = " ".join(field.word for field in GIVEN.values())
+PUT_KEYS = f"{FIELDS} on length confirm manager deduplicate deduplicate-for"
 NO_PROPERTIES = "none"
 REPEATED = frozenset({"property"})  # a word that may be there several times; its values are kept with a blank between
 READ_FLAGS = "logical complete all-messages all-segments strict relaxed notify accept-truncated"
@@ -186,7 +186,7 @@ ACTOR_VERBS: Mapping[str, Verb] = {
     "settle-claims": _verb((1, 1), keys="on app"),
     "return-ahead": _verb((0, 0), keys="on app"),
     "survey": _verb((1, 1), BULK_FLAGS, "on most bytes slices"),
-    "stage": _verb((2, 2), keys="on priority group-key order-key lasts property report reply-to"),
+    "stage": _verb((2, 2), keys=f"{FIELDS} on group-key order-key lasts"),
     "settle-staging": _verb((2, 99), keys=""),
     "undo-staging": _verb((1, 1), keys=""),
     "request": _verb((1, 1), keys="on timeout reply-to report expiry"),
@@ -227,7 +227,7 @@ OK_FACTS = frozenset("id group seq offset flags warning settled horizon".split()
 MESSAGE_FACTS = frozenset(
     "group segment seq offset flags backouts priority length warning earlier-pending property feedback id "
     "correlation transmission".split()
-)
+) | frozenset(field.word for field in GIVEN.values() if isinstance(field.kind, Text))
 ENDING_FACTS = frozenset("kind by lock claim more".split())
 OUTCOMES: Mapping[str, frozenset[str]] = {
     "ok": OK_FACTS,

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ...formats.json_lines import FIELDS, FILLED_IN, IDS
-from ...model.message import Message
+from ...model.fields import GIVEN
 from .describing import Schema, ref
 
-NULLABLE: Final = frozenset({"expiry", "priority", "persistent"})
 BODY: Final[Mapping[str, Schema]] = {
     "body": {"type": "string", "description": "the body, as text"},
     "body_base64": {"type": "string", "contentEncoding": "base64", "description": "the body, as bytes"},
@@ -55,10 +54,10 @@ def _of_field(name: str) -> Schema:
         return {"type": "object", "additionalProperties": values} | text
     if name == "transmission":
         return {"type": ["object", "null"]} | text
-    kind = {int: "integer", float: "number", str: "string", bool: "boolean"}.get(type(Message.FIELDS[name].default))
-    if name in NULLABLE:
-        return {"type": [{"expiry": "number", "priority": "integer", "persistent": "boolean"}[name], "null"]} | text
-    return {"type": kind} | text
+    kind = GIVEN[name].kind
+    assert kind is not None
+    word = kind.schema["type"]
+    return {"type": [word, "null"] if None in kind.also.values() else word} | text
 
 
 def _to_put(name: str) -> Schema:
@@ -70,7 +69,7 @@ def _to_put(name: str) -> Schema:
 
 
 def _said(name: str) -> str:
-    return HOW.get(name) or str(Message.FIELDS[name].__doc__)
+    return HOW.get(name) or str(GIVEN[name].__doc__)
 
 
 def listed(name: str, **more: Any) -> Schema:
