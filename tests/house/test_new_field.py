@@ -17,21 +17,18 @@ from inorder.stores.postgresql import drop, parse
 
 SOURCE = Path(inorder.__file__).parent
 ROW = """
-    campaign = Field(
-        "(campaign)",
+    errand = Field(
+        "(errand)",
         "",
-        "The campaign that it belongs to.",
+        "The errand that it belongs to.",
         text(16),
         since="0.2.0",
-        form=("Campaign", "16 characters"),
-        option=Option("NAME", "The campaign that it belongs to."),
+        form=("Errand", "16 characters"),
+        option=Option("NAME", "The errand that it belongs to."),
     )
 
 """
-COLUMNS = {
-    "sqlite": ("    body BLOB NOT NULL\n", "    campaign TEXT NOT NULL DEFAULT ''\n"),
-    "postgresql": ("    body bytea NOT NULL\n", "    campaign text COLLATE \"C\" NOT NULL DEFAULT ''\n"),
-}
+COLUMNS = {"sqlite": "TEXT NOT NULL DEFAULT ''", "postgresql": "text COLLATE \"C\" NOT NULL DEFAULT ''"}
 DOORS = """
 import sys
 
@@ -51,66 +48,66 @@ from inorder.server.console.putting import message_of as of_form
 
 with inorder.connect(sys.argv[1]) as qm:
     def got(**options):
-        return qm.get("Q", **options).campaign
+        return qm.get("Q", **options).errand
 
     qm.create_queue("Q")
-    for way in ({}, {"logical": True}, {"match": Match(campaign="spring")}, {"selector": "Root.MQMD.Priority = 0"}):
-        qm.put("Q", b"", campaign="spring")
-        qm.put("Q", Message(b"", campaign="autumn"))
+    for way in ({}, {"logical": True}, {"match": Match(errand="spring")}, {"selector": "Root.MQMD.Priority = 0"}):
+        qm.put("Q", b"", errand="spring")
+        qm.put("Q", Message(b"", errand="autumn"))
         qm.put("Q", b"")
         assert got(**way) == "spring", way
-        assert [one.campaign for one in qm.browse("Q")] == ["autumn", ""]
-        assert [one.campaign for one in qm.get_many("Q", 9)] == ["autumn", ""]
+        assert [one.errand for one in qm.browse("Q")] == ["autumn", ""]
+        assert [one.errand for one in qm.get_many("Q", 9)] == ["autumn", ""]
     with qm.unit_of_work(), qm.group("Q") as group:
-        group.put(b"1", campaign="spring")
+        group.put(b"1", errand="spring")
         group.put(b"2")
     with qm.open("Q", input="shared", browse=True, output=True) as queue:
-        assert queue.get(logical=True).campaign == "spring"  # the group that is read now is kept with its head
-        assert queue.get(logical=True).campaign == ""
+        assert queue.get(logical=True).errand == "spring"  # the group that is read now is kept with its head
+        assert queue.get(logical=True).errand == ""
         stager = Stager(queue, "rows", lasts=60.0)
-        stager.stage(2, {"body": [b"1", b"2"], "campaign": ["spring", None]})
+        stager.stage(2, {"body": [b"1", b"2"], "errand": ["spring", None]})
         qm.settle_staging(LedgerKey("app", "", "1"), [stager.staged])
         browser = BulkBrowser(queue)
         (stretch,) = browser.survey(GetOptions()).stretches
         (batch,) = batches(browser.read(stretch), Origin("Q", None, 0))
-        assert batch.column("campaign").to_pylist() == ["spring", ""]
+        assert batch.column("errand").to_pylist() == ["spring", ""]
         reader = ClaimReader(queue, "app")
         reader.begin()
         claim = reader.claim(0, GetOptions())
         (part,) = reader.plan(0, 1, 1)
         (page,) = reader.read(part)
-        assert [one.campaign for one in messages_of(page, 0.0)] == ["spring", ""]
+        assert [one.errand for one in messages_of(page, 0.0)] == ["spring", ""]
         reader.settle(1)
-    assert "campaign" in COLUMNS
-    made = message_of(lines_of([Message(b"", campaign="spring")]), "line 1")
-    assert made.campaign == "spring"
+    assert "errand" in COLUMNS
+    made = message_of(lines_of([Message(b"", errand="spring")]), "line 1")
+    assert made.errand == "spring"
     try:
         list(dmpmqmsg.write([made.replace(expiry=1)], sys.stdout.buffer, goes_on=True))
     except FormatError as error:
-        assert "campaign: there is no code for it, so 'spring' cannot be written" in str(error)
+        assert "errand: there is no code for it, so 'spring' cannot be written" in str(error)
     else:
         raise AssertionError("it was left out")
-    assert SCHEMAS["Message"]["properties"]["campaign"]["type"] == "string"
-    assert of_form({"body": "", "campaign": "spring"}).campaign == "spring"
-    assert "campaign" in FIELDS
+    assert SCHEMAS["Message"]["properties"]["errand"]["type"] == "string"
+    assert of_form({"body": "", "errand": "spring"}).errand == "spring"
+    assert "errand" in FIELDS
     try:
-        Message(b"", campaign="x" * 17)
+        Message(b"", errand="x" * 17)
     except ArgumentError as error:
-        assert "campaign must be a text of at most 16 characters" in str(error)
+        assert "errand must be a text of at most 16 characters" in str(error)
     if sys.argv[1] != ":memory:":
-        assert main(["put", "Q", "body", "--campaign", "spring", "--store", sys.argv[1]]) == 0
+        assert main(["put", "Q", "body", "--errand", "spring", "--store", sys.argv[1]]) == 0
         assert got() == "spring"
         assert qm.check() == []
 """
 SCENARIO = """
-scenario: a message says to which campaign it belongs
+scenario: a message says to which errand it belongs
 qm queue Q                          -> ok
-P put m1 campaign=spring            -> ok
-P stage rows m2 campaign=autumn     -> ok
+P put m1 errand=spring            -> ok
+P stage rows m2 errand=autumn     -> ok
 P settle-staging 1 rows             -> 1
-B browse first                      -> m1 campaign=spring
-C get                               -> m1 campaign=spring
-C get                               -> m2 campaign=autumn
+B browse first                      -> m1 errand=spring
+C get                               -> m1 errand=spring
+C get                               -> m2 errand=autumn
 """
 
 
@@ -122,16 +119,16 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(SOURCE, made, ignore=shutil.ignore_patterns("__pycache__"))
     table = made / "model" / "fields.py"
     text = table.read_text(encoding="utf-8")
-    for end, line in (("\n\nclass Descriptor", ROW), ("\n\nGIVEN: Final", "    campaign: str\n")):
+    for end, line in (("\n\nclass Descriptor", ROW), ("\n\nGIVEN: Final", "    errand: str\n")):
         before, found, after = text.partition(end)
         assert found, end
         text = before.rstrip("\n") + "\n" + line.lstrip("\n") + found + after
     table.write_text(text, encoding="utf-8")
-    for kind, (last, column) in COLUMNS.items():
+    for kind, column in COLUMNS.items():
         schema = made / "stores" / kind / "schema.sql"
-        text = schema.read_text(encoding="utf-8")
-        assert text.count(last) == 1
-        schema.write_text(text.replace(last, f"{last.rstrip()},\n{column}"), encoding="utf-8")
+        before, found, after = schema.read_text(encoding="utf-8").partition("CREATE TABLE content (")
+        columns, end, rest = after.partition("\n)")
+        schema.write_text(f"{before}{found}{columns},\n    errand {column}{end}{rest}", encoding="utf-8")
     return folder
 
 
@@ -149,7 +146,7 @@ def test_a_line_and_a_column_are_a_field_at_every_door(
     if kind != "postgresql":
         run(source, "-c", DOORS, {"sqlite": str(tmp_path / "store.db"), "memory": ":memory:"}[kind])
         return
-    url = f"{request.getfixturevalue('postgresql')}?schema=campaign_{uuid.uuid4().hex}"
+    url = f"{request.getfixturevalue('postgresql')}?schema=errand_{uuid.uuid4().hex}"
     try:
         run(source, "-c", DOORS, url)
     finally:
@@ -158,6 +155,6 @@ def test_a_line_and_a_column_are_a_field_at_every_door(
 
 @gate
 def test_a_scenario_says_it(source: Path, tmp_path: Path) -> None:
-    table = tmp_path / "campaign.txt"
+    table = tmp_path / "errand.txt"
     table.write_text(SCENARIO, encoding="utf-8")
     run(source, "-m", "inorder.testing", str(table), "--store", "sqlite")

@@ -32,6 +32,11 @@ and for claims, surveys and staged rows (`bulk`):
     A settle-staging BATCH NAME...      -> N, or ignored  puts the rows; ignored: that batch was put before
     A undo-staging NAME                 -> N              drops them
 
+for other fields:
+
+    format=MQSTR, user-identifier=ann    of put and stage: any field that a program may give (`model.fields`), by
+                    its name with - for _; of a message that was got: those that are texts
+
 for properties:
 
     property=NAME=VALUE, property=NAME:TYPE=VALUE   of put, as often as there are properties (`formats.property_text`);
