@@ -19,7 +19,7 @@ from pyarrow import types
 from ..errors import Reason, bad_argument, written
 from ..model.fields import GIVEN, Instants, MessageTypes, PropertySets, ReportOptions
 from ..model.message import REPLY_NEEDED, REPORT_GENERATED
-from ..model.parameters import Integer, Kind, Octets, Seconds, Text
+from ..model.parameters import Integer, Octets, ParameterKind, Seconds, Text
 from ..model.properties import Properties
 from ..support.advice import unknown_name
 from .properties import FIELD_OF, as_texts
@@ -63,7 +63,7 @@ def _in_range(kind: Integer | Seconds, besides: Iterable[float]) -> Check:
     return lambda column: pc.or_(_between(column, low, high), pc.is_in(column, pa.array(others, column.type)))
 
 
-def _column(kind: Kind[Any] | None) -> Column:
+def _column(kind: ParameterKind[Any] | None) -> Column:
     """The column of a field of that kind; what is the queue's default is null there."""
     match kind:
         case ReportOptions():

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from ..model.fields import GIVEN, Instants, PropertySets
-from ..model.parameters import Integer, Kind, Octets, Seconds, Switch, Text
+from ..model.parameters import Integer, Octets, ParameterKind, Seconds, Switch, Text
 from .properties import PROPERTIES
 
 Body = Literal["binary", "string"]
@@ -30,7 +30,7 @@ PLACE = (  # where it stood
     ("group_position", POSITION),  # null: the head of its group is not there
     ("delivery_number", pa.int64()),  # from 1
 )
-TYPES: Mapping[type[Kind[Any]], pa.DataType] = {
+TYPES: Mapping[type[ParameterKind[Any]], pa.DataType] = {
     Integer: pa.int32(),
     Seconds: pa.float64(),
     Instants: TIME,
@@ -42,7 +42,7 @@ TYPES: Mapping[type[Kind[Any]], pa.DataType] = {
 """Of the fields of each kind. A value for which stores have NULL is null, and so are no properties."""
 
 
-def _type_of(kind: Kind[Any] | None) -> pa.DataType:
+def _type_of(kind: ParameterKind[Any] | None) -> pa.DataType:
     return next(TYPES[one] for one in type(kind).__mro__ if one in TYPES)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Typ
 from uuid import UUID
 
 from ..errors import ArgumentError, Reason, bad_argument
-from .parameters import BYTES_LIKE, ID_LENGTH, Integer, Kind, Octets, Seconds, Switch, Text
+from .parameters import BYTES_LIKE, ID_LENGTH, Integer, Octets, ParameterKind, Seconds, Switch, Text
 from .properties import NO_PROPERTIES, Properties, PropertyValue
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Instants(Seconds):
     __slots__ = ()
 
 
-class Transmissions(Kind[Transmission | None]):
+class Transmissions(ParameterKind[Transmission | None]):
     """Where a message is to go."""
 
     __slots__ = ()
@@ -130,7 +130,7 @@ class Transmissions(Kind[Transmission | None]):
         raise self.refusal(name, value) from None
 
 
-class PropertySets(Kind[Properties]):
+class PropertySets(ParameterKind[Properties]):
     """Properties, of any mapping."""
 
     __slots__ = ()
@@ -141,7 +141,7 @@ class PropertySets(Kind[Properties]):
         return NO_PROPERTIES if made.text is None else made
 
 
-class Bodies(Kind[bytes]):
+class Bodies(ParameterKind[bytes]):
     """The data, of anything that is bytes."""
 
     __slots__ = ()
@@ -224,7 +224,7 @@ class Field(Generic[T_co]):
         mq_name: str,
         default: T_co,
         doc: str,
-        kind: Kind[Any] | None = None,
+        kind: ParameterKind[Any] | None = None,
         *,
         since: str = "0.1.0",
         text: int | None = None,

@@ -32,7 +32,7 @@ from ..model.message import (
     Transmission,
     stored_flags,
 )
-from ..model.parameters import Integer, Kind, Octets, Seconds, Switch, is_storable
+from ..model.parameters import Integer, Octets, ParameterKind, Seconds, Switch, is_storable
 from ..model.properties import NO_PROPERTIES
 from ..support.advice import unknown_name
 from . import policy
@@ -42,7 +42,9 @@ from .segmentation import report_of_piece, split
 
 KEYS = ("group_key", "order_key")
 STAGED_COLUMNS = (*GIVEN, "body", *KEYS)
-KINDS: Mapping[str, Kind[Any]] = {name: field.kind for name, field in GIVEN.items() if field.kind} | {"body": BODY}
+KINDS: Mapping[str, ParameterKind[Any]] = {name: field.kind for name, field in GIVEN.items() if field.kind} | {
+    "body": BODY
+}
 INTEGER_MAX = 2**63 - 1
 STORED_FLAGS = [stored_flags(flags) for flags in range(FLAGS_MAX + 1)]
 OCTETS = [name for name, kind in KINDS.items() if isinstance(kind, Octets)]
