@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..errors import LeaseOver, UnitNotFound, bad_argument, written
 from ..model.options import EVERYTHING, Match, check_instance, check_switch, check_whole, is_path
@@ -23,14 +24,15 @@ from ..stores.seam.views import (
     ListingOrder,
     LockView,
     LookRequest,
+    MessageView,
     Opening,
     OrderView,
     Position,
     QueueView,
-    Sight,
     Unit,
     Wait,
 )
+from ..support.old_paths import renamed
 from . import housekeeping
 from .session import Session
 
@@ -59,7 +61,7 @@ class OperatorCalls:
         most: int | None = None,
         after: Position | None = None,
         numbered_after: int | None = None,
-    ) -> Iterator[Sight]:
+    ) -> Iterator[MessageView]:
         """Every message on a queue, whatever its state and its holder; what has expired is passed over.
 
         It is read in pages, each of them one moment: what changes between two may be missed, or be shown twice.
@@ -109,11 +111,11 @@ class OperatorCalls:
         room = WHOLE_MAX if most is None else most
         return self._pages(self._page(replace(request, most=min(size, room))), request, room)
 
-    def _page(self, request: LookRequest) -> Sequence[Sight]:
+    def _page(self, request: LookRequest) -> Sequence[MessageView]:
         with self._session:
             return self._store.look(request)
 
-    def _pages(self, page: Sequence[Sight], request: LookRequest, room: int) -> Iterator[Sight]:
+    def _pages(self, page: Sequence[MessageView], request: LookRequest, room: int) -> Iterator[MessageView]:
         while page:
             yield from page
             room -= len(page)
@@ -257,18 +259,21 @@ def _callable(argument: str, value: object) -> None:
         raise bad_argument(argument, value, "a function of two numbers")
 
 
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+    __getattr__ = renamed(__name__, Sight="MessageView")
+
 __all__ = [
     "ConnectionView",
     "Dropped",
     "Gaps",
     "Holder",
     "LockView",
+    "MessageView",
     "Opening",
     "OperatorCalls",
     "OrderView",
     "Position",
     "QueueView",
-    "Sight",
     "Unit",
     "Wait",
 ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ...support.old_paths import renamed
 from .audit import audit as audit
 from .drain import Drained as Drained
 from .drain import drain as drain
@@ -10,7 +13,7 @@ from .load import load as load
 from .progress import Progress as Progress
 from .reorder import Reordered as Reordered
 from .reorder import reorder as reorder
-from .replay import Replayed as Replayed
+from .replay import ReplayResult as ReplayResult
 from .replay import replay as replay
 from .sessions import session as session
 from .summary import Audited as Audited
@@ -19,13 +22,16 @@ from .unload import dump as dump
 from .unload import unload as unload
 from .unload import unload_queue as unload_queue
 
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+    __getattr__ = renamed(__name__, Replayed="ReplayResult")
+
 __all__ = [
     "Audited",
     "Drained",
     "Loaded",
     "Progress",
     "Reordered",
-    "Replayed",
+    "ReplayResult",
     "Unloaded",
     "audit",
     "drain",
