@@ -24,7 +24,7 @@ ROW = """
         text(16),
         since="0.2.0",
         form=("Errand", "16 characters"),
-        option=Option("NAME", "The errand that it belongs to."),
+        option=PutOption("NAME", "The errand that it belongs to."),
     )
 
 """

@@ -9,7 +9,7 @@ import pytest
 from inorder import Message, Reason
 from inorder.arrow.schema import arrow_schema
 from inorder.errors import ArgumentError
-from inorder.model.fields import GIVEN, LATER, NONE, Descriptor, Fields
+from inorder.model.fields import GIVEN, LATER, NONE, Descriptor, MessageFields
 from inorder.rules.staged_columns import check_columns
 from inorder.server.console.putting import message_of
 from inorder.stores.postgresql import statements as of_postgresql
@@ -21,7 +21,7 @@ message: Any = Message  # for calls that are wrong on purpose
 
 def test_programs_may_give_the_fields_that_have_a_kind() -> None:
     assert list(Descriptor.__annotations__) == [
-        name for name, field in Fields.FIELDS.items() if field.kind and name != "body"
+        name for name, field in MessageFields.FIELDS.items() if field.kind and name != "body"
     ]
 
 
@@ -41,8 +41,8 @@ def test_every_other_field_has_a_column(tables: Any) -> None:
 
 
 def test_each_code_and_each_word_is_of_one_field() -> None:
-    codes = [code for field in Fields.FIELDS.values() for code in field.code.split()]
-    words = [field.word for field in Fields.FIELDS.values()]
+    codes = [code for field in MessageFields.FIELDS.values() for code in field.code.split()]
+    words = [field.word for field in MessageFields.FIELDS.values()]
     assert len(set(codes)) == len(codes)
     assert len(set(words)) == len(words)
     assert all(len(code) == 3 for code in codes)

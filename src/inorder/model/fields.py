@@ -1,6 +1,6 @@
 """The fields of a message: one table, of which all that knows fields is made.
 
-`Fields` has a line for each: its name, its default, its kind (range or length, and MQ's reason against other values),
+`MessageFields` has a line for each: its name, its default, its kind (range or length, and MQ's reason against other values),
 MQ's name, since when it is there, and how it stands in the stores, in bulk, in Arrow, in forms, in options of the
 command, in the files of dmpmqmsg and in scenarios. `Descriptor` says the same to type checkers.
 
@@ -141,7 +141,7 @@ class PropertySets(ParameterKind[Properties]):
         return NO_PROPERTIES if made.text is None else made
 
 
-class Bodies(ParameterKind[bytes]):
+class BodyBytes(ParameterKind[bytes]):
     """The data, of anything that is bytes."""
 
     __slots__ = ()
@@ -183,13 +183,13 @@ NAME: Final = text(48)
 PUT_AT: Final = Instants(
     0, PUT_AT_MAX, Reason.MD_ERROR, words="a time from 1970 to 9999, in seconds since 1970 where it is a number"
 )
-BODY: Final = Bodies("bytes")
+BODY: Final = BodyBytes("bytes")
 
 
 # ---- the table
 
 
-class Option(NamedTuple):
+class PutOption(NamedTuple):
     """How `inorder put` takes a field.
 
     Args:
@@ -232,7 +232,7 @@ class Field(Generic[T_co]):
         remains: bool = True,
         arrow: bool = True,
         form: tuple[str, str] | None = None,
-        option: Option | None = None,
+        option: PutOption | None = None,
         code: str = "",
         word: str = "",
     ) -> None:
@@ -245,23 +245,23 @@ class Field(Generic[T_co]):
         self.name, self.word = "", word
         self.index = -1
 
-    def __set_name__(self, owner: type[Fields], name: str) -> None:
+    def __set_name__(self, owner: type[MessageFields], name: str) -> None:
         self.name, self.word = name, self.word or name.replace("_", "-")
         self.index = len(owner.FIELDS)
         owner.FIELDS[name] = self
 
     @overload
-    def __get__(self, message: None, owner: type[Fields]) -> Self: ...
+    def __get__(self, message: None, owner: type[MessageFields]) -> Self: ...
     @overload
-    def __get__(self, message: Fields, owner: type[Fields]) -> T_co: ...
-    def __get__(self, message: Fields | None, owner: type[Fields]) -> Self | T_co:
+    def __get__(self, message: MessageFields, owner: type[MessageFields]) -> T_co: ...
+    def __get__(self, message: MessageFields | None, owner: type[MessageFields]) -> Self | T_co:
         if message is None:
             return self
         value: T_co = message._row[self.index]
         return value
 
 
-class Fields:
+class MessageFields:
     """The fields of `Message`, in the order of its row."""
 
     __slots__ = ("_row",)
@@ -280,7 +280,7 @@ class Fields:
         EXPIRY,
         none=math.inf,
         form=("Time to live, in seconds", "default: the queue's"),
-        option=Option("SECONDS|none", "Time to live; default: the queue's."),
+        option=PutOption("SECONDS|none", "Time to live; default: the queue's."),
         code="EXP",
     )
     feedback = Field(
@@ -315,7 +315,7 @@ class Fields:
         text(8),
         text=4,
         form=("Format", "default: MQSTR for text and JSON"),
-        option=Option("NAME", "MQ's name for the form of the body, such as MQSTR.", "body-format"),
+        option=PutOption("NAME", "MQ's name for the form of the body, such as MQSTR.", "body-format"),
         code="FMT",
     )
     priority: Field[int | None] = Field(
@@ -324,7 +324,7 @@ class Fields:
         "0 (lowest) to 9; None: the queue's default; more than 9 counts as 9.",
         PRIORITY,
         form=("Priority", "0 to 9; default: the queue's"),
-        option=Option("0..9", "Default: the queue's."),
+        option=PutOption("0..9", "Default: the queue's."),
         code="PRI",
     )
     persistent: Field[bool | None] = Field(
@@ -333,7 +333,7 @@ class Fields:
         "Does the message survive a restart? None: the queue's default.",
         PERSISTENT,
         form=("Persistent", "the queue's default"),
-        option=Option("", "Whether messages survive when the last process closes the store; default: the queue's."),
+        option=PutOption("", "Whether messages survive when the last process closes the store; default: the queue's."),
         code="PER",
     )
     message_id = Field(
@@ -342,7 +342,7 @@ class Fields:
         "24 bytes; all NUL: the queue manager makes one.",
         ID,
         form=("Message id", "hexadecimal digits, or text:…; empty: generated"),
-        option=Option("HEX|text:TEXT", "Default: the queue manager generates one."),
+        option=PutOption("HEX|text:TEXT", "Default: the queue manager generates one."),
         code="MSI",
         word="id",
     )
@@ -352,7 +352,7 @@ class Fields:
         "24 bytes that relate messages.",
         ID,
         form=("Correlation id", "hexadecimal digits, or text:…"),
-        option=Option("HEX|text:TEXT", "Relates messages to each other, such as a reply to its request."),
+        option=PutOption("HEX|text:TEXT", "Relates messages to each other, such as a reply to its request."),
         code="COI",
         word="correlation",
     )
@@ -363,7 +363,7 @@ class Fields:
         NAME,
         text=5,
         form=("Reply to queue", ""),
-        option=Option("NAME", "The queue for replies."),
+        option=PutOption("NAME", "The queue for replies."),
         code="RTQ",
         word="reply-to",
     )
@@ -374,7 +374,7 @@ class Fields:
         NAME,
         text=7,
         form=("of queue manager", ""),
-        option=Option("NAME", "The queue manager of that queue; default: this one."),
+        option=PutOption("NAME", "The queue manager of that queue; default: this one."),
         code="RTM",
     )
     user_identifier = Field("UserIdentifier", "", "Identity context: the user.", text(12), text=1, code="USR")
@@ -428,7 +428,7 @@ class Fields:
         none=0.0,
         remains=False,
         form=("Delay before it can be read, in seconds", "0"),
-        option=Option("SECONDS", "Time until the message can be read."),
+        option=PutOption("SECONDS", "Time until the message can be read."),
     )
     transmission: Field[Transmission | None] = Field(
         "(transmission header)",
@@ -491,9 +491,9 @@ class Descriptor(TypedDict, total=False):
     properties: Mapping[str, PropertyValue]
 
 
-GIVEN: Final[Mapping[str, Field[Any]]] = {name: Fields.FIELDS[name] for name in Descriptor.__annotations__}
+GIVEN: Final[Mapping[str, Field[Any]]] = {name: MessageFields.FIELDS[name] for name in Descriptor.__annotations__}
 """The descriptor: the fields that a caller may give besides the body."""
-LATER: Final = tuple(Fields.FIELDS)[Fields.warning.index + 1 :]
+LATER: Final = tuple(MessageFields.FIELDS)[MessageFields.warning.index + 1 :]
 """Those that are not in the row of 0.1.0. They stand at its end, so that code which makes rows has them as a tail."""
 NONE: Final[Mapping[str, Any]] = {name: field.none for name, field in GIVEN.items() if field.none is not ...}
 """The values in whose place stores, and columns of many messages, have NULL."""

@@ -24,8 +24,8 @@ from .fields import (
     Descriptor,
     EarlierPending,
     Field,
-    Fields,
     Id,
+    MessageFields,
     Place,
     Transmission,
     UniqueId,
@@ -48,7 +48,7 @@ ANY_SEGMENT = SEGMENT | LAST_SEGMENT
 ANY_GROUP = IN_GROUP | LAST_IN_GROUP
 
 
-class Message(Fields):
+class Message(MessageFields):
     """One message: a descriptor and a body. It never changes; `replace` makes a changed copy.
 
     Args:
@@ -211,7 +211,7 @@ _DEFAULTS: Row = tuple(field.default for field in Message.FIELDS.values())
 _BODY, _LENGTH, _FLAGS = Message.body.index, Message.length.index, Message.flags.index
 _BEFORE_BODY, _BEHIND_LENGTH = _DEFAULTS[:_BODY], _DEFAULTS[_LENGTH + 1 :]
 _new = object.__new__
-_set_row: Callable[[Message, Row], None] = Fields.__dict__["_row"].__set__
+_set_row: Callable[[Message, Row], None] = MessageFields.__dict__["_row"].__set__
 
 
 ONLY_PROPERTIES = {"properties"}

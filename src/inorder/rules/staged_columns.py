@@ -20,7 +20,7 @@ from ..errors import (
     bad_argument,
 )
 from ..model.attributes import ManagerAttributes, QueueAttributes
-from ..model.fields import BODY, FLAGS_MAX, GIVEN, NONE, NUMBER_MAX, Bodies, PropertySets
+from ..model.fields import BODY, FLAGS_MAX, GIVEN, NONE, NUMBER_MAX, BodyBytes, PropertySets
 from ..model.message import (
     ANY_GROUP,
     ANY_SEGMENT,
@@ -107,7 +107,7 @@ def _alike(name: str, values: Sequence[Any], given: Iterable[Any], types: set[ty
     """
     kind = KINDS[name]
     match kind:
-        case Bodies() | Switch() | PropertySets():
+        case BodyBytes() | Switch() | PropertySets():
             return values
         case Seconds():
             return _times(name, kind, values, given, types)
