@@ -219,8 +219,8 @@ class Link:
     def block(self, text: str = "BEGIN") -> None:
         """The transaction, as far as it has come, becomes one that COMMIT ends: for savepoints and cursors."""
         if not self.pipeline.in_block:
-            self.pipeline.in_block = True
             self.pipeline.execute(text)
+            self.pipeline.in_block = True  # only then: what is no block yet must not be ended by a Sync (`recover`)
 
     def commit(self, *, durably: bool = False, flushes: bool = False, wakes: Collection[int] = ()) -> None:
         """The end of the transaction.
