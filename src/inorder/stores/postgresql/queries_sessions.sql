@@ -93,10 +93,6 @@ ON CONFLICT (queue, session) DO UPDATE SET depth = own.depth + excluded.depth, a
 UPDATE tally SET fronts = NULL, unordered = ?2, counter = now.counter, reserved = greatest(tally.reserved, now.counter)
 FROM counted AS now WHERE tally.queue = ?1 AND now.queue = ?1;
 
--- name: counted queues
--- All of them.
-SELECT queue FROM tally;
-
 -- name: lock queues at once
 -- Locks queues without waiting, if later queues are already locked. It returns the number that others have locked;
 -- NOWAIT would raise an error, which the server would log.
