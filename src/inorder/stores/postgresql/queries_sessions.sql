@@ -236,18 +236,6 @@ SELECT EXISTS (SELECT FROM process WHERE id <> ?1 AND pg_try_advisory_xact_lock_
 SELECT count(pg_notify(channel, store_number() || ' ' || queue))
 FROM listener WHERE queue = ANY (CAST(?1 AS bigint[])) AND until > clock_timestamp();
 
--- name: wake and flush
--- The same, and the flush, unless somebody is notified: whether all that was committed is on disk when it has happened.
-WITH woken AS MATERIALIZED (
-    SELECT count(pg_notify(channel, store_number() || ' ' || queue)) AS channels
-    FROM listener WHERE queue = ANY (CAST(?1 AS bigint[])) AND until > clock_timestamp()
-)
-SELECT
-    channels = 0,
-    CASE WHEN channels = 0 THEN set_config('synchronous_commit', ?2, true) END,
-    CASE WHEN channels = 0 THEN pg_logical_emit_message(true, 'inorder', '') END
-FROM woken;
-
 -- name: flush
 -- Writes a record, because a transaction without writes would not flush.
 SELECT true, set_config('synchronous_commit', ?1, true), pg_logical_emit_message(true, 'inorder', '');
