@@ -17,7 +17,7 @@ from tests.stores.postgresql.server import Server, waits_for_a_lock
 import inorder
 from inorder import QueueManager
 from inorder.stores.engine import settling, store
-from inorder.stores.engine.operation import Verb
+from inorder.stores.engine.operation import Operation
 from inorder.stores.engine.process import OpenHandle, OpenStore
 from inorder.stores.engine.queue import LocalQueue
 
@@ -83,7 +83,7 @@ def test_a_put_waits_for_what_the_server_says_of_each_queue_that_its_call_came_t
     (number,) = (handle.queue for handle in cast("OpenStore", one._store).handles.values() if handle.name == "A")
     came, seen = settling.tidied, list[int]()
 
-    def come(verb: Verb, handle: OpenHandle) -> LocalQueue:
+    def come(verb: Operation, handle: OpenHandle) -> LocalQueue:
         seen.append(verb.queue(number).attributes.max_depth)
         return came(verb, handle)
 
