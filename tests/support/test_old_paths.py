@@ -8,11 +8,14 @@ import subprocess
 import sys
 import warnings
 from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import inorder
-from inorder.support.old_paths import LEFT_THE_ROOT, MOVED
+import inorder.testing
+from inorder.support.old_paths import LEFT_TESTING, LEFT_THE_ROOT, MOVED
 
 
 @pytest.mark.parametrize(("old", "now"), [*MOVED.items(), ("inorder.channels.sides", "inorder.mq.channels.sides")])
@@ -70,16 +73,26 @@ def test_a_path_that_never_was_is_not_found() -> None:
             import_module(name)
 
 
-@pytest.mark.parametrize("name", LEFT_THE_ROOT)
-def test_what_has_left_the_root_still_answers_with_a_warning(name: str) -> None:
-    now = LEFT_THE_ROOT[name]
-    text = re.escape(f"inorder.{name} is now {now}.{name}; the old name ends with 0.2")
+LEFT = [(inorder, name, now) for name, now in LEFT_THE_ROOT.items()]
+LEFT += [(inorder.testing, name, now) for name, now in LEFT_TESTING.items()]
+
+
+@pytest.mark.parametrize(("package", "name", "now"), LEFT)
+def test_what_has_left_a_package_still_answers_with_a_warning(package: ModuleType, name: str, now: str) -> None:
+    text = re.escape(f"{package.__name__}.{name} is now {now}.{name}; the old name ends with 0.2")
     with pytest.warns(DeprecationWarning, match=f"^{text}$") as warned:
-        found = getattr(inorder, name)
+        found = getattr(package, name)
     assert warned[0].filename == __file__
     assert found is getattr(import_module(now), name)
     assert name in vars(import_module(now)).get("__all__", [name])
-    assert name not in {*inorder.__all__, *dir(inorder), *vars(inorder)}
+    assert name not in {*package.__all__, *dir(package), *vars(package)}
+
+
+def test_the_runner_of_scenarios_still_has_its_old_command() -> None:
+    command = [sys.executable, "-m", "inorder.testing", "tests/scenarios/backout.txt", "--store", "sqlite"]
+    told = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    assert told.stdout.endswith(" passed, 0 failed\n")
+    assert "python -m inorder.testing is now python -m inorder_scenarios; the old name ends with 0.2" in told.stderr
 
 
 def test_the_warning_names_the_line_that_imports_an_old_name() -> None:
@@ -90,11 +103,16 @@ def test_the_warning_names_the_line_that_imports_an_old_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "program", ["from inorder import UnitExists", "import inorder; inorder.errors; inorder.UnitExists"]
+    ("program", "old"),
+    [
+        ("from inorder import UnitExists", "inorder.UnitExists"),
+        ("import inorder; inorder.errors; inorder.UnitExists", "inorder.UnitExists"),
+        ("from inorder.testing import read_scenarios", "inorder.testing.read_scenarios"),
+    ],
 )
-def test_an_old_name_is_warned_of_once(program: str) -> None:
+def test_an_old_name_is_warned_of_once(program: str, old: str) -> None:
     told = subprocess.run([sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, check=True)
-    assert told.stderr.count("inorder.UnitExists is now") == 1
+    assert told.stderr.count(f"{old} is now") == 1
 
 
 @pytest.mark.parametrize("program", ["import inorder; inorder.bulk.Stager", "from inorder import bulk; bulk.Stager"])

@@ -1,24 +1,17 @@
-"""For tests: a clock that stands still, a queue manager that is gone afterwards, and the scenario tables.
+"""For tests of your own code: a clock that stands still, and a queue manager that is gone afterwards.
 
-    python -m inorder.testing FILE... [--store memory]
-
-runs scenario tables, the project's own or yours; their language is described in `inorder.testing.language`.
+`inorder.testing.fixtures` has both as fixtures of pytest.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ..support.old_paths import in_testing
 from .clock import ManualClock
-from .language import Scenario, TableError, read_scenarios
-from .runner import Failure, run_scenario
 from .stores import STORES, temporary_manager
 
-__all__ = [
-    "STORES",
-    "Failure",
-    "ManualClock",
-    "Scenario",
-    "TableError",
-    "read_scenarios",
-    "run_scenario",
-    "temporary_manager",
-]
+__all__ = ["STORES", "ManualClock", "temporary_manager"]
+
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+    __getattr__ = in_testing  # what 0.1.0 had here: the runner of scenario tables
