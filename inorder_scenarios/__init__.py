@@ -8,6 +8,6 @@
 from __future__ import annotations
 
 from .language import Scenario, TableError, read_scenarios
-from .runner import Failure, run_scenario
+from .runner import ScenarioFailure, run_scenario
 
-__all__ = ["Failure", "Scenario", "TableError", "read_scenarios", "run_scenario"]
+__all__ = ["Scenario", "ScenarioFailure", "TableError", "read_scenarios", "run_scenario"]

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from inorder_scenarios.channelling import Run
+from inorder_scenarios.channelling import ChannelRun
 from inorder_scenarios.sites import Sites
 
 from inorder import Flags, NoMessageAvailable, Queue, QueueManager
@@ -162,7 +162,7 @@ class World:
 
     def _carry(self, point: str, nth: int, dies: bool) -> None:
         """A run to its end; or to a point where it dies, or stands still while the reader reads."""
-        run = Run(self.sites, self.sites["qm"], "TO.QM2", (point, nth), dies=dies)
+        run = ChannelRun(self.sites, self.sites["qm"], "TO.QM2", (point, nth), dies=dies)
         outcome = run.begin()
         if outcome.kind == "held":
             self._read(2, True)
