@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -67,9 +67,6 @@ LEFT_THE_ROOT: Final = {
     }.items()
     for name in names.split()
 }
-LEFT_TESTING: Final = dict.fromkeys(
-    ("Failure", "Scenario", "TableError", "read_scenarios", "run_scenario"), "inorder_scenarios"
-)
 
 
 def warn(text: str) -> None:
@@ -81,37 +78,38 @@ def warn(text: str) -> None:
 
 
 def in_root(name: str) -> Any:
-    """`__getattr__` of `inorder`: what has left its root since 0.1.0, with a warning."""
-    old = f"inorder.{name}"
-    if old not in MOVED:
-        return _elsewhere("inorder", name, LEFT_THE_ROOT)
-    if not _asks_whether(2):  # in 0.1.0 `import inorder` had loaded most of these
-        warnings.warn(_moved(old, MOVED[old]), DeprecationWarning, stacklevel=2)
-    return import_module(MOVED[old])
+    """`__getattr__` of `inorder`: what has left its root since 0.1.0, with a warning.
 
-
-def in_testing(name: str) -> Any:
-    """`__getattr__` of `inorder.testing`: the runner of scenario tables, with a warning."""
-    return _elsewhere("inorder.testing", name, LEFT_TESTING)
-
-
-def _elsewhere(package: str, name: str, now: Mapping[str, str]) -> Any:
-    if name not in now:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
-    if not _asks_whether(3):
-        warnings.warn(
-            f"{package}.{name} is now {now[name]}.{name}; the old name ends with 0.2", DeprecationWarning, stacklevel=3
-        )
-    return getattr(import_module(now[name]), name)
-
-
-def _asks_whether(depth: int) -> bool:
-    """`from inorder import NotFound` asks twice, first whether the name is there: that one has no warning.
-
-    Args:
-        depth: of the frame that asks.
+    `from inorder import NotFound` asks twice, first whether the name is there: that one is answered without a warning.
     """
-    return sys._getframe(depth).f_code.co_name == "_handle_fromlist"
+    asks_whether = sys._getframe(1).f_code.co_name == "_handle_fromlist"
+    if f"inorder.{name}" in MOVED and not asks_whether:  # in 0.1.0 `import inorder` had loaded most of these
+        now = MOVED[f"inorder.{name}"]
+        warnings.warn(_moved(f"inorder.{name}", now), DeprecationWarning, stacklevel=2)
+        return import_module(now)
+    if name not in LEFT_THE_ROOT:
+        raise AttributeError(f"module 'inorder' has no attribute {name!r}")
+    module = LEFT_THE_ROOT[name]
+    if not asks_whether:
+        warnings.warn(
+            f"inorder.{name} is now {module}.{name}; the old name ends with 0.2", DeprecationWarning, stacklevel=2
+        )
+    return getattr(import_module(module), name)
+
+
+def renamed(module: str, **names: str) -> Callable[[str], Any]:
+    """`__getattr__` of a module: `names` has the names of 0.1.0, each with its name now, in full if it is elsewhere."""
+
+    def found(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        if sys._getframe(1).f_code.co_name != "_handle_fromlist":  # see `in_root`
+            text = f"{module}.{name} is now {names[name]}; the old name ends with 0.2"
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
+        place, _, now = names[name].rpartition(".")
+        return getattr(import_module(place or module), now)
+
+    return found
 
 
 def _moved(old: str, now: str) -> str:

@@ -7,11 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..support.old_paths import in_testing
+from ..support.old_paths import renamed
 from .clock import ManualClock
 from .stores import STORES, temporary_manager
 
 __all__ = ["STORES", "ManualClock", "temporary_manager"]
 
 if not TYPE_CHECKING:  # a type checker would take every name for one that is there
-    __getattr__ = in_testing  # what 0.1.0 had here: the runner of scenario tables
+    __getattr__ = renamed(
+        __name__,
+        Failure="inorder_scenarios.ScenarioFailure",
+        Scenario="inorder_scenarios.Scenario",
+        TableError="inorder_scenarios.TableError",
+        read_scenarios="inorder_scenarios.read_scenarios",
+        run_scenario="inorder_scenarios.run_scenario",
+    )
