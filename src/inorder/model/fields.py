@@ -1,8 +1,8 @@
 """The fields of a message: one table, of which all that knows fields is made.
 
-`MessageFields` has a line for each: its name, its default, its kind (range or length, and MQ's reason against other values),
-MQ's name, since when it is there, and how it stands in the stores, in bulk, in Arrow, in forms, in options of the
-command, in the files of dmpmqmsg and in scenarios. `Descriptor` says the same to type checkers.
+`MessageFields` has a line for each: its name, its default, its kind (range or length, and MQ's reason against other
+values), MQ's name, since when it is there, and how it stands in the stores, in bulk, in Arrow, in forms, in options of
+the command, in the files of dmpmqmsg and in scenarios. `Descriptor` says the same to type checkers.
 
 A field that comes later stands at the end of both, and has a column of its own in `content`: `LATER`.
 """

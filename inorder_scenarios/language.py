@@ -120,9 +120,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..formats.property_text import read_property
-from ..model.fields import GIVEN
-from ..model.parameters import Text
+from inorder.formats.property_text import read_property
+from inorder.model.fields import GIVEN
+from inorder.model.parameters import Text
 
 PUT_FLAGS = "syncpoint in-group last-in-group segment last-segment segmentation logical resend again"
 FIELDS = " ".join(field.word for field in GIVEN.values())
