@@ -268,193 +268,86 @@ class MessageFields:
     _row: tuple[Any, ...]
     FIELDS: ClassVar[dict[str, Field[Any]]] = {}
 
+    # fmt: off
     report = Field("Report", 0, "Report options, MQRO bits: see `Report`.", REPORT, text=8, code="RPT")
-    message_type = Field(
-        "MsgType", 8, "A `MessageType`, or an application's own from 65536.", MESSAGE_TYPE, text=6, code="MST"
-    )
-    expiry: Field[float | None] = Field(
-        "Expiry",
-        None,
+    message_type = Field("MsgType", 8, "A `MessageType`, or an application's own from 65536.", MESSAGE_TYPE, text=6,
+        code="MST")
+    expiry: Field[float | None] = Field("Expiry", None,
         "Seconds to live from the put; None: the queue's default, math.inf: for ever. "
-        "On a message that was got: what is left, math.inf if it never expires.",
-        EXPIRY,
-        none=math.inf,
+        "On a message that was got: what is left, math.inf if it never expires.", EXPIRY, none=math.inf,
         form=("Time to live, in seconds", "default: the queue's"),
-        option=PutOption("SECONDS|none", "Time to live; default: the queue's."),
-        code="EXP",
-    )
-    feedback = Field(
-        "Feedback",
-        0,
-        "Feedback code of a report.",
-        integer(0, NUMBER_MAX, Reason.FEEDBACK_ERROR),
-        text=9,
-        code="FDB",
-    )
-    encoding = Field(
-        "Encoding",
-        546 if sys.byteorder == "little" else 273,
-        "How numbers in the body are written, MQENC bits; the default is this machine's way.",
-        integer(0, INT_MAX),
-        text=10,
-        code="ENC",
-    )
-    coded_character_set_id = Field(
-        "CodedCharSetId",
-        0,
-        "Character set of the body; 0: the queue manager's.",
-        integer(-4, INT_MAX),
-        text=3,
-        code="CCS",
-        word="ccsid",
-    )
-    format = Field(
-        "Format",
-        "",
-        "Name of the body's format, 8 characters, for example MQSTR.",
-        text(8),
-        text=4,
+        option=PutOption("SECONDS|none", "Time to live; default: the queue's."), code="EXP")
+    feedback = Field("Feedback", 0, "Feedback code of a report.", integer(0, NUMBER_MAX, Reason.FEEDBACK_ERROR), text=9,
+        code="FDB")
+    encoding = Field("Encoding", 546 if sys.byteorder == "little" else 273,
+        "How numbers in the body are written, MQENC bits; the default is this machine's way.", integer(0, INT_MAX),
+        text=10, code="ENC")
+    coded_character_set_id = Field("CodedCharSetId", 0, "Character set of the body; 0: the queue manager's.",
+        integer(-4, INT_MAX), text=3, code="CCS", word="ccsid")
+    format = Field("Format", "", "Name of the body's format, 8 characters, for example MQSTR.", text(8), text=4,
         form=("Format", "default: MQSTR for text and JSON"),
-        option=PutOption("NAME", "MQ's name for the form of the body, such as MQSTR.", "body-format"),
-        code="FMT",
-    )
-    priority: Field[int | None] = Field(
-        "Priority",
-        None,
-        "0 (lowest) to 9; None: the queue's default; more than 9 counts as 9.",
-        PRIORITY,
-        form=("Priority", "0 to 9; default: the queue's"),
-        option=PutOption("0..9", "Default: the queue's."),
-        code="PRI",
-    )
-    persistent: Field[bool | None] = Field(
-        "Persistence",
-        None,
-        "Does the message survive a restart? None: the queue's default.",
-        PERSISTENT,
+        option=PutOption("NAME", "MQ's name for the form of the body, such as MQSTR.", "body-format"), code="FMT")
+    priority: Field[int | None] = Field("Priority", None,
+        "0 (lowest) to 9; None: the queue's default; more than 9 counts as 9.", PRIORITY,
+        form=("Priority", "0 to 9; default: the queue's"), option=PutOption("0..9", "Default: the queue's."),
+        code="PRI")
+    persistent: Field[bool | None] = Field("Persistence", None,
+        "Does the message survive a restart? None: the queue's default.", PERSISTENT,
         form=("Persistent", "the queue's default"),
         option=PutOption("", "Whether messages survive when the last process closes the store; default: the queue's."),
-        code="PER",
-    )
-    message_id = Field(
-        "MsgId",
-        NO_ID,
-        "24 bytes; all NUL: the queue manager makes one.",
-        ID,
+        code="PER")
+    message_id = Field("MsgId", NO_ID, "24 bytes; all NUL: the queue manager makes one.", ID,
         form=("Message id", "hexadecimal digits, or text:…; empty: generated"),
-        option=PutOption("HEX|text:TEXT", "Default: the queue manager generates one."),
-        code="MSI",
-        word="id",
-    )
-    correlation_id = Field(
-        "CorrelId",
-        NO_ID,
-        "24 bytes that relate messages.",
-        ID,
+        option=PutOption("HEX|text:TEXT", "Default: the queue manager generates one."), code="MSI", word="id")
+    correlation_id = Field("CorrelId", NO_ID, "24 bytes that relate messages.", ID,
         form=("Correlation id", "hexadecimal digits, or text:…"),
         option=PutOption("HEX|text:TEXT", "Relates messages to each other, such as a reply to its request."),
-        code="COI",
-        word="correlation",
-    )
-    reply_to_queue = Field(
-        "ReplyToQ",
-        "",
-        "Where replies and reports should go.",
-        NAME,
-        text=5,
-        form=("Reply to queue", ""),
-        option=PutOption("NAME", "The queue for replies."),
-        code="RTQ",
-        word="reply-to",
-    )
-    reply_to_queue_manager = Field(
-        "ReplyToQMgr",
-        "",
-        "The queue manager of that queue.",
-        NAME,
-        text=7,
-        form=("of queue manager", ""),
-        option=PutOption("NAME", "The queue manager of that queue; default: this one."),
-        code="RTM",
-    )
+        code="COI", word="correlation")
+    reply_to_queue = Field("ReplyToQ", "", "Where replies and reports should go.", NAME, text=5,
+        form=("Reply to queue", ""), option=PutOption("NAME", "The queue for replies."), code="RTQ", word="reply-to")
+    reply_to_queue_manager = Field("ReplyToQMgr", "", "The queue manager of that queue.", NAME, text=7,
+        form=("of queue manager", ""), option=PutOption("NAME", "The queue manager of that queue; default: this one."),
+        code="RTM")
     user_identifier = Field("UserIdentifier", "", "Identity context: the user.", text(12), text=1, code="USR")
-    accounting_token = Field(
-        "AccountingToken", NO_ACCOUNTING, "Identity context: 32 bytes.", Octets(32), text=14, code="ACC"
-    )
-    application_identity_data = Field(
-        "ApplIdentityData", "", "Identity context: free text.", text(32), text=11, code="AIX AID"
-    )
-    put_application_type = Field(
-        "PutApplType", 0, "Origin context: kind of the putting program.", integer(-1, INT_MAX), text=2, code="PAT"
-    )
-    put_application_name = Field(
-        "PutApplName", "", "Origin context: the putting program.", text(28), text=0, code="PAN"
-    )
-    put_at = Field(
-        "PutDate, PutTime", 0.0, "Origin context: when it was put (not committed), seconds since 1970.", PUT_AT
-    )
-    application_origin_data = Field(
-        "ApplOriginData", "", "Origin context: free text.", text(4), text=12, code="AOX AOD"
-    )
+    accounting_token = Field("AccountingToken", NO_ACCOUNTING, "Identity context: 32 bytes.", Octets(32), text=14,
+        code="ACC")
+    application_identity_data = Field("ApplIdentityData", "", "Identity context: free text.", text(32), text=11,
+        code="AIX AID")
+    put_application_type = Field("PutApplType", 0, "Origin context: kind of the putting program.", integer(-1, INT_MAX),
+        text=2, code="PAT")
+    put_application_name = Field("PutApplName", "", "Origin context: the putting program.", text(28), text=0,
+        code="PAN")
+    put_at = Field("PutDate, PutTime", 0.0, "Origin context: when it was put (not committed), seconds since 1970.",
+        PUT_AT)
+    application_origin_data = Field("ApplOriginData", "", "Origin context: free text.", text(4), text=12,
+        code="AOX AOD")
     group_id = Field("GroupId", NO_ID, "24 bytes; NUL: no group, or a new one.", ID, code="GRP", word="group")
-    sequence_number = Field(
-        "MsgSeqNumber",
-        1,
-        "Place of the logical message in its group, from 1.",
-        integer(1, NUMBER_MAX, Reason.MSG_SEQ_NUMBER_ERROR),
-        code="MSQ",
-        word="seq",
-    )
-    offset = Field(
-        "Offset",
-        0,
-        "Bytes of the logical message before this segment.",
-        integer(0, NUMBER_MAX, Reason.OFFSET_ERROR),
-        code="OFF",
-    )
+    sequence_number = Field("MsgSeqNumber", 1, "Place of the logical message in its group, from 1.",
+        integer(1, NUMBER_MAX, Reason.MSG_SEQ_NUMBER_ERROR), code="MSQ", word="seq")
+    offset = Field("Offset", 0, "Bytes of the logical message before this segment.",
+        integer(0, NUMBER_MAX, Reason.OFFSET_ERROR), code="OFF")
     flags = Field("MsgFlags", 0, "`Flags`, added up.", integer(0, FLAGS_MAX, Reason.MSG_FLAGS_ERROR), code="MSF")
-    original_length = Field(
-        "OriginalLength",
-        -1,
-        "In a report: the length of the message that it is about; else -1.",
-        integer(-1, NUMBER_MAX, Reason.ORIGINAL_LENGTH_ERROR),
-        code="ORL",
-    )
-    delay = Field(
-        "(delivery delay)",
-        0.0,
-        "Seconds from the put until the message may be read.",
-        Seconds(0, EXPIRY_SECONDS_MAX),
-        none=0.0,
-        remains=False,
-        form=("Delay before it can be read, in seconds", "0"),
-        option=PutOption("SECONDS", "Time until the message can be read."),
-    )
-    transmission: Field[Transmission | None] = Field(
-        "(transmission header)",
-        None,
+    original_length = Field("OriginalLength", -1, "In a report: the length of the message that it is about; else -1.",
+        integer(-1, NUMBER_MAX, Reason.ORIGINAL_LENGTH_ERROR), code="ORL")
+    delay = Field("(delivery delay)", 0.0, "Seconds from the put until the message may be read.",
+        Seconds(0, EXPIRY_SECONDS_MAX), none=0.0, remains=False, form=("Delay before it can be read, in seconds", "0"),
+        option=PutOption("SECONDS", "Time until the message can be read."))
+    transmission: Field[Transmission | None] = Field("(transmission header)", None,
         "On a transmission queue: where it is to go. None: it is there.",
-        Transmissions("a Transmission of two names, each at most 48 characters, or None", Reason.XQH_ERROR),
-        text=13,
-        arrow=False,
-    )
-    properties = Field(
-        "(properties)",
-        NO_PROPERTIES,
-        "Names of the program's own, and their values: a mapping.",
-        PropertySets("a mapping of names to values"),
-        word="property",
-    )
+        Transmissions("a Transmission of two names, each at most 48 characters, or None", Reason.XQH_ERROR), text=13,
+        arrow=False)
+    properties = Field("(properties)", NO_PROPERTIES, "Names of the program's own, and their values: a mapping.",
+        PropertySets("a mapping of names to values"), word="property")
     body = Field("(data)", b"", "The data.", BODY)
     length = Field("DataLength", 0, "Bytes of the whole data, also where the body was truncated.")
     backout_count = Field("BackoutCount", 0, "How often a get of it was backed out.", code="BOC")
     token = Field("MsgToken", bytes(16), "Names this message on this queue.")
     uid: Field[UniqueId | None] = Field("(unique id)", None, "Names this message for ever (lifecycle A-1).")
     place: Field[Place | None] = Field("(place)", None, "Where it sat on its queue.")
-    earlier_pending: Field[EarlierPending | None] = Field(
-        "(earlier pending)", None, "On a notify call: what was pending before it (lifecycle B-16); None: nothing."
-    )
+    earlier_pending: Field[EarlierPending | None] = Field("(earlier pending)", None,
+        "On a notify call: what was pending before it (lifecycle B-16); None: nothing.")
     warning: Field[Reason | None] = Field("Reason", None, "The call's warning, None if it had none.")
+    # fmt: on
     # Here stand the fields that came after 0.1.0, each with a kind and a column in `content`.
 
 

@@ -18,18 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import ArgumentError, CallerError, QueueCondition, Reason, bad_argument
 from ..support.advice import unknown_name
-from .fields import (
-    BODY,
-    NO_ID,
-    Descriptor,
-    EarlierPending,
-    Field,
-    Id,
-    MessageFields,
-    Place,
-    Transmission,
-    UniqueId,
-)
+from .fields import BODY, NO_ID, Descriptor, EarlierPending, Field, Id, MessageFields, Place, Transmission, UniqueId
 from .kinds import Flags, MessageType, Report
 
 if TYPE_CHECKING:
