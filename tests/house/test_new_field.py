@@ -30,10 +30,11 @@ ROW = """
 """
 COLUMNS = {"sqlite": "TEXT NOT NULL DEFAULT ''", "postgresql": "text COLLATE \"C\" NOT NULL DEFAULT ''"}
 DOORS = """
+import json
 import sys
 
 import inorder
-from inorder import GetOptions, Match, Message
+from inorder import GetOptions, Match, Message, Place, UniqueId
 from inorder.arrow.columns import COLUMNS
 from inorder.arrow.pages import Origin, batches
 from inorder.cli import main
@@ -43,6 +44,7 @@ from inorder.formats import FormatError, dmpmqmsg
 from inorder.formats.json_lines import lines_of, message_of
 from inorder.mq.channels.sides import messages_of
 from inorder.server.api.schemas import SCHEMAS
+from inorder.stores.engine.group_records import Entry, entry_of
 from inorder.server.console.putting import FIELDS
 from inorder.server.console.putting import message_of as of_form
 
@@ -79,6 +81,11 @@ with inorder.connect(sys.argv[1]) as qm:
         assert [one.errand for one in messages_of(page, 0.0)] == ["spring", ""]
         reader.settle(1)
     assert "errand" in COLUMNS
+    head = Message(b"", errand="spring").with_values(uid=UniqueId("QM", 1))
+    kept = json.loads(Entry(Place(0, 1, 0), head, 1, "reader", 0.0).as_text())
+    assert entry_of(json.dumps(kept)).head.errand == "spring"
+    kept[1].pop()
+    assert entry_of(json.dumps(kept)).head.errand == ""  # an earlier release wrote it
     made = message_of(lines_of([Message(b"", errand="spring")]), "line 1")
     assert made.errand == "spring"
     try:
