@@ -159,7 +159,7 @@ def test_properties_are_of_the_type_that_the_map_says(kind: pa.DataType, value: 
     [
         (pa.string(), [("1a", "x")], "the name of a property must be"),
         (pa.float64(), [("a", float("nan"))], "property 'a' must be a finite number"),
-        (pa.int64(), [("a", 1), ("a.b", 2)], "does not go on behind another"),
+        (pa.int64(), [("a", 1), ("a.b", 2)], "does not continue another"),
         (pa.string(), [("a", "x" * 2**16)], "properties must be at most 65,536 bytes"),
         (STRUCT, [("a", {"string": "x", "long": 1})], "the property 'a' has several values: string, long"),
     ],
