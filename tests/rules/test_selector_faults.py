@@ -88,7 +88,7 @@ def rows(text: str) -> list[Any]:
         ^“red” = 1 :: the name of a property must be parts of letters
         ^usr.colour = 1 :: the name of a property must be written without usr.
         ^mq.a.b = 1 :: the name of a property must be one with a single dot
-        ^Body.a = 1 :: the name of a property must be one outside of Root and Body
+        ^Body.a = 1 :: the name of a property must be one outside Root and Body
         Root.MQMD.MsgId = ^"0x00000000000000000000000000000000000000000000000000" :: the field has 24 bytes
         JMSMessageID = ^'ID:x' :: after ID: there must be pairs of hex digits
         JMSCorrelationID IN ('a', ^'longer than twenty-four bytes') :: the field has 24 bytes

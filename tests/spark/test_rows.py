@@ -172,7 +172,7 @@ def test_properties_that_no_message_can_have_are_a_bad_row(kind: pa.DataType, pa
 
 def test_a_body_must_be_there_and_may_be_empty() -> None:
     given = pa.record_batch([pa.array(["", None, "ü"])], names=["body"])
-    assert faults(given) == [(1, "body is null; an empty one is good")]
+    assert faults(given) == [(1, "body must not be null; it may be empty")]
     assert judge(given, sink()).columns["body"].to_pylist() == [b"", None, "ü".encode()]
 
 
