@@ -116,7 +116,7 @@ def instrument(
 
 
 def with_context(messages: list[Message | bytes]) -> list[Message | bytes]:
-    """Adds the current context to the messages' properties; leaves them unchanged if there is none, or no room for it."""
+    """Adds the current context to the messages' properties; unchanged if there is none, or no room for it."""
     carried: dict[str, str] = {}
     propagate.inject(carried)
     return [_with(message, carried) for message in messages] if carried else messages

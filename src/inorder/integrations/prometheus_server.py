@@ -27,7 +27,7 @@ LOOPBACK: Final = "127.0.0.1"
 
 
 def address_of(text: str) -> tuple[str, int]:
-    """Reads host and port from `8000`, `127.0.0.1:8000` or `[::1]:8000`. Raises ArgumentError if it is not an address."""
+    """Reads host and port from `8000`, `127.0.0.1:8000` or `[::1]:8000`. Raises ArgumentError for other texts."""
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit() and 0 < int(port) < 2**16):
         raise bad_argument("metrics", text, "PORT or HOST:PORT, with a port from 1 to 65535")

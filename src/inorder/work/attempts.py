@@ -301,7 +301,7 @@ def set_aside(qm: Connection, task: Task, messages: Iterable[Got], why: Verdict)
 
 
 def taken_again(qm: Connection, task: Task, first: Got) -> list[Got]:
-    """Gets again, in the open unit, the messages that were just backed out. Raises as a get if another reader has them."""
+    """Gets messages again that were just backed out, in the open unit. Raises as a get if another reader has them."""
     if task.group is not None and first.flags & (IN_GROUP | LAST_IN_GROUP):
         return list(qm.get_group(task.queue, match=Match(group_id=first.group_id)))
     return [qm.get(task.queue, match=Match(uid=first.uid), read_order=None, wait=0)]

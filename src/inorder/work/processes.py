@@ -51,7 +51,7 @@ PIPE_VARIABLE: Final = "INORDER_WORK_PIPE"  # in the environment of a process: t
 
 
 class Happened(NamedTuple):
-    """An event in the life of a process; `delay`: seconds until its successor starts; `error`: why it was not started."""
+    """An event in the life of a process; `delay`: seconds until its successor starts; `error`: why it did not start."""
 
     event: Literal["started", "failed", "died", "killed"]
     process: int

@@ -209,7 +209,7 @@ def _sender(qm: QueueManager, name: str) -> ChannelAttributes:
 
 @contextlib.contextmanager
 def _operating(qm: QueueManager, name: str) -> Iterator[tuple[Sending, Carrying]]:
-    """Holds the channel for an operator, so that no program runs it; gives its status before. Raises ObjectInUse 2042."""
+    """Holds the channel for an operator, so that no program runs it, then releases it. Raises ObjectInUse 2042."""
     definition = _sender(qm, name)
     before = next(one for one in status(qm) if one.name == name)
     with qm.connect() as own, Sending(own, definition) as sending:
