@@ -204,9 +204,9 @@ def test_a_checkpoint_of_another_query_is_refused(url: str, made: Make, drain: M
     put(url, b"1")
     browsed = made().initialOffset()
     drained = drain().initialOffset()
-    with pytest.raises(OptionsError, match="not one of a stream that drains"):
+    with pytest.raises(OptionsError, match="not from a stream that drains"):
         drain().latestOffset(browsed, ALL)
-    with pytest.raises(OptionsError, match="not one of a stream that browses"):
+    with pytest.raises(OptionsError, match="not from a stream that browses"):
         made().latestOffset(drained, ALL)
     with pytest.raises(OptionsError, match=r"belongs to queue 'Q' and application 'archive'.*drains 'Q' as 'other'"):
         made(mode="drain", application="other").latestOffset(drained, ALL)

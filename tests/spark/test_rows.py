@@ -81,7 +81,7 @@ def test_columns_that_fit_are_taken(given: StructType) -> None:
         (schema(body="binary", persistent="integer"), {}, "cast it to boolean"),
         (schema(body="binary", day="date"), {"order_by": "days"}, "orderBy names a column 'days'.*did you mean day"),
         (schema(body="binary"), {"group_by": "customer"}, "groupBy names a column 'customer'.*there are body"),
-        (schema(body="binary", o=NUMBERS), {"order_by": "o"}, "'o' is array<int>, by which messages cannot be ordered"),
+        (schema(body="binary", o=NUMBERS), {"order_by": "o"}, "'o' is array<int>, which cannot order or group"),
         (schema(body="binary", g="integer", group_id="binary"), {"group_by": "g"}, "has group_id of its own: drop it"),
     ],
 )
@@ -191,7 +191,7 @@ def test_times_become_seconds_and_keys_what_a_store_can_line_up() -> None:
     assert columns["group_key"].to_pylist() == [(when.date() - datetime.date(1970, 1, 1)).days]
     assert judge(given, sink(order_by="flag")).columns["order_key"].to_pylist() == [1]
     ((row, why),) = faults(batch(weight=pa.array([1.5, float("nan")])), order_by="weight")
-    assert (row, why) == (1, "weight is not a number, by which nothing can be ordered or grouped")
+    assert (row, why) == (1, "weight is not a number (NaN), which cannot order or group messages")
 
 
 def test_good_rows_are_kept_and_columns_that_say_nothing_left_out() -> None:

@@ -201,7 +201,7 @@ def test_a_batch_that_comes_again_is_dropped(url: str, kind: type[Any]) -> None:
 def test_a_task_that_never_reported_fails_the_commit(url: str) -> None:
     writer = stream_writer(url)
     told = task(writer, b"1")
-    with pytest.raises(QueueCondition, match="1 of 2 tasks did not say what they had staged: nothing was put"):
+    with pytest.raises(QueueCondition, match="1 of 2 tasks did not report their staged rows: nothing was put"):
         writer.commit([told, None], 0)
     writer.abort([told, None], 0)
     writer.abort([told, None], 0)
