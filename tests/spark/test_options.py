@@ -48,7 +48,10 @@ def test_a_path_stands_for_the_url_and_becomes_absolute() -> None:
             {"nonsense": "5"},
             "there is no option 'nonsense' for a stream read; there are allowNewCheckpoint, application, body",
         ),
-        ({"transaction": "t"}, "option transaction has no meaning for a stream read: a stream uses the numbers of its batches"),
+        (
+            {"transaction": "t"},
+            "option transaction has no meaning for a stream read: a stream uses the numbers of its batches",
+        ),
         ({"orderBy": "t"}, "option orderBy has no meaning for a stream read; it is for a batch write and a stream"),
         ({"pushdown": "true"}, "option pushdown has no meaning for a stream read: Spark pushes no filters"),
         ({"completeGroups": "true"}, "option completeGroups needs order=logical"),

@@ -57,7 +57,7 @@ def is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-class Kind(Generic[T]):
+class ParameterKind(Generic[T]):
     """A kind of parameter.
 
     Args:
@@ -113,7 +113,7 @@ class Kind(Generic[T]):
         raise self.refusal(name, value)
 
 
-class Integer(Kind[int]):
+class Integer(ParameterKind[int]):
     """A whole number. `what` says what is counted, by default "an integer"; `words` replace the whole description."""
 
     __slots__ = ("high", "low")
@@ -145,7 +145,7 @@ class Integer(Kind[int]):
         return {"type": "integer", "minimum": self.low, "maximum": self.high}
 
 
-class Seconds(Kind[float]):
+class Seconds(ParameterKind[float]):
     """A duration or a point in time; with `above`, the value must be above the lower bound."""
 
     __slots__ = ("above", "high", "low")
@@ -180,7 +180,7 @@ class Seconds(Kind[float]):
         return {"type": "number", "exclusiveMinimum" if self.above else "minimum": self.low, "maximum": self.high}
 
 
-class Choice(Kind[str]):
+class Choice(ParameterKind[str]):
     """One of some words."""
 
     __slots__ = ("words",)
@@ -204,7 +204,7 @@ class Choice(Kind[str]):
         return {"type": "string", "enum": list(self.words)}
 
 
-class Switch(Kind[bool]):
+class Switch(ParameterKind[bool]):
     """True or False; `words` are the texts for the two, and are also used in the refusal."""
 
     __slots__ = ("words",)
@@ -229,7 +229,7 @@ class Switch(Kind[bool]):
         return text == self.words[0] if text in self.words else None
 
 
-class Text(Kind[str]):
+class Text(ParameterKind[str]):
     """A text with a limited length; `fits` restricts it further, and `words` then describe it. Can trim trailing
     blanks.
     """
@@ -264,7 +264,7 @@ class Text(Kind[str]):
         return {"type": "string", "minLength": self.least, "maxLength": self.most}
 
 
-class Octets(Kind[bytes]):
+class Octets(ParameterKind[bytes]):
     """Bytes of a fixed length; shorter values are padded with NUL; a text is read as hexadecimal digits.
 
     A `named` id may also be a text, which is encoded as UTF-8, a UUID, or `text:` followed by a text.

@@ -28,7 +28,7 @@ from typing import NamedTuple
 from ..errors import CheckpointLost, CheckpointTooOld, Fenced
 
 
-class Record(NamedTuple):
+class ClaimRecord(NamedTuple):
     """How far an application has read a queue.
 
     Args:
@@ -58,7 +58,7 @@ class Next(enum.Enum):
 RELEASE = "`inorder claim release`, or release_claims, returns the messages of the open claim to their places"
 
 
-def check_epoch(record: Record, epoch: int, application: str) -> None:
+def check_epoch(record: ClaimRecord, epoch: int, application: str) -> None:
     """Raises Fenced if another reader has started after the caller."""
     if epoch != record.epoch:
         raise Fenced(
@@ -71,7 +71,7 @@ def check_epoch(record: Record, epoch: int, application: str) -> None:
         )
 
 
-def next_claim(record: Record, start: int, application: str) -> Next:
+def next_claim(record: ClaimRecord, start: int, application: str) -> Next:
     """Decides a call for the next claim whose checkpoint says that all claims up to `start` are done.
 
     Raises:
@@ -98,7 +98,7 @@ def next_claim(record: Record, start: int, application: str) -> Next:
     raise _unknown(application, start, record)
 
 
-def takes_ahead(record: Record, start: int, application: str) -> bool:
+def takes_ahead(record: ClaimRecord, start: int, application: str) -> bool:
     """Whether the next claim may be taken ahead: work on the open one, `start`, has begun, and none was taken ahead.
 
     Raises CheckpointTooOld if claim `start` is over; CheckpointLost if the queue never gave it.
@@ -110,7 +110,7 @@ def takes_ahead(record: Record, start: int, application: str) -> bool:
     return record.planned and not record.ahead
 
 
-def plan(record: Record, after: int, upto: int, application: str) -> bool:
+def plan(record: ClaimRecord, after: int, upto: int, application: str) -> bool:
     """Whether the claims after `after` up to `upto` have messages to read: those of the open claim, or none.
 
     Raises CheckpointTooOld if the claim is over; CheckpointLost if it cannot be read now.
@@ -130,7 +130,7 @@ def plan(record: Record, after: int, upto: int, application: str) -> bool:
     return True
 
 
-def skip(record: Record, upto: int, application: str) -> bool:
+def skip(record: ClaimRecord, upto: int, application: str) -> bool:
     """Whether to skip claim `upto`, which holds no messages and is the next one; if it is over, nothing is to be done.
 
     Raises CheckpointLost if another claim is open, or `upto` is not the next one.
@@ -140,7 +140,7 @@ def skip(record: Record, upto: int, application: str) -> bool:
     return upto > record.settled
 
 
-def settle(record: Record, upto: int, application: str) -> bool:
+def settle(record: ClaimRecord, upto: int, application: str) -> bool:
     """Whether confirming all claims up to `upto` confirms the open one; if it is over, nothing is to be done.
 
     Raises CheckpointLost if the queue never gave that claim.
@@ -162,7 +162,7 @@ def _too_old(application: str, start: int, settled: int) -> CheckpointTooOld:
     )
 
 
-def _unknown(application: str, claim: int, record: Record) -> CheckpointLost:
+def _unknown(application: str, claim: int, record: ClaimRecord) -> CheckpointLost:
     last = record.settled + record.open
     return CheckpointLost(
         f"the checkpoint of application {application!r} knows claim {claim}, but the queue gave no more than {last}: "

@@ -18,14 +18,16 @@ Kind = Literal["user", "address"]
 BUCKETS_MAX: Final = 1000
 
 
-class Limit(NamedTuple):
+class FailureLimit(NamedTuple):
     """The number of failures allowed in a burst, and the seconds after which one more is allowed."""
 
     failures: int
     seconds: float
 
 
-LIMITS: Final[Mapping[str, Limit]] = MappingProxyType({"user": Limit(5, 30.0), "address": Limit(20, 6.0)})
+LIMITS: Final[Mapping[str, FailureLimit]] = MappingProxyType(
+    {"user": FailureLimit(5, 30.0), "address": FailureLimit(20, 6.0)}
+)
 
 
 class Bucket(NamedTuple):
@@ -35,7 +37,7 @@ class Bucket(NamedTuple):
     at: float = 0.0
 
 
-def level(bucket: Bucket, limit: Limit, now: float) -> float:
+def level(bucket: Bucket, limit: FailureLimit, now: float) -> float:
     """How many failures count now; a clock that was set back a little removes none.
 
     A full bucket drains in `failures * seconds`. If the bucket's time is further in the future than this, it was filled
@@ -46,23 +48,23 @@ def level(bucket: Bucket, limit: Limit, now: float) -> float:
     return max(0.0, bucket.level - max(0.0, now - bucket.at) / limit.seconds)
 
 
-def wait(bucket: Bucket, limit: Limit, now: float) -> float:
+def wait(bucket: Bucket, limit: FailureLimit, now: float) -> float:
     """How many seconds to wait before a log-in may be tried; 0: none."""
     over = level(bucket, limit, now) + 1.0 - limit.failures
     return max(0.0, over * limit.seconds)
 
 
-def counted(bucket: Bucket, limit: Limit, now: float) -> Bucket:
+def counted(bucket: Bucket, limit: FailureLimit, now: float) -> Bucket:
     """The bucket with one more failure, before a log-in is tried."""
     return Bucket(level(bucket, limit, now) + 1.0, now)
 
 
-def forgiven(bucket: Bucket, limit: Limit, now: float) -> Bucket:
+def forgiven(bucket: Bucket, limit: FailureLimit, now: float) -> Bucket:
     """The bucket after that log-in has succeeded."""
     return Bucket(max(0.0, level(bucket, limit, now) - 1.0), now)
 
 
-def empty_at(bucket: Bucket, limit: Limit) -> float:
+def empty_at(bucket: Bucket, limit: FailureLimit) -> float:
     """When the bucket will be empty."""
     return bucket.at + bucket.level * limit.seconds
 
@@ -77,6 +79,6 @@ def shared_key(key: str) -> str:
     return f"{key.partition(':')[0]}:"
 
 
-def limit_of(key: str) -> Limit:
+def limit_of(key: str) -> FailureLimit:
     """The limit of a bucket, by its key."""
     return LIMITS[key.partition(":")[0]]

@@ -39,7 +39,7 @@ from ..errors import CheckpointLost, Fenced, OptionsError
 from . import points
 from .opening import check_queue, check_same, made_at, store_for_task
 from .options import SourceOptions
-from .planning import Limits, Planner, limits, stop_though_terminated, stop_when_terminated
+from .planning import BatchLimits, Planner, limits, stop_though_terminated, stop_when_terminated
 from .versions import ReadLimit, SupportsTriggerAvailableNow
 
 Offset = dict[str, Any]
@@ -111,8 +111,8 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._made: int | None = None
         self._horizon: int | None = None
         self._given: Claim | None = None  # the claim that Spark got last, under these limits
-        self._within = Limits()
-        self._ahead_within: Limits | None = None  # the limits of the claim that was taken ahead, if any
+        self._within = BatchLimits()
+        self._ahead_within: BatchLimits | None = None  # the limits of the claim that was taken ahead, if any
         self._going: int | None = None  # the claim that is done but may still hold its messages
         self._beside: Future[None] | None = None
         self._has_ended_empty = False
@@ -126,7 +126,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """The limit from the options."""
-        return Limits.default(self._options)
+        return BatchLimits.default(self._options)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Confirms claims up to `start`, and takes the next one within the limit; returns `start` without messages.
@@ -266,7 +266,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # --- the planner's start
 
-    def _claim(self, reader: ClaimReader, start: int, within: Limits, *, ahead: bool = False) -> Claim | None:
+    def _claim(self, reader: ClaimReader, start: int, within: BatchLimits, *, ahead: bool = False) -> Claim | None:
         most, most_bytes = within
         return reader.claim(
             start, self._options.wanted, most=most, most_bytes=most_bytes, horizon=self._horizon, ahead=ahead

@@ -45,7 +45,7 @@ from ..support.clock import Clock
 from .tasks import ATTEMPTS, Dead, Discard, Retry, Task
 
 
-class Connection(Protocol):
+class WorkerConnection(Protocol):
     """The calls that a worker makes on a `QueueManager`."""
 
     @property
@@ -91,7 +91,7 @@ class Ended(NamedTuple):
     trace: str = ""
 
 
-class Taken(NamedTuple):
+class TakenMessages(NamedTuple):
     """The messages that were got for one call."""
 
     first: Got
@@ -99,7 +99,7 @@ class Taken(NamedTuple):
     rest: Iterator[Got]
 
 
-class Verdict(NamedTuple):
+class AttemptVerdict(NamedTuple):
     """The decision about a message.
 
     Args:
@@ -126,26 +126,26 @@ WORDS_MAX: Final = 800  # of an exception's text; leaves room for the place wher
 UNDONE: Final = (Awaitable, Generator, AsyncGenerator)
 TARGETS: Final = (QueueFull, PutInhibited)  # raised by a function: its target accepts nothing now
 TROUBLES: Final = (StoreFull, Undeliverable)  # raised by a commit, or by a put on the dead-letter queue
-WELL_DONE = Verdict(Outcome.DONE, "", is_failure=False)
+WELL_DONE = AttemptVerdict(Outcome.DONE, "", is_failure=False)
 
 
 class OrderStops(Exception):
     """The task must stop: a message cannot be worked on, and the read order allows no other to pass it."""
 
 
-def take(qm: Connection, task: Task) -> Taken:
+def take(qm: WorkerConnection, task: Task) -> TakenMessages:
     """Gets the message or group for the next call, in the open unit of work. Raises as a get."""
     options = task.options
     if task.group is None:
         message = qm.get(task.queue, options)
-        return Taken(message, message, iter(()))
+        return TakenMessages(message, message, iter(()))
     group = qm.get_group(task.queue, wait=options.wait, match=options.match, read_order=options.read_order)
     first = next(group)
     whole = chain((first,), group)
-    return Taken(first, list(whole) if task.group == "list" else whole, group)
+    return TakenMessages(first, list(whole) if task.group == "list" else whole, group)
 
 
-def call(qm: Connection, task: Task, taken: Taken) -> None:
+def call(qm: WorkerConnection, task: Task, taken: TakenMessages) -> None:
     """Calls the function, and reads any rest of a group that comes as an iterator.
 
     Raises the function's exceptions; TypeError if it only returned a coroutine or generator that would do the work.
@@ -159,12 +159,12 @@ def call(qm: Connection, task: Task, taken: Taken) -> None:
         pass
 
 
-def attempts_of(qm: Connection, task: Task) -> int:
+def attempts_of(qm: WorkerConnection, task: Task) -> int:
     """The number of attempts after which a message is set aside."""
     return task.attempts or local(qm, task.queue).backout_threshold or ATTEMPTS
 
 
-def local(qm: Connection, queue: str) -> QueueAttributes:
+def local(qm: WorkerConnection, queue: str) -> QueueAttributes:
     """The attributes of a queue, or of the one that an alias names."""
     found = qm.attributes(queue)
     return qm.attributes(found.base_queue) if found.type == "alias" else found
@@ -172,7 +172,7 @@ def local(qm: Connection, queue: str) -> QueueAttributes:
 
 def judge(
     task: Task, error: BaseException, attempt: int, most: int, luck: Callable[[], float] = random.random
-) -> Verdict:
+) -> AttemptVerdict:
     """Decides about a message whose function raised an exception.
 
     Args:
@@ -182,26 +182,26 @@ def judge(
     """
     text, trace = said(error), "".join(traceback.format_exception(error))
     if isinstance(error, Discard):
-        return Verdict(Outcome.DISCARDED, text, is_final=True)
+        return AttemptVerdict(Outcome.DISCARDED, text, is_final=True)
     if isinstance(error, Dead):
-        return Verdict(Outcome.DEAD, text, reason=error.reason, is_final=True)
+        return AttemptVerdict(Outcome.DEAD, text, reason=error.reason, is_final=True)
     if isinstance(error, task.dead_on):
-        return Verdict(Outcome.DEAD, text, trace=trace, is_final=True)
+        return AttemptVerdict(Outcome.DEAD, text, trace=trace, is_final=True)
     if attempt >= most:
-        return Verdict(Outcome.DEAD, text, trace=trace)
+        return AttemptVerdict(Outcome.DEAD, text, trace=trace)
     asked = error.after if isinstance(error, Retry) else None
     delay = task.backoff.after(attempt, luck()) if asked is None else asked
-    return Verdict(Outcome.RETRIED, text, delay, trace="" if isinstance(error, Retry) else trace)
+    return AttemptVerdict(Outcome.RETRIED, text, delay, trace="" if isinstance(error, Retry) else trace)
 
 
-def in_trouble(error: BaseException, delay: float, since: float = 0.0) -> Verdict:
+def in_trouble(error: BaseException, delay: float, since: float = 0.0) -> AttemptVerdict:
     """The decision to retry after this many seconds without using up an attempt; others pass the message."""
     wait = 0.0 if isinstance(error, StoreFull) else delay  # on a full disk no other message would succeed either
     text = str(error) if isinstance(error, TROUBLES) else said(error)
-    return Verdict(Outcome.RETRIED, text, wait, is_trouble=True, since=since)
+    return AttemptVerdict(Outcome.RETRIED, text, wait, is_trouble=True, since=since)
 
 
-def judge_trouble(task: Task, error: BaseException, first: Got, now: float, delay: float) -> Verdict | None:
+def judge_trouble(task: Task, error: BaseException, first: Got, now: float, delay: float) -> AttemptVerdict | None:
     """The decision about a call that failed because no message can be put now; None: it counts as an attempt."""
     since = since_of(error, first, now)
     is_brief = since > 0 and now - since < task.trouble_for
@@ -223,7 +223,7 @@ def since_of(error: BaseException, first: Got, now: float) -> float:
     return min(last.since, now) if last is not None and last.since else now
 
 
-def back_out(unit: Any, first: Got, verdict: Verdict) -> None:
+def back_out(unit: Any, first: Got, verdict: AttemptVerdict) -> None:
     """Backs out the unit of a failed call. A final decision is on disk with the message when this returns."""
     final = GivenUp(first.uid, verdict.reason if verdict.outcome is Outcome.DEAD else 0) if verdict.is_final else None
     # If our own store or dead-letter queue is in trouble, the message keeps the error of its last attempt.
@@ -232,28 +232,30 @@ def back_out(unit: Any, first: Got, verdict: Verdict) -> None:
     unit._put_off(later)
 
 
-def as_settled(verdict: Verdict, status: str) -> Verdict:
+def as_settled(verdict: AttemptVerdict, status: str) -> AttemptVerdict:
     """The decision about a call whose unit of work has ended like this; the function may have ended it itself."""
     if status == "backed out" and not verdict.is_failure:
-        return Verdict(Outcome.RETRIED, "its unit of work was backed out, by the function or with its connection")
+        return AttemptVerdict(
+            Outcome.RETRIED, "its unit of work was backed out, by the function or with its connection"
+        )
     if status in ("committed", "prepared") and verdict.is_failure:
         text = f"its unit of work was {status}, then: {verdict.error}"
-        return Verdict(Outcome.DONE, text, trace=verdict.trace, is_failure=False)
+        return AttemptVerdict(Outcome.DONE, text, trace=verdict.trace, is_failure=False)
     return verdict
 
 
-def not_settled(verdict: Verdict, error: InorderError) -> Verdict:
+def not_settled(verdict: AttemptVerdict, error: InorderError) -> AttemptVerdict:
     """The decision about a call whose unit of work could not be committed or backed out."""
-    return Verdict(Outcome.RETRIED, verdict.error or said(error), trace=verdict.trace)
+    return AttemptVerdict(Outcome.RETRIED, verdict.error or said(error), trace=verdict.trace)
 
 
-def decided(message: Got) -> Verdict | None:
+def decided(message: Got) -> AttemptVerdict | None:
     """The final decision of an earlier call, which is still to be carried out; None if there is none."""
     found, last = given_up(message), failure_of(message)
     if found is None or last is None:
         return None
     outcome = Outcome.DEAD if found.reason else Outcome.DISCARDED
-    return Verdict(outcome, last.error, reason=found.reason, is_failure=False)
+    return AttemptVerdict(outcome, last.error, reason=found.reason, is_failure=False)
 
 
 def said(error: BaseException) -> str:
@@ -292,7 +294,7 @@ def why_stopped(task: Task, first: Got, attempt: int, error: str) -> str:
     )
 
 
-def set_aside(qm: Connection, task: Task, messages: Iterable[Got], why: Verdict) -> None:
+def set_aside(qm: WorkerConnection, task: Task, messages: Iterable[Got], why: AttemptVerdict) -> None:
     """Makes dead letters of the messages, in the unit of work that got them. Raises Undeliverable if that is not
     possible now.
     """
@@ -300,7 +302,7 @@ def set_aside(qm: Connection, task: Task, messages: Iterable[Got], why: Verdict)
         qm.bury(message, queue=task.queue, reason=why.reason, error=why.error, attempts=message.backout_count)
 
 
-def taken_again(qm: Connection, task: Task, first: Got) -> list[Got]:
+def taken_again(qm: WorkerConnection, task: Task, first: Got) -> list[Got]:
     """Gets messages again that were just backed out, in the open unit. Raises as a get if another reader has them."""
     if task.group is not None and first.flags & (IN_GROUP | LAST_IN_GROUP):
         return list(qm.get_group(task.queue, match=Match(group_id=first.group_id)))

@@ -74,7 +74,7 @@ log = logging.getLogger(__name__)
 Body = bytes | Message | Callable[[datetime], bytes | Message]
 
 
-class Connection(Protocol):
+class ScheduleConnection(Protocol):
     """The calls that schedules make on a `QueueManager`."""
 
     @property
@@ -138,7 +138,7 @@ class Schedule:
         return made if isinstance(made, Message) else Message(made)
 
 
-class Run(NamedTuple):
+class ScheduledRun(NamedTuple):
     """A message that was put for a schedule.
 
     Args:
@@ -177,7 +177,7 @@ def checked(schedules: Iterable[Schedule]) -> list[Schedule]:
     return [named[key] for key in sorted(named)]
 
 
-def standings(qm: Connection, schedules: Iterable[Schedule]) -> list[Standing]:
+def standings(qm: ScheduleConnection, schedules: Iterable[Schedule]) -> list[Standing]:
     """Returns how far schedules have run; changes nothing. Raises UnknownQueue 2085 if a queue does not exist."""
     now = qm.clock.now()
     found = []
@@ -189,7 +189,7 @@ def standings(qm: Connection, schedules: Iterable[Schedule]) -> list[Standing]:
     return found
 
 
-def restart(qm: Connection, schedule: Schedule) -> None:
+def restart(qm: ScheduleConnection, schedule: Schedule) -> None:
     """Restarts a schedule from now, as if it were new: for one whose last run lies in the future.
 
     Raises UnknownQueue 2085.
@@ -205,7 +205,7 @@ class Periodic:
     Args:
         qm: a separate connection (`qm.connect()`) with no unit of work open.
         schedules: the schedules to run.
-        on_put: called with each `Run` that this process has put, once it is on disk.
+        on_put: called with each `ScheduledRun` that this process has put, once it is on disk.
         on_failure: called by `look` and `run` with each schedule that failed, and its exception. None: they are logged.
 
     Attributes:
@@ -216,10 +216,10 @@ class Periodic:
 
     def __init__(
         self,
-        qm: Connection,
+        qm: ScheduleConnection,
         schedules: Iterable[Schedule],
         *,
-        on_put: Callable[[Run], object] | None = None,
+        on_put: Callable[[ScheduledRun], object] | None = None,
         on_failure: Callable[[Schedule, BaseException], object] | None = None,
     ) -> None:
         check_instance("qm", qm, BulkCalls, "a QueueManager")
@@ -230,7 +230,7 @@ class Periodic:
 
     # --- one round
 
-    def put_due(self) -> list[Run]:
+    def put_due(self) -> list[ScheduledRun]:
         """Puts everything that is due now, and returns the runs that this process has put.
 
         Each message is on disk, and its line in the ledger, before the next one is tried. A run whose put fails
@@ -243,9 +243,9 @@ class Periodic:
             raise failure
         return runs
 
-    def _put_all(self) -> list[Run]:
+    def _put_all(self) -> list[ScheduledRun]:
         """Tries each schedule, even if others fail. Raises `ENDS`."""
-        runs: list[Run] = []
+        runs: list[ScheduledRun] = []
         self.failing = {}
         for one in self.schedules:
             try:
@@ -261,7 +261,7 @@ class Periodic:
         dues = [one.times.next(self._last.get(one, self._qm.clock.now())) for one in self.schedules]
         return min((due for due in dues if due is not None), default=None)
 
-    def _put_due_of(self, schedule: Schedule, runs: list[Run]) -> None:
+    def _put_due_of(self, schedule: Schedule, runs: list[ScheduledRun]) -> None:
         for _ in range(PUTS_MAX):
             now, seen = self._qm.clock.now(), self._last.get(schedule, -math.inf)
             if seen > -math.inf and not is_ahead(seen, now) and (schedule.times.next(seen) or now + 1) > now:
@@ -279,7 +279,7 @@ class Periodic:
             due = next(to_put(schedule.times, schedule.missed, last, now, ON_TIME_SECONDS), None)
             if due is not None:
                 if self._note(schedule, noted, due, [schedule.message(due)]):
-                    self._tell(Run(schedule, due, now), runs)
+                    self._tell(ScheduledRun(schedule, due, now), runs)
             elif (left_out := schedule.times.latest(last, now)) is not None:
                 self._note(schedule, noted, left_out, [])
             else:
@@ -304,7 +304,7 @@ class Periodic:
         self._last[schedule] = due
         return not settled.already
 
-    def _tell(self, run: Run, runs: list[Run]) -> None:
+    def _tell(self, run: ScheduledRun, runs: list[ScheduledRun]) -> None:
         runs.append(run)
         if self._on_put is not None:
             self._on_put(run)

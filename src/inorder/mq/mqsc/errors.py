@@ -18,7 +18,7 @@ from ...errors import CallerError, Reason, nearest_names
 FOUND_MAX = 40
 
 
-class Position(NamedTuple):
+class ScriptPosition(NamedTuple):
     """A place in a script, counted from 1."""
 
     line: int
@@ -42,7 +42,7 @@ class Unsupported(MqscSyntaxError):
     """
 
 
-def unsupported(at: Position, what: str, why: str, allowed: str, *, keyword: str | None = None) -> Unsupported:
+def unsupported(at: ScriptPosition, what: str, why: str, allowed: str, *, keyword: str | None = None) -> Unsupported:
     """Makes the error for something that MQ supports and we do not.
 
     Args:
@@ -57,7 +57,7 @@ def unsupported(at: Position, what: str, why: str, allowed: str, *, keyword: str
     )
 
 
-def syntax_error(at: Position, found: str, allowed: str, *, nearest: Sequence[str] = ()) -> MqscSyntaxError:
+def syntax_error(at: ScriptPosition, found: str, allowed: str, *, nearest: Sequence[str] = ()) -> MqscSyntaxError:
     """Makes the error for text in the wrong place.
 
     Args:
@@ -71,7 +71,7 @@ def syntax_error(at: Position, found: str, allowed: str, *, nearest: Sequence[st
     return MqscSyntaxError(text, line=at.line, column=at.column, found=found, allowed=allowed, nearest=list(nearest))
 
 
-def unknown_word(at: Position, word: str, what: str, known: Iterable[str]) -> MqscSyntaxError:
+def unknown_word(at: ScriptPosition, word: str, what: str, known: Iterable[str]) -> MqscSyntaxError:
     """Makes the error for an unknown word: with the most similar ones, or otherwise with all.
 
     Args:

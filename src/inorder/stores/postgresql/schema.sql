@@ -31,7 +31,7 @@ CREATE TABLE definition (
 -- A row changes with every verb, but not in an indexed column: with room on its page the change stays there (HOT), and
 -- later ones clear it away. A verb that changes a queue has its row locked, or runs together with others on a queue that
 -- keeps no order (backend.py). There is no row 0: identifying numbers come from the sequence `number`. The check
--- `tallies` has the conditions on its columns, for the reason given at `message`.
+-- `queue counters` has the conditions on its columns, for the reason given at `message`.
 --
 -- While an open transaction prevents vacuum, replaced versions of the row slow down its search (fronts.py). So every 64
 -- messages the row gets another serial, and the search begins at the highest one. A key would search all versions; a
