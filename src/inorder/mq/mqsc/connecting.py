@@ -1,8 +1,8 @@
 """The connections to the queue manager, and their queues: DISPLAY CONN, and DISPLAY QSTATUS of handles.
 
-The tables list the keywords and the source of each value. Values that the store does not keep are not listed: `unsupported.py`
-has MQ's other names, each with the reason. A DISPLAY reads the connections, then their units of work, then the waits;
-each at one moment.
+The tables list the keywords and the source of each value. `unsupported` has MQ's names for values that the store does
+not keep, each with the reason. A DISPLAY reads the connections, then their units of work, then the waits; each at one
+moment.
 """
 
 from __future__ import annotations

@@ -210,7 +210,14 @@ class GettingVerbs(OpenStore, ABC):
         return PageReading(operation, handle, queue, request, resolved, operation.manager).outcomes(most)
 
     @in_operation(alone=False, together=True, unless_dead=(LeaseOver,))
-    def _take(self, operation: Operation, request: GetRequest, waits: bool, ahead: Ahead = NOT_YET) -> Looked:
+    def _take(
+        self,
+        operation: Operation,
+        request: GetRequest,
+        waits: bool,
+        ahead: Ahead = NOT_YET,
+        accepts: Accepts | None = None,
+    ) -> Looked:
         handle = self.handle(request.handle)
         if handle.connection.is_leased and (request.syncpoint or request.options.syncpoint_if_persistent):
             operation.lease_of(handle.connection)
@@ -221,7 +228,7 @@ class GettingVerbs(OpenStore, ABC):
         if self.shortcuts is not None:
             taken = self.shortcuts.get(operation, handle, queue, request, resolved)
             if taken is not None:
-                return (taken if request.accepts is None else _accepted(request.accepts, taken)), None
+                return (taken if accepts is None else _accepted(accepts, taken)), None
         reading = Reading(operation, handle, queue, request, resolved, operation.manager, waits=waits, ahead=ahead)
         outcome = reading.run()
         if accepts is not None:
