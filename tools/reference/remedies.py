@@ -50,7 +50,7 @@ REMEDIES: dict[str, str] = {
     "WrongState": "Check `qm.units()`: it was settled already, or another step must come first.",
     "Fenced": "Stop: another process does this work now.",
     "CheckpointTooOld": "Continue with the newest checkpoint, or begin with a new one and a new output.",
-    "CheckpointLost": "Continue with the checkpoint that knows the claim. If it is gone, release the claim, start over.",
+    "CheckpointLost": "Continue with the checkpoint that knows the claim; without one, release the claim, start over.",
     "Undeliverable": "Repair the queue that the text names: make room, allow puts, or define it; then start again.",
     "LeaseOver": "Begin another lease, and repeat the work unless it was committed.",
     "NotAuthorized": "Ask an administrator for the authority: `inorder user alter`.",

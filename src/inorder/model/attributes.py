@@ -59,14 +59,14 @@ class QueueAttributes:
         mqsc="QUEUE"))
     type: QueueType = field(default="local", metadata=choices(
         QueueType, "QType", 20,
-        "local stores messages, alias names another queue, model is a template, remote is on another manager (R4.1).",
+        "Local stores messages, alias names another queue, model is a template, remote is on another manager (R4.1).",
         applies_to=ANY_QUEUE, changed_by="create", mq_values=(1, 3, 2, 6),
         mqsc="TYPE", mqsc_words=("QLOCAL", "QALIAS", "QMODEL", "QREMOTE")))
     description: str = field(default="", metadata=texts(
         "QDesc", 2013, "A description of the queue.", applies_to=ANY_QUEUE, mqsc="DESCR"))
     delivery: Delivery = field(default="priority", metadata=choices(
         Delivery, "MsgDeliverySequence", 16,
-        "priority sorts messages by their priority; fifo gives all the default priority (R4.10, R4.11).",
+        "Priority sorts messages by their priority; fifo gives all the default priority (R4.10, R4.11).",
         mq_values=(0, 1), mqsc="MSGDLVSQ", mqsc_words=("PRIORITY", "FIFO")))
     default_priority: int = field(default=0, metadata=integers(
         0, 9, "DefPriority", 6,
@@ -127,7 +127,7 @@ class QueueAttributes:
         "For how many hours the queue is needed; stored for applications (4.1).", mqsc="RETINTVL"))
     nonpersistent_class: NonpersistentClass = field(default="normal", metadata=choices(
         NonpersistentClass, "NonPersistentMessageClass", 78,
-        "normal: a restart discards non-persistent messages; high: it keeps those that it can (R1.5).",
+        "Normal: a restart discards non-persistent messages; high: it keeps those that it can (R1.5).",
         mq_values=(0, 10), mqsc="NPMCLASS", mqsc_words=("NORMAL", "HIGH")))
     expiry: float | None = field(default=None, metadata=seconds(
         EXPIRY_SECONDS_MAX, None, None,
@@ -159,7 +159,7 @@ class QueueAttributes:
         0, "BaseQName", 2002, "The queue that an alias names, looked up at each open (R4.1).",
         applies_to=ALIAS, mqsc="TARGET"))
     usage: Usage = field(default="normal", metadata=choices(
-        Usage, "Usage", 12, "normal: programs get the messages; transmission: they wait to be sent to another queue "
+        Usage, "Usage", 12, "Normal: programs get the messages; transmission: they wait to be sent to another queue "
         "manager (R4.1).",
         mq_values=(0, 1), mqsc="USAGE", mqsc_words=("NORMAL", "XMITQ")))
     remote_queue: str = field(default="", metadata=names(

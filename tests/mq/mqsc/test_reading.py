@@ -212,7 +212,7 @@ def test_an_assembler_says_whether_a_command_goes_on() -> None:
         ("DIS Q(*) WHERE(CURDEPTH GT X)", 1, 28, "found 'X'; allowed is CURDEPTH and an integer"),
         ("DIS Q(*) WHERE(SHARE EQ X)", 1, 25, "found 'X'; allowed is YES or NO"),
         ("END OF", 1, 5, "found 'OF'; allowed is the end of the command"),
-        ("DIS QMGR; DIS QMGR", 1, 11, "found 'DIS'; allowed is nothing behind the semicolon"),
+        ("DIS QMGR; DIS QMGR", 1, 11, "found 'DIS'; allowed is nothing after the semicolon"),
         ("DIS +", 1, 5, "found the end of the script; allowed is a further line, because this one ends with '+'"),
         (f"DIS QMGR{' ' * 2041}X", 1, 2049, "found a line of 2,050 characters; allowed is at most 2,048"),
         ("DIS +\n" + "(" * 2000 + "+\n", 2, 2001, "found the end of the script"),

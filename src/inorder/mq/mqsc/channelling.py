@@ -131,7 +131,7 @@ def run_channel_command(qm: QueueManager, command: ObjectCommand) -> tuple[str, 
     rows = _statuses(qm, command) if command.target == "CHSTATUS" else _definitions(qm, command)
     if not rows:
         condition = " and the condition" if command.where else ""
-        raise UnknownObject(f"no channel fits {command.name}{condition}", kind="channel", object=command.name)
+        raise UnknownObject(f"no channel matches {command.name}{condition}", kind="channel", object=command.name)
     shown = "Channel Status" if command.target == "CHSTATUS" else "Channel"
     return number, f"Display {shown} details.", tuple(rows)
 

@@ -159,7 +159,7 @@ def run_display_of_connections(qm: QueueManager, command: ObjectCommand) -> tupl
     rows = tuple(row for each in _connections(qm) if (row := _connection_row(each, command, kind)) is not None)
     if not rows:
         condition = " and the condition" if command.where else ""
-        raise UnknownObject(f"no connection fits {command.name}{condition}", kind="connection", object=command.name)
+        raise UnknownObject(f"no connection matches {command.name}{condition}", kind="connection", object=command.name)
     return SHOWN, "Display Connection details.", rows
 
 

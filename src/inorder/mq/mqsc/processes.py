@@ -109,7 +109,7 @@ def _displayed(qm: QueueManager, command: ObjectCommand) -> tuple[Row, ...]:
     rows = tuple(_rows(qm, command))
     if not rows:
         condition = " and the condition" if command.where else ""
-        raise UnknownObject(f"no process fits {command.name}{condition}", kind="process", object=command.name)
+        raise UnknownObject(f"no process matches {command.name}{condition}", kind="process", object=command.name)
     return rows
 
 
