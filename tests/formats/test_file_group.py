@@ -304,7 +304,7 @@ def test_another_name_of_a_file_of_an_open_store_is_refused(store: Path, target:
             for existing in ("same", "replace"):
                 with pytest.raises(UnsafePath, match="'other' is a store, or the name of a store's other file"):
                     rebuild(as_file("other"), target, existing=existing)
-            with pytest.raises(FileError, match="'other' is a file of a store that is open here"):
+            with pytest.raises(FileError, match="'other' belongs to a store that is open in this process"):
                 list(records(target, "other", "whole"))
             (target / "other").unlink()
         assert qm.get("Q").body == b"kept"
@@ -320,7 +320,7 @@ def test_what_is_no_regular_file_is_never_replaced_nor_opened(target: Path, kind
     empty = make(manifest(path="a", size=0, messages=0, sha256=hashlib.sha256(b"").hexdigest()))
     # A pipe that nobody writes into reads like an empty file.
     for bodies_, existing in itertools.product((as_file("a"), [empty]), EXISTING):
-        with pytest.raises(FileError, match="'a' already exists"):
+        with pytest.raises(FileError, match=r"'a' (already )?exists"):
             rebuild(bodies_, target, existing=existing)
     after = (target / "a").lstat()
     assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)

@@ -59,7 +59,7 @@ def test_a_path_stands_for_the_url_and_becomes_absolute() -> None:
         ({"application": None}, "mode=drain needs option application"),
         ({"queue": None}, "option queue is missing"),
         ({"url": None}, "option url is missing: Path of the store file"),
-        ({"url": ":memory:"}, "lives in one process"),
+        ({"url": ":memory:"}, "exists in one process"),
         ({"url": "postgresql://me:secret@host/orders"}, "url has a password .*postgresql://me@host/orders.*PGPASSFILE"),
         ({"url": "postgres://host/orders?password=secret"}, "url has a password"),
         ({"url": "postgresql://host/orders?sslpassword=secret"}, "url has a sslpassword"),

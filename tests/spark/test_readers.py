@@ -312,9 +312,9 @@ def test_a_queue_that_was_made_again_needs_a_new_checkpoint(url: str, made: Make
     with inorder.connect(url) as qm:
         qm.delete_queue("Q", purge=True)
         qm.create_queue("Q")
-    with pytest.raises(QueueCondition, match="deleted and made again"):
+    with pytest.raises(QueueCondition, match="deleted and created again"):
         made().latestOffset(end, ALL)
-    with pytest.raises(QueueCondition, match="deleted and made again"):
+    with pytest.raises(QueueCondition, match="deleted and created again"):
         list(made().read(parts[0]))
 
 

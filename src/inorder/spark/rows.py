@@ -109,7 +109,7 @@ def _check_column(name: str, kind: DataType, is_key: bool) -> None:
     accepted, remedy = ACCEPTED[known.given]
     if not isinstance(kind, accepted) or (name == "properties" and not is_map(kind)):
         raise OptionsError(
-            f"the column {name!r} is {kind.simpleString()}, which {name} of a message cannot be: {remedy}"
+            f"the column {name!r} is {kind.simpleString()}, which a message's {name} cannot be: {remedy}"
         )
 
 
