@@ -5,12 +5,14 @@ An exception from outside is raised by a signal handler (Ctrl-C, a time-out by S
 when a call returns, and when a loop repeats; a function written in C is not interrupted. So there are three rules:
 
 * A lock is released at the end of a `with` block whose exit is written in C, as that of the locks here.
-* If more must be released, an `except` does it in two nested `finally`, by a function that may be repeated.
+* If more must be released, a function that may be repeated does it, at the end of two blocks (`AtEnd`): after an
+  exception inside its first call there is the second.
 * Everything is acquired inside the block that releases it, which first checks whether it is held.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -40,6 +42,19 @@ class Lock(RLock):
     def is_mine(self) -> bool:
         """Whether this thread holds it."""
         return self._is_owned()
+
+
+class AtEnd:
+    """Makes a call at the end of a `with` block: `with AtEnd(give_back, it) as again, again:` makes it twice."""
+
+    def __init__(self, call: Callable[..., object], *given: object) -> None:
+        self._call, self._given = call, given
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._call(*self._given)
 
 
 class LockTaken(Exception):
