@@ -242,12 +242,6 @@ def test_lists_of_revoked_certificates_that_do_not_count_are_refused_at_the_star
     assert (ended.returncode, "has expired on 2024-02-01" in ended.stderr) == (2, True), ended.stderr
 
 
-def test_what_is_no_list_in_der_is_an_error_of_its_own() -> None:
-    for cut in range(0, 120, 7):
-        with pytest.raises((ValueError, IndexError)):
-            revocation.read(bytes.fromhex("30820100308200f0020101300a06082a8648ce3d040302")[:cut] + bytes(cut))
-
-
 @gate
 def test_the_marks_on_a_list_are_those_of_the_certificates(signer: Signer) -> None:
     """As openssl numbers them; the signer is part of a mark, in whatever letters and kind of string."""

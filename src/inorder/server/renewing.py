@@ -135,7 +135,7 @@ class Renewed(ssl.SSLContext):
     def shown(self, connection: ssl.SSLObject, cut_off: Callable[[], None]) -> Shown:
         """A connection that was made with a client certificate; `cut_off` ends it at once. Close it at its end.
 
-        Raises: ValueError, IndexError: it is not a certificate.
+        Raises: ValueError, if it is not a certificate.
         """
         whole, read = connection.getpeercert(binary_form=True), connection.getpeercert()
         assert whole, "the connection has a client certificate"
