@@ -26,8 +26,7 @@ from ..errors import InorderError, StoreError
 from .api import interface as ours
 from .authentication import identity_of, of_link
 from .calls import Context
-from .console import Console
-from .console.console import moved
+from .console import Console, moved
 from .disconnects import IN_ONE_WRITE, ended
 from .guard import Guard
 from .identity import Authenticator, LaunchToken
