@@ -19,9 +19,8 @@ from ...formats.json_lines import record_of, told_id
 from ...model.parameters import Integer
 from ..calls import Call
 from ..disconnects import IsWanted, while_wanted
-from .describing import JSON, Answer, Given, Operation, Parameter, ref
+from .describing import JSON, Answer, Given, Operation, Parameter, listed, record, ref, value
 from .parameters import Cursor, flag
-from .schemas import listed
 from .taking import MATCH, READ_ORDER, READING, WAIT, match_of, rendered, wait_of
 
 PAGE_BYTES: Final = 16 * 1_048_576  # of bodies, after which a page ends
@@ -94,30 +93,22 @@ def _record(record: dict[str, Any], *, has_body: bool) -> dict[str, Any]:
 
 
 SCHEMAS: Final = {
-    "Page": {
-        "type": "object",
-        "required": ["messages", "cursor", "awaits", "withheld"],
-        "properties": {
+    "Page": record(
+        {
             "messages": listed(
                 "GotMessage", description="at most the requested number; empty if there are no more now"
             ),
-            "cursor": {
-                "type": ["string", "null"],
-                "description": "for the next page, even if this one is empty; null: begin again, or the browse is "
-                "relaxed",
-            },
-            "awaits": {
-                "type": ["object", "null"],
-                "description": "in logical order: the next member of a group, which has not arrived yet",
-            },
-            "withheld": {
-                "type": ["object", "null"],
-                "description": "the unsettled message before which the page ends: kind (in: put, out: got), by, age "
-                "(seconds)",
-            },
-        },
-        "additionalProperties": False,
-    }
+            "cursor": value(
+                "string null",
+                "for the next page, even if this one is empty; null: begin again, or the browse is relaxed",
+            ),
+            "awaits": value("object null", "in logical order: the next member of a group, which has not arrived yet"),
+            "withheld": value(
+                "object null",
+                "the unsettled message before which the page ends: kind (in: put, out: got), by, age (seconds)",
+            ),
+        }
+    )
 }
 OPERATIONS: Final = (
     Operation(

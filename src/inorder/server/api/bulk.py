@@ -35,7 +35,7 @@ from ...stores.seam.records import Noted, Settled
 from ..calls import Call, check_media_type
 from ..disconnects import IsWanted, while_wanted
 from ..problems import problem
-from .describing import ARROW, Answer, Body, Given, Operation, Parameter, ref
+from .describing import ARROW, Answer, Body, Given, Operation, Parameter, record, ref, value
 from .parameters import flag
 from .streaming import Streamed
 from .taking import ORDER, WAIT, get_and_hold, wait_of
@@ -316,24 +316,13 @@ EPOCH: Final = Parameter(
 STREAM: Final = {"type": "string", "format": "binary"}
 COUNTED: Final = "BulkMessages"
 SCHEMAS: Final = {
-    COUNTED: {
-        "type": "object",
-        "required": ["messages"],
-        "properties": {"messages": {"type": "integer", "minimum": 0}},
-        "additionalProperties": False,
-    },
-    "ReaderStart": {
-        "type": "object",
-        "required": ["epoch", "settled"],
-        "properties": {
-            "epoch": {
-                "type": "integer",
-                "description": "to send with the requests of this start; earlier epochs are refused",
-            },
-            "settled": {"type": "integer", "description": "the last claim that has ended; 0 if none has"},
-        },
-        "additionalProperties": False,
-    },
+    COUNTED: record({"messages": value("integer", minimum=0)}),
+    "ReaderStart": record(
+        {
+            "epoch": value("integer", "to send with the requests of this start; earlier epochs are refused"),
+            "settled": value("integer", "the last claim that has ended; 0 if none has"),
+        }
+    ),
 }
 OPERATIONS: Final = (
     Operation(

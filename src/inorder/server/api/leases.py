@@ -13,7 +13,7 @@ from ...model.parameters import Seconds, Text
 from ...rules.leases import SECONDS_MAX
 from ..calls import Call
 from ..problems import problem
-from .describing import Answer, Given, Operation, Parameter, ref
+from .describing import Answer, Given, Operation, Parameter, record, ref, value
 from .taking import LEASE
 
 TOKEN: Final = Parameter(LEASE, "The token of the lease.", Text(200, least=1), where="header", required=True)
@@ -62,24 +62,15 @@ def _record(lease: aio.Lease) -> dict[str, object]:
 
 
 SCHEMAS: Final = {
-    "Lease": {
-        "type": "object",
-        "required": ["name", "user", "ends_at"],
-        "properties": {
-            "token": {
-                "type": "string",
-                "description": "the secret for later requests; only the answer to `begin` has it",
-            },
-            "name": {"type": "string", "description": "the name that operators see"},
-            "user": {"type": "string", "description": "its user"},
-            "ends_at": {
-                "type": "string",
-                "format": "date-time",
-                "description": "the deadline, at which it is backed out",
-            },
+    "Lease": record(
+        {
+            "token": value("string", "the secret for later requests; only the answer to `begin` has it"),
+            "name": value("string", "the name that operators see"),
+            "user": value("string", "its user"),
+            "ends_at": value("string", "the deadline, at which it is backed out", format="date-time"),
         },
-        "additionalProperties": False,
-    }
+        optional=["token"],
+    )
 }
 SECONDS: Final = Parameter(
     "seconds", "Seconds from now until the deadline.", Seconds(0, SECONDS_MAX, above=True), default=30, example=60

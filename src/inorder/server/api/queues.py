@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from ...client.manager import QueueManager
 from ...model.attributes import QueueAttributes, QueueStatus
 from ..calls import Call
-from .describing import Answer, Given, Operation, ref
+from .describing import Answer, Given, Operation, record, ref, value
 
 
 async def listed(call: Call, given: Given) -> Response:
@@ -38,22 +38,14 @@ def _values(of: Any) -> dict[str, Any]:
 
 
 SCHEMAS: Final = {
-    "Queue": {
-        "type": "object",
-        "required": ["attributes", "status"],
-        "properties": {
-            "attributes": {"type": "object", "description": "all attributes, by name"},
-            "status": {
-                "type": ["object", "null"],
-                "description": "current depth and counters; null if the queue is not local",
-            },
+    "Queue": record(
+        {
+            "attributes": value("object", "all attributes, by name"),
+            "status": value("object null", "current depth and counters; null if the queue is not local"),
         },
-    },
-    "QueueNames": {
-        "type": "object",
-        "required": ["queues"],
-        "properties": {"queues": {"type": "array", "items": {"type": "string"}}},
-    },
+        is_open=True,
+    ),
+    "QueueNames": record({"queues": value("array", items=value("string"))}, is_open=True),
 }
 OPERATIONS: Final = (
     Operation(
