@@ -1,7 +1,7 @@
 """Errors in IBM's form: an HTTP status, and JSON with a number, a text and MQ's codes.
 
-Numbers that begin with MQWB are IBM's, with the meaning that IBM's pages give them. Where we found none in those pages,
-the number begins with INWB and is ours.
+Numbers that begin with MQWB are IBM's, with the meaning in IBM's pages. For errors without a number in those pages, we
+use numbers that begin with INWB.
 """
 
 from __future__ import annotations
@@ -291,7 +291,7 @@ class Problem(Exception):
 
     @property
     def code(self) -> int:
-        """The status of HTTP."""
+        """The HTTP status."""
         return self.status or KINDS[self.number].status
 
     def record(self) -> dict[str, Any]:
@@ -316,7 +316,7 @@ class Problem(Exception):
 
 
 def problem(number: str, *inserts: object, reason: int = 0, status: int = 0, **headers: str) -> Problem:
-    """Makes a problem; with a reason of MQ it is a failed call."""
+    """Makes a problem. With one of MQ's reasons, its completion code says that the call failed."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     completion = Completion.FAILED.value if reason else 0
     return Problem(number, inserts, completion=completion, reason=reason, headers=named, status=status)
@@ -349,22 +349,20 @@ def _in_one_line(error: InorderError) -> str:
 
 
 def printable(text: str) -> str:
-    """A client's text in the form for an answer: in one line, and short."""
+    """A client's text for an answer: shortened, and in one line."""
     shown = "".join(one if one.isprintable() else "?" for one in text)
     return shown if len(shown) <= 500 else f"{shown[:497]}..."
 
 
 def of_log_ins(error: TooManyLogIns) -> Problem:
-    """Too many log-ins have failed."""
+    """The problem for too many failed log-ins."""
     seconds = str(max(1, math.ceil(error.seconds)))
     return problem("INWB0030E", seconds, reason=error.reason.value, Retry_After=seconds)
 
 
 def _of_any(error: InorderError) -> Problem | None:
     """The problem that all interfaces share for an error, or None if each has its own."""
-    if isinstance(
-        error, NotAuthorized
-    ):  # the user may not put on the destination of the reports that the message asks for
+    if isinstance(error, NotAuthorized):  # to put on the reply queue of the reports that the message asks for
         return problem("MQWB0103E", "have reports put to", error.data.get("queue", ""), reason=NOT_AUTHORIZED)
     if isinstance(error, StoreError | QueueManagerStopping):
         return problem("INWB0012E", error, reason=error.reason.value)
@@ -383,7 +381,7 @@ def of_error(error: InorderError, queue: str, manager: str) -> Problem:
 
 
 def of_admin_error(error: InorderError, queue: str) -> Problem:
-    """The same for the administration interface."""
+    """The problem that the administration interface answers for an error of the queue manager."""
     reason = error.reason.value
     if (found := _of_any(error)) is not None:
         return found
@@ -395,7 +393,7 @@ def of_admin_error(error: InorderError, queue: str) -> Problem:
 
 
 def of_our_error(error: InorderError) -> Problem:
-    """The same for our own interface, where every error of the queue manager keeps its reason."""
+    """The problem that our own interface answers for an error of the queue manager, with the error's reason."""
     reason = error.reason.value
     if (found := _of_any(error)) is not None:
         return found

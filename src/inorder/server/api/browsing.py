@@ -1,5 +1,4 @@
-"""Browse: pages of messages, which stay on the queue. The state of a browse is its cursor, which travels in the
-request.
+"""Browse: pages of messages, which stay on the queue. The cursor in the request is the whole state of a browse.
 
 A cursor is the token of a strict browse (B-38, B-41): its position in each priority. So no page misses a message or
 shows one twice, whatever is put meanwhile, and any worker may serve the next page. A relaxed browse has no such
@@ -29,7 +28,7 @@ BODIES: Final = frozenset({"body", "body_base64"})
 
 
 async def browse(call: Call, given: Given) -> Response:
-    """One page."""
+    """Answers one page of messages."""
     qm, wait = call.context.qm, wait_of(call, given)
     match, order = match_of(given), given["read_order"]
     options: dict[str, Any] = {one.name: given[one.name] for one in READING} | {"match": match, "read_order": order}
@@ -49,7 +48,7 @@ async def browse(call: Call, given: Given) -> Response:
         return Response(found, media_type=JSON)
 
     async def look(is_wanted: IsWanted) -> Response:
-        del is_wanted  # nothing is lost
+        del is_wanted  # a browse can lose no message
         if wait:
             with contextlib.suppress(NoMessageAvailable):
                 return await qm.awaited(call.queue, lambda: show(is_last=False), wait=wait, match=match)

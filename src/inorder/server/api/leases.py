@@ -20,7 +20,7 @@ TOKEN: Final = Parameter(LEASE, "The token of the lease.", Text(200, least=1), w
 
 
 async def begin(call: Call, given: Given) -> Response:
-    """Begins a lease of who asks."""
+    """Begins a lease for the user."""
     qm, user, most = call.context.qm, call.identity.name, call.context.settings.limits.leases
     try:
         lease = await qm.lease(seconds=given["seconds"], user=user, most=most)
@@ -30,7 +30,7 @@ async def begin(call: Call, given: Given) -> Response:
 
 
 async def show(call: Call, given: Given) -> Response:
-    """A lease that is not over."""
+    """Answers a lease that has not ended."""
     return JSONResponse(_record(await _lease(call, given)))
 
 
@@ -48,7 +48,7 @@ async def commit(call: Call, given: Given) -> Response:
 
 
 async def back_out(call: Call, given: Given) -> Response:
-    """Undoes its puts, returns what it got."""
+    """Undoes its puts, and returns the messages of its gets."""
     await (await _lease(call, given)).back_out()
     return Response(status_code=204)
 

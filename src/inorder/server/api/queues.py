@@ -1,4 +1,4 @@
-"""Queues: which there are, their attributes and status, in the words of Python."""
+"""Queues: their names, attributes and status, with the names of Python."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .describing import Answer, Given, Operation, record, ref, value
 
 
 async def listed(call: Call, given: Given) -> Response:
-    """All queues that who asks may see."""
+    """Lists the queues that the user may inquire."""
     del given
     found = [one.name for one in await call.context.qm.queues() if call.identity.may("inquire", one.name)]
     return JSONResponse({"queues": found})
 
 
 async def shown(call: Call, given: Given) -> Response:
-    """One queue."""
+    """Answers one queue."""
     del given
 
     def look(qm: QueueManager) -> tuple[QueueAttributes, QueueStatus | None]:

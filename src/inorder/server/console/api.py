@@ -236,9 +236,7 @@ def _options(one: Operation, parameters: Sequence[Mapping[str, Any]]) -> Iterato
         if each["in"] != "header":
             continue
         name, value = each["name"], str(_value(each))
-        yield "-H " + quote(
-            f"{name}: {value}" if value else f"{name};"
-        )  # ";" sends an empty header
+        yield "-H " + quote(f"{name}: {value}" if value else f"{name};")  # ";" sends an empty header
     for media_type, media in one.raw.get("requestBody", {}).get("content", {}).items():
         yield "-H " + quote(f"Content-Type: {media_type}")
         yield f"--data {quote(json.dumps(_value(media)))}" if media_type == JSON else f"--data-binary @{FILE}"

@@ -59,7 +59,7 @@ def _body(kind: str, text: str) -> bytes:
 
 
 def _group(given: Mapping[str, str]) -> dict[str, Any]:
-    """The group of a message, if the form says that it is in one."""
+    """The group of a message, if the form says that the message is in one."""
     place = given.get("group", "")
     if place not in ("", "in", "last"):
         raise bad_argument("group", place, "empty, in or last")
