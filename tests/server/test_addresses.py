@@ -46,26 +46,14 @@ class Signer:
         self._run("req", "-x509", *NEW_KEY, "-subj", f"/CN={name}", "-keyout", self.key, "-out", self.certificate)
 
     def sign(self, name: str, subject: str, *, days: int = 1, use: str = "clientAuth") -> Signed:
-        """A certificate of a client."""
-        request, more, made = self._request(name, subject, use)
-        signer = ("-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial")
-        self._run("x509", "-req", "-in", request, *signer, "-days", days, "-extfile", more, "-out", made.certificate)
-        return made
-
-    def sign_until(self, ends: datetime, name: str, subject: str) -> Signed:
-        """A certificate of a client that expires at a second of today."""
-        request, more, made = self._request(name, subject, "clientAuth")
-        until = ("-enddate", f"{ends:%Y%m%d%H%M%SZ}")
-        self._run("ca", *self._authority(), "-in", request, *until, "-extfile", more, "-out", made.certificate)
-        return made
-
-    def _request(self, name: str, subject: str, use: str) -> tuple[Path, Path, Signed]:
-        """To be signed, what is to be in the certificate besides, and where it and its key are to be."""
+        """A certificate, usually of a client."""
         made = Signed(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         request, more = self._folder / f"{name}.csr", self._folder / f"{name}.ext"
         more.write_text(f"extendedKeyUsage={use}\n")
         self._run("req", *NEW_KEY, "-utf8", "-multivalue-rdn", "-subj", subject, "-keyout", made.key, "-out", request)
-        return request, more, made
+        signer = ("-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial")
+        self._run("x509", "-req", "-in", request, *signer, "-days", days, "-extfile", more, "-out", made.certificate)
+        return made
 
     def revoke(self, *revoked: Signed, between: tuple[str, str] = ("", "")) -> Path:
         """A list of certificates; it counts between two times, else from now on for a day."""
