@@ -20,6 +20,7 @@ from .acting import acted
 from .calls import Call
 from .mqsc_authorities import Need, need_of
 from .problems import of_admin_error, problem, stated
+from .queues import paths_in
 
 FAILED, COMMAND_FAILED = 2, 3008  # MQCC_FAILED, MQRCCF_COMMAND_FAILED
 INSTALLATION = "inorder"
@@ -165,8 +166,8 @@ async def managers(call: Call) -> Response:
     one: dict[str, Any] = {"name": call.context.name, "state": "running"}
     if given.get("state", "running") != "running":
         return JSONResponse({"qmgr": []})
-    _add(one, "extended", given.get("attributes"), "attributes", {"installationName": INSTALLATION})
-    _add(one, "status", given.get("status"), "status", {})
+    _add(one, "extended", given, "attributes", {"installationName": INSTALLATION})
+    _add(one, "status", given, "status", {})
     return JSONResponse({"qmgr": [one]})
 
 
@@ -178,22 +179,12 @@ async def installation(call: Call) -> Response:
     given = call.query("attributes")
     one: dict[str, Any] = {"name": INSTALLATION, "platform": "unix", "version": __version__}
     system = f"{platform.system()} {platform.release()}"
-    _add(one, "extended", given.get("attributes"), "attributes", {"operatingSystem": system, "level": __version__})
+    _add(one, "extended", given, "attributes", {"operatingSystem": system, "level": __version__})
     return JSONResponse({"installation": [one]})
 
 
-def _add(to: dict[str, Any], group: str, asked: str | None, parameter: str, values: dict[str, Any]) -> None:
-    """Adds the attributes of a group that the query names. Raises: Problem 400, if there is no such attribute."""
-    if asked is None:
-        return
-    chosen: dict[str, Any] = {}
-    for word in asked.split(","):
-        if word in ("*", group):
-            chosen |= values
-        elif word.startswith(f"{group}.") and word.partition(".")[2] in values:
-            name = word.partition(".")[2]
-            chosen[name] = values[name]
-        else:
-            allowed = ", ".join(["*", group, *(f"{group}.{name}" for name in values)])
-            raise problem("INWB0003E", parameter, f"must be one of: {allowed}")
-    to[group] = chosen
+def _add(to: dict[str, Any], group: str, given: dict[str, str], parameter: str, values: dict[str, Any]) -> None:
+    """Adds the attributes of a group that a parameter names. Raises: Problem 400, if there is no such attribute."""
+    if parameter in given:
+        paths = paths_in(given, parameter, (group,), frozenset(f"{group}.{name}" for name in values))
+        to[group] = {name: value for name, value in values.items() if f"{group}.{name}" in paths}

@@ -46,8 +46,8 @@ async def _show(call: Call, name: str | None) -> Response:
     pattern, kind = name or given.get("name", "*"), given.get("type", "all")
     if kind not in TYPES:
         raise problem("INWB0003E", "type", f"must be {one_of(TYPES)}")
-    paths = _wanted(given, "attributes", GROUPS, PATHS)
-    of_status = _wanted(given, "status", ("status",), STATUS_PATHS)
+    paths = paths_in(given, "attributes", GROUPS, PATHS)
+    of_status = paths_in(given, "status", ("status",), STATUS_PATHS)
     chosen = _filter(given)
     needed = frozenset((chosen.path,)) if chosen else frozenset()
 
@@ -82,7 +82,8 @@ def _ages(qm: QueueManager) -> dict[str, int]:
     return {one.name: age(one.oldest_put_at, now) for one in qm.overview()}
 
 
-def _wanted(given: dict[str, str], parameter: str, groups: tuple[str, ...], paths: frozenset[str]) -> frozenset[str]:
+def paths_in(given: dict[str, str], parameter: str, groups: tuple[str, ...], paths: frozenset[str]) -> frozenset[str]:
+    """The paths of the attributes that a parameter names. Raises: Problem 400, if there is no such attribute."""
     try:
         return wanted(given.get(parameter), groups, paths)
     except ValueError as error:

@@ -14,6 +14,13 @@ from typing import Final, Literal, NamedTuple
 from markupsafe import Markup
 
 UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+WIDTH: Final = 120.0
+HEIGHT: Final = 28.0
+POINTS_MAX: Final = 60
+EDGE: Final = 2.0  # so that a line at the top is not cut
+SHOWN_MAX: Final = 65_536  # bytes of a body that a page reads
+HEX_MAX: Final = 8_192
+LINE: Final = 16
 
 
 def span(seconds: float | None) -> str:
@@ -84,12 +91,6 @@ def one_line(text: str) -> str:
     return "".join(one if one.isprintable() else "↵" if one == "\n" else "·" for one in text)
 
 
-WIDTH: Final = 120.0
-HEIGHT: Final = 28.0
-POINTS_MAX: Final = 60
-EDGE: Final = 2.0  # so that a line at the top is not cut
-
-
 def sparkline(what: str, *series: Sequence[float]) -> Markup:
     """One or two lines on one scale, from 0 to the highest value; the area under the first is filled.
 
@@ -124,9 +125,6 @@ def _thinned(values: Sequence[float]) -> Sequence[float]:
 
 
 View = Literal["json", "text", "hex"]
-SHOWN_MAX: Final = 65_536  # bytes of a body that a page reads
-HEX_MAX: Final = 8_192
-LINE: Final = 16
 
 
 class Body(NamedTuple):

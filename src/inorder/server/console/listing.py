@@ -22,9 +22,28 @@ from .labels import one_line
 LOOKED_MAX: Final = 500
 AGAIN_SECONDS: Final = 5.0
 BUDGET_SECONDS: Final = 0.25
+SHADES: Final = 16
+PREVIEW: Final = 96
+HEX_SHOWN: Final = 24
+
+COLUMNS: Final[Mapping[str, str]] = {
+    "group": "group",
+    "state": "state",
+    "priority": "priority",
+    "age": "age",
+    "length": "length",
+    "body": "body",
+    "properties": "properties",
+    "id": "message id",
+    "correlation": "correlation id",
+    "format": "format",
+}
+"""The columns that a visitor may choose; every list has the place."""
+
+USUAL: Final = ("group", "state", "age", "length", "body")
 
 
-class Lacking(NamedTuple):
+class Incomplete(NamedTuple):
     """An incomplete group."""
 
     group_id: bytes
@@ -35,7 +54,7 @@ class Lacking(NamedTuple):
 class Wholeness(NamedTuple):
     """The result of a search. `is_all`: it covered the whole queue."""
 
-    lacking: tuple[Lacking, ...] = ()
+    lacking: tuple[Incomplete, ...] = ()
     is_all: bool = True
 
 
@@ -80,7 +99,7 @@ def wholeness(sights: Sequence[Sight], most: int) -> Wholeness:
     for group_id, members in found.items():
         missing = gaps(member_of(one) for one in sorted(members, key=lambda one: (one.sequence_number, one.offset)))
         if not missing.is_complete:
-            lacking.append(Lacking(group_id, missing, min(one.put_at for one in members)))
+            lacking.append(Incomplete(group_id, missing, min(one.put_at for one in members)))
     return Wholeness(tuple(lacking), is_all)
 
 
@@ -96,27 +115,6 @@ def by_group(messages: Iterable[Message]) -> Mapping[bytes, list[Message]]:
 def group_of(message: Message) -> bytes:
     """The group id of a message in a group or segments; empty for others."""
     return message.group_id if message.flags & (ANY_GROUP | ANY_SEGMENT) else b""
-
-
-SHADES: Final = 16
-PREVIEW: Final = 96
-HEX_SHOWN: Final = 24
-
-COLUMNS: Final[Mapping[str, str]] = {
-    "group": "group",
-    "state": "state",
-    "priority": "priority",
-    "age": "age",
-    "length": "length",
-    "body": "body",
-    "properties": "properties",
-    "id": "message id",
-    "correlation": "correlation id",
-    "format": "format",
-}
-"""The columns that a visitor may choose; every list has the place."""
-
-USUAL: Final = ("group", "state", "age", "length", "body")
 
 
 class Row(NamedTuple):

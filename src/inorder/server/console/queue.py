@@ -18,7 +18,7 @@ from ... import QueueManager
 from ...errors import CallerError, UnknownQueue
 from ...model.attributes import QueueAttributes
 from ...model.message import NO_ID, Place
-from ...model.parameters import one_of
+from ...model.parameters import Integer, one_of
 from ...rules.gaps import Gaps
 from ...rules.ordering import Pending, pending_text
 from ...rules.selectors import Selector, compile_selector
@@ -41,8 +41,14 @@ from .held_messages import Running, openings_of, running
 from .listing import group_of
 from .page import Page, Visit, address
 
-CURSOR_MAX = 400
-NUMBER_MAX = 2**63 - 1
+PAGE: Final = 50
+LOOKED_MAX: Final = 2_000  # messages that one page checks against a selector
+ORDERS: Final[Mapping[str, str]] = {"physical": "in order of arrival", "logical": "groups together"}
+KNOWN: Final = ("physical", "logical", "selector", "show", "order")
+CURSOR_MAX: Final = 400
+STAGE: Final = Integer(0, UNPLACED)
+NUMBER: Final = Integer()
+SIGNED: Final = Integer(-NUMBER.high, NUMBER.high)
 
 
 def cursor_of(position: Position) -> str:
@@ -60,33 +66,22 @@ def position_in(name: str, text: str | None) -> Position | None:
             raise ValueError
         data = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
         return _position(*json.loads(data))
-    except (ValueError, TypeError, RecursionError, binascii.Error):
+    except (ValueError, TypeError, RecursionError, binascii.Error):  # ArgumentError is a ValueError
         raise problem("INWB0003E", name, "must be a position from a page of this list") from None
 
 
 def _position(
     stage: Any, anchor: Any, group_id: Any, sequence_number: Any, offset: Any, place: Any, number: Any
 ) -> Position:
-    _check(stage, 0, UNPLACED)
+    STAGE.check("stage", stage)
     for one in (sequence_number, offset, number):
-        _check(one, 0, NUMBER_MAX)
+        NUMBER.check("number", one)
     for one in (*anchor, *place):
-        _check(one, -NUMBER_MAX, NUMBER_MAX)
+        SIGNED.check("place", one)
     group = bytes.fromhex(group_id)
     if len(group) != len(NO_ID):
         raise ValueError
     return Position(stage, Place(*anchor), group, sequence_number, offset, Place(*place), number)
-
-
-def _check(value: Any, least: int, most: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ValueError
-
-
-PAGE: Final = 50
-LOOKED_MAX: Final = 2_000  # messages that one page checks against a selector
-ORDERS: Final[Mapping[str, str]] = {"physical": "in order of arrival", "logical": "groups together"}
-KNOWN: Final = ("physical", "logical", "selector", "show", "order")
 
 
 class Listed(NamedTuple):
