@@ -19,7 +19,7 @@ from inorder.cli.listing import Rows, preview_of
 from inorder.cli.output import NARROW
 from inorder.client import operating
 from inorder.client.labels import in_words, name_of
-from inorder.client.operating import Sight
+from inorder.client.operating import MessageView
 from inorder.rules.gaps import Gaps
 
 IN, LAST, SEGMENT, END = Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT
@@ -286,7 +286,7 @@ def test_follow_misses_nothing_that_comes_while_it_reads(
     monkeypatch.setattr(operating, "PAGE_MESSAGES", 1)
     look, steps = QueueManager.look, iter(("put", "read", "end"))
 
-    def interfered(self: QueueManager, *given: Any, **named: Any) -> Iterator[Sight]:
+    def interfered(self: QueueManager, *given: Any, **named: Any) -> Iterator[MessageView]:
         for number, sight in enumerate(look(self, *given, **named)):
             yield sight
             if number == 0 and named.get("numbered_after") == 0:  # one has been read; its page is over

@@ -12,7 +12,7 @@ of a call:
     somebody is              it joins `_waiting`, and so do those behind it. The loop tries once more at the end of its
                              turn; then the thread makes them, and syncs for all at once
 
-The thread is given one `Batch` at a time, of what has come in one turn of the loop, or while it was at the last one.
+The thread is given one `CallBatch` at a time, of what has come in one turn of the loop, or while it was at the last one.
 Each call stands for itself: it fails alone, and is revoked by a cancel as long as it has not begun (`jobs`). It raises
 as it answers: when what it has promised is on disk.
 """
@@ -84,7 +84,7 @@ class Owing:
                     one.fail(error)
 
 
-class Batch:
+class CallBatch:
     """Calls that the thread makes together, and promises that it keeps; to the thread it is one job.
 
     Attributes:
@@ -160,7 +160,7 @@ class BriefLane(Lane):
         self._owing = Owing()  # of calls that the loop has made: for the thread
         self._hands_over_soon = False  # `_hand_over` will be called at the end of this turn of the loop
         self._is_alone = True  # one call came in the last turn of the loop: the next is not kept waiting for others
-        self._batch: Batch | None = None  # that the thread is at
+        self._batch: CallBatch | None = None  # that the thread is at
 
     async def make(self, call: Callable[[Connection], T]) -> T:
         """What a call answers, at once if nobody is in its way. Raises: what it raises; ConnectionClosed."""
@@ -227,10 +227,10 @@ class BriefLane(Lane):
             del self._waiting[:TOGETHER_MAX]
             self._is_alone = self._batch.is_one_call
 
-    def _give(self, jobs: Sequence[Job[Any]], then: Callable[[], object]) -> Batch:
+    def _give(self, jobs: Sequence[Job[Any]], then: Callable[[], object]) -> CallBatch:
         """Gives the thread these calls, and what others have promised."""
         owing, self._owing = self._owing, Owing()
-        batch = Batch(self, owing, jobs, then, self._loop)
+        batch = CallBatch(self, owing, jobs, then, self._loop)
         self._jobs.put(batch)
         return batch
 

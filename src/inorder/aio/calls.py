@@ -31,10 +31,10 @@ from ..stores.seam.views import (
     Dropped,
     ListingOrder,
     LockView,
+    MessageView,
     OrderView,
     Position,
     QueueView,
-    Sight,
     Unit,
     Wait,
 )
@@ -363,7 +363,7 @@ class ManagerCalls(ABC):
         most: int | None = None,
         after: Position | None = None,
         numbered_after: int | None = None,
-    ) -> list[Sight]:
+    ) -> list[MessageView]:
         """Every message on a queue, whatever its state and its holder; what has expired is passed over."""
         return await self._call(
             listed(managing.QueueManager.look),

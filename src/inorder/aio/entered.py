@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Block(Protocol):
+class Enterable(Protocol):
     """What can be entered."""
 
     async def __aenter__(self) -> Self: ...
@@ -20,7 +20,7 @@ class Block(Protocol):
     ) -> None: ...
 
 
-B = TypeVar("B", bound=Block)
+B = TypeVar("B", bound=Enterable)
 
 
 class Entered(Generic[B]):

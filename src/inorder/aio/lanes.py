@@ -45,7 +45,7 @@ class Work(Protocol):
     def tell(self) -> None: ...
 
 
-class Block(Protocol):
+class UnitBlock(Protocol):
     """The block of a unit of work, for the calls in it."""
 
     @property
@@ -76,7 +76,7 @@ class Seat:
 
     def __init__(self, caller: Caller, lane: Lane | None = None, *, is_known: bool = False) -> None:
         self.caller, self.lane, self.is_known = caller, lane, is_known
-        self.block: Block | None = None
+        self.block: UnitBlock | None = None
 
     def ended(self) -> None:
         """Its task has."""
@@ -274,7 +274,7 @@ def listed(call: Callable[P, Iterator[T]]) -> Callable[P, list[T]]:
     return as_list
 
 
-class Lanes:
+class LanePool:
     """Some lanes, made when they are needed, and given in the order of requests.
 
     Attributes:

@@ -29,8 +29,8 @@ from ..support.clock import Clock
 from .attempts import Attempt
 from .brief import BriefLane
 from .jobs import finished
-from .lanes import Connection, Lane, Lanes, Seat, closed
-from .waiting import Waiter, Watch
+from .lanes import Connection, Lane, LanePool, Seat, closed
+from .waiting import QueueWatch, WaitingTask
 
 T = TypeVar("T")
 NOTHING = (NoMessageAvailable, OrderPending)
@@ -49,10 +49,10 @@ class Sharing:
     def __init__(self, another: Callable[[], Connection], connections: int) -> None:
         self._another = another
         self._loop, self._life = asyncio.get_running_loop(), forks.current
-        self.lanes = Lanes(self._connect, connections)
+        self.lanes = LanePool(self._connect, connections)
         self._asking: Lane | None = None
         self._brief: BriefLane | None = None
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[str, QueueWatch] = {}
         self._clock: Clock | None = None
         self._path = ""
 
@@ -250,7 +250,7 @@ class Sharing:
         """What a look finds, now or in so many seconds.
 
         Args:
-            key, rank: as `Waiter` has them.
+            key, rank: as `WaitingTask` has them.
             look: one look. It raises what is in `NOTHING`, or calls what it is given as soon as it has found something.
         """
         began = None if self._clock is None else self._clock.monotonic()
@@ -263,7 +263,7 @@ class Sharing:
         assert self._clock is not None, "a connection was made"
         watch = self._watches.get(queue) or self._watch(queue, self._clock)
         began = self._clock.monotonic() if began is None else began
-        waiter = Waiter(key, rank, began + seconds)
+        waiter = WaitingTask(key, rank, began + seconds)
         watch.join(waiter)
         try:
             while True:
@@ -280,12 +280,12 @@ class Sharing:
         finally:
             watch.leave(waiter)
 
-    def _watch(self, queue: str, clock: Clock) -> Watch:
-        def ended(watch: Watch) -> None:
+    def _watch(self, queue: str, clock: Clock) -> QueueWatch:
+        def ended(watch: QueueWatch) -> None:
             if self._watches.get(queue) is watch:
                 del self._watches[queue]
 
-        watch = self._watches[queue] = Watch(queue, clock, self._another, ended)
+        watch = self._watches[queue] = QueueWatch(queue, clock, self._another, ended)
         return watch
 
     async def _taken(

@@ -1,6 +1,6 @@
 """Gets that wait: any number of tasks, and one thread for each queue that is waited for.
 
-A task that was given nothing joins the `Watch` of its queue. The thread of that, with a connection of its own, calls
+A task that was given nothing joins the `QueueWatch` of its queue. The thread of that, with a connection of its own, calls
 whenever a get may find something now (`LocalStore.watch`), and the loop lets the tasks look again: one look at a time,
 in the order of R3.27, gets that name a message first. They look in rounds: none looks twice before each has looked
 once. Of tasks that ask for the very same only the first looks: what it does not find nobody finds. When it has found
@@ -30,7 +30,7 @@ class _Rests(Exception):
     """Nobody waits."""
 
 
-class Waiter:
+class WaitingTask:
     """A task that waits.
 
     Attributes:
@@ -50,7 +50,7 @@ class Waiter:
         self.timer: asyncio.TimerHandle | None = None
 
 
-class Watch:
+class QueueWatch:
     """The tasks that wait for one queue, and the thread that says when they should look.
 
     Attributes:
@@ -61,14 +61,14 @@ class Watch:
     """
 
     def __init__(
-        self, queue: str, clock: Clock, connect: Callable[[], Connection], ended: Callable[[Watch], object]
+        self, queue: str, clock: Clock, connect: Callable[[], Connection], ended: Callable[[QueueWatch], object]
     ) -> None:
         self.queue, self._clock, self._connect, self._ended = queue, clock, connect, ended
         self._loop = asyncio.get_running_loop()
-        self._lines: dict[Hashable, deque[Waiter]] = {}  # by what they ask for; the first of each looks
-        self._round: deque[Waiter] = deque()  # who is still to look in this round
+        self._lines: dict[Hashable, deque[WaitingTask]] = {}  # by what they ask for; the first of each looks
+        self._round: deque[WaitingTask] = deque()  # who is still to look in this round
         self._again = False  # something has happened: another round follows
-        self._looking: Waiter | None = None
+        self._looking: WaitingTask | None = None
         self._keeping: asyncio.TimerHandle | None = None
         self._connection: Connection | None = None
         self._is_watching = self._is_told = self._is_ending = False
@@ -151,7 +151,7 @@ class Watch:
         """Whether somebody waits who asks for the same."""
         return key in self._lines
 
-    def join(self, waiter: Waiter) -> None:
+    def join(self, waiter: WaitingTask) -> None:
         """The task waits here until it leaves."""
         if self._keeping is not None:
             self._keeping.cancel()
@@ -161,7 +161,7 @@ class Watch:
         self._wanted.set()
         waiter.has_news = self.error is not None or (self._is_watching and line[0] is waiter)
 
-    def leave(self, waiter: Waiter) -> None:
+    def leave(self, waiter: WaitingTask) -> None:
         """It has something, or gives up. Harmless when repeated."""
         line = self._lines.get(waiter.key)
         if line is None or waiter not in line:
@@ -178,7 +178,7 @@ class Watch:
             self._wanted.clear()
             self._keeping = self._loop.call_later(KEPT_SECONDS, self._end_unless_used)
 
-    async def turn(self, waiter: Waiter) -> None:
+    async def turn(self, waiter: WaitingTask) -> None:
         """Returns when the task should look: it has the turn until `has_looked` or `leave`."""
         waiter.turn = self._loop.create_future()
         try:
@@ -192,24 +192,24 @@ class Watch:
             if waiter.timer is not None:
                 waiter.timer.cancel()
 
-    def has_looked(self, waiter: Waiter) -> None:
+    def has_looked(self, waiter: WaitingTask) -> None:
         """It has found nothing."""
         if self._looking is waiter:
             self._looking = None
         self._next()
 
-    def _set_timer(self, waiter: Waiter) -> None:
+    def _set_timer(self, waiter: WaitingTask) -> None:
         nap = self._clock.nap(max(0.0, waiter.deadline - self._clock.monotonic()))
         waiter.timer = None if nap is None else self._loop.call_later(nap, self._time_passed, waiter)
 
-    def _time_passed(self, waiter: Waiter) -> None:
+    def _time_passed(self, waiter: WaitingTask) -> None:
         if waiter.deadline <= self._clock.monotonic():
             self._is_late(waiter)
             self._next()
         else:
             self._set_timer(waiter)
 
-    def _is_late(self, waiter: Waiter) -> None:
+    def _is_late(self, waiter: WaitingTask) -> None:
         """Its last look comes now."""
         waiter.has_news = True
         self._round.appendleft(waiter)

@@ -30,7 +30,7 @@ PAGES: Final = (4, 8, 256)  # messages of the first page, how many times more th
 PAGE_SECONDS: Final = 1.0
 
 
-class Standing(NamedTuple):
+class BrowsePosition(NamedTuple):
     """Where a browse stands.
 
     Args:
@@ -42,7 +42,7 @@ class Standing(NamedTuple):
     awaits: Numbers | None = None
 
 
-class Page:
+class FetchedPage:
     """Messages that a loop has fetched ahead, each with what the handle becomes by it.
 
     Attributes:
@@ -80,14 +80,14 @@ class Browsed(Protocol):
 
     def browse_first(self, options: GetOptions) -> Got: ...
 
-    def browse_on(self, options: GetOptions, page: Page) -> Got: ...
+    def browse_on(self, options: GetOptions, page: FetchedPage) -> Got: ...
 
     def go_on(self, token: str, options: GetOptions) -> GetOptions:
         """Puts the cursor where a token says; the options with which the browse goes on from there."""
         ...
 
     @property
-    def standing(self) -> Standing: ...
+    def standing(self) -> BrowsePosition: ...
 
 
 class Browsing(Iterator[Got]):
@@ -103,7 +103,7 @@ class Browsing(Iterator[Got]):
     """
 
     def __init__(self, opening: AbstractContextManager[Browsed], options: GetOptions, after: str | None) -> None:
-        self._place = _Place(None, Standing(after))
+        self._place = _Place(None, BrowsePosition(after))
         self._messages = _run(opening, options, after, self._place)
 
     def __next__(self) -> Got:
@@ -129,7 +129,7 @@ class Browsing(Iterator[Got]):
         return self._where.awaits
 
     @property
-    def _where(self) -> Standing:
+    def _where(self) -> BrowsePosition:
         place = self._place
         return place.last if place.browsed is None else place.browsed.standing
 
@@ -159,14 +159,14 @@ class BrowsingAhead(ABC):
         return self._incarnation
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> BrowsePosition:
         """Where the browse of this handle stands."""
         state = self._browses.state
         has_token = self._handle != NOT_OPEN and (self._cursor.logical is None or self._cursor.strict)
         token = encode(self._incarnation, self._cursor, state) if has_token else None
-        return Standing(token, next_member(state))
+        return BrowsePosition(token, next_member(state))
 
-    def browse_on(self, options: GetOptions, page: Page) -> Got:
+    def browse_on(self, options: GetOptions, page: FetchedPage) -> Got:
         """`browse_next` of a loop that fetches ahead."""
         most = self._store.page_messages
         if most == 1:
@@ -196,7 +196,7 @@ class _Place:
     """
 
     browsed: Browsed | None
-    last: Standing
+    last: BrowsePosition
 
 
 def _run(
@@ -210,7 +210,7 @@ def _run(
                 yield browsed.browse_first(replace(options, browse="first"))
             else:
                 following = browsed.go_on(after, following)
-            page = Page()
+            page = FetchedPage()
             while True:
                 yield browsed.browse_on(following, page)
         except NoMessageAvailable:

@@ -111,7 +111,7 @@ class Lending(ABC):
     @property
     def is_observed(self) -> bool:
         """Whether anybody hears what `tell` says."""
-        return self._session.services.telemetry.is_heard
+        return self._session.services.telemetry.is_observed
 
     def check_store(self) -> None:
         """Looks whether the store can be used on; for a program that runs for long, between its calls.

@@ -34,7 +34,7 @@ NOT_AUTHORIZED: Final = 2035
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ProblemKind:
     """The meaning of a number.
 
     Args:
@@ -50,213 +50,213 @@ class Kind:
     remedy: str
 
 
-KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+KINDS: Final[Mapping[str, ProblemKind]] = MappingProxyType(
     {
-        "MQWB0000E": Kind(
+        "MQWB0000E": ProblemKind(
             500,
             "An unexpected error occurred.",
             "The server's log has the details.",
             "Report it with the details from the log.",
         ),
-        "MQWB0009E": Kind(
+        "MQWB0009E": ProblemKind(
             404,
             "Could not query the queue manager '{}'.",
             "This server has another queue manager; names are case-sensitive.",
             "GET admin/qmgr for its name.",
         ),
-        "MQWB0037E": Kind(
+        "MQWB0037E": ProblemKind(
             404,
             "Could not find the queue '{}'.",
             "This queue does not exist.",
             "Give the name of an existing queue, or none to list all.",
         ),
-        "MQWB0100E": Kind(
+        "MQWB0100E": ProblemKind(
             401,
             "The CSRF header '{}' was omitted from the request.",
             "Requests other than GET need this header, so that other sites cannot forge them.",
             "Send the header; its value may be anything, or empty.",
         ),
-        "MQWB0103E": Kind(
+        "MQWB0103E": ProblemKind(
             403, "Not authorized to {} '{}'.", "The authenticated user may not do this.", "Ask for the authority."
         ),
-        "MQWB0104E": Kind(
+        "MQWB0104E": ProblemKind(
             401,
             "The REST API request to '{}' is not authenticated.",
             "The request has no credentials, or wrong ones.",
             "Send a bearer token, or a name and a password by basic authentication, or log in.",
         ),
-        "MQWB0112E": Kind(
+        "MQWB0112E": ProblemKind(
             401,
             "The '{}' authentication token cookie failed verification.",
             "The session has ended: it expired, the server was restarted, or the user was changed.",
             "Log in again.",
         ),
-        "MQWB0120E": Kind(
+        "MQWB0120E": ProblemKind(
             400,
             "The command in JSON is not valid: {}",
             "It could not be translated into an MQSC command.",
             "Correct it; nothing was changed.",
         ),
-        "MQWB0300E": Kind(
+        "MQWB0300E": ProblemKind(
             404,
             "Cannot create messaging connection to {} on {}.",
             "The destination does not exist.",
             "Name a queue that exists; there are no topics.",
         ),
-        "MQWB0302E": Kind(
+        "MQWB0302E": ProblemKind(
             400,
             "The '{}' request header cannot be set as '{}' is not a valid request header value: {}",
             "A header of the request is not valid, or does not belong to this version of the interface.",
             "Correct the header; nothing was put.",
         ),
-        "MQWB0303E": Kind(
+        "MQWB0303E": ProblemKind(
             500,
             "The message was not sent, received or browsed: {}",
             "The queue manager refused it; the reason code says why.",
             "Correct the cause, and repeat the request.",
         ),
-        "MQWB0304E": Kind(
+        "MQWB0304E": ProblemKind(
             501,
             "The '{}' response header cannot be set in the HTTP response.",
             "The message has properties that are too long for a header. The message stays on the queue.",
             "Get the message with a program that uses inorder.",
         ),
-        "MQWB0305E": Kind(
+        "MQWB0305E": ProblemKind(
             415,
             "The character set '{}' is not acceptable for the request.",
             "Bodies must be UTF-8 text.",
             "Send charset=utf-8.",
         ),
-        "MQWB0306E": Kind(
+        "MQWB0306E": ProblemKind(
             415,
             "The media type is unsupported for this type of request.",
             "The Content-Type must be one of: {}.",
             "Send one of these types.",
         ),
-        "MQWB0309E": Kind(
+        "MQWB0309E": ProblemKind(
             501,
             "The message is not a text: its format is '{}', its character set {}.",
             "Only messages of format MQSTR with a readable character set are returned. The message stays on the queue.",
             "Get it with another program, or put it with format MQSTR.",
         ),
-        "INWB0001E": Kind(
+        "INWB0001E": ProblemKind(
             404, "There is no resource '{}'.", "This interface has no such address.", "Correct the address."
         ),
-        "INWB0002E": Kind(
+        "INWB0002E": ProblemKind(
             405,
             "The method {} is not allowed for this resource.",
             "The resource takes {}.",
             "Use one of these methods.",
         ),
-        "INWB0003E": Kind(
+        "INWB0003E": ProblemKind(
             400,
             "The query parameter '{}' {}",
             "The parameter is unknown, or its value is not valid.",
             "Correct the query.",
         ),
-        "INWB0004E": Kind(
+        "INWB0004E": ProblemKind(
             400, "The body of the request is not valid: {}", "The body could not be read.", "Correct the body."
         ),
-        "INWB0005E": Kind(
+        "INWB0005E": ProblemKind(
             413,
             "The body of the request has more than {} bytes.",
             "The server does not accept a longer body here.",
             "Send less.",
         ),
-        "INWB0006E": Kind(
+        "INWB0006E": ProblemKind(
             431,
             "The address and headers of the request have more than {} bytes.",
             "The server does not accept more.",
             "Send less.",
         ),
-        "INWB0007E": Kind(
+        "INWB0007E": ProblemKind(
             408,
             "The body of the request did not arrive in {} seconds.",
             "The client was too slow.",
             "Repeat the request.",
         ),
-        "INWB0008E": Kind(
+        "INWB0008E": ProblemKind(
             503, "Too many {} at once: the server takes {}.", "The server is busy.", "Repeat the request later."
         ),
-        "INWB0009E": Kind(
+        "INWB0009E": ProblemKind(
             503,
             "The server is stopping.",
             "The server ends waiting calls; no message was got.",
             "Repeat the request later.",
         ),
-        "INWB0010E": Kind(
+        "INWB0010E": ProblemKind(
             421,
             "This server is not called '{}'.",
             "The Host header or the address names another server, as happens in DNS rebinding.",
             "Use an address that was given when the server was started.",
         ),
-        "INWB0011E": Kind(
+        "INWB0011E": ProblemKind(
             403,
             "Requests from the origin '{}' are refused.",
             "A page of another site sent the request.",
             "Use the server's own pages.",
         ),
-        "INWB0012E": Kind(
+        "INWB0012E": ProblemKind(
             503,
             "The store cannot be used: {}",
             "The file or database of the queue manager has a problem; see the reason code.",
             "Correct the problem, and repeat the request.",
         ),
-        "INWB0013E": Kind(
+        "INWB0013E": ProblemKind(
             501,
             "There are no metrics: the library prometheus-client is not installed.",
             "The server was installed without it.",
             "On the server, install the extra inorder[prometheus].",
         ),
-        "INWB0014E": Kind(
+        "INWB0014E": ProblemKind(
             409,
             "{}",
             "The queue manager refused it; the reason code says why.",
             "Correct the cause; nothing was changed.",
         ),
-        "INWB0015E": Kind(
+        "INWB0015E": ProblemKind(
             404,
             "There is no message {} on {}.",
             "The message was got or has expired, or the address is not from the console.",
             "Open the page of the queue again.",
         ),
-        "INWB0016E": Kind(
+        "INWB0016E": ProblemKind(
             403,
             "The form is not from a page of this session.",
             "The session ended after the page was loaded, or another site sent the form.",
             "Load the page again, and repeat the action.",
         ),
-        "INWB0017E": Kind(
+        "INWB0017E": ProblemKind(
             404,
             "{}",
             "It was settled, its program ended, or it never existed.",
             "Open the list of held messages again.",
         ),
-        "INWB0018E": Kind(
+        "INWB0018E": ProblemKind(
             400,
             "The request is not valid: {}",
             "The request does not follow HTTP/1.1.",
             "Correct the client; nothing was done.",
         ),
-        "INWB0019E": Kind(
+        "INWB0019E": ProblemKind(
             415,
             "The content coding '{}' is not supported.",
             "The server does not decompress bodies.",
             "Send the body uncompressed, without Content-Encoding.",
         ),
-        "INWB0020E": Kind(
+        "INWB0020E": ProblemKind(
             501,
             "There are no Arrow streams: the library pyarrow is not installed.",
             "The server was installed without it.",
             "On the server, install the extra inorder[arrow].",
         ),
-        "INWB0030E": Kind(
+        "INWB0030E": ProblemKind(
             429,
             "Too many log-ins have failed: try again in {} s.",
             "The limit applies to this user or this address; until then no password is checked.",
             "Wait, or log in with a token or a client certificate.",
         ),
-        "INWB0040E": Kind(
+        "INWB0040E": ProblemKind(
             501,
             "There is no export as {}: the library {} is not installed.",
             "The server was installed without it.",

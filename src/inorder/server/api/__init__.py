@@ -1,6 +1,6 @@
 """Our own interface, at ``/inorder/v1``: messages, groups, locks and units of work, named like the Python calls.
 
-**An operation is one value** (`describing.Operation`): address, method, authority, parameters, body, answers, and its
+**An operation is one value** (`describing.ApiOperation`): address, method, authority, parameters, body, answers, and its
 handler. The table of operations routes, reads and checks requests, and refuses anything else in them. It also gives the
 description: ``GET /inorder/v1/openapi.json``, the reference, and the page of the console.
 

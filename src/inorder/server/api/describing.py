@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from starlette.responses import Response
 
-from ...model.parameters import Kind
+from ...model.parameters import ParameterKind
 from ..calls import Call
 from ..identity import Authority
 
@@ -65,7 +65,7 @@ def record(
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ApiParameter:
     """A parameter of a request, in its query or in a header.
 
     Args:
@@ -80,7 +80,7 @@ class Parameter:
 
     name: str
     summary: str
-    kind: Kind[Any]
+    kind: ParameterKind[Any]
     _: KW_ONLY
     default: Any = None
     where: Literal["query", "header"] = "query"
@@ -94,7 +94,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
+class ApiBody:
     """The body of a request.
 
     Args:
@@ -111,7 +111,7 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ApiResponse:
     """An answer to a client.
 
     Args:
@@ -128,7 +128,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class ApiOperation:
     """One operation of the interface.
 
     Args:
@@ -153,11 +153,11 @@ class Operation:
     authority: Authority | None
     summary: str
     handler: Handler
-    answers: Mapping[int, Answer]
+    answers: Mapping[int, ApiResponse]
     also: tuple[Authority, ...] = ()
     text: str = ""
-    parameters: tuple[Parameter, ...] = ()
-    body: Body | None = None
+    parameters: tuple[ApiParameter, ...] = ()
+    body: ApiBody | None = None
 
     @property
     def pattern(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ..addresses import CSRF
 from ..problems import KINDS
-from .describing import Answer, Body, Operation, Parameter, Schema, listed, record, ref, value
+from .describing import ApiBody, ApiOperation, ApiParameter, ApiResponse, Schema, listed, record, ref, value
 
 VERSION: Final = "1"
 ERRORS: Final[Mapping[str, Schema]] = {
@@ -55,7 +55,7 @@ NAMES: Final[Mapping[str, Mapping[str, Any]]] = {
 NAME: Final[Schema] = {"type": "string", "minLength": 1}
 
 
-def description(groups: Mapping[str, Sequence[Operation]], schemas: Mapping[str, Schema]) -> dict[str, Any]:
+def description(groups: Mapping[str, Sequence[ApiOperation]], schemas: Mapping[str, Schema]) -> dict[str, Any]:
     """The whole description as a JSON object, with a tag for each group."""
     paths: dict[str, dict[str, Any]] = {}
     for group, operations in groups.items():
@@ -91,7 +91,7 @@ def description(groups: Mapping[str, Sequence[Operation]], schemas: Mapping[str,
     }
 
 
-def _operation(one: Operation) -> dict[str, Any]:
+def _operation(one: ApiOperation) -> dict[str, Any]:
     names = [piece.strip("{}") for piece in one.pattern if piece.startswith("{")]
     parameters = [
         *({"name": name, "in": "path", "required": True, **NAMES[name], "schema": NAME} for name in names),
@@ -123,7 +123,7 @@ def _error(number: str, statuses: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _parameter(one: Parameter) -> dict[str, Any]:
+def _parameter(one: ApiParameter) -> dict[str, Any]:
     return {
         "name": one.name,
         "in": one.where,
@@ -134,12 +134,12 @@ def _parameter(one: Parameter) -> dict[str, Any]:
     }
 
 
-def _body(one: Body) -> dict[str, Any]:
+def _body(one: ApiBody) -> dict[str, Any]:
     media = {"schema": one.schema, **_known("example", one.example)}
     return {"description": one.summary, "required": True, "content": {one.media_type: media}}
 
 
-def _answer(one: Answer) -> dict[str, Any]:
+def _answer(one: ApiResponse) -> dict[str, Any]:
     headers = {name: {"description": about, "schema": value("string")} for name, about in one.headers.items()}
     return {
         "description": one.summary,

@@ -19,8 +19,8 @@ from ...errors import ArgumentError, InorderError, NoMessageAvailable, StoreErro
 from ...model.message import Got, UniqueId
 from ...model.options import Match
 from ...rules.ordering import ReadOrder
-from ...stores.seam.views import Position, Sight
-from ..acting import acted
+from ...stores.seam.views import MessageView, Position
+from ..operator_log import acted
 from ..problems import Problem, of_admin_error, stated
 from . import forms, listing
 from .page import Visit
@@ -56,7 +56,7 @@ def uids_of(texts: Iterable[str]) -> list[UniqueId]:
     return found
 
 
-def uid_in(sight: Sight) -> UniqueId:
+def uid_in(sight: MessageView) -> UniqueId:
     """The unique id of a message on a queue. Every such message has one."""
     assert sight.message.uid is not None, "every message on a queue has a unique id"
     return sight.message.uid
@@ -65,7 +65,7 @@ def uid_in(sight: Sight) -> UniqueId:
 # --- which messages
 
 
-class Missing(NamedTuple):
+class UnavailableMessage(NamedTuple):
     """A chosen message that was left alone.
 
     Args:
@@ -86,15 +86,15 @@ class Meant(NamedTuple):
         others: messages that match the selector but are held or delayed.
     """
 
-    sights: Sequence[Sight]
-    missing: Sequence[Missing]
+    sights: Sequence[MessageView]
+    missing: Sequence[UnavailableMessage]
     has_more: bool = False
     others: int = 0
 
 
 def page_of(
     qm: QueueManager, queue: str, *, match: Match, preview: int, after: Position | None, most: int = PAGE
-) -> list[Sight]:
+) -> list[MessageView]:
     """One page of a listing. Raises: as `QueueManager.look`."""
     return list(islice(qm.look(queue, match=match, preview=preview, most=most, after=after), most))
 
@@ -107,16 +107,16 @@ def chosen(qm: QueueManager, queue: str, uids: Sequence[UniqueId], *, preview: i
         if sight is not None and sight.state == "available":
             sights.append(sight)
         else:
-            missing.append(Missing(uid, why(sight)))
+            missing.append(UnavailableMessage(uid, why(sight)))
     return Meant(sights, missing)
 
 
-def sight_of(qm: QueueManager, queue: str, uid: UniqueId, preview: int = 0) -> Sight | None:
+def sight_of(qm: QueueManager, queue: str, uid: UniqueId, preview: int = 0) -> MessageView | None:
     """The message with this id in any state, or None if it does not exist."""
     return next(qm.look(queue, match=Match(uid=uid), preview=preview, most=1), None)
 
 
-def why(sight: Sight | None) -> str:
+def why(sight: MessageView | None) -> str:
     """Why a message is not available."""
     if sight is None:
         return "it has gone"
@@ -139,8 +139,8 @@ class Acted(NamedTuple):
     """
 
     messages: int
-    missing: Sequence[Missing]
-    stayed: Sequence[Missing] = ()
+    missing: Sequence[UnavailableMessage]
+    stayed: Sequence[UnavailableMessage] = ()
 
 
 def remove(qm: QueueManager, queue: str, uids: Sequence[UniqueId]) -> Acted:
@@ -159,12 +159,12 @@ def move(qm: QueueManager, queue: str, uids: Sequence[UniqueId], target: str) ->
 def copy(qm: QueueManager, queue: str, uids: Sequence[UniqueId], target: str) -> Acted:
     """Copies messages unchanged to another queue. Raises: as `move`; in that case none was copied."""
     check_two(qm, queue, target)
-    order, missing, copied = _read_order(qm, queue), list[Missing](), 0
+    order, missing, copied = _read_order(qm, queue), list[UnavailableMessage](), 0
     with qm.unit_of_work():
         for uid in uids:
             message = next(iter(qm.browse(queue, match=Match(uid=uid), read_order=order)), None)
             if message is None:
-                missing.append(Missing(uid, why(sight_of(qm, queue, uid))))
+                missing.append(UnavailableMessage(uid, why(sight_of(qm, queue, uid))))
                 continue
             qm.put(target, message, context="set_all", syncpoint=True)
             copied += 1
@@ -173,13 +173,13 @@ def copy(qm: QueueManager, queue: str, uids: Sequence[UniqueId], target: str) ->
 
 def _taken(qm: QueueManager, queue: str, uids: Sequence[UniqueId], work: Callable[[Got], object]) -> Acted:
     """Gets messages in one unit of work, and passes each to `work`."""
-    order, missing, taken = _read_order(qm, queue), list[Missing](), 0
+    order, missing, taken = _read_order(qm, queue), list[UnavailableMessage](), 0
     with qm.unit_of_work():
         for uid in uids:
             try:
                 message = qm.get(queue, match=Match(uid=uid), read_order=order, syncpoint=True)
             except NoMessageAvailable:
-                missing.append(Missing(uid, why(sight_of(qm, queue, uid))))
+                missing.append(UnavailableMessage(uid, why(sight_of(qm, queue, uid))))
                 continue
             work(message)
             taken += 1
@@ -227,7 +227,7 @@ async def noted(visit: Visit, act: str, queue: str, work: Callable[[QueueManager
     return await acted(visit.context, visit.request, act, queue, inside)
 
 
-def reported(visit: Visit, queue: str, missing: Sequence[Missing]) -> list[Missing]:
+def reported(visit: Visit, queue: str, missing: Sequence[UnavailableMessage]) -> list[UnavailableMessage]:
     """The unavailable messages, with their holders if the visitor may see them."""
     if visit.identity.may("display", queue):
         return list(missing)
@@ -235,7 +235,13 @@ def reported(visit: Visit, queue: str, missing: Sequence[Missing]) -> list[Missi
 
 
 def outcome(
-    visit: Visit, queue: str, text: str, missing: Sequence[Missing], stayed: Sequence[Missing], target: str, *page: str
+    visit: Visit,
+    queue: str,
+    text: str,
+    missing: Sequence[UnavailableMessage],
+    stayed: Sequence[UnavailableMessage],
+    target: str,
+    *page: str,
 ) -> Response:
     """Redirects to a page with the result of an act. If some messages were left alone, lists them instead."""
     if missing or stayed:

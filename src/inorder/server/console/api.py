@@ -53,7 +53,7 @@ class Word(NamedTuple):
     leads_to: str = ""
 
 
-class Field(NamedTuple):
+class ShownField(NamedTuple):
     """A key of an object. The name of a key in an inner object has periods."""
 
     name: str
@@ -61,7 +61,7 @@ class Field(NamedTuple):
     is_required: bool
 
 
-class Operation(NamedTuple):
+class ShownOperation(NamedTuple):
     """An operation.
 
     Args:
@@ -84,20 +84,20 @@ def _document() -> Schema:
 
 
 @cache
-def _groups() -> Mapping[str, Sequence[Operation]]:
+def _groups() -> Mapping[str, Sequence[ShownOperation]]:
     """The operations by their group; every visitor sees the same."""
-    groups: dict[str, list[Operation]] = {tag["name"]: [] for tag in _document()["tags"]}
+    groups: dict[str, list[ShownOperation]] = {tag["name"]: [] for tag in _document()["tags"]}
     for path, methods in _document()["paths"].items():
         for method, one in methods.items():
             groups[one["tags"][0]].append(_operation(method.upper(), path, one))
     return groups
 
 
-def _operation(method: str, path: str, one: Schema) -> Operation:
+def _operation(method: str, path: str, one: Schema) -> ShownOperation:
     authorities = one.get("x-authorities", ())
     roles = [role for role in ROLES if all(may([role], {}, each, MANAGER) for each in authorities)]
     is_granted = "{queue}" in path and all(each in GRANTABLE for each in authorities)
-    return Operation(method, path, authorities, roles, is_granted, one)
+    return ShownOperation(method, path, authorities, roles, is_granted, one)
 
 
 def resolved(found: Any) -> Any:
@@ -115,11 +115,11 @@ def content_of(one: Schema) -> tuple[str, Schema] | None:
     return next(((media_type, media["schema"]) for media_type, media in one.get("content", {}).items()), None)
 
 
-def fields_of(schema: Schema, before: str = "") -> Iterator[Field]:
+def fields_of(schema: Schema, before: str = "") -> Iterator[ShownField]:
     """The keys of an object, and of inner objects that have no name of their own."""
     required = schema.get("required", ())
     for name, one in schema.get("properties", {}).items():
-        yield Field(before + name, one, name in required)
+        yield ShownField(before + name, one, name in required)
         yield from fields_of(one, f"{before}{name}.")
         yield from fields_of(one.get("items", {}), f"{before}{name}[].")
 
@@ -202,7 +202,7 @@ FILE: Final = "messages.arrow"
 LINE: Final = " \\\n     "
 
 
-def line_of(at: str, one: Operation) -> str:
+def line_of(at: str, one: ShownOperation) -> str:
     """The command for an operation, in several lines.
 
     Args:
@@ -211,13 +211,13 @@ def line_of(at: str, one: Operation) -> str:
     return _line(at, one, [each for each in one.raw["parameters"] if each["required"]])
 
 
-def longer_line_of(at: str, one: Operation) -> str:
+def longer_line_of(at: str, one: ShownOperation) -> str:
     """The command with optional parameters; empty: the operation has none."""
     chosen = [each for each in one.raw["parameters"] if each["required"] or "example" in each]
     return _line(at, one, chosen) if any(not each["required"] for each in chosen) else ""
 
 
-def _line(at: str, one: Operation, parameters: Sequence[Mapping[str, Any]]) -> str:
+def _line(at: str, one: ShownOperation, parameters: Sequence[Mapping[str, Any]]) -> str:
     return LINE.join([f"curl {TOKEN}", *_options(one, parameters), quote(at + _path(one, parameters))])
 
 
@@ -231,7 +231,7 @@ def by_password(at: str) -> str:
     return f"curl -u NAME {quote(at + FIRST)}"
 
 
-def _options(one: Operation, parameters: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _options(one: ShownOperation, parameters: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for each in parameters:
         if each["in"] != "header":
             continue
@@ -249,7 +249,7 @@ def _options(one: Operation, parameters: Sequence[Mapping[str, Any]]) -> Iterato
         yield f"--output {FILE}"
 
 
-def _path(one: Operation, parameters: Sequence[Mapping[str, Any]]) -> str:
+def _path(one: ShownOperation, parameters: Sequence[Mapping[str, Any]]) -> str:
     values = {each["name"]: str(_value(each)) for each in parameters if each["in"] == "path"}
     path = one.path.format_map({name: encoded(value, safe="") for name, value in values.items()})
     query = {each["name"]: _in_query(_value(each)) for each in parameters if each["in"] == "query"}

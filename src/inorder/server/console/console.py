@@ -25,7 +25,7 @@ from ..login import set_session
 from ..logs import LOGGER
 from ..problems import Problem, of_admin_error, problem
 from . import api, commands, dead, files, forms, held_messages, lists, message, overview, putting, queue, selection
-from .listing import Groups
+from .listing import GroupSearches
 from .page import BASE, Page, Visit, address
 from .rendering import framed, plain_page, shown, static_file
 from .watching import Watching
@@ -55,17 +55,17 @@ class Console:
     def __init__(self, context: Callable[[], Context]) -> None:
         self._context = context
         self._watching: Watching | None = None
-        self._groups: Groups | None = None
+        self._groups: GroupSearches | None = None
 
     async def close(self) -> None:
         """The worker stops."""
         if self._watching is not None:
             await self._watching.close()
 
-    def _shared(self, context: Context) -> tuple[Watching, Groups]:
+    def _shared(self, context: Context) -> tuple[Watching, GroupSearches]:
         """The state that visits share; it is made in their loop."""
         if self._watching is None or self._groups is None:
-            self._watching, self._groups = Watching(context.samples.look), Groups(context.qm)
+            self._watching, self._groups = Watching(context.samples.look), GroupSearches(context.qm)
         return self._watching, self._groups
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

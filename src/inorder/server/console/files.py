@@ -30,7 +30,7 @@ from ...formats.json_lines import lines_of, message_of
 from ...model.message import Message, UniqueId
 from ...model.options import EVERYTHING, Match
 from ...model.parameters import one_of
-from ...stores.seam.views import Sight
+from ...stores.seam.views import MessageView
 from ..api.streaming import Streamed
 from ..problems import problem
 from . import acting, forms
@@ -49,7 +49,7 @@ VALUES: Final[Mapping[str, Any]] = {"problem": ""}
 # --- export
 
 
-class File(Protocol):
+class ExportFile(Protocol):
     """A file that is sent while it is made."""
 
     def rows(self, messages: Sequence[Message]) -> bytes:
@@ -91,10 +91,10 @@ class _Dump:
         return b"" if self._goes_on else self.rows([])
 
 
-def _parquet(queue: str) -> File:
+def _parquet(queue: str) -> ExportFile:
     if find_spec("pyarrow") is None:
         raise problem("INWB0040E", "Parquet", "pyarrow")
-    made: File = import_module("inorder.arrow.parquet").ParquetFile(queue)
+    made: ExportFile = import_module("inorder.arrow.parquet").ParquetFile(queue)
     return made
 
 
@@ -109,7 +109,7 @@ class Form:
     word: str
     suffix: str
     media_type: str
-    begin: Callable[[str], File]
+    begin: Callable[[str], ExportFile]
 
 
 FORMS: Final[Mapping[str, Form]] = MappingProxyType(
@@ -179,7 +179,9 @@ async def _with_first(first: bytes, pieces: AsyncGenerator[bytes, None]) -> Asyn
             yield piece
 
 
-async def _pieces(visit: Visit, uids: Sequence[UniqueId], match: Match, file: File) -> AsyncGenerator[bytes, None]:
+async def _pieces(
+    visit: Visit, uids: Sequence[UniqueId], match: Match, file: ExportFile
+) -> AsyncGenerator[bytes, None]:
     """The file, piece by piece. The thread of a connection reads and writes a piece, and is then free again."""
     qm, queue, is_first = visit.context.qm, visit.queue, True
     async for page in _chosen(qm, queue, uids) if uids else _all(qm, queue, match):
@@ -195,7 +197,7 @@ async def _pieces(visit: Visit, uids: Sequence[UniqueId], match: Match, file: Fi
     yield file.end()
 
 
-async def _all(qm: QueueManagerOfTasks, queue: str, match: Match) -> AsyncIterator[Sequence[Sight]]:
+async def _all(qm: QueueManagerOfTasks, queue: str, match: Match) -> AsyncIterator[Sequence[MessageView]]:
     """The messages that match, page by page."""
     after = None
     while True:
@@ -210,7 +212,9 @@ async def _all(qm: QueueManagerOfTasks, queue: str, match: Match) -> AsyncIterat
         after = page[-1].position
 
 
-async def _chosen(qm: QueueManagerOfTasks, queue: str, uids: Sequence[UniqueId]) -> AsyncIterator[Sequence[Sight]]:
+async def _chosen(
+    qm: QueueManagerOfTasks, queue: str, uids: Sequence[UniqueId]
+) -> AsyncIterator[Sequence[MessageView]]:
     """The messages with these ids, page by page."""
     for begin in range(0, len(uids), PAGE):
         some = uids[begin : begin + PAGE]
@@ -218,9 +222,9 @@ async def _chosen(qm: QueueManagerOfTasks, queue: str, uids: Sequence[UniqueId])
         yield found.sights
 
 
-def _runs(sights: Sequence[Sight]) -> Iterator[Sequence[Sight]]:
+def _runs(sights: Sequence[MessageView]) -> Iterator[Sequence[MessageView]]:
     """Neighbours whose whole bodies were read with the page; and each message with a longer body alone."""
-    run: list[Sight] = []
+    run: list[MessageView] = []
     for sight in sights:
         if sight.length > PREVIEW:
             if run:
@@ -233,7 +237,7 @@ def _runs(sights: Sequence[Sight]) -> Iterator[Sequence[Sight]]:
         yield run
 
 
-def _alone(qm: QueueManager, queue: str, sight: Sight, file: File) -> bytes:
+def _alone(qm: QueueManager, queue: str, sight: MessageView, file: ExportFile) -> bytes:
     """The bytes of a message with a long body, if it is still available."""
     whole = acting.sight_of(qm, queue, acting.uid_in(sight), sight.length)
     return file.rows([whole.message]) if whole is not None and whole.state == "available" else b""

@@ -23,7 +23,7 @@ from ...model.parameters import one_of
 from ...rules.ordering import pending_text
 from ...rules.puts import Program
 from ...stores.seam.records import Claims, Outcome
-from ...stores.seam.views import ConnectionView, LockView, Opening, Sight, Unit, Wait
+from ...stores.seam.views import ConnectionView, LockView, MessageView, Opening, Unit, Wait
 from ..problems import problem
 from ..watching import PROGRAM
 from . import forms
@@ -148,7 +148,7 @@ async def unit(visit: Visit) -> dict[str, Any]:
     """GET held/unit/NAME: a unit and the messages that it holds."""
     visit.query()
 
-    def look(qm: QueueManager) -> tuple[Unit, list[tuple[str, list[Sight]]]]:
+    def look(qm: QueueManager) -> tuple[Unit, list[tuple[str, list[MessageView]]]]:
         one = find_unit(qm, visit.names["unit"])
         return one, [(queue, list(islice(qm.look(queue, unit=one, most=SHOWN), SHOWN))) for queue in one.queues]
 

@@ -127,7 +127,7 @@ def _thinned(values: Sequence[float]) -> Sequence[float]:
 View = Literal["json", "text", "hex"]
 
 
-class Body(NamedTuple):
+class BodyView(NamedTuple):
     """The possible views of a body, the present view, and the text in it.
 
     Args:
@@ -140,7 +140,7 @@ class Body(NamedTuple):
     cut: int
 
 
-def shown_body(data: bytes, length: int, wanted: str = "") -> Body:
+def shown_body(data: bytes, length: int, wanted: str = "") -> BodyView:
     """A body in the wanted view, or in the first possible one.
 
     Args:
@@ -158,7 +158,7 @@ def shown_body(data: bytes, length: int, wanted: str = "") -> Body:
     found["hex"] = _hex(data[:HEX_MAX])
     view = next((one for one in found if one == wanted), next(iter(found)))
     seen = min(len(data), HEX_MAX) if view == "hex" else len(data)
-    return Body(tuple(found), view, found[view], 0 if seen >= length else seen)
+    return BodyView(tuple(found), view, found[view], 0 if seen >= length else seen)
 
 
 def _text(data: bytes, *, is_whole: bool) -> str | None:

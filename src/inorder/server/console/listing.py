@@ -16,7 +16,7 @@ from ... import aio
 from ...client.labels import in_words, name_of, place_of, text_of
 from ...model.message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, Message, UniqueId
 from ...rules.gaps import Gaps, gaps, member_of
-from ...stores.seam.views import Holder, QueueView, Sight
+from ...stores.seam.views import Holder, MessageView, QueueView
 from .labels import one_line
 
 LOOKED_MAX: Final = 500
@@ -43,7 +43,7 @@ COLUMNS: Final[Mapping[str, str]] = {
 USUAL: Final = ("group", "state", "age", "length", "body")
 
 
-class Incomplete(NamedTuple):
+class IncompleteGroup(NamedTuple):
     """An incomplete group."""
 
     group_id: bytes
@@ -54,11 +54,11 @@ class Incomplete(NamedTuple):
 class Wholeness(NamedTuple):
     """The result of a search. `is_all`: it covered the whole queue."""
 
-    lacking: tuple[Incomplete, ...] = ()
+    lacking: tuple[IncompleteGroup, ...] = ()
     is_all: bool = True
 
 
-class Groups:
+class GroupSearches:
     """Search results, kept while the queue does not change, and for some seconds while it does."""
 
     def __init__(self, qm: aio.QueueManager, clock: Callable[[], float] = time.monotonic) -> None:
@@ -89,7 +89,7 @@ class Groups:
         return found
 
 
-def wholeness(sights: Sequence[Sight], most: int) -> Wholeness:
+def wholeness(sights: Sequence[MessageView], most: int) -> Wholeness:
     """The gaps in a listing in logical order, up to a limit."""
     found = by_group(one.message for one in sights)
     is_all = len(sights) < most
@@ -99,7 +99,7 @@ def wholeness(sights: Sequence[Sight], most: int) -> Wholeness:
     for group_id, members in found.items():
         missing = gaps(member_of(one) for one in sorted(members, key=lambda one: (one.sequence_number, one.offset)))
         if not missing.is_complete:
-            lacking.append(Incomplete(group_id, missing, min(one.put_at for one in members)))
+            lacking.append(IncompleteGroup(group_id, missing, min(one.put_at for one in members)))
     return Wholeness(tuple(lacking), is_all)
 
 
@@ -117,10 +117,10 @@ def group_of(message: Message) -> bytes:
     return message.group_id if message.flags & (ANY_GROUP | ANY_SEGMENT) else b""
 
 
-class Row(NamedTuple):
+class MessageRow(NamedTuple):
     """A message. `shade`: the colour of its group, the same on every page."""
 
-    sight: Sight
+    sight: MessageView
     uid: str
     place: str
     group: str
@@ -149,7 +149,7 @@ class Block(NamedTuple):
     name: str
     anchor: str
     shade: int
-    rows: Sequence[Row]
+    rows: Sequence[MessageRow]
     begun: bool
     goes_on: bool
     missing: str
@@ -161,7 +161,7 @@ class Block(NamedTuple):
 
 
 def blocks(
-    sights: Sequence[Sight], missing: Mapping[bytes, Gaps], before: bytes = b"", following: bytes = b""
+    sights: Sequence[MessageView], missing: Mapping[bytes, Gaps], before: bytes = b"", following: bytes = b""
 ) -> list[Block]:
     """The blocks of messages in logical order.
 
@@ -177,12 +177,12 @@ def blocks(
     return found
 
 
-def groups_in(sights: Sequence[Sight]) -> set[bytes]:
+def groups_in(sights: Sequence[MessageView]) -> set[bytes]:
     """The ids of the groups of these messages."""
     return {name for name in map(_group_of, sights) if name}
 
 
-def _block(group_id: bytes, sights: Sequence[Sight], missing: Mapping[bytes, Gaps]) -> Block:
+def _block(group_id: bytes, sights: Sequence[MessageView], missing: Mapping[bytes, Gaps]) -> Block:
     found = [row(one) for one in sights]
     lacks = missing.get(group_id)
     return Block(
@@ -201,16 +201,16 @@ def _block(group_id: bytes, sights: Sequence[Sight], missing: Mapping[bytes, Gap
     )
 
 
-def without_holders(sights: Sequence[Sight]) -> Sequence[Sight]:
+def without_holders(sights: Sequence[MessageView]) -> Sequence[MessageView]:
     """The messages without their holders, for visitors without the authority to see holders."""
     return [replace(one, holder=None) for one in sights]
 
 
-def row(sight: Sight) -> Row:
+def row(sight: MessageView) -> MessageRow:
     """A message as a row."""
     message, group_id = sight.message, group_of(sight.message)
     text = text_of(message)
-    return Row(
+    return MessageRow(
         sight=sight,
         uid="" if message.uid is None else uid_text(message.uid),
         place=place_of(sight) or "none",
@@ -273,7 +273,7 @@ def _anchor(group_id: bytes) -> str:
     return group_id.rstrip(b"\0").hex()
 
 
-def _group_of(sight: Sight) -> bytes:
+def _group_of(sight: MessageView) -> bytes:
     return group_of(sight.message)
 
 

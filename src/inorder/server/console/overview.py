@@ -35,7 +35,7 @@ FULL_MAX: Final = 1_000_000  # a queue with a larger maximum has no bar
 WRONG_CHANNELS: Final = ("stopped", "retrying", "paused")
 
 
-class Trouble(NamedTuple):
+class StoreProblem(NamedTuple):
     """A problem. `kind`: bad if something fails; warn if something waits or will soon fail."""
 
     kind: Literal["bad", "warn"]
@@ -43,7 +43,7 @@ class Trouble(NamedTuple):
     text: str
 
 
-class Seen(NamedTuple):
+class SeenStore(NamedTuple):
     """The state of the store at one moment, as far as the visitor may see it.
 
     Args:
@@ -61,79 +61,81 @@ class Seen(NamedTuple):
     groups: Mapping[str, Wholeness] = MappingProxyType({})
 
 
-def problems(seen: Seen, queues: Collection[str]) -> list[Trouble]:
+def problems(seen: SeenStore, queues: Collection[str]) -> list[StoreProblem]:
     """The problems of these queues, worst first."""
     found = [*_of_queues(seen), *_of_waits(seen), *_of_units(seen), *_of_dropped(seen)]
     return sorted((one for one in found if not one.queue or one.queue in queues), key=lambda one: one.kind != "bad")
 
 
-def _of_queues(seen: Seen) -> Iterator[Trouble]:
+def _of_queues(seen: SeenStore) -> Iterator[StoreProblem]:
     for one in seen.queues:
         attributes = seen.attributes.get(one.name)
         if one.name == seen.dead_letter_queue and one.depth:
-            yield Trouble("bad", one.name, f"{counted(one.depth)} could not be delivered")
+            yield StoreProblem("bad", one.name, f"{counted(one.depth)} could not be delivered")
         if attributes is not None:
             yield from _of_definition(one, attributes)
         yield from _of_groups(one.name, seen)
         for channel in one.channels:
             if channel.status in WRONG_CHANNELS:
                 why = f": {channel.error}" if channel.error else ""
-                yield Trouble("bad", one.name, f"channel {channel.name} is {channel.status}{why}")
+                yield StoreProblem("bad", one.name, f"channel {channel.name} is {channel.status}{why}")
 
 
-def _of_definition(one: QueueView, attributes: QueueAttributes) -> Iterator[Trouble]:
+def _of_definition(one: QueueView, attributes: QueueAttributes) -> Iterator[StoreProblem]:
     most = attributes.max_depth
     if one.depth >= most:
-        yield Trouble("bad", one.name, f"full: {number(one.depth)} of {counted(most)}")
+        yield StoreProblem("bad", one.name, f"full: {number(one.depth)} of {counted(most)}")
     elif one.depth >= NEARLY_FULL * most:
-        yield Trouble("warn", one.name, f"nearly full: {number(one.depth)} of {counted(most)}")
+        yield StoreProblem("warn", one.name, f"nearly full: {number(one.depth)} of {counted(most)}")
     if not attributes.put_allowed:
-        yield Trouble("warn", one.name, "puts are inhibited")
+        yield StoreProblem("warn", one.name, "puts are inhibited")
     if not attributes.get_allowed:
-        yield Trouble("warn", one.name, "gets are inhibited")
+        yield StoreProblem("warn", one.name, "gets are inhibited")
 
 
-def _of_groups(queue: str, seen: Seen) -> Iterator[Trouble]:
+def _of_groups(queue: str, seen: SeenStore) -> Iterator[StoreProblem]:
     lacking = seen.groups[queue].lacking if queue in seen.groups else ()
     if lacking:
         oldest = span(seen.now - min(one.put_at for one in lacking))
         count = "1 group is" if len(lacking) == 1 else f"{number(len(lacking))} groups are"
-        yield Trouble("warn", queue, f"{count} not all there; the oldest began {oldest} ago".replace("now ago", "now"))
+        yield StoreProblem(
+            "warn", queue, f"{count} not all there; the oldest began {oldest} ago".replace("now ago", "now")
+        )
 
 
-def _of_waits(seen: Seen) -> Iterator[Trouble]:
+def _of_waits(seen: SeenStore) -> Iterator[StoreProblem]:
     for one in seen.waits:
         if one.pending is not None:
             process = "" if one.process is None else f" ({one.process})"
             behind = "; messages wait behind it" if one.withheld else ""
             why = f"{pending_text(one.pending)}, for {span(seen.now - one.pending.since)}"
-            yield Trouble("warn", one.queue, f"strict reader {one.program.name}{process} waits for {why}{behind}")
+            yield StoreProblem("warn", one.queue, f"strict reader {one.program.name}{process} waits for {why}{behind}")
 
 
-def _of_units(seen: Seen) -> Iterator[Trouble]:
+def _of_units(seen: SeenStore) -> Iterator[StoreProblem]:
     for one in seen.units:
         age = seen.now - one.started_at
         for queue in one.queues:
             if one.kind == "prepared":
-                yield Trouble("warn", queue, f"prepared unit {one.name} has not been settled for {span(age)}")
+                yield StoreProblem("warn", queue, f"prepared unit {one.name} has not been settled for {span(age)}")
             elif one.kind == "session" and age > LONG_SECONDS:
                 process = "" if one.process is None else f" ({one.process})"
-                yield Trouble(
+                yield StoreProblem(
                     "warn", queue, f"a unit of work of {one.program.name}{process} has been open for {span(age)}"
                 )
 
 
-def _of_dropped(seen: Seen) -> Iterator[Trouble]:
+def _of_dropped(seen: SeenStore) -> Iterator[StoreProblem]:
     for one in seen.dropped:
         try:
             why = REASON_TEXT.get(Reason(one.reason), str(one.reason))
         except ValueError:
             why = str(one.reason)
         text = f"{number(one.messages)} reports or trigger messages could not be put on any queue: {why}"
-        yield Trouble("bad", one.queue, text)
+        yield StoreProblem("bad", one.queue, text)
 
 
-class Row(NamedTuple):
+class QueueRow(NamedTuple):
     """A queue in the table. `full`: in percent; None if its depth is not limited."""
 
     view: QueueView
@@ -142,8 +144,8 @@ class Row(NamedTuple):
     kind: str
 
 
-def _look(qm: QueueManager, may: Callable[[Authority, str], bool]) -> Seen:
-    return Seen(
+def _look(qm: QueueManager, may: Callable[[Authority, str], bool]) -> SeenStore:
+    return SeenStore(
         queues=[one for one in qm.overview() if may("inquire", one.name)],
         attributes={one.name: one for one in qm.queues()},
         waits=[one for one in qm.waits() if may("display", one.queue)],
@@ -163,7 +165,7 @@ async def show(visit: Visit) -> Response:
     wrong = problems(seen, {one.name for one in seen.queues})
     kinds = {one.queue: one.kind for one in reversed(wrong)}
     rows = [
-        Row(one, visit.watching.recent(one), _full(one, seen), kinds.get(one.name, ""))
+        QueueRow(one, visit.watching.recent(one), _full(one, seen), kinds.get(one.name, ""))
         for one in seen.queues
         if wanted.lower() in one.name.lower()
     ]
@@ -175,7 +177,7 @@ async def show(visit: Visit) -> Response:
     return await asyncio.to_thread(shown, visit, values)  # many queues take some time
 
 
-def _full(one: QueueView, seen: Seen) -> int | None:
+def _full(one: QueueView, seen: SeenStore) -> int | None:
     attributes = seen.attributes.get(one.name)
     if attributes is None or attributes.max_depth > FULL_MAX:
         return None
@@ -187,7 +189,7 @@ async def live(visit: Visit) -> Response:
     visit.query()
     with ExitStack() as held:
         held.enter_context(visit.watching.listening.taken())
-        out = held.enter_context(visit.context.presence.watched(visit.identity, until=visit.session_ends_at))
+        out = held.enter_context(visit.context.connected_clients.watched(visit.identity, until=visit.session_ends_at))
         seconds = visit.context.settings.limits.body_seconds
         return Streamed(_events(visit, out), held.pop_all(), seconds=seconds, media_type=EVENTS)
 

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from ...rules.authorities import Authority
 from ..addresses import raw_path_of
 from ..calls import Call
-from .listing import Groups
+from .listing import GroupSearches
 from .watching import Watching
 
 BASE = "/console"
@@ -37,7 +37,7 @@ class Visit(Call):
     csrf: str
     menu: Sequence[Page]
     watching: Watching
-    groups: Groups
+    groups: GroupSearches
     form: FormData
 
     @property
