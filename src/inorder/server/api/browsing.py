@@ -78,11 +78,7 @@ def _page(qm: QueueManager, queue: str, options: dict[str, Any], given: Given) -
         "messages": shown,
         "cursor": token or given["cursor"],
         "awaits": awaits
-        and {
-            "group_id": told_id(awaits.group_id),
-            "sequence_number": awaits.sequence_number,
-            "offset": awaits.offset,
-        },
+        and {"group_id": told_id(awaits.group_id), "sequence_number": awaits.sequence_number, "offset": awaits.offset},
         "withheld": withheld,
     }
 
@@ -135,6 +131,6 @@ OPERATIONS: Final = (
             *READING,
             *MATCH,
         ),
-        answers={200: ApiResponse(summary="The page; it is empty if there is no message now.", schema=ref("Page"))},
+        answers={200: ApiResponse("The page; it is empty if there is no message now.", ref("Page"))},
     ),
 )

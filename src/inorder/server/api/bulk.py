@@ -348,12 +348,11 @@ OPERATIONS: Final = (
             ),
             ApiParameter("writer", "The writer to which the key belongs; default: the user's name.", NAME),
         ),
-        body=ApiBody(summary="The complete stream.", schema=STREAM, media_type=ARROW),
+        body=ApiBody("The complete stream.", STREAM, media_type=ARROW),
         answers={
             200: ApiResponse(
-                summary="The messages are on the queue; the answer has their number. A split body counts as its "
-                "segments.",
-                schema=ref(COUNTED),
+                "The messages are on the queue; the answer has their number. A split body counts as its segments.",
+                ref(COUNTED),
             )
         },
     ),
@@ -368,7 +367,7 @@ OPERATIONS: Final = (
             "are refused. Names that begin with `channel ` belong to channels and are refused with 400."
         ),
         handler=begin,
-        answers={200: ApiResponse(summary="The position of the reader.", schema=ref("ReaderStart"))},
+        answers={200: ApiResponse("The position of the reader.", ref("ReaderStart"))},
     ),
     ApiOperation(
         name="claim_arrow",
@@ -402,15 +401,15 @@ OPERATIONS: Final = (
         ),
         answers={
             200: ApiResponse(
-                summary="The messages, in order.",
-                schema=STREAM,
+                "The messages, in order.",
+                STREAM,
                 media_type=ARROW,
                 headers={
                     "Inorder-Claim": "the number of the claim, for its confirmation",
                     "Inorder-Messages": "the number of messages in it",
                 },
             ),
-            204: ApiResponse(summary="There were no messages, and none came in time."),
+            204: ApiResponse("There were no messages, and none came in time."),
         },
     ),
     ApiOperation(
@@ -421,7 +420,7 @@ OPERATIONS: Final = (
         summary="Confirm claims, which removes their messages. The request can be repeated safely.",
         handler=settle,
         parameters=(EPOCH, ApiParameter("upto", "The last claim to confirm.", Integer(0, NUMBER_MAX), required=True)),
-        answers={200: ApiResponse(summary="The number of messages removed.", schema=ref(COUNTED))},
+        answers={200: ApiResponse("The number of messages removed.", ref(COUNTED))},
     ),
     ApiOperation(
         name="release_claims",
@@ -430,6 +429,6 @@ OPERATIONS: Final = (
         authority="get",
         summary="Return the messages of open claims. The reader must start again.",
         handler=release,
-        answers={200: ApiResponse(summary="The number of messages returned to their places.", schema=ref(COUNTED))},
+        answers={200: ApiResponse("The number of messages returned to their places.", ref(COUNTED))},
     ),
 )

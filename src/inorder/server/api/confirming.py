@@ -149,24 +149,16 @@ OPERATIONS: Final = (
         confirm_put,
         "Confirm a put: the message becomes visible.",
         authority="put",
-        body=ApiBody(
-            summary="The message, and its confirm id if the server should check it.", schema=UID_AND_CONFIRM_ID
-        ),
-        answers={200: ApiResponse(summary="The message is visible now, or already was.", schema=WARNED)},
+        body=ApiBody("The message, and its confirm id if the server should check it.", UID_AND_CONFIRM_ID),
+        answers={200: ApiResponse("The message is visible now, or already was.", WARNED)},
     ),
     _operation(
         "confirm_get",
         confirm_get,
         "Confirm a get: the message is removed for good.",
         authority="get",
-        body=ApiBody(
-            summary="The message, and its confirm id if the server should check it.", schema=UID_AND_CONFIRM_ID
-        ),
-        answers={
-            200: ApiResponse(
-                summary="The message is removed; a warning tells whether it was already gone.", schema=WARNED
-            )
-        },
+        body=ApiBody("The message, and its confirm id if the server should check it.", UID_AND_CONFIRM_ID),
+        answers={200: ApiResponse("The message is removed; a warning tells whether it was already gone.", WARNED)},
     ),
     _operation(
         "undo",
@@ -174,8 +166,8 @@ OPERATIONS: Final = (
         "Take back everything that was put, got or locked under a confirm id.",
         authority="get",
         also=("put",),
-        body=ApiBody(summary="The confirm id.", schema=record({"confirm_id": ID})),
-        answers={200: ApiResponse(summary="How many messages.", schema=COUNTED)},
+        body=ApiBody("The confirm id.", record({"confirm_id": ID})),
+        answers={200: ApiResponse("How many messages.", COUNTED)},
     ),
     _operation(
         "browse_and_lock",
@@ -199,33 +191,31 @@ OPERATIONS: Final = (
             ),
             *MATCH,
         ),
-        answers={200: ApiResponse(summary="The messages, and the lock id.", schema=ref("Locked"))},
+        answers={200: ApiResponse("The messages, and the lock id.", ref("Locked"))},
     ),
     _operation(
         "unlock",
         unlock,
         "Unlock one message.",
         authority="get",
-        body=ApiBody(summary="The message, and the lock id.", schema=record({"uid": UID, "lock_id": ID})),
-        answers={204: ApiResponse(summary="The message is unlocked.")},
+        body=ApiBody("The message, and the lock id.", record({"uid": UID, "lock_id": ID})),
+        answers={204: ApiResponse("The message is unlocked.")},
     ),
     _operation(
         "delete",
         delete,
         "Remove one message, unlocked, or locked under a lock id.",
         authority="get",
-        body=ApiBody(
-            summary="The message, and the lock id.", schema=record({"uid": UID, "lock_id": ID}, optional=["lock_id"])
-        ),
-        answers={204: ApiResponse(summary="The message is removed.")},
+        body=ApiBody("The message, and the lock id.", record({"uid": UID, "lock_id": ID}, optional=["lock_id"])),
+        answers={204: ApiResponse("The message is removed.")},
     ),
     _operation(
         "release_lock",
         release_lock,
         "Unlock all messages under a lock id.",
         authority="get",
-        body=ApiBody(summary="The lock id.", schema=record({"lock_id": ID})),
-        answers={200: ApiResponse(summary="How many messages.", schema=COUNTED)},
+        body=ApiBody("The lock id.", record({"lock_id": ID})),
+        answers={200: ApiResponse("How many messages.", COUNTED)},
     ),
     ApiOperation(
         name="unique_ids",
@@ -238,6 +228,6 @@ OPERATIONS: Final = (
             ApiParameter("confirm_id", "The confirm id.", HELD_UNDER, example=7),
             ApiParameter("lock_id", "The lock id, instead of a confirm id.", HELD_UNDER),
         ),
-        answers={200: ApiResponse(summary="The unique ids.", schema=ref("UniqueIds"))},
+        answers={200: ApiResponse("The unique ids.", ref("UniqueIds"))},
     ),
 )

@@ -93,7 +93,7 @@ class ApiParameter:
         return dict(self.kind.schema)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ApiBody:
     """The body of a request.
 
@@ -106,11 +106,12 @@ class ApiBody:
 
     summary: str
     schema: Schema
+    _: KW_ONLY
     media_type: str = JSON
     example: Any = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ApiResponse:
     """An answer to a client.
 
@@ -123,6 +124,7 @@ class ApiResponse:
 
     summary: str
     schema: Schema | None = None
+    _: KW_ONLY
     media_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 

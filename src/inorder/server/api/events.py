@@ -263,7 +263,7 @@ OPERATIONS: Final = (
         ),
         handler=queues,
         parameters=(ApiParameter("interval", "Seconds between two checks.", INTERVAL, default=2, example=5),),
-        answers={200: ApiResponse(summary="The events.", schema=STREAM, media_type=EVENTS)},
+        answers={200: ApiResponse("The events.", STREAM, media_type=EVENTS)},
     ),
     ApiOperation(
         name="message_events",
@@ -289,6 +289,6 @@ OPERATIONS: Final = (
             flag("bodies", "Whether the messages have their bodies.", example=True),
             SELECTOR,
         ),
-        answers={200: ApiResponse(summary="The events.", schema=STREAM, media_type=EVENTS)},
+        answers={200: ApiResponse("The events.", STREAM, media_type=EVENTS)},
     ),
 )

@@ -53,7 +53,7 @@ GROUPS: Final[Mapping[str, tuple[ApiOperation, ...]]] = {
             authority=None,
             summary="This description, in OpenAPI 3.1.",
             handler=described,
-            answers={200: ApiResponse(summary="The description.", schema={"type": "object"})},
+            answers={200: ApiResponse("The description.", {"type": "object"})},
         ),
     ),
     **{group: module.OPERATIONS for group, module in MODULES.items()},

@@ -88,7 +88,7 @@ OPERATIONS: Final = (
         ),
         handler=begin,
         parameters=(SECONDS,),
-        answers={201: ApiResponse(summary="The lease, with its token.", schema=ref("Lease"))},
+        answers={201: ApiResponse("The lease, with its token.", ref("Lease"))},
     ),
     ApiOperation(
         name="lease",
@@ -98,7 +98,7 @@ OPERATIONS: Final = (
         summary="The lease with this token.",
         handler=show,
         parameters=(TOKEN,),
-        answers={200: ApiResponse(summary="The lease; 409 with reason 9060 if it has ended.", schema=ref("Lease"))},
+        answers={200: ApiResponse("The lease; 409 with reason 9060 if it has ended.", ref("Lease"))},
     ),
     ApiOperation(
         name="extend_lease",
@@ -108,7 +108,7 @@ OPERATIONS: Final = (
         summary="Set the deadline of a lease.",
         handler=extend,
         parameters=(TOKEN, SECONDS),
-        answers={200: ApiResponse(summary="The lease.", schema=ref("Lease"))},
+        answers={200: ApiResponse("The lease.", ref("Lease"))},
     ),
     ApiOperation(
         name="commit_lease",
@@ -118,11 +118,7 @@ OPERATIONS: Final = (
         summary="Commit a lease: its puts become visible, its gets are final.",
         handler=commit,
         parameters=(TOKEN,),
-        answers={
-            204: ApiResponse(
-                summary="The lease is committed and on disk; 409 with reason 9060 if it had already ended."
-            )
-        },
+        answers={204: ApiResponse("The lease is committed and on disk; 409 with reason 9060 if it had already ended.")},
     ),
     ApiOperation(
         name="back_out_lease",
@@ -132,6 +128,6 @@ OPERATIONS: Final = (
         summary="Back out a lease: its puts are undone, and its gets return to their places.",
         handler=back_out,
         parameters=(TOKEN,),
-        answers={204: ApiResponse(summary="The lease is backed out.")},
+        answers={204: ApiResponse("The lease is backed out.")},
     ),
 )

@@ -234,7 +234,7 @@ ONCE: Final = (
     ApiParameter("deduplicate_for", "Seconds for which the queue remembers the key; default: 3,600.", KEPT),
 )
 TAKING: Final = (IN_LEASE, WAIT, ORDER, *MATCH)
-NOTHING: Final = ApiResponse(summary="There was no suitable message, and none came in time.")
+NOTHING: Final = ApiResponse("There was no suitable message, and none came in time.")
 
 OPERATIONS: Final = (
     ApiOperation(
@@ -253,10 +253,8 @@ OPERATIONS: Final = (
             ),
             flag("resend", "With uid: do not fail if the message is already on the queue."),
         ),
-        body=ApiBody(summary="The message.", schema=ref("Message"), example={"body": "two apples", "priority": 7}),
-        answers={
-            201: ApiResponse(summary="The message was put now, or earlier under this key.", schema=ref("PutResult"))
-        },
+        body=ApiBody("The message.", ref("Message"), example={"body": "two apples", "priority": 7}),
+        answers={201: ApiResponse("The message was put now, or earlier under this key.", ref("PutResult"))},
     ),
     ApiOperation(
         name="put_many",
@@ -267,15 +265,15 @@ OPERATIONS: Final = (
         handler=put_many,
         parameters=(*ONCE, flag("group", "Put the messages as one whole group.")),
         body=ApiBody(
-            summary="The messages, at most 10,000.",
-            schema=ref("Messages"),
+            "The messages, at most 10,000.",
+            ref("Messages"),
             example={"messages": [{"body": "header"}, {"body_json": {"line": 1}}]},
         ),
         answers={
             201: ApiResponse(
-                summary="A result for each message, in order. A repeat under a key puts nothing, and each result "
+                "A result for each message, in order. A repeat under a key puts nothing, and each result "
                 "then names the first message of the original put.",
-                schema=ref("PutResults"),
+                ref("PutResults"),
             )
         },
     ),
@@ -298,7 +296,7 @@ OPERATIONS: Final = (
             CONFIRM_ID,
             ApiParameter("lock_id", "Get a message that was locked under this lock id.", HELD_UNDER),
         ),
-        answers={200: ApiResponse(summary="The message.", schema=ref("GotMessage")), 204: NOTHING},
+        answers={200: ApiResponse("The message.", ref("GotMessage")), 204: NOTHING},
     ),
     ApiOperation(
         name="get_many",
@@ -307,12 +305,8 @@ OPERATIONS: Final = (
         authority="get",
         summary="Remove up to a number of messages and return them.",
         handler=get_many,
-        parameters=(
-            *TAKING,
-            *READING,
-            ApiParameter("count", "How many at most.", MANY, default=100, example=10),
-        ),
-        answers={200: ApiResponse(summary="The messages, in order.", schema=ref("GotMessages")), 204: NOTHING},
+        parameters=(*TAKING, *READING, ApiParameter("count", "How many at most.", MANY, default=100, example=10)),
+        answers={200: ApiResponse("The messages, in order.", ref("GotMessages")), 204: NOTHING},
     ),
     ApiOperation(
         name="get_group",
@@ -322,6 +316,6 @@ OPERATIONS: Final = (
         summary="Remove a whole group, or a message in no group, with segments joined, and return it.",
         handler=get_group,
         parameters=TAKING,
-        answers={200: ApiResponse(summary="Its messages, in order.", schema=ref("GotMessages")), 204: NOTHING},
+        answers={200: ApiResponse("Its messages, in order.", ref("GotMessages")), 204: NOTHING},
     ),
 )

@@ -55,7 +55,7 @@ OPERATIONS: Final = (
         authority=None,
         summary="List the names of the queues that you may inquire.",
         handler=listed,
-        answers={200: ApiResponse(summary="Their names, in order.", schema=ref("QueueNames"))},
+        answers={200: ApiResponse("Their names, in order.", ref("QueueNames"))},
     ),
     ApiOperation(
         name="queue",
@@ -64,6 +64,6 @@ OPERATIONS: Final = (
         authority="inquire",
         summary="A queue: its attributes and its status.",
         handler=shown,
-        answers={200: ApiResponse(summary="The queue.", schema=ref("Queue"))},
+        answers={200: ApiResponse("The queue.", ref("Queue"))},
     ),
 )
