@@ -1,10 +1,10 @@
 """Our own interface, at ``/inorder/v1``: messages, groups, locks and units of work, named like the Python calls.
 
 **An operation is one value** (`describing.ApiOperation`): address, method, authority, parameters, body, answers, and
-its handler. The table of operations routes, reads and checks requests, and refuses anything else in them. It also gives the
-description: ``GET /inorder/v1/openapi.json``, the reference, and the page of the console.
+its handler. The table of operations routes, reads and checks requests, and refuses anything else in them. It also gives
+the description: ``GET /inorder/v1/openapi.json``, the reference, and the page of the console.
 
-**To add a module**, give it `OPERATIONS`, a tuple of `Operation`, and, if its operations `ref` to JSON schemas,
+**To add a module**, give it `OPERATIONS`, a tuple of `ApiOperation`, and, if its operations `ref` to JSON schemas,
 `SCHEMAS` by name. Then add the module to `interface.MODULES`, with the group of its operations.
 
 * **`interface.py`** finds the operation of a request and calls its handler. **`describing.py`** defines operations and
