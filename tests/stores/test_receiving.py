@@ -31,9 +31,8 @@ def batch(
     """A batch; `made`: of the messages of another number."""
     first = 100 * (made or number)
     named = [Message().with_values(uid=UniqueId("A", first + n)) for n in range(len(messages) or 1)]
-    return ChannelBatch(
-        SENDER, number, epoch, digest(named), messages or (to("Q", b"%d" % number),), to_dead_letters=to_dead_letters
-    )
+    sent = messages or (to("Q", b"%d" % number),)
+    return ChannelBatch(SENDER, number, epoch, digest(named), sent, to_dead_letters=to_dead_letters)
 
 
 # What comes after batches 1 and 2 of epoch 2: number, the number whose messages it has, epoch; what becomes of it.

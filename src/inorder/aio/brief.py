@@ -12,9 +12,9 @@ of a call:
     somebody is              it joins `_waiting`, and so do those behind it. The loop tries once more at the end of its
                              turn; then the thread makes them, and syncs for all at once
 
-The thread is given one `CallBatch` at a time, of what has come in one turn of the loop, or while it was at the last one.
-Each call stands for itself: it fails alone, and is revoked by a cancel as long as it has not begun (`jobs`). It raises
-as it answers: when what it has promised is on disk.
+The thread is given one `CallBatch` at a time, of what has come in one turn of the loop, or while it was at the last
+one. Each call stands for itself: it fails alone, and is revoked by a cancel as long as it has not begun (`jobs`). It
+raises as it answers: when what it has promised is on disk.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..errors import LeaseOver, UnitNotFound, bad_argument, written
 from ..model.options import EVERYTHING, Match, check_instance, check_switch, check_whole, is_path
@@ -31,6 +32,7 @@ from ..stores.seam.views import (
     Unit,
     Wait,
 )
+from ..support.old_paths import renamed
 from . import housekeeping
 from .session import Session
 
@@ -256,6 +258,9 @@ def _callable(argument: str, value: object) -> None:
     if value is not None and not callable(value):
         raise bad_argument(argument, value, "a function of two numbers")
 
+
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+    __getattr__ = renamed(__name__, Sight="MessageView")
 
 __all__ = [
     "ConnectionView",

@@ -35,7 +35,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from ..client.bulk import BulkCalls, LedgerKey, Stager, check_name
 from ..errors import (
@@ -57,6 +57,7 @@ from ..stores.seam.clocks import is_ahead
 from ..stores.seam.damage import damaged
 from ..stores.seam.records import Settled, Staged
 from ..support.clock import Clock
+from ..support.old_paths import renamed
 from .due import MISSED, Cron, Missed, check_cron, to_put, zone_of
 
 APPLICATION: Final = "inorder periodic"  # in the ledger; its queries are the names of schedules
@@ -372,3 +373,7 @@ def _instant(text: str) -> float | None:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
         raise damaged("the ledger", f"a periodic put was due at {text!r:.60}") from None
+
+
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+    __getattr__ = renamed(__name__, Run="ScheduledRun")

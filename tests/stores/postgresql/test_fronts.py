@@ -102,7 +102,8 @@ def test_gets_go_through_few_pages_however_much_is_dead(
             come: list[tuple[Any, ...]]
             if read_order == "unordered":
                 come = [("queue state together", number), ("queue state together as known", number, *known),
-                        ("get available singles together after fronts", number, 1), ("get and remove together after fronts", number, 1),
+                        ("get available singles together after fronts", number, 1),
+                        ("get and remove together after fronts", number, 1),
                         ("get and remove together as known after fronts", number, 1, *known),
                         ("get and remove one together as known after fronts", number, *known, "'on'")]  # fmt: skip
             else:

@@ -170,9 +170,8 @@ def room_is_asleep(qm: QueueManager) -> bool:
 @pytest.mark.usefixtures("often")
 def test_a_put_whose_word_was_lost_is_found_by_the_next_look(qm: QueueManager, child: Program) -> None:
     """As by a process that is killed between its commit and the notification; also when that is in the first second."""
-    child.run(
-        "from inorder.stores.postgresql.statements import STATEMENTS; STATEMENTS['notify listeners'] = 'SELECT ?1'"
-    )
+    child.run("from inorder.stores.postgresql.statements import STATEMENTS as all_of_them")
+    child.run("all_of_them['notify listeners'] = 'SELECT ?1'")
     for number in range(5):
         call = waiting(qm, lambda: qm.get("Q", wait=FOREVER))
         child.run(f"qm.put('Q', b'{number}')")

@@ -1,8 +1,8 @@
 """Who has the queue manager open, and which queues: DISPLAY CONN, and DISPLAY QSTATUS of handles.
 
 The tables say what is shown, and where it comes from. What the store does not keep is not in them: MQ's other names are
-in `unsupported.py`, each with the reason. A DISPLAY reads the connections, then their units of work, then the waits; each is
-one moment.
+in `unsupported.py`, each with the reason. A DISPLAY reads the connections, then their units of work, then the waits;
+each is one moment.
 """
 
 from __future__ import annotations

@@ -56,9 +56,7 @@ UNSUPPORTED_IN_QUEUES: Final[Mapping[str, UnsupportedName]] = MappingProxyType(
         **_unsupported(_STATISTICS, "ACCTQ MONQ STATQ", "QMGR", "OFF", "NONE"),
         **_unsupported(_DEPTH_EVENTS, "QDEPTHHI QDEPTHLO QSVCINT", any_value=True),
         **_unsupported(_DEPTH_EVENTS, "QDPHIEV QDPLOEV", "DISABLED"),
-        **_unsupported(
-            _DEPTH_EVENTS, "QDPMAXEV", any_value=True
-        ),  # MQ's default; needs PERFMEV(ENABLED) to do anything
+        **_unsupported(_DEPTH_EVENTS, "QDPMAXEV", any_value=True),  # MQ's default; needs PERFMEV(ENABLED) to act
         **_unsupported(_DEPTH_EVENTS, "QSVCIEV", "NONE"),
         **_unsupported("every put is answered when it is done", "DEFPRESP", "SYNC"),
         **_unsupported("each get asks the queue: there is no read-ahead", "DEFREADA", "NO", "DISABLED"),

@@ -2,8 +2,8 @@
 
 A lease is a unit of kind "lease" with a `LeaseRow`. Its name is derived from its token, and the token itself is not
 stored. A connection that enters a lease uses it as its unit of work until it leaves it, so puts and gets under a lease
-are those of any unit. Verbs that act under a lease, settle it or end it run alone (`backend.OperationKind`): one at a time, even
-if several processes have the token. `rules.leases` says when it ends.
+are those of any unit. Verbs that act under a lease, settle it or end it run alone (`backend.OperationKind`): one at a
+time, even if several processes have the token. `rules.leases` says when it ends.
 """
 
 from __future__ import annotations

@@ -224,7 +224,11 @@ class SendingVerbs(BulkVerbs):
     @in_operation(writes=False, ends_dead=True)
     def channels(self, operation: Operation, wanted: Sequence[tuple[str, str]]) -> list[ChannelNow]:
         numbers = {row.id for _, queue in wanted for row in Catalog(operation).rows(queue) if row.type == "local"}
-        oldest = {one: operation.backend.overview(operation.now, one)[0].oldest_put_at for one in sorted(numbers)}
+        counts = {
+            one: only(operation.backend.overview(operation.now, one), f"the counters of queue {one}")
+            for one in sorted(numbers)
+        }
+        oldest = {one: found.oldest_put_at for one, found in counts.items()}
         return [channel_now(operation, channel, queue, oldest) for channel, queue in wanted]
 
 

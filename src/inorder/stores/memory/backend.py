@@ -453,11 +453,8 @@ class MemoryBackend(MemoryBulk):
     def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
         now = self._messages[before.number]
         assert now.state is before.state, (now, before)
-        changed: dict[str, Any] = {
-            name: new
-            for name, old, new in zip(now._fields, before, after, strict=True)
-            if new is not old and new != old
-        }
+        fields = zip(now._fields, before, after, strict=True)
+        changed: dict[str, Any] = {name: new for name, old, new in fields if new is not old and new != old}
         self._put(self._messages, before.number, now._replace(**changed))
 
     def remove(self, rows: Sequence[QueuedMessage], before: State) -> None:

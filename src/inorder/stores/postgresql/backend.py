@@ -67,9 +67,7 @@ class PostgresBackend(SqlBackend):
     stopped = _appends = _is_whole = _is_kept = False
     _was_refused = False  # a lock that was out of order
     _is_first = False  # nothing had run before the verb came to the queue that it takes to be as it was
-    _only: StatementResult | None = (
-        None  # the put that may be all that the verb does: if the queue is another, it does nothing
-    )
+    _only: StatementResult | None = None  # the put that may be all that the verb does; on another queue it does nothing
     _restarts: tuple[float, int] | None = None  # when a unit of work begins, and which, once the put is on its way
     _asked: dict[int, StatementResult]  # queues that are locked, and how they are, before the verb comes to them
     _given: Sequence[int] = ()  # what the queue is taken to be on which something may arrive
@@ -81,9 +79,7 @@ class PostgresBackend(SqlBackend):
         super().__init__(engine, name, shortcuts=shortcuts)
         self._known, self._together, self._fronts, self._session = Known(), Together(), Fronts(), engine
         self._behind: set[int] = set()  # queues that are searched behind their fronts
-        self._look: tuple[int, StatementResult] | None = (
-            None  # on which queue, and what had been read of the index before
-        )
+        self._look: tuple[int, StatementResult] | None = None  # on which queue, and index entries read before
 
     def begin(self, kind: OperationKind) -> None:
         self._kind, self._locked, self._has_all, self._together.queue = kind, set[int](), False, None

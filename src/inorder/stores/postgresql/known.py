@@ -6,10 +6,11 @@ statement says so, and the transaction is rolled back: it is not committed befor
 raises an error for it, which the server would log. A put that is one statement needs no such wait: it changes nothing
 then (making.py).
 
-What only appends needs to know less (`queue state to append`): its numbers are counted from 0, the server adds the counter
-that it finds under the lock, and nobody who appends waits for an answer while others wait for the lock. That statement
-is held back until something else is to be sent: if it is one message that arrives, one statement does it all (`one
-more`). On a queue that keeps no order there is no lock to take, and plain puts and gets begin in the same way.
+What only appends needs to know less (`queue state to append`): its numbers are counted from 0, the server adds the
+counter that it finds under the lock, and nobody who appends waits for an answer while others wait for the lock. That
+statement is held back until something else is to be sent: if it is one message that arrives, one statement does it all
+(`count one arrival`). On a queue that keeps no order there is no lock to take, and plain puts and gets begin in the
+same way.
 
 A verb that took a queue to be what it was not runs again, and looks. The more often that was so, the longer nothing is
 taken for granted of that queue.
@@ -54,9 +55,7 @@ class Known:
     def __init__(self) -> None:
         self._left: dict[int, Guess] = {}  # queues as the last verbs left them
         self._seen: dict[int, Guess] = {}  # as this verb found them, or takes them to be
-        self._told: dict[
-            int, StatementResult | None
-        ] = {}  # what the server says of those taken to be so; None: not yet
+        self._told: dict[int, StatementResult | None] = {}  # the server on those taken to be so; None: not yet
         self._placed: dict[int, int] = {}  # how many messages it appends
         self._block: dict[int, int] = {}  # how many the last put to a queue had
         self._misses: dict[int, int] = {}

@@ -116,8 +116,8 @@ FROM (
 ORDER BY m.rank, m.number, m.ordinal;
 
 -- name: get available singles
--- As `available by place`, with the messages ordered in a subquery. With a direct join by id, a plan made on an empty table
--- could read all of them by that index, and sort.
+-- As `available by place`, with the messages ordered in a subquery. With a direct join by id, a plan made on an empty
+-- table could read all of them by that index, and sort.
 SELECT {got}
 FROM (
     SELECT * FROM message WHERE queue = ?1 AND head = 2 AND available ORDER BY rank, number, ordinal

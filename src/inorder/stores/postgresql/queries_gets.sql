@@ -2,8 +2,8 @@
 -- queries_fronts.sql.
 
 -- name: get and remove
--- As `get available singles`, for gets that remove at once: one statement reads the messages, removes them by position, and
--- counts.
+-- As `get available singles`, for gets that remove at once: one statement reads the messages, removes them by
+-- position, and counts.
 WITH next AS MATERIALIZED (
     SELECT {got}, m.message_at, c.ctid AS content_at FROM (
         SELECT *, ctid AS message_at FROM message WHERE queue = ?1 AND head = 2 AND available
@@ -29,9 +29,10 @@ WITH next AS MATERIALIZED (
 SELECT {taken} FROM next, counted;
 
 -- name: get and remove one as known
--- The same with `queue state as known` and `update queue counters` in one statement, if the queue seems to have messages. A statement sees
--- the state at its start, so the rows of the queue and of the message must not have changed since. Otherwise, and if no
--- message is available whatever the depth, it returns a row without an id and the verb starts again.
+-- The same with `queue state as known` and `update queue counters` in one statement, if the queue seems to have
+-- messages. A statement sees the state at its start, so the rows of the queue and of the message must not have changed
+-- since. Otherwise, and if no message is available whatever the depth, it returns a row without an id and the verb
+-- starts again.
 WITH here AS MATERIALIZED (
     UPDATE tally SET depth = depth - 1, serial = greatest(serial, (2 * arrived - depth + 1) / 64)
     FROM (SELECT ctid AS at, xmin AS made_by FROM tally WHERE queue = ?1 ORDER BY serial DESC LIMIT 1) AS seen
@@ -58,8 +59,8 @@ SELECT {taken} FROM (SELECT 1) AS always LEFT JOIN (
 ) AS taken ON true;
 
 -- name: get available singles together
--- As `get available singles`, but skips messages that other verbs are taking, and locks its own until the verb ends. The limit
--- stands where rows are locked: PostgreSQL does not keep the order of locked rows, and would lock all of them to sort.
+-- As `get available singles`, but skips messages that other verbs are taking, and locks its own until the verb ends. The
+-- limit stands where rows are locked: PostgreSQL does not keep the order of locked rows, and would lock all to sort.
 SELECT {got}
 FROM (
     SELECT * FROM message WHERE queue = ?1 AND head = 2 AND available
@@ -80,8 +81,8 @@ WITH next AS MATERIALIZED (
 SELECT {taken} FROM next ORDER BY rank, number, ordinal;
 
 -- name: get and remove together as known
--- `queue state together as known` and `get and remove together` in one. It reads the queue first, even if that is empty. If the
--- queue is not in the assumed state, it returns a row without an id.
+-- `queue state together as known` and `get and remove together` in one. It reads the queue first, even if that is
+-- empty. If the queue is not in the assumed state, it returns a row without an id.
 WITH here AS MATERIALIZED (
     SELECT count(*) AS known FROM tally
     WHERE queue = ?1 AND revision = ?3 AND attention = ?4 AND unordered = 1

@@ -3,9 +3,9 @@
 -- ===== locks (backend.py)
 
 -- name: queue state locked
--- As `queue state`, for a verb that writes: until it ends no other verb can change the queue. It takes the row lock of an
--- update, because FOR UPDATE would also wait for verbs that run beside the queue. On a queue that keeps no order this
--- lock is not enough, so it returns no row.
+-- As `queue state`, for a verb that writes: until it ends no other verb can change the queue. It takes the row lock of
+-- an update, because FOR UPDATE would also wait for verbs that run beside the queue. On a queue that keeps no order
+-- this lock is not enough, so it returns no row.
 SELECT t.counter, t.reserved, t.depth, t.attention, CASE WHEN r.stopped = 1 THEN -1 ELSE t.revision END
 FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0
 ORDER BY t.serial DESC LIMIT 1 FOR NO KEY UPDATE OF t;
@@ -31,8 +31,8 @@ SELECT max(counter), max(reserved), max(depth) FROM here
 WHERE revision = ?2 AND attention = ?3 AND stopped = 0 AND depth <= ?4;
 
 -- name: count one arrival
--- `queue state to append` and `update queue counters` in one, for the statement by which a single message arrives (making.py). It may wait for
--- the lock: so it names the row by its serial, which only grows, and not by its place.
+-- `queue state to append` and `update queue counters` in one, for the statement by which a single message arrives
+-- (making.py). It may wait for the lock: so it names the row by its serial, which only grows, and not by its place.
 UPDATE tally SET counter = counter + 1, depth = depth + 1, arrived = arrived + 1,
     serial = greatest(serial, (2 * arrived - depth + 1) / 64)
 WHERE queue = ?1 AND serial >= (SELECT serial FROM tally WHERE queue = ?1 ORDER BY serial DESC LIMIT 1)
@@ -41,8 +41,8 @@ WHERE queue = ?1 AND serial >= (SELECT serial FROM tally WHERE queue = ?1 ORDER 
 RETURNING counter - 1 AS counter, reserved, depth - 1 AS depth;
 
 -- name: lock queues
--- Locks several queues in the order that all verbs use. It also locks one before `queue state and due work` and `queue state`, because a statement
--- that has waited for a lock sees other rows as they were before the wait.
+-- Locks several queues in the order that all verbs use. It also locks one before `queue state and due work` and
+-- `queue state`, because a statement that has waited for a lock sees other rows as they were before the wait.
 SELECT lock_queues(CAST(?1 AS bigint[]));
 
 -- name: unordered queues
@@ -54,7 +54,8 @@ SELECT queue FROM tally WHERE queue = ANY (CAST(?1 AS bigint[])) AND unordered =
 SELECT pg_advisory_xact_lock_shared(session_key(?1));
 
 -- name: queue state together
--- As `queue state`, after `enter unordered queue` or with the queue locked. It returns no row if the queue keeps its order by now.
+-- As `queue state`, after `enter unordered queue` or with the queue locked. It returns no row if the queue keeps
+-- its order by now.
 SELECT t.counter, t.reserved, t.depth, t.attention, CASE WHEN r.stopped = 1 THEN -1 ELSE t.revision END
 FROM counted t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 1 ORDER BY t.serial DESC LIMIT 1;
 

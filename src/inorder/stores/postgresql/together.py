@@ -30,33 +30,16 @@ from ..sql.selection import EVERYTHING, WHOLE, ordered
 from .making import ARRIVALS, PUTS_TOGETHER, counted, in_arrays
 from .statements import STATEMENTS
 
-GRANTED: Final = (
-    EXPIRES | DUE | FRONTS | HEARD
-)  # what may be on a queue: `queue state and due work` says when there is something to do
+# What may be on a queue: `queue state and due work` says when there is something to do.
+GRANTED: Final = EXPIRES | DUE | FRONTS | HEARD
 TAKEN_AS_KNOWN: Final = ("get and remove together as known", "get and remove one together as known")
 LOCKS_FIRST: Final = 16  # verbs that lock a queue after one that should have
 
 _SAME: Final = (
-    *(
-        STATEMENTS[name]
-        for name in (
-            "enter unordered queue",
-            "queue state together",
-            "unordered queues",
-            "queue state and due work",
-            "draw numbers",
-            "draw places",
-        )
-    ),
-    *(
-        STATEMENTS[name]
-        for name in (
-            "update queue counters together",
-            "queue state together as known",
-            "queue state together to append",
-        )
-    ),
-    *(STATEMENTS[name] for name in TAKEN_AS_KNOWN),
+    *(STATEMENTS[name] for name in ("enter unordered queue", "unordered queues", "draw numbers", "draw places")),
+    *(STATEMENTS[name] for name in ("queue state together", "queue state and due work")),
+    *(STATEMENTS[f"queue state together {name}"] for name in ("as known", "to append")),
+    *(STATEMENTS[name] for name in ("update queue counters together", *TAKEN_AS_KNOWN)),
     *ARRIVALS.values(),
     *PUTS_TOGETHER.values(),
     *(

@@ -1,8 +1,8 @@
 """Upgrades the tables of an older release to those of this one, in numbered steps, all in this file.
 
-A store records the version of its tables. A release that changes them adds one `MigrationStep` for each kind of store here, and
-changes `schema.sql` to the result of the step. The versions of steps are consecutive and end at the release's own. The
-oldest version that can be upgraded is the one before the first step. An upgrade runs the missing steps in one
+A store records the version of its tables. A release that changes them adds one `MigrationStep` for each kind of store
+here, and changes `schema.sql` to the result of the step. The versions of steps are consecutive and end at the release's
+own. The oldest version that can be upgraded is the one before the first step. An upgrade runs the missing steps in one
 transaction, and commits only if the tables then equal those of a new store.
 
 How to write a step: `CONTRIBUTING.md`, "Change the schema".

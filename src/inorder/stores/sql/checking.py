@@ -67,7 +67,8 @@ Part = Callable[[CheckedDatabase], list[str]]
 def parts(statements: Iterable[str]) -> list[Part]:
     """The parts of a check; each says in words where something is wrong.
 
-    What cannot be read for the damage in it is a finding, too. A part raises what `CheckedDatabase.reading` raises otherwise.
+    What cannot be read for the damage in it is a finding, too. Otherwise a part raises what
+    `CheckedDatabase.reading` raises.
 
     Args:
         statements: what must be true of the tables, or of what they lie in: a row for each place where it is not.

@@ -1,10 +1,10 @@
 """All shortcuts: plain requests in fewer statements, with the same answers as the rules give.
 
-A request is *plain* (`SqlShortcuts.get`, `SqlShortcuts.claim`) if it takes what is first, whatever it is: no match, no locks,
-no marks, nobody inside a group, nothing that is to be joined. As many messages as are asked for come in one statement
-and go in one. A *plain group* is a complete group without segments, taken whole in a unit of work. Whatever is not
-plain goes the long way, message by message (`stores.reading`, `stores.claiming`). A backend without shortcuts gives the
-same answers.
+A request is *plain* (`SqlShortcuts.get`, `SqlShortcuts.claim`) if it takes what is first, whatever it is: no match, no
+locks, no marks, nobody inside a group, nothing that is to be joined. As many messages as are asked for come in one
+statement and go in one. A *plain group* is a complete group without segments, taken whole in a unit of work. Whatever
+is not plain goes the long way, message by message (`stores.reading`, `stores.claiming`). A backend without shortcuts
+gives the same answers.
 """
 
 from __future__ import annotations
