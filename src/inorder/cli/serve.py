@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..server.settings import Settings
 
 TOKEN_LENGTH_MIN, TOKEN_LENGTH_MAX = 16, 512
-NEEDED = ("argon2", "jinja2", "python_multipart", "starlette", "uvicorn")
+NEEDED = ("argon2", "cryptography", "jinja2", "python_multipart", "starlette", "uvicorn")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 EVERY = ("0.0.0.0", "::", "")  # a client cannot connect to these
 HOST = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
