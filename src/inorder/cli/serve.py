@@ -125,7 +125,7 @@ def serve(
     """
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        raise click.ClickException(f"{' and '.join(missing)} are missing: {how_to_install('server')}.")
+        raise click.ClickException(f"The server needs {' and '.join(missing)}: {how_to_install('server')}.")
     run = _run(run, place)
     _check_tls(certificate, key, client_ca, client_crl, self_signed=self_signed)
     address = _address(host, names, token_file, has_tls=certificate is not None or self_signed)
