@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..client.manager import QueueManager
-from ..errors import InorderError
+from inorder.client.manager import QueueManager
+from inorder.errors import InorderError
+
 from .actors import NameTable, StepOutcome, number, translate_error, yes
 from .language import ScenarioStep
 from .once import define_schedule
