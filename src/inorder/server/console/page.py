@@ -69,7 +69,7 @@ class Page:
         path: below ``/console/``; a piece in braces is a name: ``queue/{queue}/put``.
         title: may contain names of the path, in braces.
         authority: that a visitor needs: on the queue if the path begins with ``queue/{queue}``, otherwise on the queue
-            manager. None: every visitor may open the page, and it shows what the visitor may see.
+            manager. None: every visitor may open the page, which shows only objects that the visitor may see.
         template: in ``templates``; it extends ``base.html``.
         show: returns the values for the template, or a response of its own.
         act: answers a POST of a form on this page, mostly with `forms.done`, or with `rendering.shown` to show the form

@@ -88,13 +88,13 @@ class ListedOrder(NamedTuple):
     """The part of the page for one order.
 
     Args:
-        behind: the position after which the next page begins; None at the end.
+        next_after: the position after which the next page begins; None at the end.
         following: the group of the next message; empty if it is in none or was not read.
         looked: the number of messages checked against a selector.
     """
 
     sights: Sequence[MessageView] = ()
-    behind: Position | None = None
+    next_after: Position | None = None
     following: bytes = b""
     looked: int = 0
 
@@ -245,10 +245,10 @@ def _side(
     queue: str, order: ListingOrder, found: QueuePageState, wanted: QueuePageQuery, pairs: Sequence[tuple[str, str]]
 ) -> Mapping[str, Any]:
     """One of the two lists."""
-    shown, behind, following, looked = found.sides[order]
+    shown, next_after, following, looked = found.sides[order]
     after = wanted.after[order]
     kept = [(name, value) for name, value in pairs if name != order]
-    more = [*kept, (order, cursor_of(behind))] if behind is not None else None
+    more = [*kept, (order, cursor_of(next_after))] if next_after is not None else None
     return {
         "order": order,
         "title": ORDERS[order],
