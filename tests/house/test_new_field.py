@@ -91,7 +91,7 @@ with inorder.connect(sys.argv[1]) as qm:
     try:
         list(dmpmqmsg.write([made.replace(expiry=1)], sys.stdout.buffer, goes_on=True))
     except FormatError as error:
-        assert "errand: there is no code for it, so 'spring' cannot be written" in str(error)
+        assert "errand: the format cannot store it, here 'spring'" in str(error)
     else:
         raise AssertionError("it was left out")
     assert SCHEMAS["Message"]["properties"]["errand"]["type"] == "string"

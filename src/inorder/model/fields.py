@@ -32,15 +32,15 @@ FLAGS_MAX: Final = 31
 PUT_AT_MAX: Final = 253402300799.0  # the end of the year 9999
 NO_ID: Final = bytes(ID_LENGTH)
 NO_ACCOUNTING: Final = bytes(32)
-BY_QUEUE: Final = {"None for the queue's": None}
+BY_QUEUE: Final = {"None for the queue's default": None}
 
 
 class UniqueId(NamedTuple):
-    """Names one message for ever.
+    """Identifies one message for ever.
 
     Args:
-        origin: the name with which the queue manager that made it was created.
-        number: one that never returns there.
+        origin: the original name of the queue manager that made it.
+        number: a number that this queue manager never uses again.
     """
 
     origin: str
@@ -48,11 +48,11 @@ class UniqueId(NamedTuple):
 
 
 class Transmission(NamedTuple):
-    """Where a message on a transmission queue is to go: MQXQH's RemoteQName and RemoteQMgrName (between N-3).
+    """The destination of a message on a transmission queue: MQXQH's RemoteQName and RemoteQMgrName (between N-3).
 
     Args:
-        queue: the name of the queue there.
-        manager: the name of the queue manager that has it.
+        queue: the name of the destination queue.
+        manager: the name of its queue manager.
     """
 
     queue: str
@@ -60,10 +60,10 @@ class Transmission(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a message sits on its queue; smaller is earlier (lifecycle B-5).
+    """The place of a message on its queue; smaller is earlier (lifecycle B-5).
 
     `rank` is the effective priority at arrival, negated; `number` comes from the queue's one counter;
-    `ordinal` counts the messages of one unit in put order.
+    `ordinal` counts the messages of one unit of work in put order.
     """
 
     rank: int
@@ -72,7 +72,7 @@ class Place(NamedTuple):
 
 
 class EarlierPending(NamedTuple):
-    """What stood before a message that a notify call was given: how many, the first one's place and kind."""
+    """The pending messages before one that a notify read returned: how many, and place and kind of the first."""
 
     total: int
     place: Place
@@ -137,7 +137,7 @@ class PropertySets(ParameterKind[Properties]):
     types = frozenset({Properties})
 
     def check(self, name: str, value: Any) -> Properties:
-        made = value if type(value) is Properties else Properties(value)  # isinstance costs more here
+        made = value if type(value) is Properties else Properties(value)  # isinstance is slower for a Mapping
         return NO_PROPERTIES if made.text is None else made
 
 
@@ -165,7 +165,7 @@ def integer(low: int, high: int, reason: Reason = Reason.MD_ERROR) -> Integer:
 
 
 def text(length: int) -> Text:
-    """A text of at most so many characters, without its trailing blanks."""
+    """A text with at most this many characters; trailing blanks are removed."""
     return Text(length, Reason.MD_ERROR, trimmed=True)
 
 
@@ -274,15 +274,15 @@ class MessageFields:
         code="MST")
     expiry: Field[float | None] = Field("Expiry", None,
         "Seconds to live from the put; None: the queue's default, math.inf: for ever. "
-        "On a message that was got: what is left, math.inf if it never expires.", EXPIRY, none=math.inf,
+        "In a message that was got: the seconds that are left, math.inf if it never expires.", EXPIRY, none=math.inf,
         form=("Time to live, in seconds", "default: the queue's"),
         option=PutOption("SECONDS|none", "Time to live; default: the queue's."), code="EXP")
     feedback = Field("Feedback", 0, "Feedback code of a report.", integer(0, NUMBER_MAX, Reason.FEEDBACK_ERROR), text=9,
         code="FDB")
     encoding = Field("Encoding", 546 if sys.byteorder == "little" else 273,
-        "How numbers in the body are written, MQENC bits; the default is this machine's way.", integer(0, INT_MAX),
+        "The encoding of numbers in the body, MQENC bits; the default is this machine's encoding.", integer(0, INT_MAX),
         text=10, code="ENC")
-    coded_character_set_id = Field("CodedCharSetId", 0, "Character set of the body; 0: the queue manager's.",
+    coded_character_set_id = Field("CodedCharSetId", 0, "Character set of the body; 0: that of the queue manager.",
         integer(-4, INT_MAX), text=3, code="CCS", word="ccsid")
     format = Field("Format", "", "Name of the body's format, 8 characters, for example MQSTR.", text(8), text=4,
         form=("Format", "default: MQSTR for text and JSON"),
@@ -292,18 +292,18 @@ class MessageFields:
         form=("Priority", "0 to 9; default: the queue's"), option=PutOption("0..9", "Default: the queue's."),
         code="PRI")
     persistent: Field[bool | None] = Field("Persistence", None,
-        "Does the message survive a restart? None: the queue's default.", PERSISTENT,
+        "Whether the message survives a restart; None: the queue's default.", PERSISTENT,
         form=("Persistent", "the queue's default"),
         option=PutOption("", "Whether messages survive when the last process closes the store; default: the queue's."),
         code="PER")
-    message_id = Field("MsgId", NO_ID, "24 bytes; all NUL: the queue manager makes one.", ID,
+    message_id = Field("MsgId", NO_ID, "24 bytes; if all are NUL, the queue manager makes one.", ID,
         form=("Message id", "hexadecimal digits, or text:…; empty: generated"),
         option=PutOption("HEX|text:TEXT", "Default: the queue manager generates one."), code="MSI", word="id")
-    correlation_id = Field("CorrelId", NO_ID, "24 bytes that relate messages.", ID,
+    correlation_id = Field("CorrelId", NO_ID, "24 bytes that relate messages to each other.", ID,
         form=("Correlation id", "hexadecimal digits, or text:…"),
         option=PutOption("HEX|text:TEXT", "Relates messages to each other, such as a reply to its request."),
         code="COI", word="correlation")
-    reply_to_queue = Field("ReplyToQ", "", "Where replies and reports should go.", NAME, text=5,
+    reply_to_queue = Field("ReplyToQ", "", "The queue for replies and reports.", NAME, text=5,
         form=("Reply to queue", ""), option=PutOption("NAME", "The queue for replies."), code="RTQ", word="reply-to")
     reply_to_queue_manager = Field("ReplyToQMgr", "", "The queue manager of that queue.", NAME, text=7,
         form=("of queue manager", ""), option=PutOption("NAME", "The queue manager of that queue; default: this one."),
@@ -321,32 +321,32 @@ class MessageFields:
         PUT_AT)
     application_origin_data = Field("ApplOriginData", "", "Origin context: free text.", text(4), text=12,
         code="AOX AOD")
-    group_id = Field("GroupId", NO_ID, "24 bytes; NUL: no group, or a new one.", ID, code="GRP", word="group")
+    group_id = Field("GroupId", NO_ID, "24 bytes; all NUL: no group, or a new one.", ID, code="GRP", word="group")
     sequence_number = Field("MsgSeqNumber", 1, "Place of the logical message in its group, from 1.",
         integer(1, NUMBER_MAX, Reason.MSG_SEQ_NUMBER_ERROR), code="MSQ", word="seq")
-    offset = Field("Offset", 0, "Bytes of the logical message before this segment.",
+    offset = Field("Offset", 0, "The number of bytes in the logical message before this segment.",
         integer(0, NUMBER_MAX, Reason.OFFSET_ERROR), code="OFF")
     flags = Field("MsgFlags", 0, "`Flags`, added up.", integer(0, FLAGS_MAX, Reason.MSG_FLAGS_ERROR), code="MSF")
-    original_length = Field("OriginalLength", -1, "In a report: the length of the message that it is about; else -1.",
+    original_length = Field("OriginalLength", -1, "In a report: the length of the original message; else -1.",
         integer(-1, NUMBER_MAX, Reason.ORIGINAL_LENGTH_ERROR), code="ORL")
     delay = Field("(delivery delay)", 0.0, "Seconds from the put until the message may be read.",
         Seconds(0, EXPIRY_SECONDS_MAX), none=0.0, remains=False, form=("Delay before it can be read, in seconds", "0"),
         option=PutOption("SECONDS", "Time until the message can be read."))
     transmission: Field[Transmission | None] = Field("(transmission header)", None,
-        "On a transmission queue: where it is to go. None: it is there.",
+        "On a transmission queue: the destination. None on other queues.",
         Transmissions("a Transmission of two names, each at most 48 characters, or None", Reason.XQH_ERROR), text=13,
         arrow=False)
-    properties = Field("(properties)", NO_PROPERTIES, "Names of the program's own, and their values: a mapping.",
+    properties = Field("(properties)", NO_PROPERTIES, "Named values that the program adds: a mapping.",
         PropertySets("a mapping of names to values"), word="property")
     body = Field("(data)", b"", "The data.", BODY)
-    length = Field("DataLength", 0, "Bytes of the whole data, also where the body was truncated.")
-    backout_count = Field("BackoutCount", 0, "How often a get of it was backed out.", code="BOC")
-    token = Field("MsgToken", bytes(16), "Names this message on this queue.")
-    uid: Field[UniqueId | None] = Field("(unique id)", None, "Names this message for ever (lifecycle A-1).")
-    place: Field[Place | None] = Field("(place)", None, "Where it sat on its queue.")
+    length = Field("DataLength", 0, "The length of the whole body in bytes, even if the body was truncated.")
+    backout_count = Field("BackoutCount", 0, "How often a get of this message was backed out.", code="BOC")
+    token = Field("MsgToken", bytes(16), "Identifies this message on this queue.")
+    uid: Field[UniqueId | None] = Field("(unique id)", None, "Identifies this message for ever (lifecycle A-1).")
+    place: Field[Place | None] = Field("(place)", None, "Its place on its queue.")
     earlier_pending: Field[EarlierPending | None] = Field("(earlier pending)", None,
-        "On a notify call: what was pending before it (lifecycle B-16); None: nothing.")
-    warning: Field[Reason | None] = Field("Reason", None, "The call's warning, None if it had none.")
+        "In a notify read: the pending messages before it (lifecycle B-16); None: none.")
+    warning: Field[Reason | None] = Field("Reason", None, "The warning of the call, None without one.")
     # fmt: on
     # Here stand the fields that came after 0.1.0, each with a kind and a column in `content`.
 

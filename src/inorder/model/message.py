@@ -1,8 +1,8 @@
-"""Message: the descriptor (MQMD), the body, and what a get adds.
+"""Message: the descriptor (MQMD), the body, and the values that a get adds.
 
-A message is one row of values behind named fields. It is validated once, when a caller builds it; a message
-that a get returns is made from its row without any further work, so that bulk reads stay cheap. Either way it
-cannot be changed: `replace` makes a changed copy.
+A message is one row of values behind named fields. It is checked once, when a caller builds it. A get makes messages
+directly from their rows without checking again, so that bulk reads stay cheap. Messages never change: `replace` makes a
+changed copy.
 
 The fields are the MQMD of mq-semantics 1.1 under snake-case names; `fields` has the table of them. Durations are
 seconds, ids are bytes of a fixed length padded with NUL, texts are given without their trailing blanks.
@@ -31,7 +31,7 @@ REPORT_GENERATED = 256 | 2048 | 2097152  # confirm on arrival, confirm on delive
 REPLY_NEEDED = REPORT_GENERATED | 16777216 | 1 | 2  # and exception, positive and negative action notification
 
 
-# Plain integers: rules test flags for each message, and enum arithmetic costs a microsecond a time.
+# Plain integers: rules test flags for each message, and enum arithmetic costs a microsecond each time.
 SEGMENTATION_ALLOWED, SEGMENT, LAST_SEGMENT, IN_GROUP, LAST_IN_GROUP = 1, 2, 4, 8, 16
 ANY_SEGMENT = SEGMENT | LAST_SEGMENT
 ANY_GROUP = IN_GROUP | LAST_IN_GROUP
@@ -41,13 +41,14 @@ class Message(MessageFields):
     """One message: a descriptor and a body. It never changes; `replace` makes a changed copy.
 
     Args:
-        body: the data, any bytes-like object; kept as bytes.
+        body: the data, any bytes-like object; stored as bytes.
         **fields: any field of the descriptor (see each field's help).
 
     Raises:
-        ArgumentError: a value out of its range, with MQ's reason code (2013, 2014, 2026, 2029, 2047, 2050,
-            2061, 2249, 2250, 2251, 2252; 2442, 2473, 2478, 2498, 2513 properties; 2260 transmission); an unknown field.
-        CallerError: 2027 MISSING_REPLY_TO_Q, a request or a report option without `reply_to_queue`.
+        ArgumentError: if a value is out of range, with MQ's reason code (2013, 2014, 2026, 2029, 2047, 2050,
+            2061, 2249, 2250, 2251, 2252; 2442, 2473, 2478, 2498, 2513 properties; 2260 transmission); if a field is
+            unknown.
+        CallerError: 2027 MISSING_REPLY_TO_Q, if a request or a report option has no `reply_to_queue`.
 
     Source: mq-semantics 1.1 to 1.3.
     """
@@ -61,14 +62,14 @@ class Message(MessageFields):
 
     @classmethod
     def from_row(cls, row: Row) -> Message:
-        """A message straight from its row: for stores, which have checked it before."""
+        """Makes a message from its row without checks: for stores, which checked it at the put."""
         message = _new(cls)
         _set_row(message, row)
         return message
 
     @classmethod
     def from_rows(cls, rows: Iterable[Row]) -> list[Message]:
-        """The same of many rows, in one call."""
+        """Makes messages from many rows in one call."""
         messages = []
         for row in rows:
             message = _new(cls)
@@ -79,7 +80,7 @@ class Message(MessageFields):
     row = property(operator.attrgetter("_row"), doc="All values, in the order of `FIELDS`: for rules and stores.")
 
     def replace(self, **fields: Any) -> Message:
-        """A copy with other values, checked as in the constructor; `body` may be among them."""
+        """Makes a copy with other values, checked as in the constructor; `body` may be among them."""
         row = list(self._row)
         if "body" in fields:
             data = row[_BODY] = BODY.check("body", fields.pop("body"))
@@ -87,7 +88,7 @@ class Message(MessageFields):
         return Message.from_row(_filled(row, fields))
 
     def with_values(self, **values: Any) -> Message:
-        """A copy with other values, unchecked: for rules and stores, which set what callers cannot."""
+        """Makes a copy with other values, unchecked: for rules and stores, which set values that callers cannot."""
         row = list(self._row)
         for name, value in values.items():
             row[Message.FIELDS[name].index] = value
@@ -95,19 +96,19 @@ class Message(MessageFields):
 
     @property
     def group_status(self) -> Status:
-        """Whether it is in a group, the last of one, or in none."""
+        """Whether the message is in a group, is the last of one, or is in none."""
         flags = self._row[_FLAGS]
         return "last" if flags & LAST_IN_GROUP else "in" if flags & IN_GROUP else "no"
 
     @property
     def segment_status(self) -> Status:
-        """Whether it is a segment, the last one, or a whole message."""
+        """Whether the message is a segment, the last segment, or a whole message."""
         flags = self._row[_FLAGS]
         return "last" if flags & LAST_SEGMENT else "in" if flags & SEGMENT else "no"
 
     @property
     def segmentation_allowed(self) -> bool:
-        """Whether the queue manager may split it."""
+        """Whether the queue manager may split the message."""
         return bool(self._row[_FLAGS] & SEGMENTATION_ALLOWED)
 
     @property
@@ -122,9 +123,9 @@ class Message(MessageFields):
 
     @classmethod
     def of_json(cls, value: Any, **fields: Unpack[Descriptor]) -> Message:
-        """A message whose body is a value as JSON in UTF-8; its format is MQSTR, its character set 1208.
+        """Makes a message whose body is the value as JSON in UTF-8; its format is MQSTR, its character set 1208.
 
-        Raises: ArgumentError, JSON has nothing for the value, or for one in it; otherwise as `Message`.
+        Raises ArgumentError if JSON cannot express the value or a part of it; otherwise as `Message`.
         """
         try:
             text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -136,9 +137,9 @@ class Message(MessageFields):
         return cls(body, **fields)
 
     def json(self) -> Any:
-        """The value that the body is as JSON in UTF-8; bodies of any format are tried.
+        """Reads the body as JSON in UTF-8, whatever its format field says.
 
-        Raises: QueueCondition 2110 FORMAT_ERROR, the body is not that, or not all of it is there.
+        Raises QueueCondition 2110 FORMAT_ERROR if the body is not JSON or was truncated.
         """
         try:
             return json.loads(self.body.decode())
@@ -181,9 +182,9 @@ class Message(MessageFields):
 if TYPE_CHECKING:
 
     class Got(Message):
-        """A message as a get or a browse returns it: what the queue manager fills in is there.
+        """A message as a get or a browse returns it: with the fields that the queue manager sets.
 
-        To type checkers alone it is a class of its own; a program that runs knows only messages.
+        Only type checkers see this class; at run time it is `Message`.
         """
 
         expiry: Field[float]
@@ -228,11 +229,11 @@ _of_together = operator.itemgetter(
 
 
 def _check_together(row: Row) -> None:
-    """What no field can tell alone: reply-to queue (2027) and original length (2252, R1.12)."""
+    """Checks fields that depend on each other: reply-to queue (2027) and original length (2252, R1.12)."""
     report, message_type, reply_to_queue, flags, original_length, body = _of_together(row)
     if not reply_to_queue and (message_type == MessageType.REQUEST or report & REPLY_NEEDED):
         raise CallerError(
-            "a request, and a message that asks for reports, needs reply_to_queue",
+            "a request, or a message that asks for reports, needs reply_to_queue",
             reason=Reason.MISSING_REPLY_TO_Q,
             argument="reply_to_queue",
         )
@@ -248,17 +249,17 @@ def _bad_original_length(value: int, allowed: str) -> ArgumentError:
 
 
 def mq_date(at: float) -> str:
-    """Seconds since 1970 as MQ writes a date: YYYYMMDD, UTC."""
+    """Writes seconds since 1970 as MQ's date: YYYYMMDD, UTC."""
     return time.strftime("%Y%m%d", time.gmtime(at))
 
 
 def mq_time(at: float) -> str:
-    """The time of that day: HHMMSSTH, UTC, to the hundredth."""
+    """Writes the time of day as MQ does: HHMMSSTH, UTC, to the hundredth."""
     return time.strftime("%H%M%S", time.gmtime(at)) + f"{int(at % 1 * 100):02d}"
 
 
 def stored_flags(flags: int) -> int:
-    """The flags as stored: last in group is in group, last segment is a segment."""
+    """The flags as they are stored: "last in group" also sets "in group", "last segment" also sets "segment"."""
     if flags & LAST_IN_GROUP:
         flags |= IN_GROUP
     if flags & LAST_SEGMENT:
