@@ -59,7 +59,11 @@ def test_tasks_act_under_a_lease_whichever_connection_they_have() -> None:
             puts = [partial(inorder.QueueManager.put, queue="Q", body=str(n).encode()) for n in range(8)]
             await asyncio.gather(*(lease.run(put) for put in puts))
             same = await qm.resume_lease(lease.token)
-            assert (same.name, [unit.puts for unit in await qm.units()], await qm.depth("Q")) == (lease.name, [8], 8)
+            assert (same.name, [unit.puts for unit in await qm.inspect.units()], await qm.depth("Q")) == (
+                lease.name,
+                [8],
+                8,
+            )
             assert await same.extend(30) < lease.ends_at
             await same.commit()
             assert sorted(one.body for one in await qm.get_many("Q", 10)) == [str(n).encode() for n in range(8)]

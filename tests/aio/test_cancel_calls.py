@@ -154,7 +154,7 @@ def state(onlooker: QueueManager, *, of_all: bool) -> object:
     """What there is now; of the unit of work alone, or of all."""
     queues = [one.name for one in onlooker.queues()]
     messages = {name: bodies(onlooker, name) for name in ("Q", "R", "U") if name in queues and (of_all or name == "U")}
-    return messages, len(onlooker.units()), queues if of_all else None
+    return messages, len(onlooker.inspect.units()), queues if of_all else None
 
 
 def tried(call: str, situation: Situation, moment: Moment, step: int, patched: pytest.MonkeyPatch) -> tuple[Any, ...]:

@@ -89,7 +89,7 @@ def test_calls_are_those_of_a_connection(store: LocalStore, qm: QueueManager) ->
         assert one.connections_in_use == 0
 
     run(store, work)
-    assert [(one.message.body, one.why.error) for one in qm.dead_letters()] == [(b"5", "no answer")]
+    assert [(one.message.body, one.why.error) for one in qm.dead.letters()] == [(b"5", "no answer")]
 
 
 def test_bad_options_are_refused_before_anything_is_done(store: LocalStore, qm: QueueManager) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ..client import housekeeping
 from ..client import manager as managing
+from ..client.admin import Progress
 from ..client.keywords import PutCall, get_options
-from ..client.operating import Progress
 from ..client.requesting import Data
 from ..client.users import TOKEN_SECONDS, Token, User, Verify
 from ..errors import Reason
