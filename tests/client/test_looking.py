@@ -11,8 +11,8 @@ import pytest
 from tests.helpers.support import waiting
 
 from inorder import Flags, Match, QueueManager
-from inorder.client.bulk import ClaimReader
 from inorder.client import inspection
+from inorder.client.bulk import ClaimReader
 from inorder.client.inspection import Opening, Sight
 from inorder.model.attributes import OrderRule
 from inorder.rules.gaps import NO_GAPS, Gaps

@@ -103,7 +103,8 @@ CASES = {
     ),
     "long messages are looked at, settled and deleted": (
         MAKE_LONG,
-        "qm.put('Q', b'', syncpoint=True); qm.inspect.status('Q'); qm.inspect.order_view('Q'); qm.inspect.units(); qm.admin.discard_expired()\n"
+        "qm.put('Q', b'', syncpoint=True); qm.inspect.status('Q'); qm.inspect.order_view('Q'); qm.inspect.units()\n"
+        "qm.admin.discard_expired()\n"
         "for _ in range(2): qm.get('Q', buffer=10, accept_truncated=True, syncpoint=True)\n"
         "qm.commit(); qm.close_queue('Q'); qm.delete_queue('Q', purge=True)",
         12,
