@@ -367,13 +367,16 @@ class Queue(ConfirmedCalls):
             in_unit = syncpoint and not (browse or options.confirm_id)
             if in_unit or (options.syncpoint_if_persistent and not browse):
                 session.join_unit()
-            asked = (self._handle, options, retained.state, self._cursor, in_unit, count, one_group, accepts)
+            asked = (self._handle, options, retained.state, self._cursor, in_unit, count, one_group)
             request = _tuple(GetRequest, asked)
             if retained.is_lost and options.logical and not browse:
                 retained.check()
             waits = options.wait and not options.by_cursor
             try:
-                outcome = self._store.wait(request) if waits else self._store.get(request)
+                if accepts is not None:
+                    outcome = session.services.store.get_if(request, accepts)
+                else:
+                    outcome = self._store.wait(request) if waits else self._store.get(request)
                 if not outcome.messages:
                     raise self._missing(options, outcome)
                 retained.advance(outcome.state, outcome.before_unit)
