@@ -50,7 +50,6 @@ signatures.
 
 from __future__ import annotations
 
-from ..client.signatures import show_keywords
 from .calls import ManagerCalls
 from .entered import Entered
 from .groups import GroupWriter
@@ -60,8 +59,6 @@ from .loops import Browsing, Group, Replies
 from .manager import QueueManager, connect
 from .queue_calls import GroupCalls, QueueCalls
 from .units import UnitOfWork
-
-show_keywords(GroupCalls, ManagerCalls, QueueCalls, GroupWriter, Queue, QueueManager)
 
 __all__ = [
     "Browsing",
