@@ -25,7 +25,7 @@ from tests.helpers.support import Stores, bodies
 from tests.tiers import nightly
 
 from inorder import InorderError, NoMessageAvailable, QueueManager, aio, connect
-from inorder.aio.lanes import JOINING
+from inorder.aio.sharing import JOINING
 from inorder.errors import ConnectionClosed, HandleError
 from inorder.stores.seam.protocol import LocalStore
 
@@ -242,7 +242,7 @@ def test_a_queue_is_not_closed_on_a_connection_that_a_task_has_taken_meanwhile()
             await asyncio.gather(qm.put("Q", b"1"), qm.put("Q", b"2"))
             first, second = qm._shared.lanes.all
             go_on = threading.Event()
-            first.post(lambda _: go_on.wait(LIMIT_SECONDS))
+            first.post(lambda: go_on.wait(LIMIT_SECONDS))
             await asyncio.sleep(0)
             closing = asyncio.create_task(qm._shared.let_go("Q"))
             await asyncio.sleep(0)  # it waits for the first connection now

@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from ..errors import ConnectionBroken, InorderError, OutcomeUnknown
 from ..stores.seam.protocol import Promises
 from ..stores.seam.records import PutOutcome
-from .jobs import Job, finished
+from .jobs import Job, finished, tell
 from .lanes import Connection, Lane, closed
 
 T = TypeVar("T")
@@ -117,8 +117,8 @@ class Batch:
 
     # --- in the thread
 
-    def run(self) -> None:
-        """Makes the calls, and keeps what they, and those before them, promise."""
+    def serve(self) -> None:
+        """Makes the calls, keeps what they, and those before them, promise, and tells the loop."""
         for job in self._jobs:
             try:
                 promises, owed = self._owing.of(self._lane.connected())
@@ -134,13 +134,7 @@ class Batch:
             if promises.count > before:
                 owed.append(Owed(job, promises.take_puts()))
         self._owing.keep()
-
-    def tell(self) -> None:
-        """The thread is done with them."""
-        try:
-            self._loop.call_soon_threadsafe(self._end)
-        except RuntimeError:  # the loop is closed: nobody is there any more
-            return
+        tell(self._loop, self._end)
 
     # --- in the loop
 
@@ -154,7 +148,7 @@ class BriefLane(Lane):
     """A lane of no task, for brief calls of all of them."""
 
     def __init__(self, connect: Callable[[], Connection]) -> None:
-        super().__init__(connect, lambda _: None)
+        super().__init__(connect)
         self._calls = 0
         self._waiting: list[Job[Any]] = []  # calls that the loop could not make: for the thread
         self._owing = Owing()  # of calls that the loop has made: for the thread
@@ -176,7 +170,7 @@ class BriefLane(Lane):
             raise closed()
         job = Job(lambda: self._make(call), _nothing, self._loop, is_revocable=is_revocable)
         batch = self._batch
-        if self._waiting or (batch is not None and batch.has_calls) or not self._is_made(job, job.run_here):
+        if self._waiting or (batch is not None and batch.has_calls) or not self._is_made(job, job.make):
             self._waiting.append(job.hand_over())
             self._hand_over_soon()
         return job
@@ -231,7 +225,7 @@ class BriefLane(Lane):
         """Gives the thread these calls, and what others have promised."""
         owing, self._owing = self._owing, Owing()
         batch = Batch(self, owing, jobs, then, self._loop)
-        self._jobs.put(batch)
+        self._jobs.put(batch.serve)
         return batch
 
     def _over(self) -> None:

@@ -6,16 +6,12 @@ import os
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from ..client import manager
 from ..client.groups import whole_group
 from ..client.requesting import Data
-from ..errors import (
-    IN_MEMORY,
-    ObjectInUse,
-    Reason,
-)
+from ..errors import IN_MEMORY, ObjectInUse, Reason
 from ..model.message import Descriptor, Got
 from ..model.options import EVERYTHING, BrowseKeywords, GetOptions, Match, OpenKeywords, check_whole
 from ..rules.gets import rank_of
@@ -23,20 +19,13 @@ from ..rules.ordering import ReadOrder
 from ..rules.puts import PutResult
 from ..stores.seam.protocol import LocalStore
 from .calls import ManagerCalls
-from .entered import Entered
-from .groups import GroupWriter
-from .handles import Queue
-from .lanes import Connection, joins
-from .leases import Lease
-from .loops import Browsing, Group, Replies
-from .sharing import Sharing
-from .streams import guarded
-from .units import UnitOfWork
+from .lanes import Connection
+from .opened import Browsing, Entered, Group, GroupWriter, Lease, Queue, Replies, UnitOfWork, guarded
+from .sharing import Sharing, joins
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-P = ParamSpec("P")
 T = TypeVar("T")
 CONNECTIONS = 4
 SETTLING = frozenset({"commit", "back_out", "prepare"})
@@ -94,23 +83,40 @@ class QueueManager(ManagerCalls):
         """Makes its first connection, if it has none. Raises: as `inorder.connect`."""
         await self._shared.run(self._shared.seat(), lambda _: None)
 
-    async def _call(self, method: Callable[Concatenate[Connection, P], T], /, *given: P.args, **named: P.kwargs) -> T:
+    async def _call(self, method: Callable[..., T], /, *given: Any, **named: Any) -> T:
         shared, name = self._shared, method.__name__
         seat = shared.seat_around if name in SETTLING else None  # whichever task began it
         seat = seat or shared.seat(joins(name, given, named))
+
+        def call() -> Awaitable[T]:
+            return shared.run(seat, lambda one: method(one, *given, **named))
+
+        return await self._for_one_alone(given[0] if given else None, call)
+
+    async def _get(self, method: Callable[..., T], options: GetOptions, queue: str, /, *given: Any) -> T:
+        at_once = replace(options, wait=0)
+        seat = self._shared.seat("" if options.syncpoint is False or options.confirm_id else "get")
+
+        def get(one: Connection, wait: float) -> T:
+            return method(one, queue, *given, options if wait else at_once)
+
+        return await self._for_one_alone(queue, lambda: self._shared.take(seat, queue, options, get))
+
+    async def _for_one_alone(self, queue: object, call: Callable[[], Awaitable[T]]) -> T:
+        """A call that may need a queue for itself, which another of our connections has open from a call by name."""
         try:
-            return await shared.run(seat, lambda one: method(one, *given, **named))
+            return await call()
         except ObjectInUse:
-            if not given or not await shared.let_go(given[0]):
+            if not await self._shared.let_go(queue):
                 raise
-        return await shared.run(seat, lambda one: method(one, *given, **named))
+        return await call()
 
     async def close_queue(self, name: str, *, manager: str = "") -> Reason | None:
         """Closes what calls by name hold open of a queue, on the connection of this task and on all that are free.
 
         Returns: the warning of the task's own, as `Queue.close`; None if it was not open there.
         """
-        warning = await super().close_queue(name, manager=manager)
+        warning = await self._call(Connection.close_queue, name, manager=manager)
         await self._shared.let_go(name)
         return warning
 
@@ -120,24 +126,6 @@ class QueueManager(ManagerCalls):
         For a program that serves many, now and then: a queue that is open cannot be cleared or deleted (2042).
         """
         await self._shared.close_unused()
-
-    async def check_store(self) -> None:
-        """As `QueueManager.check_store`."""
-        await self._shared.run(self._shared.seat(), lambda one: one.check_store())
-
-    async def _get(self, method: Callable[..., T], options: GetOptions, queue: str, *given: Any) -> T:
-        at_once = replace(options, wait=0)
-        seat = self._shared.seat("" if options.syncpoint is False or options.confirm_id else "get")
-
-        def call(one: Connection, waits: bool) -> T:
-            return method(one, queue, *given, options if waits else at_once)
-
-        try:
-            return await self._shared.take(seat, queue, options, call)
-        except ObjectInUse:  # by another of our connections, if the open is exclusive
-            if not await self._shared.let_go(queue):
-                raise
-        return await self._shared.take(seat, queue, options, call)
 
     async def run(self, work: Callable[[Connection], T], *, is_brief: bool = False) -> T:
         """What a function returns that makes several calls, or loops, on a connection in the connection's thread.
@@ -187,12 +175,7 @@ class QueueManager(ManagerCalls):
         """
 
         async def once(found: Callable[[], object]) -> T:
-            try:
-                answer = await look()
-            except ObjectInUse:  # by another of our connections, if it is for one alone
-                if not await self._shared.let_go(queue):
-                    raise
-                answer = await look()
+            answer = await self._for_one_alone(queue, look)
             found()
             return answer
 
@@ -294,13 +277,11 @@ class QueueManager(ManagerCalls):
 
         The stream is written in the connection's thread. A cancel ends that, and nothing was got.
         """
-        (guard, stop), options = (
-            guarded(stream),
-            GetOptions(wait=wait, match=match, logical=True, all_messages=as_group),
-        )
+        guard, stop = guarded(stream)
+        options = GetOptions(wait=wait, match=match, logical=True, all_messages=as_group)
 
-        def call(one: Connection, waits: bool) -> Got:
-            return one.get_stream(queue, guard, wait=wait if waits else 0, match=match, as_group=as_group)
+        def call(one: Connection, wait: float) -> Got:
+            return one.get_stream(queue, guard, wait=wait, match=match, as_group=as_group)
 
         return await self._shared.take(self._shared.seat("get_stream"), queue, options, call, hurry=stop)
 

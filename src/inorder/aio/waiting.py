@@ -16,12 +16,16 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
+from typing import TypeVar
 
-from ..errors import InorderError, WaitEnded
+from ..errors import InorderError, NoMessageAvailable, OrderPending, WaitEnded
 from ..support.clock import Clock
+from .jobs import tell
 from .lanes import Connection
 
+T = TypeVar("T")
+NOTHING = (NoMessageAvailable, OrderPending)  # a look has found nothing
 KEPT_SECONDS = 5.0  # how long a thread rests before it ends
 LOOK_SECONDS = 60.0  # how often one that rests checks whether its loop is still there
 
@@ -53,17 +57,12 @@ class Waiter:
 class Watch:
     """The tasks that wait for one queue, and the thread that says when they should look.
 
-    Attributes:
-        error: why the thread has stopped watching.
-
     Args:
-        ended: called when the thread has stopped watching.
+        all: those there are, by queue; this one is out when its thread stops watching.
     """
 
-    def __init__(
-        self, queue: str, clock: Clock, connect: Callable[[], Connection], ended: Callable[[Watch], object]
-    ) -> None:
-        self.queue, self._clock, self._connect, self._ended = queue, clock, connect, ended
+    def __init__(self, queue: str, clock: Clock, connect: Callable[[], Connection], all: dict[str, Watch]) -> None:
+        self.queue, self._clock, self._connect, self._all = queue, clock, connect, all
         self._loop = asyncio.get_running_loop()
         self._lines: dict[Hashable, deque[Waiter]] = {}  # by what they ask for; the first of each looks
         self._round: deque[Waiter] = deque()  # who is still to look in this round
@@ -73,7 +72,7 @@ class Watch:
         self._connection: Connection | None = None
         self._is_watching = self._is_told = self._is_ending = False
         self._wanted = threading.Event()  # somebody waits, or it is to end
-        self.error: BaseException | None = None
+        self._error: BaseException | None = None  # why the thread has stopped watching
         self._over: asyncio.Future[None] = self._loop.create_future()
         threading.Thread(target=self._run, name=f"inorder aio watch {queue}", daemon=True).start()
 
@@ -89,8 +88,7 @@ class Watch:
                 connection.abandon()
         except BaseException as failure:  # noqa: BLE001 - raised by those who wait
             error = failure
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
-            self._loop.call_soon_threadsafe(self._is_over, error)
+        tell(self._loop, self._is_over, error)
 
     def _watch(self, connection: Connection) -> None:
         while not self._loop.is_closed():
@@ -101,16 +99,14 @@ class Watch:
     def _changed(self) -> None:
         if self._is_ending:
             raise _ended()
-        self._is_watching = False  # in this order: `join` says that it is wanted, and then asks this
+        self._is_watching = False  # in this order: `_join` says that it is wanted, and then asks this
         if not self._wanted.is_set():
             raise _Rests
         self._is_watching = True
         if not self._is_told:  # else the loop is still to hear of it, and everyone looks after that
             self._is_told = True
-            try:
-                self._loop.call_soon_threadsafe(self._let_look)
-            except RuntimeError:  # the loop is closed: nobody waits
-                raise _ended() from None
+            if not tell(self._loop, self._let_look):
+                raise _ended()
 
     # --- in the loop: who looks
 
@@ -122,8 +118,8 @@ class Watch:
         self._next()
 
     def _is_over(self, error: BaseException) -> None:
-        self.error = error
-        self._ended(self)
+        self._error = error
+        self._forget()
         self._over.set_result(None)
         for line in self._lines.values():
             for waiter in line:
@@ -147,11 +143,35 @@ class Watch:
             else:
                 return
 
+    async def found(self, waiter: Waiter, look: Callable[[Callable[[], object]], Awaitable[T]]) -> T:
+        """What the looks of a task that waits find.
+
+        Args:
+            look: one look. It raises what is in `NOTHING`, or calls what it is given as soon as it has found something.
+
+        Raises: what the last look raises.
+        """
+        self._join(waiter)
+        try:
+            while True:
+                await self._turn(waiter)
+                is_last = waiter.deadline <= self._clock.monotonic()
+                try:
+                    return await look(lambda: self._leave(waiter))
+                except NOTHING:
+                    if is_last:
+                        raise
+                    if self._error is not None:
+                        raise self._error from None
+                self._has_looked(waiter)
+        finally:
+            self._leave(waiter)
+
     def has_line(self, key: Hashable) -> bool:
         """Whether somebody waits who asks for the same."""
         return key in self._lines
 
-    def join(self, waiter: Waiter) -> None:
+    def _join(self, waiter: Waiter) -> None:
         """The task waits here until it leaves."""
         if self._keeping is not None:
             self._keeping.cancel()
@@ -159,9 +179,9 @@ class Watch:
         line = self._lines.setdefault(waiter.key, deque())
         line.append(waiter)
         self._wanted.set()
-        waiter.has_news = self.error is not None or (self._is_watching and line[0] is waiter)
+        waiter.has_news = self._error is not None or (self._is_watching and line[0] is waiter)
 
-    def leave(self, waiter: Waiter) -> None:
+    def _leave(self, waiter: Waiter) -> None:
         """It has something, or gives up. Harmless when repeated."""
         line = self._lines.get(waiter.key)
         if line is None or waiter not in line:
@@ -173,13 +193,13 @@ class Watch:
         elif was_first:
             line[0].has_news = True
             self._round.appendleft(line[0])
-        self.has_looked(waiter)
+        self._has_looked(waiter)
         if not self._lines:
             self._wanted.clear()
             self._keeping = self._loop.call_later(KEPT_SECONDS, self._end_unless_used)
 
-    async def turn(self, waiter: Waiter) -> None:
-        """Returns when the task should look: it has the turn until `has_looked` or `leave`."""
+    async def _turn(self, waiter: Waiter) -> None:
+        """Returns when the task should look: it has the turn until `_has_looked` or `_leave`."""
         waiter.turn = self._loop.create_future()
         try:
             if waiter.has_news:
@@ -192,7 +212,7 @@ class Watch:
             if waiter.timer is not None:
                 waiter.timer.cancel()
 
-    def has_looked(self, waiter: Waiter) -> None:
+    def _has_looked(self, waiter: Waiter) -> None:
         """It has found nothing."""
         if self._looking is waiter:
             self._looking = None
@@ -220,10 +240,14 @@ class Watch:
         if not self._lines:
             self.end()
 
+    def _forget(self) -> None:
+        if self._all.get(self.queue) is self:
+            del self._all[self.queue]
+
     def end(self) -> asyncio.Future[None]:
         """Ends the thread, and the wait of those who still wait; done when it has ended."""
         self._is_ending = True
-        self._ended(self)
+        self._forget()
         self._wanted.set()
         if self._connection is not None:
             with contextlib.suppress(InorderError):  # it has ended
