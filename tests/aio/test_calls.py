@@ -17,9 +17,25 @@ from inorder import QueueManager, aio
 def test_signatures_are_those_of_the_calls_that_do_not_wait() -> None:
     for ours, theirs in ((aio.QueueManager, QueueManager), (aio.Queue, inorder.Queue)):
         for name, call in inspect.getmembers(ours, inspect.iscoroutinefunction):
-            if not name.startswith("_") and name not in ("put_stream", "look", "begin", "run", "awaited"):
+            if not name.startswith("_") and name not in ("put_stream", "begin", "run", "awaited"):
                 original = inspect.signature(getattr(theirs, name))
                 assert inspect.signature(call).parameters == original.parameters, name
+
+
+def test_type_checkers_know_what_a_call_takes_and_returns() -> None:
+    """mypy reads this, too, and says which of these comments it does not need."""
+
+    async def main() -> None:
+        async with aio.connect() as qm:
+            await qm.create_queue("Q", max_depth=5)
+            depth: int = await qm.depth("Q")
+            assert depth == 0
+            with pytest.raises(inorder.ArgumentError):
+                await qm.put("Q", b"", prority=1)  # type: ignore[call-arg]
+            with pytest.raises(inorder.ArgumentError):
+                await qm.alter_queue("Q", max_depth="5")  # type: ignore[arg-type]
+
+    asyncio.run(main())
 
 
 NOT_FOR_TASKS = {

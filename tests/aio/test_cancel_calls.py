@@ -59,12 +59,15 @@ def given(onlooker: QueueManager) -> Mapping[str, object]:
 
 
 def calls_of(kind: type) -> list[str]:
-    names = [name for name, _ in inspect.getmembers(kind, inspect.iscoroutinefunction) if not name.startswith("_")]
+    """Of the calls that `awaited` makes, all in one way, only those that concern units, and one more."""
+    calls = [(name, call) for name, call in inspect.getmembers(kind, inspect.iscoroutinefunction) if name[0] != "_"]
+    chosen = JOINING | OF_A_UNIT | {"close", "status"}
+    names = [name for name, call in calls if not hasattr(call, "__wrapped__") or name in chosen]
     return [f"{kind.__name__}.{name}" for name in names if kind is aio.Queue or name not in NO_CALL_FOLLOWS]
 
 
 CALLS = [call for kind in (aio.QueueManager, aio.Queue, aio.GroupWriter, aio.UnitOfWork) for call in calls_of(kind)]
-A_FEW = ["QueueManager.put", "QueueManager.get", "QueueManager.depth", "Queue.get", "GroupWriter.put"]
+A_FEW = ["QueueManager.put", "QueueManager.get", "QueueManager.status", "Queue.get", "GroupWriter.put"]
 
 
 @contextlib.asynccontextmanager

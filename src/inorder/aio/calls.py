@@ -7,6 +7,7 @@ What a connection has, and is not among these calls, is written by hand: blocks,
 from __future__ import annotations
 
 import functools
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -49,6 +50,8 @@ def listed(call: Callable[P, Iterator[T]]) -> Callable[P, list[T]]:
     def as_list(*given: P.args, **named: P.kwargs) -> list[T]:
         return list(call(*given, **named))
 
+    told = str(call.__annotations__["return"]).replace("Iterator", "list", 1)
+    as_list.__signature__ = inspect.signature(call).replace(return_annotation=told)  # type: ignore[attr-defined]
     return as_list
 
 

@@ -6,9 +6,10 @@ import itertools
 import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from ..client import browsing, groups, leases, queue, requesting, unit_of_work
 from ..client.keywords import BROWSE_FIRST, BROWSE_NEXT, get_options
@@ -22,23 +23,13 @@ from .lanes import Block, Connection, Lane, Seat, leave
 from .sharing import Sharing, joins
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
 T = TypeVar("T")
 PAGE: Final = 100  # messages of a group that are fetched at once
 
 
-class Enterable(Protocol):
-    """What can be entered."""
-
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-
-E = TypeVar("E", bound=Enterable)
+E = TypeVar("E", bound=AbstractAsyncContextManager[Any])
 
 
 class Entered(Generic[E]):
@@ -53,7 +44,8 @@ class Entered(Generic[E]):
 
     async def __aenter__(self) -> E:
         self._made = await self._make()
-        return await self._made.__aenter__()
+        await self._made.__aenter__()
+        return self._made
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -255,12 +255,6 @@ class Watch:
         return self._over
 
     @property
-    def is_asleep(self) -> bool:
-        """Whether the thread watches, and nobody has anything left to look at."""
-        busy = self._is_told or self._looking is not None or bool(self._round) or self._again
-        return self._is_watching and not busy and not any(line[0].has_news for line in self._lines.values())
-
-    @property
     def is_used(self) -> bool:
         """Whether somebody waits."""
         return bool(self._lines)
