@@ -13,7 +13,6 @@ So a call that is cancelled has not happened, and one that has happened returns 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import threading
 from collections.abc import Callable
@@ -184,7 +183,8 @@ def _cancel(task: asyncio.Task[Any], why: tuple[Any, ...]) -> None:
 
 def tell(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *given: object) -> bool:
     """From any thread: the loop makes a call soon; False if it is closed, and nobody is there any more."""
-    with contextlib.suppress(RuntimeError):
+    try:
         loop.call_soon_threadsafe(call, *given)
-        return True
-    return False
+    except RuntimeError:
+        return False
+    return True

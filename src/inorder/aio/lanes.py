@@ -49,6 +49,15 @@ class Block:
         """It has begun on a connection."""
         self.lane, self.unit, self._connection = lane, unit, lane.connection
 
+    def begin_with(self, lane: Lane, call: Callable[[Connection], T]) -> Callable[[Connection], T]:
+        """A call that begins the unit on a connection first."""
+
+        def begun(connection: Connection) -> T:
+            self.adopt(lane, connection.unit_of_work().__enter__())
+            return call(connection)
+
+        return begun
+
     @property
     def is_begun(self) -> bool:
         """Whether it has a connection. Raises: ConnectionBroken, it has lost that."""

@@ -88,10 +88,12 @@ class QueueManager(ManagerCalls):
         seat = shared.seat_around if name in SETTLING else None  # whichever task began it
         seat = seat or shared.seat(joins(name, given, named))
 
-        def call() -> Awaitable[T]:
-            return shared.run(seat, lambda one: method(one, *given, **named))
-
-        return await self._for_one_alone(given[0] if given else None, call)
+        try:
+            return await shared.run(seat, lambda one: method(one, *given, **named))
+        except ObjectInUse:
+            if not given or not await shared.let_go(given[0]):
+                raise
+        return await shared.run(seat, lambda one: method(one, *given, **named))
 
     async def _get(self, method: Callable[..., T], options: GetOptions, queue: str, /, *given: Any) -> T:
         at_once = replace(options, wait=0)
@@ -100,16 +102,12 @@ class QueueManager(ManagerCalls):
         def get(one: Connection, wait: float) -> T:
             return method(one, queue, *given, options if wait else at_once)
 
-        return await self._for_one_alone(queue, lambda: self._shared.take(seat, queue, options, get))
-
-    async def _for_one_alone(self, queue: object, call: Callable[[], Awaitable[T]]) -> T:
-        """A call that may need a queue for itself, which another of our connections has open from a call by name."""
         try:
-            return await call()
-        except ObjectInUse:
+            return await self._shared.take(seat, queue, options, get)
+        except ObjectInUse:  # by another of our connections, if the open is exclusive
             if not await self._shared.let_go(queue):
                 raise
-        return await call()
+        return await self._shared.take(seat, queue, options, get)
 
     async def close_queue(self, name: str, *, manager: str = "") -> Reason | None:
         """Closes what calls by name hold open of a queue, on the connection of this task and on all that are free.
@@ -175,7 +173,12 @@ class QueueManager(ManagerCalls):
         """
 
         async def once(found: Callable[[], object]) -> T:
-            answer = await self._for_one_alone(queue, look)
+            try:
+                answer = await look()
+            except ObjectInUse:  # by another of our connections, if it is for one alone
+                if not await self._shared.let_go(queue):
+                    raise
+                answer = await look()
             found()
             return answer
 

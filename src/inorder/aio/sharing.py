@@ -118,17 +118,12 @@ class Sharing:
         """A call on the connection of a seat; in the unit of work of its block."""
         self._check()
         block = seat.block
-        new = None if block is None or block.is_begun else block
+        begins = block is not None and not block.is_begun
         lane = await self._lane_for(seat)
-
-        def begun(connection: Connection) -> T:
-            if new is not None:
-                new.adopt(lane, connection.unit_of_work().__enter__())
-            return call(connection)
-
         try:
             async with lane:
-                return await lane.call(begun, hurry)
+                made = block.begin_with(lane, call) if begins and block is not None else call
+                return await finished(lane.submit(made), hurry)
         finally:
             self.keep(seat)
 
@@ -223,10 +218,10 @@ class Sharing:
             or (options.syncpoint is False and seat.has_unit)
         )
 
-        async def look(taken: Callable[[], object]) -> T:
+        def look(taken: Callable[[], object]) -> Awaitable[T]:
             if is_plain:
-                return await self._taken(seat, lambda one: call(one, 0), taken, seat.block or keeps, hurry)
-            return await self.run(seat, lambda one: call(one, 0), hurry=hurry)
+                return self._taken(seat, lambda one: call(one, 0), taken, seat.block or keeps, hurry)
+            return self.run(seat, lambda one: call(one, 0), hurry=hurry)
 
         if not options.wait or options.by_cursor:
             return await look(_nothing)
