@@ -223,7 +223,7 @@ def test_a_cancel_while_the_watch_of_a_queue_ends_leaves_no_error_in_the_loop(mo
             task = asyncio.create_task(one.cutting(qm._shared.let_go("Q")))
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-            await asyncio.wait([watch._over])
+            assert watch._lane.is_over
         await asyncio.sleep(0)
         assert errors == []
         return one.came

@@ -129,7 +129,7 @@ class BriefLane(Lane):
 
     def submit(self, call: Callable[[Connection], T], *, is_revocable: bool = True) -> Job[T]:
         """Makes a call if nobody is in its way; else has the thread make it, with others. Raises: ConnectionClosed."""
-        if self._is_over:
+        if self.is_over:
             raise closed()
         job = Job(lambda: self._make(call), _nothing, self._loop, is_revocable=is_revocable)
         if self._next.jobs or self._is_threads or not self._is_made(job, job.make):
@@ -207,7 +207,7 @@ class BriefLane(Lane):
             job.end()
         if self._batch is batch:
             self._batch = None
-        if not self._next.is_empty and not self._is_over:
+        if not self._next.is_empty and not self.is_over:
             self._hand_over_soon()
 
     def _note(self) -> None:

@@ -118,12 +118,18 @@ class Lane:
         is_out: it is not free.
         has_unit: its connection has a unit of work that has put or got something.
         handles: queues that are open on it, as the program has them.
+        is_over: nothing more is submitted.
 
     `async with lane:` keeps other tasks away during a call, and from a get to its commit: they may use a queue that is
     open here. The lane is not free before that block has ended, and is free afterwards if nothing is open on it.
     """
 
-    def __init__(self, connect: Callable[[], Connection], freed: Callable[[Lane], object] | None = None) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], Connection],
+        freed: Callable[[Lane], object] | None = None,
+        name: str = "inorder aio",
+    ) -> None:
         self._connect, self._freed = connect, freed
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
@@ -133,9 +139,9 @@ class Lane:
         self._alone = asyncio.Lock()
         self.handles: weakref.WeakSet[object] = weakref.WeakSet()
         self._is_idle = True
-        self._is_over = False  # nothing more is submitted
+        self.is_over = False
         self._under_way = 0  # calls, and blocks that hold the lane or wait for it
-        threading.Thread(target=_serve, args=(self._jobs,), name="inorder aio", daemon=True).start()
+        threading.Thread(target=_serve, args=(self._jobs,), name=name, daemon=True).start()
         self._no_more = weakref.finalize(self, self._jobs.put, None)  # the thread does not keep it
         self._no_more.atexit = False
 
@@ -159,10 +165,13 @@ class Lane:
 
     def submit(self, call: Callable[[Connection], T], *, is_revocable: bool = True) -> Job[T]:
         """Has its thread make a call, after those that were submitted before. Raises: ConnectionClosed."""
-        if self._is_over:
+        if self.is_over:
             raise closed()
-        job = Job(lambda: self._make(call), self._ended, self._loop, is_revocable=is_revocable)
         self._under_way += 1
+        return self.give(Job(lambda: self._make(call), self._ended, self._loop, is_revocable=is_revocable))
+
+    def give(self, job: Job[T]) -> Job[T]:
+        """Gives its thread a job, after those before it."""
         self._jobs.put(job.hand_over().serve)
         return job
 
@@ -172,11 +181,11 @@ class Lane:
 
     async def exit(self, leave: Callable[[], T]) -> T:
         """Has its thread end a block, whatever comes; or does it here, if there is nothing left to end."""
-        return leave() if self._is_over else await finished(self.submit(lambda _: leave(), is_revocable=False))
+        return leave() if self.is_over else await finished(self.submit(lambda _: leave(), is_revocable=False))
 
     def post(self, call: Callable[[], object]) -> None:
         """Has its thread make a call that nobody awaits; from any thread, as finalizers may run in any."""
-        tell(self._loop, lambda: self._is_over or self.submit(lambda _: call(), is_revocable=False))
+        tell(self._loop, lambda: self.is_over or self.submit(lambda _: call(), is_revocable=False))
 
     # --- in the thread
 
@@ -237,7 +246,7 @@ class Lane:
     def tidy(self) -> None:
         """Its task has ended: what it left open is backed out and closed, but for queues that the program still has."""
         self.leave()
-        if self._is_over:
+        if self.is_over:
             return
         handles = self.handles
 
@@ -261,10 +270,9 @@ class Lane:
         Args:
             commits: its unit of work, if it has one, is committed; else it is backed out.
         """
-        self._is_over = True
+        self.is_over = True
         self.end_waits()
-        job = Job(lambda: self._end(commits=commits), lambda: None, self._loop, is_revocable=False)
-        self._jobs.put(job.hand_over().serve)
+        job = self.give(Job(lambda: self._end(commits=commits), lambda: None, self._loop, is_revocable=False))
         self._no_more()
         return job
 

@@ -164,7 +164,7 @@ class Sharing:
             return False
         watch = self._watches.get(queue)
         if watch is not None and not watch.is_used:
-            await asyncio.wait([watch.end()])  # so that a cancel of this call is not one of the watch
+            await finished(watch.end())
         for lane in list(self.lanes.all):
             if not lane.is_out:  # now: a task may have borrowed it while the others were asked
                 await lane.call(lambda one: one.close_queue(queue))
@@ -297,7 +297,8 @@ class Sharing:
         assert self._clock is not None, "a connection was made"
         watch = self._watches.get(queue)
         if watch is None:
-            watch = self._watches[queue] = Watch(queue, self._clock, self._another, self._watches)
+            lane = Lane(self._another, name=f"inorder aio watch {queue}")
+            watch = self._watches[queue] = Watch(queue, self._clock, lane, self._watches)
         began = self._clock.monotonic() if began is None else began
         return await watch.found(Waiter(key, rank, began + seconds), look)
 
@@ -311,8 +312,8 @@ class Sharing:
         try:
             await self.lanes.close(ends_well)
         finally:
-            if watches:
-                await asyncio.wait(watches)
+            for watch in watches:
+                await finished(watch)
 
 
 def _refuse(seat: Seat) -> None:
