@@ -45,9 +45,9 @@ def world(store: RestartableStore) -> Iterator[World]:
             qm.put_many(name, [b"1", b"2"])
             qm.get(name)
         qm.close_queue("IDLE")
-        qm.create_alias("A", base_queue="Q")
-        qm.create_alias("DANGLING", base_queue="NOWHERE")
-        qm.create_model("M")
+        qm.create_queue("A", type="alias", base_queue="Q")
+        qm.create_queue("DANGLING", type="alias", base_queue="NOWHERE")
+        qm.create_queue("M", type="model")
         qm.put_many("Q", [Message(b"a", priority=3), b"b"])
         qm.put("Q", b"g1", flags=IN_GROUP, group_id=GROUP)
         qm.put("Q", b"g2", flags=LAST_IN_GROUP, group_id=GROUP, sequence_number=2)
@@ -62,7 +62,7 @@ def world(store: RestartableStore) -> Iterator[World]:
         closed.close()
         browser, getter = qm.open("Q", browse=True), qm.open("Q", input="shared")
         yield World(qm, qm.open("Q"), browser, getter, closed, next(qm.browse("Q")).uid)
-        other.abandon()
+        other.internals.abandon()
 
 
 def named(table: Mapping[str, list[Bad]]) -> list[Any]:
@@ -184,6 +184,6 @@ def test_a_first_call_that_is_refused_does_not_leave_the_queue_open(
     qm.create_queue("NEW")
     with pytest.raises(ArgumentError):
         call(qm)
-    status = qm.status("NEW")
+    status = qm.inspect.status("NEW")
     assert (status.open_input_count, status.open_output_count) == (0, 0)
     qm.delete_queue("NEW")

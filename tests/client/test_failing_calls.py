@@ -135,13 +135,25 @@ def everything(world: SimpleNamespace) -> list[Any]:
     definitions = qm.queues()
     names = [one.name for one in definitions]
     messages = [
-        (one.position, one.state, one.holder, one.message.row, one.due_at) for name in names for one in qm.look(name)
+        (one.position, one.state, one.holder, one.message.row, one.due_at)
+        for name in names
+        for one in qm.inspect.look(name)
     ]
-    views = [replace(one, open_input_count=0, open_output_count=0) for one in qm.overview()]
-    orders = [qm.order_view(name) for name in names]
-    noted = [qm.in_ledger(one.name, BATCH) for one in definitions]
+    views = [replace(one, open_input_count=0, open_output_count=0) for one in qm.inspect.overview()]
+    orders = [qm.inspect.order_view(name) for name in names]
+    noted = [qm.bulk.in_ledger(one.name, BATCH) for one in definitions]
     staged = run(world.store, Kind(writes=False), lambda _, verb: verb.backend.select(StagingRow))
-    return [definitions, messages, qm.units(), qm.claims(), qm.locks(), views, orders, noted, staged]
+    return [
+        definitions,
+        messages,
+        qm.inspect.units(),
+        qm.bulk.claims(),
+        qm.inspect.locks(),
+        views,
+        orders,
+        noted,
+        staged,
+    ]
 
 
 @pytest.fixture
@@ -305,7 +317,7 @@ def test_a_claim_that_is_refused_does_not_confirm_the_one_before(world: SimpleNa
     with pytest.raises(OrderUnsupported):
         world.reader.claim(1, GetOptions(read_order="strict"), most=2)
     assert world.a.depth("Q") == 5
-    assert [(one.settled, one.open and one.open.number) for one in world.a.claims()] == [(0, 1)]
+    assert [(one.settled, one.open and one.open.number) for one in world.a.bulk.claims()] == [(0, 1)]
 
 
 def test_a_browse_that_would_wait_for_itself_keeps_its_lock(world: SimpleNamespace) -> None:

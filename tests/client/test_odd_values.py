@@ -134,7 +134,7 @@ def make_queues(qm: QueueManager) -> None:
     qm.create_queue("Q")
     qm.create_queue("DEAD")
     qm.create_queue("XMIT", usage="transmission")
-    qm.alter_manager(dead_letter_queue="DEAD", default_transmission_queue="XMIT")
+    qm.admin.alter_manager(dead_letter_queue="DEAD", default_transmission_queue="XMIT")
 
 
 def made(qm: QueueManager, kind: type[Any]) -> Any:

@@ -115,8 +115,8 @@ def _without(kind: Kind) -> Callable[[Any], Any]:
 
 
 def _expires_late(expire: Any) -> Any:
-    def wrong(one: MemoryBackend, queue: int, now: float, most: int, *, tells: bool) -> Expired:
-        result: Expired = expire(one, queue, math.nextafter(now, -math.inf), most, tells=tells)
+    def wrong(one: MemoryBackend, queue: int, now: float, most: int) -> Expired:
+        result: Expired = expire(one, queue, math.nextafter(now, -math.inf), most)
         return result
 
     return wrong

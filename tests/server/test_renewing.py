@@ -266,7 +266,10 @@ class Client:
         self.stream, self.wait = Call(self._stream), Call(self._wait)
         assert self._listens.wait(60), "the stream has not begun"
         with inorder.connect(served.store) as qm:
-            until(lambda: any(one.queue == queue for each in qm.connections() for one in each.opened), "the get waits")
+            until(
+                lambda: any(one.queue == queue for each in qm.inspect.connections() for one in each.opened),
+                "the get waits",
+            )
 
     def _client(self) -> httpx.Client:
         return self._running.client(auth=None, verify=tls_of(self._signed))
@@ -354,7 +357,7 @@ def test_a_user_who_is_deleted_loses_all_that_their_certificate_began(
         port = _port_of(client.get(LOGIN))
         theirs = Client(served, running, shop, "FOR.SHOP")
         with inorder.connect(served.store) as qm:
-            qm.delete_user("shop")
+            qm.accounts.delete_user("shop")
             assert "is not authenticated" in theirs.stream.result(), "its last event says why"
             qm.put("FOR.SHOP", b"x", format="MQSTR")
             assert theirs.wait.result() == 401

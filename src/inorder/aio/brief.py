@@ -68,7 +68,7 @@ class Batch:
     def of(self, connection: Connection) -> tuple[Promises, list[Owed]]:
         """What is promised on a connection, and by whom."""
         if not self._owing or self._owing[-1][0] is not connection:
-            self._owing.append((connection, connection.promises(), []))
+            self._owing.append((connection, connection.internals.promises(), []))
         return self._owing[-1][1:]
 
     @property
@@ -213,7 +213,7 @@ class BriefLane(Lane):
     def _note(self) -> None:
         """After a call: what it has left open is not open for the next one."""
         try:
-            if self.connection is not None and self.connection.has_unit:
+            if self.connection is not None and self.connection.inspect.has_unit:
                 self.connection.back_out()
         except ConnectionBroken:  # it was lost, and the next call has another
             self.drop()

@@ -12,6 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from ..client import admin, bulk, dead_letters, inspection
+from ..client import users as accounts
 from ..client.keywords import get_options
 from ..model.message import Got
 from ..model.options import DEFAULT_GET, GetKeywords, GetOptions
@@ -68,68 +70,19 @@ class ManagerCalls(Calls):
     unlock = awaited(Connection.unlock)
     delete = awaited(Connection.delete)
     undo = awaited(Connection.undo)
-    release_lock = awaited(Connection.release_lock)
-    unique_ids = awaited(Connection.unique_ids)
     commit = awaited(Connection.commit)
     back_out = awaited(Connection.back_out)
     prepare = awaited(Connection.prepare)
-    stop = awaited(Connection.stop)
+    settle = awaited(Connection.settle)
     create_queue = awaited(Connection.create_queue)
-    create_alias = awaited(Connection.create_alias)
-    create_model = awaited(Connection.create_model)
-    create_remote_queue = awaited(Connection.create_remote_queue)
     alter_queue = awaited(Connection.alter_queue)
     delete_queue = awaited(Connection.delete_queue)
-    clear_queue = awaited(Connection.clear_queue)
     queues = awaited(Connection.queues)
     attributes = awaited(Connection.attributes)
-    status = awaited(Connection.status)
     depth = awaited(Connection.depth)
     inquire = awaited(Connection.inquire)
-    manager_attributes = awaited(Connection.manager_attributes)
-    alter_manager = awaited(Connection.alter_manager)
-    create_process = awaited(Connection.create_process)
-    alter_process = awaited(Connection.alter_process)
-    delete_process = awaited(Connection.delete_process)
-    process = awaited(Connection.process)
-    processes = awaited(Connection.processes)
-    create_user = awaited(Connection.create_user)
-    alter_user = awaited(Connection.alter_user)
-    delete_user = awaited(Connection.delete_user)
-    user = awaited(Connection.user)
-    users = awaited(Connection.users)
-    create_token = awaited(Connection.create_token)
-    tokens = awaited(Connection.tokens)
-    token = awaited(Connection.token)
-    revoke_token = awaited(Connection.revoke_token)
-    identify = awaited(Connection.identify)
     reply = awaited(Connection.reply)
     report = awaited(Connection.report)
-    gaps = awaited(Connection.gaps)
-    overview = awaited(Connection.overview)
-    dropped = awaited(Connection.dropped)
-    order_view = awaited(Connection.order_view)
-    settle = awaited(Connection.settle)
-    end_lease = awaited(Connection.end_lease)
-    units = awaited(Connection.units)
-    waits = awaited(Connection.waits)
-    locks = awaited(Connection.locks)
-    connections = awaited(Connection.connections)
-    check = awaited(Connection.check)
-    discard_expired = awaited(Connection.discard_expired)
-    backup = awaited(Connection.backup)
-    claims = awaited(Connection.claims)
-    finish_claims = awaited(Connection.finish_claims)
-    release_claims = awaited(Connection.release_claims)
-    leave_claimed_group = awaited(Connection.leave_claimed_group)
-    settle_staging = awaited(Connection.settle_staging)
-    undo_staging = awaited(Connection.undo_staging)
-    in_ledger = awaited(Connection.in_ledger)
-    last_settled = awaited(Connection.last_settled)
-    bury = awaited(Connection.bury)
-    check_store = awaited(Connection.check_store)
-    acts = awaited(listed(Connection.acts))
-    look = awaited(listed(Connection.look))
 
     async def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got:
         """Removes one message and returns it; see `Queue.get`."""
@@ -144,3 +97,100 @@ class ManagerCalls(Calls):
     @abstractmethod
     async def _get(self, method: Callable[..., T], options: GetOptions, queue: str, /, *given: object) -> T:
         """The same of a get, which may wait."""
+
+
+class Namespace(Calls):
+    """Calls that stand together under one name."""
+
+    _of: Callable[[Any], Any]
+
+    def __init__(self, owner: Calls) -> None:
+        self._owner = owner
+
+    async def _call(self, method: Callable[..., T], /, *given: Any, **named: Any) -> T:
+        of = self._of
+
+        def call(one: object, /, *given: Any, **named: Any) -> T:
+            return method(of(one), *given, **named)
+
+        return await self._owner._call(call, *given, **named)
+
+
+class Admin(Namespace):
+    """As `qm.admin` of an `inorder.QueueManager`: what an administrator does."""
+
+    _of = admin.Admin
+    stop = awaited(admin.Admin.stop)
+    manager_attributes = awaited(admin.Admin.manager_attributes)
+    alter_manager = awaited(admin.Admin.alter_manager)
+    create_process = awaited(admin.Admin.create_process)
+    alter_process = awaited(admin.Admin.alter_process)
+    delete_process = awaited(admin.Admin.delete_process)
+    process = awaited(admin.Admin.process)
+    processes = awaited(admin.Admin.processes)
+    clear_queue = awaited(admin.Admin.clear_queue)
+    release_lock = awaited(admin.Admin.release_lock)
+    end_lease = awaited(admin.Admin.end_lease)
+    check = awaited(admin.Admin.check)
+    check_store = awaited(admin.Admin.check_store)
+    discard_expired = awaited(admin.Admin.discard_expired)
+    backup = awaited(admin.Admin.backup)
+
+
+class Accounts(Namespace):
+    """As `qm.accounts` of an `inorder.QueueManager`: users of servers and their tokens."""
+
+    _of = accounts.Accounts
+    create_user = awaited(accounts.Accounts.create_user)
+    alter_user = awaited(accounts.Accounts.alter_user)
+    delete_user = awaited(accounts.Accounts.delete_user)
+    user = awaited(accounts.Accounts.user)
+    users = awaited(accounts.Accounts.users)
+    create_token = awaited(accounts.Accounts.create_token)
+    tokens = awaited(accounts.Accounts.tokens)
+    token = awaited(accounts.Accounts.token)
+    revoke_token = awaited(accounts.Accounts.revoke_token)
+    identify = awaited(accounts.Accounts.identify)
+    acts = awaited(listed(accounts.Accounts.acts))
+
+
+class Bulk(Namespace):
+    """As `qm.bulk` of an `inorder.QueueManager`: claims and staged rows."""
+
+    _of = bulk.Bulk
+    claims = awaited(bulk.Bulk.claims)
+    finish_claims = awaited(bulk.Bulk.finish_claims)
+    release_claims = awaited(bulk.Bulk.release_claims)
+    leave_claimed_group = awaited(bulk.Bulk.leave_claimed_group)
+    settle_staging = awaited(bulk.Bulk.settle_staging)
+    undo_staging = awaited(bulk.Bulk.undo_staging)
+    in_ledger = awaited(bulk.Bulk.in_ledger)
+    last_settled = awaited(bulk.Bulk.last_settled)
+
+
+class Dead(Namespace):
+    """As `qm.dead` of an `inorder.QueueManager`: dead letters."""
+
+    _of = dead_letters.Dead
+    replay = awaited(dead_letters.Dead.replay)
+    discard = awaited(dead_letters.Dead.discard)
+    add = awaited(dead_letters.Dead.add)
+    place = awaited(dead_letters.Dead.place)
+    letters = awaited(listed(dead_letters.Dead.letters))
+
+
+class Inspect(Namespace):
+    """As `qm.inspect` of an `inorder.QueueManager`: looks."""
+
+    _of = inspection.Inspect
+    status = awaited(inspection.Inspect.status)
+    overview = awaited(inspection.Inspect.overview)
+    gaps = awaited(inspection.Inspect.gaps)
+    order_view = awaited(inspection.Inspect.order_view)
+    unique_ids = awaited(inspection.Inspect.unique_ids)
+    units = awaited(inspection.Inspect.units)
+    waits = awaited(inspection.Inspect.waits)
+    locks = awaited(inspection.Inspect.locks)
+    connections = awaited(inspection.Inspect.connections)
+    dropped = awaited(inspection.Inspect.dropped)
+    look = awaited(listed(inspection.Inspect.look))

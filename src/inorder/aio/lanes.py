@@ -161,7 +161,7 @@ class Lane:
     def has_queues(self) -> bool:
         """Whether calls by name have left queues open on its connection."""
         connection = self.connection
-        return connection is not None and connection.has_queues
+        return connection is not None and connection.internals.has_queues
 
     def submit(self, call: Callable[[Connection], T], *, is_revocable: bool = True) -> Job[T]:
         """Has its thread make a call, after those that were submitted before. Raises: ConnectionClosed."""
@@ -200,7 +200,7 @@ class Lane:
         try:
             if user is None:
                 return call(connection)
-            with connection.on_behalf_of(user):
+            with connection.accounts.on_behalf_of(user):
                 return call(connection)
         except LOST:
             self.drop()
@@ -211,8 +211,8 @@ class Lane:
     def _note(self) -> None:
         connection = self.connection
         try:
-            self._is_idle = connection is None or connection.is_idle
-            self.has_unit = connection is not None and connection.has_unit
+            self._is_idle = connection is None or connection.internals.is_idle
+            self.has_unit = connection is not None and connection.inspect.has_unit
         except ConnectionBroken:  # it was lost, and the next call has another
             self.drop()
             self._is_idle, self.has_unit = True, False
@@ -225,7 +225,7 @@ class Lane:
     def _end(self, *, commits: bool) -> None:
         connection, self.connection = self.connection, None
         if connection is not None:
-            (connection.close if commits else connection.abandon)()
+            (connection.close if commits else connection.internals.abandon)()
 
     # --- in the loop
 
@@ -251,9 +251,9 @@ class Lane:
         handles = self.handles
 
         def settle(connection: Connection) -> None:
-            if connection.has_unit:
+            if connection.inspect.has_unit:
                 connection.back_out()
-            if not connection.is_idle and not handles:
+            if not connection.internals.is_idle and not handles:
                 self.drop()
 
         self.submit(settle, is_revocable=False)

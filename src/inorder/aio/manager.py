@@ -18,7 +18,8 @@ from ..rules.gets import rank_of
 from ..rules.ordering import ReadOrder
 from ..rules.puts import PutResult
 from ..stores.seam.protocol import LocalStore
-from .calls import ManagerCalls
+from ..support import old_paths
+from .calls import Accounts, Admin, Bulk, Dead, Inspect, ManagerCalls
 from .lanes import Connection
 from .opened import Browsing, Entered, Group, GroupWriter, Lease, Queue, Replies, UnitOfWork, guarded
 from .sharing import Sharing, joins
@@ -60,9 +61,27 @@ async def _connected(another: Callable[[], Connection], connections: int) -> Que
     try:
         await made.begin()
     except BaseException:
-        await made.abandon()
+        await made.internals.abandon()
         raise
     return made
+
+
+class Internals:
+    """What servers need of the connections that tasks share."""
+
+    def __init__(self, shared: Sharing) -> None:
+        self._shared = shared
+
+    async def abandon(self) -> None:
+        """Ends all connections as if the program had died: open units of work are backed out (R5.6)."""
+        await self._shared.end(lambda _: False)
+
+    async def close_unused_queues(self) -> None:
+        """Closes what calls by name hold open on free connections, and have not used since this was called last.
+
+        For a program that serves many, now and then: a queue that is open cannot be cleared or deleted (2042).
+        """
+        await self._shared.close_unused()
 
 
 class QueueManager(ManagerCalls):
@@ -71,6 +90,45 @@ class QueueManager(ManagerCalls):
     def __init__(self, another: Callable[[], Connection], connections: int) -> None:
         self._another, self._connections = another, connections
         self._shared = Sharing(another, connections)
+
+    # --- what else it does
+
+    @property
+    def admin(self) -> Admin:
+        """Administration; see `inorder.QueueManager.admin`."""
+        return Admin(self)
+
+    @property
+    def accounts(self) -> Accounts:
+        """Users of servers, and their tokens; see `inorder.QueueManager.accounts`."""
+        return Accounts(self)
+
+    @property
+    def bulk(self) -> Bulk:
+        """Claims and staged rows; see `inorder.QueueManager.bulk`."""
+        return Bulk(self)
+
+    @property
+    def dead(self) -> Dead:
+        """Dead letters; see `inorder.QueueManager.dead`."""
+        return Dead(self)
+
+    @property
+    def inspect(self) -> Inspect:
+        """Looks; see `inorder.QueueManager.inspect`."""
+        return Inspect(self)
+
+    @property
+    def internals(self) -> Internals:
+        """For other parts of this package, not for programs: it may change with any version."""
+        return Internals(self._shared)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return old_paths.member(self, name)
+
+    # --- connections, and calls on them
 
     def connect(self, *, connections: int | None = None) -> Entered[QueueManager]:
         """Another one to the same store, with connections of its own."""
@@ -117,13 +175,6 @@ class QueueManager(ManagerCalls):
         warning = await self._call(Connection.close_queue, name, manager=manager)
         await self._shared.let_go(name)
         return warning
-
-    async def close_unused_queues(self) -> None:
-        """Closes what calls by name hold open on free connections, and have not used since this was called last.
-
-        For a program that serves many, now and then: a queue that is open cannot be cleared or deleted (2042).
-        """
-        await self._shared.close_unused()
 
     async def run(self, work: Callable[[Connection], T], *, is_brief: bool = False) -> T:
         """What a function returns that makes several calls, or loops, on a connection in the connection's thread.
@@ -299,17 +350,13 @@ class QueueManager(ManagerCalls):
         mine = seat.lane if seat is not None and seat.caller.admits_caller() else None
         await self._shared.end(lambda lane: lane is mine or not lane.is_out)
 
-    async def abandon(self) -> None:
-        """Ends all connections as if the program had died: open units of work are backed out (R5.6)."""
-        await self._shared.end(lambda _: False)
-
     async def __aenter__(self) -> QueueManager:
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await (self.close() if error is None else self.abandon())
+        await (self.close() if error is None else self.internals.abandon())
 
     @property
     def connections_in_use(self) -> int:

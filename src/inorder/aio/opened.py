@@ -11,14 +11,15 @@ from dataclasses import replace
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
-from ..client import browsing, groups, leases, queue, requesting, unit_of_work
+from ..client import browsing, groups, leases, queue, queue_internals, requesting, unit_of_work
 from ..client.keywords import BROWSE_FIRST, BROWSE_NEXT, get_options
 from ..errors import CallerError, NoMessageAvailable, Reason, UnitNotFound
 from ..model.message import NO_ID, Got
 from ..model.options import DEFAULT_GET, BrowseKeywords, GetKeywords, GetOptions, OpenOptions
 from ..rules.grouping import Numbers
 from ..rules.puts import PutResult
-from .calls import Calls, awaited
+from ..support import old_paths
+from .calls import Calls, Namespace, awaited
 from .lanes import Block, Connection, Lane, Seat, leave
 from .sharing import Sharing, joins
 
@@ -135,6 +136,13 @@ class UnitOfWork:
         return f"<unit of work, {self.status}>"
 
 
+class QueueInternals(Namespace):
+    """What other parts of this package need of an open queue."""
+
+    _of = queue_internals.QueueInternals
+    release_lock = awaited(queue_internals.QueueInternals.release_lock)
+
+
 class Queue(Calls):
     """An open queue; made by `QueueManager.open`.
 
@@ -201,7 +209,16 @@ class Queue(Calls):
     unique_ids = awaited(queue.Queue.unique_ids)
     delete = awaited(queue.Queue.delete)
     undo = awaited(queue.Queue.undo)
-    release_lock = awaited(queue.Queue.release_lock)
+
+    @property
+    def internals(self) -> QueueInternals:
+        """For other parts of this package, not for programs: it may change with any version."""
+        return QueueInternals(self)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return old_paths.member(self, name)
 
     async def _call(self, method: Callable[..., T], /, *given: Any, **named: Any) -> T:
         part = joins(method.__name__, given, named)
@@ -240,7 +257,7 @@ class Queue(Calls):
 
 
 def _close(opened: queue.Queue) -> None:
-    if not opened.closed and not opened.session.closed:
+    if not opened.closed and not opened.internals.session.closed:
         opened.close()
 
 

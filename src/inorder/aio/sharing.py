@@ -59,7 +59,7 @@ class Sharing:
 
     def _connect(self) -> Connection:
         connection = self._another()
-        self._clock, self._path = connection.clock, connection.path
+        self._clock, self._path = connection.internals.clock, connection.inspect.path
         return connection
 
     # --- who has what
@@ -174,7 +174,7 @@ class Sharing:
         """Closes what calls by name hold open on free connections, and have not used since this was called last."""
         for lane in list(self.lanes.all):
             if not lane.is_out and lane.has_queues:
-                await lane.call(Connection.close_unused_queues)
+                await lane.call(lambda one: one.internals.close_unused_queues())
 
     def asking(self) -> Lane:
         """Where requests are put and replies come, beside all others; it waits for nobody."""

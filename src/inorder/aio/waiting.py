@@ -75,7 +75,7 @@ class Watch:
     # --- in the thread
 
     def _watch(self) -> None:
-        self._lane.connected().watch(self.queue, self._changed)
+        self._lane.connected().internals.watch(self.queue, self._changed)
 
     def _changed(self) -> None:
         self._is_watching = False  # in this order: `_join` adds a line, and then asks this

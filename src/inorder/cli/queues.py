@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from .. import QueueManager
-from ..client.operating import QueueView
+from ..client.inspection import QueueView
 from ..errors import UnknownQueue, WrongQueueType
 from ..formats.json_lines import when
 from ..model.attribute import Attribute
@@ -163,9 +163,9 @@ def list_queues(run: Run, pattern: str) -> None:
     PATTERN selects queues by name: * is any text, ? any character.
     """
     with run.opened() as qm:
-        while qm.discard_expired():
+        while qm.admin.discard_expired():
             pass
-        views = {one.name: one for one in qm.overview()}
+        views = {one.name: one for one in qm.inspect.overview()}
         records = [_summary(qm, one, views) for one in qm.queues() if fnmatchcase(one.name, pattern)]
     where = f"no queue matches {pattern!r}" if pattern != "*" else "the store has no queues"
     run.output.listing(records, COLUMNS, nothing=where, wide=WIDE)
@@ -176,7 +176,7 @@ def _status(qm: QueueManager, one: QueueAttributes) -> QueueStatus | None:
     was just deleted.
     """
     try:
-        return None if one.type == "model" else qm.status(one.name)
+        return None if one.type == "model" else qm.inspect.status(one.name)
     except (UnknownQueue, WrongQueueType):
         return None
 
@@ -217,7 +217,7 @@ def clear(run: Run, name: str, yes: bool) -> None:
     with run.opened() as qm:
         depth = qm.depth(name)
         run.output.confirm(f"Remove {count(depth, 'message')} from {name}?", yes=yes)
-        removed = qm.clear_queue(name)
+        removed = qm.admin.clear_queue(name)
     run.output.tell(
         {"queue": name, "done": "cleared", "messages": removed}, f"removed {count(removed, 'message')} from {name}"
     )

@@ -6,7 +6,7 @@ import codecs
 from typing import Final
 
 from ..model.message import Message
-from .operating import Gaps, Sight
+from .inspection import Gaps, Sight
 
 GENERATED_ID: Final = b"AMQ "
 NAME_WIDTH: Final = 24

@@ -131,13 +131,13 @@ class BulkActor(OnceActor):
 
     def _settle_staging(self, handle: str, step: Step) -> Outcome:
         batch, *names = step.names
-        settled = self.manager.settle_staging(LedgerKey(APPLICATION, "", batch), [
+        settled = self.manager.bulk.settle_staging(LedgerKey(APPLICATION, "", batch), [
             stager.staged for name in names for (_, known), stager in self._stagers.items() if known == name
         ])  # fmt: skip
         return Outcome("ignored") if settled.already else Outcome("number", str(settled.messages))
 
     def _undo_staging(self, handle: str, step: Step) -> Outcome:
-        return Outcome("number", str(self.manager.undo_staging(step.names)))
+        return Outcome("number", str(self.manager.bulk.undo_staging(step.names)))
 
 
 def _message(row: BulkRow) -> Message:

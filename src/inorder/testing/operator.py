@@ -7,6 +7,7 @@ from typing import Any
 
 from ..client.manager import QueueManager
 from ..errors import InorderError
+from ..model.attributes import QueueType
 from .actors import Outcome, Table, number, translate_error, yes
 from .language import Step
 from .once import define_schedule
@@ -31,10 +32,7 @@ ATTRIBUTES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "dead-letter-queue": ("dead_letter_queue", str),
 }
 
-MAKERS: Mapping[str, Callable[..., None]] = {
-    "base_queue": QueueManager.create_alias,
-    "remote_manager": QueueManager.create_remote_queue,
-}
+TYPES: Mapping[str, QueueType] = {"base_queue": "alias", "remote_manager": "remote"}
 
 
 def operate(manager: QueueManager, table: Table, step: Step) -> Outcome:
@@ -55,8 +53,8 @@ def operate(manager: QueueManager, table: Table, step: Step) -> Outcome:
 def _operate(manager: QueueManager, table: Table, step: Step, attributes: dict[str, Any]) -> Outcome:
     if step.verb == "queue":
         name = step.names[0]
-        make = next((make for key, make in MAKERS.items() if key in attributes), QueueManager.create_queue)
-        make(manager, name, **attributes)
+        kind: QueueType = next((kind for key, kind in TYPES.items() if key in attributes), "local")
+        manager.create_queue(name, type=kind, **attributes)
         table.first_queue = table.first_queue or name
     elif step.verb == "alter":
         manager.alter_queue(step.names[0], **attributes)
@@ -71,15 +69,15 @@ def _operate(manager: QueueManager, table: Table, step: Step, attributes: dict[s
         manager.settle(name, "commit" if outcome == "commit" else "back_out")
     elif step.verb == "finish-claims":
         application, upto = step.names
-        finished = manager.finish_claims(table.queue(step.keys.get("on")), application, number(upto))
+        finished = manager.bulk.finish_claims(table.queue(step.keys.get("on")), application, number(upto))
         return Outcome("number", str(finished))
     elif step.verb == "release-claims":
-        released = manager.release_claims(table.queue(step.keys.get("on")), step.names[0])
+        released = manager.bulk.release_claims(table.queue(step.keys.get("on")), step.names[0])
         return Outcome("number", str(released))
     elif step.verb == "leave-claimed-group":
-        manager.leave_claimed_group(table.queue(step.keys.get("on")), step.names[0])
+        manager.bulk.leave_claimed_group(table.queue(step.keys.get("on")), step.names[0])
     elif step.verb == "set":
-        manager.alter_manager(**attributes)
+        manager.admin.alter_manager(**attributes)
     elif step.verb == "depth":
         return Outcome("number", str(manager.depth(step.names[0] if step.names else table.queue())))
     return Outcome("ok")

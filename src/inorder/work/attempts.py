@@ -30,33 +30,17 @@ import inspect
 import random
 import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
+from ..client.manager import QueueManager
 from ..errors import InorderError, PutInhibited, QueueFull, Reason, StoreFull, Undeliverable
 from ..model.attributes import QueueAttributes
 from ..model.message import IN_GROUP, LAST_IN_GROUP, Got
-from ..model.options import GetOptions, Match
+from ..model.options import Match
 from ..rules.retries import GivenUp, Later, failure_of, given_up
-from ..support.clock import Clock
 from .tasks import ATTEMPTS, Dead, Discard, Retry, Task
-
-
-class Connection(Protocol):
-    """What a worker needs of a `QueueManager`."""
-
-    @property
-    def clock(self) -> Clock: ...
-    def get(self, queue: str, options: GetOptions | None = None, **keywords: Any) -> Got: ...
-    def get_group(self, queue: str, **keywords: Any) -> Iterator[Got]: ...
-    def attributes(self, name: str) -> QueueAttributes: ...
-    def bury(self, message: Got, *, queue: str, reason: int, error: str = "", attempts: int = 0) -> object: ...
-    def unit_of_work(self) -> AbstractContextManager[Any]: ...
-    def end_waits(self) -> bool: ...
-    def give_up(self, *, delay: float = 0, error: str = "") -> None: ...
-    def abandon(self) -> None: ...
 
 
 class Outcome(enum.Enum):
@@ -132,7 +116,7 @@ class OrderStops(Exception):
     """The task cannot go on: the message cannot be worked on, and the order lets nothing pass it."""
 
 
-def take(qm: Connection, task: Task) -> Taken:
+def take(qm: QueueManager, task: Task) -> Taken:
     """Gets what the next call is given, in the unit of work that is open. Raises: as a get."""
     options = task.options
     if task.group is None:
@@ -144,7 +128,7 @@ def take(qm: Connection, task: Task) -> Taken:
     return Taken(first, list(whole) if task.group == "list" else whole, group)
 
 
-def call(qm: Connection, task: Task, taken: Taken) -> None:
+def call(qm: QueueManager, task: Task, taken: Taken) -> None:
     """Calls the function; what it leaves of a group that comes as an iterator is read, too.
 
     Raises: what it raises; TypeError, it has only returned what would do the work if somebody awaited or iterated it.
@@ -158,12 +142,12 @@ def call(qm: Connection, task: Task, taken: Taken) -> None:
         pass
 
 
-def attempts_of(qm: Connection, task: Task) -> int:
+def attempts_of(qm: QueueManager, task: Task) -> int:
     """After how many attempts a message is set aside."""
     return task.attempts or local(qm, task.queue).backout_threshold or ATTEMPTS
 
 
-def local(qm: Connection, queue: str) -> QueueAttributes:
+def local(qm: QueueManager, queue: str) -> QueueAttributes:
     """The attributes of a queue, or of the one that an alias stands for."""
     found = qm.attributes(queue)
     return qm.attributes(found.base_queue) if found.type == "alias" else found
@@ -291,13 +275,13 @@ def why_stopped(task: Task, first: Got, attempt: int, error: str) -> str:
     )
 
 
-def set_aside(qm: Connection, task: Task, messages: Iterable[Got], why: Verdict) -> None:
+def set_aside(qm: QueueManager, task: Task, messages: Iterable[Got], why: Verdict) -> None:
     """In the unit of work that got them: the messages become dead letters. Raises: Undeliverable, they cannot now."""
     for message in messages:
-        qm.bury(message, queue=task.queue, reason=why.reason, error=why.error, attempts=message.backout_count)
+        qm.dead.add(message, queue=task.queue, reason=why.reason, error=why.error, attempts=message.backout_count)
 
 
-def taken_again(qm: Connection, task: Task, first: Got) -> list[Got]:
+def taken_again(qm: QueueManager, task: Task, first: Got) -> list[Got]:
     """What was just backed out, got again in the unit that is open. Raises: as a get: another reader has it."""
     if task.group is not None and first.flags & (IN_GROUP | LAST_IN_GROUP):
         return list(qm.get_group(task.queue, match=Match(group_id=first.group_id)))

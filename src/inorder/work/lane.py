@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, Final, Protocol
 
+from ..client.manager import QueueManager
 from ..errors import (
     CallInProgress,
     ConnectionBroken,
@@ -25,7 +26,7 @@ from ..errors import (
 from ..model.message import Got
 from ..rules.retries import Backoff, Failure, failure_of
 from . import attempts
-from .attempts import Connection, Ended, OrderStops, Outcome, Taken, Verdict
+from .attempts import Ended, OrderStops, Outcome, Taken, Verdict
 from .reporting import WorkerEvent
 from .tasks import ATTEMPTS_MAX, Task
 
@@ -69,7 +70,7 @@ class Lane:
         self.task, self._worker = task, worker
         self.thread = threading.Thread(target=self._run, name=f"inorder work {task.name}", daemon=True)
         self._lock = threading.Lock()
-        self._qm: Connection | None = None
+        self._qm: QueueManager | None = None
         self._called: Taken | None = None  # what the function is at work on
         self._began = 0.0
         self._is_lost = self._is_shut = False
@@ -127,7 +128,7 @@ class Lane:
         assert self._qm is not None
         self._is_lost = True
         try:
-            self._qm.give_up(delay=verdict.delay, error=verdict.error)
+            self._qm.internals.give_up(delay=verdict.delay, error=verdict.error)
         except Exception:
             log.exception("a connection could not be ended; what it held is backed out later")
 
@@ -189,11 +190,11 @@ class Lane:
         qm, self._qm = self._qm, None
         if qm is not None:
             with contextlib.suppress(InorderError):
-                qm.abandon()
+                qm.internals.abandon()
 
     # --- one message, or group
 
-    def _work(self, qm: Connection) -> str:
+    def _work(self, qm: QueueManager) -> str:
         """Takes one and handles it; the trouble for which it is to be tried again without an attempt, or nothing.
 
         Raises: OrderStops; and as a get, a commit.
@@ -243,7 +244,7 @@ class Lane:
         """Seconds before a message in trouble may be read again: longer than the pause, so that others have a turn."""
         return 2 * TROUBLE.after(self._troubles + 1, 0.5)
 
-    def _settled_before(self, qm: Connection, taken: Taken) -> Verdict | None:
+    def _settled_before(self, qm: QueueManager, taken: Taken) -> Verdict | None:
         """What was given up or tried often enough is set aside or removed, in the unit that is open. None: call it."""
         first = taken.first
         if not first.backout_count:
@@ -260,7 +261,7 @@ class Lane:
         self._carry_out(qm, (first,) if self.task.group is None else taken.given, why)
         return why
 
-    def _call(self, qm: Connection, taken: Taken) -> Verdict | None:
+    def _call(self, qm: QueueManager, taken: Taken) -> Verdict | None:
         """Calls the function; None: another thread has decided."""
         failure: BaseException | None = None
         with self._lock:
@@ -277,7 +278,7 @@ class Lane:
                 return None
         if failure is None:
             return attempts.WELL_DONE
-        now = qm.clock.now()
+        now = qm.internals.clock.now()
         trouble = attempts.judge_trouble(self.task, failure, taken.first, now, self._delay)
         if trouble is not None:
             return trouble
@@ -288,7 +289,7 @@ class Lane:
         verdict = attempts.judge(self.task, failure, taken.first.backout_count + 1, most)
         return verdict._replace(since=attempts.since_of(failure, taken.first, now))
 
-    def _finish(self, qm: Connection, first: Got, verdict: Verdict) -> str | None:
+    def _finish(self, qm: QueueManager, first: Got, verdict: Verdict) -> str | None:
         """Gets again what was backed out, without a call of the function: to make it a dead letter, or to remove it.
 
         Returns: None if that is done; the trouble for which it is to be tried again; "" if another reader has it.
@@ -310,7 +311,7 @@ class Lane:
             return ""
         return None
 
-    def _carry_out(self, qm: Connection, messages: Iterable[Got], why: Verdict) -> None:
+    def _carry_out(self, qm: QueueManager, messages: Iterable[Got], why: Verdict) -> None:
         """In the unit that got the messages: they become dead letters, or go with its commit."""
         if why.outcome is Outcome.DEAD:
             attempts.set_aside(qm, self.task, messages, why)

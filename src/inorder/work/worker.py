@@ -17,16 +17,18 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from ..errors import CallerError, InorderError, StoreError, bad_argument
 from ..model.options import check_instance, check_whole
 from ..rules.retries import Failure
-from ..support.clock import Clock
 from .lane import Lane
 from .reporting import WorkerEvent, to_log
 from .tasks import THREADS_MAX, Task, Tasks, check_seconds
 from .timekeeper import Timekeeper
+
+if TYPE_CHECKING:
+    from ..client.manager import QueueManager
 
 log = logging.getLogger("inorder.work")
 
@@ -34,18 +36,6 @@ TICK_SECONDS: Final = 0.02  # between looks of the keeper, while it has somethin
 STORE_SECONDS: Final = 1.0  # between looks whether the store can be used on
 GRACE_SECONDS: Final = 30.0
 SETTLE_SECONDS: Final = 5.0  # beyond it, for what is being given up, committed or reported
-
-
-class Root(Protocol):
-    """The connection that a worker is made with."""
-
-    def connect(self, *, program: str | None = None) -> Any: ...
-    def check_store(self) -> None: ...
-    def tell(self, event: str, measurements: Mapping[str, float], metadata: Mapping[str, object]) -> None: ...
-    @property
-    def is_observed(self) -> bool: ...
-    @property
-    def clock(self) -> Clock: ...
 
 
 class Worker:
@@ -62,7 +52,7 @@ class Worker:
 
     def __init__(
         self,
-        qm: Root,
+        qm: QueueManager,
         tasks: Tasks,
         *,
         threads: int = 1,
@@ -81,7 +71,7 @@ class Worker:
         self._tasks = list(tasks)
         self._log, self._replaces_threads = log or to_log, replaces_threads
         self._again = {task.name for task in tasks} if tries_again else set[str]()
-        self._began_at = qm.clock.now()
+        self._began_at = qm.internals.clock.now()
         self._reporting = threading.Lock()
         self.ends = threading.Event()
         self._changed = threading.Condition()
@@ -164,8 +154,8 @@ class Worker:
 
     def report(self, event: WorkerEvent, *, is_repeated: bool = False) -> None:
         """Reports what has happened to observers of the store, and to the log if it was not there before."""
-        if self.qm.is_observed:
-            self.qm.tell(*_observed(event))
+        if self.qm.internals.is_observed:
+            self.qm.internals.tell(*_observed(event))
         if is_repeated:
             return
         with self._reporting:
@@ -179,7 +169,9 @@ class Worker:
 
         It has one if the last attempt was before this worker began: a person who starts a worker wants it tried.
         """
-        if failure is not None and self._began_at <= failure.time <= self.qm.clock.now():  # later: a clock was ahead
+        if (
+            failure is not None and self._began_at <= failure.time <= self.qm.internals.clock.now()
+        ):  # later: a clock was ahead
             return False
         with self._reporting:
             is_first = task.name in self._again
@@ -238,7 +230,7 @@ class Worker:
             return
         self._checks_at = time.monotonic() + STORE_SECONDS
         try:
-            self.qm.check_store()
+            self.qm.admin.check_store()
         except StoreError as error:
             self.lose_store(error)
         except InorderError:  # the program has closed its connection

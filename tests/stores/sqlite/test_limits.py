@@ -201,7 +201,7 @@ def test_limits_that_come_and_go_lose_nothing_that_was_acknowledged(tmp_path: Pa
             assert set(acknowledged) <= set(found)
             assert not set(refused) & set(found)
             assert bodies(qm).count(b"ours") == 60
-            assert qm.check() == []
+            assert qm.admin.check() == []
             child.run("qm.put('Q', b'ours')")
 
 

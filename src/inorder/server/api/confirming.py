@@ -73,12 +73,12 @@ async def release_lock(call: Call, given: Given) -> Response:
     """Frees all that a lock id locks."""
     del given
     ids = await _ids(call, "lock_id")
-    return JSONResponse({"messages": await call.context.qm.release_lock(call.queue, ids["lock_id"])})
+    return JSONResponse({"messages": await call.context.qm.admin.release_lock(call.queue, ids["lock_id"])})
 
 
 async def unique_ids(call: Call, given: Given) -> Response:
     """What stands under an id."""
-    found = await call.context.qm.unique_ids(
+    found = await call.context.qm.inspect.unique_ids(
         call.queue, confirm_id=given["confirm_id"] or 0, lock_id=given["lock_id"] or 0
     )
     return JSONResponse({"uids": [one._asdict() for one in found]})

@@ -139,7 +139,7 @@ async def download(visit: Visit, uids: Sequence[UniqueId], match: Match, form: s
     """The file of these messages; without ids of all that match.
 
     Raises: ArgumentError, there is no such form, or it has no place for these messages; Problem 501; as
-    `QueueManager.look`.
+    `qm.inspect.look`.
 
     The first page is read and written before the answer begins, so that what is wrong has a page of its own. What goes
     wrong later breaks the connection off: a file that ends early is never taken for a whole one.

@@ -36,12 +36,12 @@ async def show(visit: Visit) -> Mapping[str, Any]:
     visit.query()
 
     def look(qm: QueueManager) -> dict[str, Any]:
-        units, waits = qm.units(), qm.waits()
-        programs = running(qm.connections(), units, waits)
+        units, waits = qm.inspect.units(), qm.inspect.waits()
+        programs = running(qm.inspect.connections(), units, waits)
         return {
             "units": units,
-            "locks": qm.locks(),
-            "claims": qm.claims(),
+            "locks": qm.inspect.locks(),
+            "claims": qm.bulk.claims(),
             "waits": waits,
             "programs": programs[:SHOWN],
             "more": len(programs) - SHOWN,
@@ -62,7 +62,7 @@ async def show_unit(visit: Visit) -> Mapping[str, Any]:
 async def _unit(visit: Visit) -> dict[str, Any]:
     def look(qm: QueueManager) -> tuple[Unit, list[tuple[str, list[Sight]]]]:
         one = find_unit(qm, visit.names["unit"])
-        return one, [(queue, list(islice(qm.look(queue, unit=one, most=SHOWN), SHOWN))) for queue in one.queues]
+        return one, [(queue, list(islice(qm.inspect.look(queue, unit=one, most=SHOWN), SHOWN))) for queue in one.queues]
 
     one, held = await visit.context.qm.run(look)
     seen = [(queue, sights if visit.identity.may("browse", queue) else []) for queue, sights in held]
@@ -116,7 +116,9 @@ async def show_lock(visit: Visit) -> Mapping[str, Any]:
 
 async def _lock(visit: Visit) -> dict[str, Any]:
     def look(qm: QueueManager) -> LockView:
-        found = (one for one in qm.locks() if (one.queue, str(one.lock_id)) == (visit.queue, visit.names["lock"]))
+        found = (
+            one for one in qm.inspect.locks() if (one.queue, str(one.lock_id)) == (visit.queue, visit.names["lock"])
+        )
         one = next(found, None)
         if one is None:
             raise UnitNotFound(f"there is no lock id {visit.names['lock']} on {visit.queue}", unit=visit.names["lock"])
@@ -134,7 +136,7 @@ async def act_on_lock(visit: Visit) -> Response:
     if text_in(visit, "typed") != key:
         return _again(visit, values, key)
     return await _done(
-        visit, values, "release lock", lambda qm: qm.release_lock(visit.queue, lock_id), f"{key} released"
+        visit, values, "release lock", lambda qm: qm.admin.release_lock(visit.queue, lock_id), f"{key} released"
     )
 
 
@@ -163,7 +165,7 @@ async def _claim(visit: Visit) -> dict[str, Any]:
     application = visit.names["application"]
 
     def look(qm: QueueManager) -> Claims:
-        found = (one for one in qm.claims() if (one.queue, one.application) == (visit.queue, application))
+        found = (one for one in qm.bulk.claims() if (one.queue, one.application) == (visit.queue, application))
         one = next(found, None)
         if one is None:
             raise UnknownObject(
@@ -188,7 +190,7 @@ async def act_on_claim(visit: Visit) -> Response:
         return _again(visit, values, key)
     if name == "release":
         return await _done(
-            visit, values, "release claims", lambda qm: qm.release_claims(visit.queue, key),
+            visit, values, "release claims", lambda qm: qm.bulk.release_claims(visit.queue, key),
             f"Messages of {key} were returned to {visit.queue}",
         )  # fmt: skip
     return await _done(
@@ -197,7 +199,7 @@ async def act_on_claim(visit: Visit) -> Response:
 
 
 def _left(qm: QueueManager, queue: str, application: str) -> int:
-    qm.leave_claimed_group(queue, application)
+    qm.bulk.leave_claimed_group(queue, application)
     return 0
 
 

@@ -45,7 +45,14 @@ class Found(NamedTuple):
 
 
 def _look(qm: QueueManager) -> Found:
-    return Found(qm.overview(), qm.queues(), qm.waits(), qm.units(), qm.dropped(), qm.manager_attributes())
+    return Found(
+        qm.inspect.overview(),
+        qm.queues(),
+        qm.inspect.waits(),
+        qm.inspect.units(),
+        qm.inspect.dropped(),
+        qm.admin.manager_attributes(),
+    )
 
 
 async def show(visit: Visit) -> Response:

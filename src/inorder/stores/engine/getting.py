@@ -27,6 +27,7 @@ from .settling import earliest, lease_end, tidied
 from .waiting import WaitingRoom
 from .waits import Looks, begin_wait, end_wait
 
+Accepts = Callable[[Got], object]
 Looked = tuple[GetOutcome, float | None]
 """What a look found, and when to look again though nothing has changed."""
 
@@ -51,6 +52,9 @@ class GettingVerbs(OpenStore, ABC):
 
     def get(self, request: GetRequest) -> GetOutcome:
         return self._look(request, waits=False)[0]
+
+    def get_if(self, request: GetRequest, accepts: Accepts) -> GetOutcome:
+        return self._look(request, waits=False, accepts=accepts)[0]
 
     def wait(self, request: GetRequest) -> GetOutcome:
         self.refuse_wait()
@@ -81,18 +85,20 @@ class GettingVerbs(OpenStore, ABC):
         ],
         gives=lambda found: found[0].messages,
     )
-    def _look(self, request: GetRequest, *, waits: bool, search: Search | None = None) -> Looked:
+    def _look(
+        self, request: GetRequest, *, waits: bool, search: Search | None = None, accepts: Accepts | None = None
+    ) -> Looked:
         """One look, and when to look again though nothing has changed."""
         is_again = False
         while True:
             try:
                 if request.options.match.selector is not None:
                     search = search or Search()
-                    found = self._look_far(request, waits, search)
+                    found = self._look_far(request, waits, search, accepts)
                 elif request.options.browse:
                     found = self._look_or_take(request, waits)
                 else:
-                    found = self._take(request, waits)
+                    found = self._take(request, waits, accepts=accepts)
             except (NoMessageUnderCursor, OrderDeadlock):
                 if is_again or not self.bury_dead():
                     raise
@@ -148,7 +154,7 @@ class GettingVerbs(OpenStore, ABC):
         again_at = verb.backend.look_again_at(queue, onlooker(verb.now), strict=True)
         return earliest(again_at, lease_end(verb))
 
-    def _look_far(self, request: GetRequest, waits: bool, search: Search) -> Looked:
+    def _look_far(self, request: GetRequest, waits: bool, search: Search, accepts: Accepts | None) -> Looked:
         """With a selector: a search that goes far looks ahead first, and so does one for many messages."""
         ahead, is_far = search.ahead, request.most > 1 and not request.one_group
         while True:
@@ -164,7 +170,7 @@ class GettingVerbs(OpenStore, ABC):
             if request.options.browse:
                 found = self._look_or_take(request, waits, ahead)
             else:
-                found = self._take(request, waits, ahead)
+                found = self._take(request, waits, ahead, accepts)
             if not found[0].is_far:
                 search.ahead = ahead if ahead.lasts else NOT_YET
                 return found
@@ -204,7 +210,14 @@ class GettingVerbs(OpenStore, ABC):
         return Page(verb, handle, queue, request, resolved, verb.manager).outcomes(most)
 
     @in_verb(alone=False, together=True, unless_dead=(LeaseOver,))
-    def _take(self, verb: Verb, request: GetRequest, waits: bool, ahead: Ahead = NOT_YET) -> Looked:
+    def _take(
+        self,
+        verb: Verb,
+        request: GetRequest,
+        waits: bool,
+        ahead: Ahead = NOT_YET,
+        accepts: Accepts | None = None,
+    ) -> Looked:
         handle = self.handle(request.handle)
         if handle.connection.is_leased and (request.syncpoint or request.options.syncpoint_if_persistent):
             verb.lease_of(handle.connection)
@@ -215,11 +228,11 @@ class GettingVerbs(OpenStore, ABC):
         if self.shortcuts is not None:
             taken = self.shortcuts.get(verb, handle, queue, request, resolved)
             if taken is not None:
-                return (taken if request.accepts is None else _accepted(request.accepts, taken)), None
+                return (taken if accepts is None else _accepted(accepts, taken)), None
         reading = Reading(verb, handle, queue, request, resolved, verb.manager, waits=waits, ahead=ahead)
         outcome = reading.run()
-        if request.accepts is not None:
-            _accepted(request.accepts, outcome)
+        if accepts is not None:
+            _accepted(accepts, outcome)
         if outcome.messages or outcome.is_far or not waits:
             return outcome, None
         begin_wait(verb, handle, outcome, reading.in_its_way)
@@ -265,8 +278,8 @@ class GettingVerbs(OpenStore, ABC):
         return confirming.browse_and_lock(verb, handle, queue, request, ahead)
 
 
-def _accepted(accepts: Callable[[Got], object], outcome: GetOutcome) -> GetOutcome:
-    """What was found, unless who asks for it refuses it."""
+def _accepted(accepts: Accepts, outcome: GetOutcome) -> GetOutcome:
+    """Returns the outcome, unless the caller refuses one of its messages."""
     for one in outcome.messages:
         accepts(one)
     return outcome

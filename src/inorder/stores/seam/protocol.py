@@ -4,8 +4,7 @@ A verb is one transaction: it happens completely or not at all, and its answer w
 takes several, and so does a call that meets the work of a dead process: it backs that out first, and tries again.)
 Handles keep their own group state and browse cursor. They pass them in with a request and get the new ones back. The
 seam has nothing local to this process, neither callbacks nor lazy sequences, so that a remote store can implement it.
-The one exception is `GetRequest.accepts`, with which a door in the same process as the store refuses a message. A store
-in the same process offers more as a `LocalStore`.
+A store in the same process offers more as a `LocalStore`.
 
 The verbs for many messages are in `bulk_protocol`. `store.QueueStore` implements all of them, for all backends.
 """
@@ -472,6 +471,13 @@ class LocalStore(Store, Protocol):
     telemetry: Telemetry
     shared: object | None
     """What all connections of this process to it share; None until the first comes, and theirs to set."""
+
+    def get_if(self, request: GetRequest, accepts: Callable[[Got], object]) -> GetOutcome:
+        """Gets as `get`, unless `accepts` raises: then nothing has happened.
+
+        It is called with each message before the get has happened, and again if the get has to be tried again. Nobody
+        else can write meanwhile.
+        """
 
     def watch(self, handle: int, changed: Callable[[], object]) -> None:
         """Calls `changed` whenever a get that found nothing on the handle's queue may find something now.

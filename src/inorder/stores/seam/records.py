@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -60,8 +60,6 @@ class GetRequest(NamedTuple):
         most: how many messages at most; the answer ends before the first that cannot be had, and after the
             first that has a warning.
         one_group: end after the message that ends its group.
-        accepts: is called with each message before the get has happened, once more if the get has to be tried again;
-            what it raises ends the call, and nothing has happened. Nobody else can write meanwhile.
     """
 
     handle: int
@@ -71,7 +69,6 @@ class GetRequest(NamedTuple):
     syncpoint: bool
     most: int = 1
     one_group: bool = False
-    accepts: Callable[[Got], object] | None = None
 
 
 class Rest(NamedTuple):
