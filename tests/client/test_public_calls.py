@@ -11,8 +11,12 @@ from typing import Any
 import pytest
 
 from inorder import ArgumentError, GetOptions, GroupWriter, Match, Message, OpenOptions, PutOptions, Queue, QueueManager
+from inorder.client.admin import Admin
+from inorder.client.bulk import Bulk
+from inorder.client.dead_letters import Dead
+from inorder.client.inspection import Inspect
 from inorder.client.keywords import PutCall
-from inorder.client.manager import Accounts, Admin, Bulk, Dead, Inspect
+from inorder.client.users import Accounts
 from inorder.model.options import EVERYTHING, BrowseKeywords, GetKeywords, OpenKeywords
 from inorder.work import Tasks
 
@@ -106,8 +110,11 @@ def test_help_lists_each_keyword_with_its_default(call: Callable[..., object]) -
     assert shown.keys() == kind.__annotations__.keys()
     for name, value in shown.items():
         told, default = eval(value, {"EVERYTHING": EVERYTHING}), defaults[name]
-        ids = default.rstrip(b"\0") if isinstance(default, bytes) else default
-        assert told == (dict(ids) if name == "properties" else ids), name
+        if name == "properties":
+            default = dict(default)
+        elif isinstance(default, bytes):
+            default = default.rstrip(b"\0")
+        assert told == default, name
 
 
 def test_an_unknown_keyword_is_refused_by_name(qm: QueueManager) -> None:

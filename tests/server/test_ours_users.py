@@ -61,13 +61,13 @@ async def asked(client: httpx.AsyncClient, ask: str) -> httpx.Response:
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Requests that have looked, and wait."""
     found: list[object] = []
-    has_looked = waiting.Watch.has_looked
+    has_looked = waiting.Watch._has_looked
 
     def noted(watch: waiting.Watch, waiter: Any) -> None:
         has_looked(watch, waiter)
         found.append(waiter)
 
-    monkeypatch.setattr(waiting.Watch, "has_looked", noted)
+    monkeypatch.setattr(waiting.Watch, "_has_looked", noted)
     return found
 
 

@@ -20,7 +20,6 @@ import inspect
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from types import FunctionType
 from typing import Any, Final, Literal, NoReturn, TypeVar
 
 from ..errors import ArgumentError, bad_argument
@@ -269,11 +268,10 @@ def _name_of(function: object) -> str:
     return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', function)}"
 
 
-def _check_known(unknown: Mapping[str, object], call: FunctionType) -> None:
+def _check_known(unknown: Mapping[str, object], call: Callable[..., object]) -> None:
     """Raises: ArgumentError, a keyword that the call does not have; a word of another library is translated."""
     for name in unknown:
-        code = call.__code__
-        raise unknown_name("keyword", name, code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+        raise unknown_name("keyword", name, set(inspect.signature(call).parameters) - {"self", "unknown"})
 
 
 def _check_called(queue: object) -> None:
