@@ -96,8 +96,8 @@ GIVEN: Mapping[str, Callable[[], Any]] = {  # arguments that are right, by their
 BY_NAME = """
     admin.clear_queue admin.release_lock alter_queue attributes browse browse_and_lock confirm_get confirm_put delete
     delete_queue depth get get_group get_many get_stream group inquire inspect.gaps inspect.look inspect.order_view
-    inspect.status inspect.unique_ids internals.open_growing internals.watch leave_group listen open put put_json put_many
-    put_stream undo unlock
+    inspect.status inspect.unique_ids internals.open_growing internals.watch leave_group listen open put put_json
+    put_many put_stream undo unlock
 """.split()
 ON_A_HANDLE = """
     attributes browse browse_cursor browse_first browse_next close confirm_get delete get get_many leave_group put
@@ -143,11 +143,11 @@ def test_a_closed_handle_refuses_every_call(world: World) -> None:
 NOT_OPEN: list[tuple[Callable[[Any], object], Reason]] = [
     (lambda w: w.browser.put(b""), Reason.NOT_OPEN_FOR_OUTPUT),
     (lambda w: w.getter.put_many([b""]), Reason.NOT_OPEN_FOR_OUTPUT),
-    (lambda w: w.browser.opened_for("output"), Reason.NOT_OPEN_FOR_OUTPUT),
+    (lambda w: w.browser.internals.opened_for("output"), Reason.NOT_OPEN_FOR_OUTPUT),
     (lambda w: w.browser.get(), Reason.NOT_OPEN_FOR_INPUT),
     (lambda w: w.browser.get_many(2), Reason.NOT_OPEN_FOR_INPUT),
     (lambda w: w.browser.browse_and_lock(), Reason.NOT_OPEN_FOR_INPUT),
-    (lambda w: w.browser.checked_for("input"), Reason.NOT_OPEN_FOR_INPUT),
+    (lambda w: w.browser.internals.checked_for("input"), Reason.NOT_OPEN_FOR_INPUT),
     (lambda w: w.getter.get(under_cursor=True), Reason.NOT_OPEN_FOR_BROWSE),
     (lambda w: w.getter.browse_first(), Reason.NOT_OPEN_FOR_BROWSE),
     (lambda w: w.getter.browse_next(), Reason.NOT_OPEN_FOR_BROWSE),
