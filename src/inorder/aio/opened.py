@@ -20,7 +20,7 @@ from ..rules.grouping import Numbers
 from ..rules.puts import PutResult
 from ..support import old_paths
 from .calls import Calls, Namespace, awaited
-from .lanes import Block, Connection, Lane, Seat, leave
+from .lanes import Connection, Lane, Seat, UnitBlock, leave
 from .sharing import Sharing, joins
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class UnitOfWork:
     """
 
     def __init__(self, shared: Sharing) -> None:
-        self._shared, self._block = shared, Block()
+        self._shared, self._block = shared, UnitBlock()
         self._seat: Seat | None = None
         self._status: unit_of_work.Status = "new"
 
@@ -388,7 +388,7 @@ class Group(AsyncIterator[Got]):
     def __init__(self, shared: Sharing, queue: str, options: GetOptions) -> None:
         self._shared, self._queue, self._options = shared, queue, options
         self._lane: Lane | None = None
-        self._block = Block()
+        self._block = UnitBlock()
         self._messages: Iterator[Got] = iter(())
         self._page: deque[Got] = deque()
         self._has_more = self._is_new = True
@@ -424,7 +424,7 @@ class Group(AsyncIterator[Got]):
         self._has_more = len(page) == PAGE
 
     async def _end(self, error: BaseException | None) -> None:
-        block, self._block = self._block, Block()
+        block, self._block = self._block, UnitBlock()
         if block.unit is not None:
             await block.settle(lambda unit: leave(unit, error))
 
