@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import pytest
@@ -93,9 +94,10 @@ GIVEN: Mapping[str, Callable[[], Any]] = {  # arguments that are right, by their
     "options": lambda: OpenOptions(output=True),
 }
 BY_NAME = """
-    alter_queue attributes browse browse_and_lock clear_queue confirm_get confirm_put delete delete_queue depth gaps get
-    get_group get_many get_stream group inquire leave_group listen look open open_growing order_view put put_json
-    put_many put_stream release_lock status undo unlock unique_ids watch
+    admin.clear_queue admin.release_lock alter_queue attributes browse browse_and_lock confirm_get confirm_put delete
+    delete_queue depth get get_group get_many get_stream group inquire inspect.gaps inspect.look inspect.order_view
+    inspect.status inspect.unique_ids internals.open_growing internals.watch leave_group listen open put put_json put_many
+    put_stream undo unlock
 """.split()
 ON_A_HANDLE = """
     attributes browse browse_cursor browse_first browse_next close confirm_get delete get get_many leave_group put
@@ -121,7 +123,7 @@ def test_a_queue_that_is_not_there_is_unknown_to_every_call(world: World) -> Non
     for name in BY_NAME:
         for queue in ("ORDERS", 5, None, ["Q"]):
             with pytest.raises(UnknownQueue) as raised:
-                called(getattr(world.qm, name), queue)
+                called(attrgetter(name)(world.qm), queue)
             assert raised.value.reason == Reason.UNKNOWN_OBJECT_NAME, name
             assert repr(queue) in str(raised.value), name
     assert snapshot(world.qm) == before

@@ -47,11 +47,8 @@ own.
 
 from __future__ import annotations
 
-from ..client.signatures import show_keywords
 from .manager import QueueManager, connect
 from .opened import Browsing, Entered, Group, GroupWriter, Lease, Queue, Replies, UnitOfWork
-
-show_keywords(GroupWriter, Queue, QueueManager)
 
 __all__ = [
     "Browsing",

@@ -53,7 +53,7 @@ def split_put(keywords: Any, options: PutOptions | None) -> tuple[dict[str, Any]
                 reason=Reason.SELECTOR_INVALID_FOR_TYPE,
             )
         else:
-            raise unknown_name("field or option", name, PutCall.__annotations__, Reason.ARGUMENT_ERROR)
+            raise unknown_name("field or option", name, PutCall.__annotations__)
     return fields, changed(options or DEFAULT_PUT, chosen)
 
 

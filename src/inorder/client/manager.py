@@ -188,7 +188,8 @@ class QueueManager(
             name: a local, alias, model or remote queue, the last for output alone.
             manager: the queue manager that has the queue, as MQ's ObjectQMgrName; "": this one.
             dynamic_name: for a model: the new queue's name, or a prefix of at most 33 characters and "*".
-            **options: see `OpenOptions`; without any: shared input by the queue's default, output and browse.
+            **options: `OpenOptions` has their meaning: input=None, output=False, browse=False, co_op=False,
+                read_order=None. Without any: shared input by the queue's default, output and browse.
 
         Raises: UnknownQueue 2085, ObjectInUse 2042, WrongQueueType 2001, 2045, 2082; of a remote name 2087, 2091, 2092,
         2184, 2196, 2197, 2198, 2199; TooManyHandles 2017, OptionsError 2046, ObjectExists 2100, ArgumentError 2011.
@@ -218,6 +219,14 @@ class QueueManager(
 
         Args:
             manager: the queue manager that has the queue, as with `open`.
+            **keywords: fields of the message; `Message` has their meaning: report=0, message_type=8, expiry=None,
+                feedback=0, encoding=546, coded_character_set_id=0, format="", priority=None, persistent=None,
+                message_id=b"", correlation_id=b"", reply_to_queue="", reply_to_queue_manager="", user_identifier="",
+                accounting_token=b"", application_identity_data="", put_application_type=0, put_application_name="",
+                put_at=0.0, application_origin_data="", group_id=b"", sequence_number=1, offset=0, flags=0,
+                original_length=-1, delay=0.0, transmission=None, properties={}. And options; `PutOptions` has their
+                meaning: syncpoint=None, logical=False, new_message_id=False, new_correlation_id=False,
+                context="default", confirm_id=0, uid=None, resend=False, deduplicate=None, deduplicate_for=3600.0.
         """
         name = queue if manager is HERE else name_of(queue, manager)
         return self._default(name).put(body, options, **keywords)
@@ -256,7 +265,13 @@ class QueueManager(
 
     @by_name
     def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got:
-        """Removes one message and returns it; see `Queue.get`."""
+        """Removes one message and returns it; see `Queue.get`.
+
+        Args:
+            **keywords: `GetOptions` has their meaning: wait=0, syncpoint=None, syncpoint_if_persistent=False,
+                logical=False, complete=False, all_segments=False, all_messages=False, match=EVERYTHING, selector=None,
+                under_cursor=False, buffer=None, accept_truncated=False, read_order=None, confirm_id=0, lock_id=0.
+        """
         return self._default(queue).get(options, **keywords)
 
     @by_name
@@ -270,6 +285,12 @@ class QueueManager(
         """Copies every suitable message, from the first on, or on from a token; see `Queue.browse`.
 
         Each call has a handle of its own, closed at the end of the loop, so loops may be nested.
+
+        Args:
+            **keywords: `GetOptions` has their meaning: wait=0, logical=False, complete=False, all_segments=False,
+                all_messages=False, match=EVERYTHING, selector=None, lock=False, mark_handle=False, mark_co_op=False,
+                unmarked=False, unmark_handle=False, unmark_co_op=False, buffer=None, accept_truncated=False,
+                read_order=None.
         """
         return Browsing(self._opened_to_browse(queue), sweep_options(None, keywords), after)
 

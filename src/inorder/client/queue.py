@@ -128,7 +128,8 @@ class Queue(ConfirmedCalls):
 
         Args:
             body: the data, or a whole `Message`; fields given by keyword replace the message's.
-            options, **keywords: fields of `Message` by keyword, and options, by keyword or as `PutOptions`.
+            options, **keywords: fields of `Message` by keyword, and options, by keyword or as `PutOptions`:
+                `QueueManager.put` lists them.
 
         Returns: the ids and numbers used, and the warning: 2049 the priority counts as 9; 2241 or 2242, a group
         or logical message is left open by a put without logical order.
@@ -212,7 +213,7 @@ class Queue(ConfirmedCalls):
     # --- get
 
     def get(self, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got:
-        """Removes one message and returns it. Options are given by keyword, or as `GetOptions`.
+        """Removes one message and returns it. Options: by keyword, as `QueueManager.get` has them, or as `GetOptions`.
 
         Returns: the message; its `warning` says if something is to be known: 2079, 2080 (truncated, and then
         not removed), 2241, 2242, 2243, 2244.

@@ -222,7 +222,10 @@ class SendingVerbs(BulkVerbs):
     @in_verb(writes=False, buries=True)
     def channels(self, verb: Verb, wanted: Sequence[tuple[str, str]]) -> list[ChannelNow]:
         numbers = {row.id for _, queue in wanted for row in Catalog(verb).rows(queue) if row.type == "local"}
-        oldest = {one: verb.backend.overview(verb.now, one)[0].oldest_put_at for one in sorted(numbers)}
+        counts = {
+            one: only(verb.backend.overview(verb.now, one), f"the counters of queue {one}") for one in sorted(numbers)
+        }
+        oldest = {one: found.oldest_put_at for one, found in counts.items()}
         return [channel_now(verb, channel, queue, oldest) for channel, queue in wanted]
 
 

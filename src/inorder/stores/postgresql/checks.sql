@@ -123,7 +123,7 @@ WHERE attention NOT BETWEEN 0 AND 1023
     OR attention & 512 = 0 AND EXISTS (SELECT 1 FROM listener WHERE queue = t.queue AND until > clock_timestamp())
 UNION ALL
 SELECT format('queue %s: it knows the definitions of revision %s, they have %s', queue, t.revision, m.revision)
-FROM tally t, manager m WHERE t.revision > m.revision;
+FROM tally t, manager m WHERE t.revision NOT BETWEEN 1 AND m.revision;
 
 -- name: places
 -- A number that was drawn is never drawn again (B-2).

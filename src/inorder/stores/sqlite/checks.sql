@@ -49,7 +49,7 @@ WHERE attention NOT BETWEEN 0 AND 255
         WHERE queue = t.queue AND reports IS NOT NULL)
 UNION ALL
 SELECT format('queue %d: it knows the definitions of revision %d, they have %d', queue, t.revision, m.revision)
-FROM tally t, manager m WHERE t.revision > m.revision;
+FROM tally t, manager m WHERE t.revision NOT BETWEEN 1 AND m.revision;
 
 -- name: places
 -- A number that was drawn is never drawn again (B-2).
