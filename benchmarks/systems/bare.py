@@ -32,12 +32,16 @@ RESERVED = 2**40
 IN_GROUP, LAST_IN_GROUP = 8, 24
 START = {"queue": QUEUE, "rank": -10, "number": 0, "ordinal": 0, "limit": 1}
 
-HERE, DRAW, COUNTED = STATEMENTS["here"], "SELECT counter, reserved FROM tally WHERE queue = 0", STATEMENTS["counted"]
-ARRIVE, ARRIVE_CONTENT = STATEMENTS["arrive"], STATEMENTS["arrive content"]
-TAKE_GROUP, HOLD = STATEMENTS["take group"], STATEMENTS["hold"]
-FIRST_WHOLE = ordered(STATEMENTS["available"], EVERYTHING, (2,))
-SHARES = STATEMENTS["shares"]
-REMOVE_CONTENTS_OF_UNIT, REMOVE_OF_UNIT = STATEMENTS["remove contents of unit"], STATEMENTS["remove of unit"]
+HERE, DRAW, COUNTED = (
+    STATEMENTS["queue state"],
+    "SELECT counter, reserved FROM tally WHERE queue = 0",
+    STATEMENTS["update queue counters"],
+)
+ARRIVE, ARRIVE_CONTENT = STATEMENTS["insert message"], STATEMENTS["insert content"]
+TAKE_GROUP, HOLD = STATEMENTS["get available of group"], STATEMENTS["hold messages for unit"]
+FIRST_WHOLE = ordered(STATEMENTS["available by place"], EVERYTHING, (2,))
+SHARES = STATEMENTS["shares of unit"]
+REMOVE_CONTENTS_OF_UNIT, REMOVE_OF_UNIT = STATEMENTS["delete contents of unit"], STATEMENTS["delete messages of unit"]
 
 
 class Noted(SqlRecords):

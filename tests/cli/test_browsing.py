@@ -18,7 +18,7 @@ from inorder.cli import browsing
 from inorder.cli.listing import Rows, preview_of
 from inorder.cli.output import NARROW
 from inorder.client import inspection
-from inorder.client.inspection import Inspect, Sight
+from inorder.client.inspection import Inspect, MessageView
 from inorder.client.labels import in_words, name_of
 from inorder.rules.gaps import Gaps
 
@@ -286,7 +286,7 @@ def test_follow_misses_nothing_that_comes_while_it_reads(
     monkeypatch.setattr(inspection, "PAGE_MESSAGES", 1)
     look, steps = Inspect.look, iter(("put", "read", "end"))
 
-    def interfered(self: Inspect, *given: Any, **named: Any) -> Iterator[Sight]:
+    def interfered(self: Inspect, *given: Any, **named: Any) -> Iterator[MessageView]:
         for number, sight in enumerate(look(self, *given, **named)):
             yield sight
             if number == 0 and named.get("numbered_after") == 0:  # one has been read; its page is over

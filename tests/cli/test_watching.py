@@ -15,7 +15,7 @@ from tests.helpers.support import waiting
 import inorder
 from inorder import QueueManager, Reason, Report
 from inorder.cli import watching
-from inorder.cli.watching import Look, Rates, rates
+from inorder.cli.watching import QueuesSnapshot, Rates, rates
 from inorder.client.inspection import QueueView
 from inorder.formats.json_lines import when
 
@@ -33,8 +33,8 @@ def view(arrived: int, depth: int, created_at: float = 1.0) -> QueueView:
     return QueueView(name="Q", created_at=created_at, oldest_put_at=None, **counts)
 
 
-def look(tick: float, *views: QueueView) -> Look:
-    return Look(1000.0 + tick, tick, views, [])
+def look(tick: float, *views: QueueView) -> QueuesSnapshot:
+    return QueuesSnapshot(1000.0 + tick, tick, views, [])
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def look(tick: float, *views: QueueView) -> Look:
     ],
     ids=["first look", "in and out", "in", "backed out", "another queue of the name"],
 )
-def test_rates_follow_from_two_looks(before: Look | None, now: Look, expected: Rates) -> None:
+def test_rates_follow_from_two_looks(before: QueuesSnapshot | None, now: QueuesSnapshot, expected: Rates) -> None:
     [(_, found)] = rates(before, now)
     assert found == expected
 

@@ -10,7 +10,7 @@ from inorder import Flags, Match, QueueManager, UnknownQueue
 from inorder.errors import ObjectInUse, QueueNotEmpty, WrongQueueType
 from inorder.stores.engine import clearing
 from inorder.stores.engine.clearing import ClearingVerbs
-from inorder.stores.engine.operation import Verb
+from inorder.stores.engine.operation import Operation
 from inorder.stores.engine.queue import LocalQueue
 
 
@@ -152,7 +152,7 @@ def test_a_queue_is_purged_in_steps(qm: QueueManager, monkeypatch: pytest.Monkey
     depths: list[int] = []
     clear = clearing._clear
 
-    def step(verb: Verb, queue: LocalQueue, upto: int) -> int:
+    def step(verb: Operation, queue: LocalQueue, upto: int) -> int:
         depths.append(queue.depth)
         return clear(verb, queue, upto)
 

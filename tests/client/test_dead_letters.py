@@ -12,7 +12,7 @@ from inorder import Feedback, QueueManager, Reason, Report
 from inorder.errors import Undeliverable
 from inorder.model.message import Message
 from inorder.stores.engine import dead_letters
-from inorder.stores.engine.operation import WRITING, Verb, run
+from inorder.stores.engine.operation import WRITING, Operation, run
 from inorder.stores.engine.store import QueueStore
 from inorder.testing.stores import RestartableStore
 
@@ -29,8 +29,8 @@ def qm(store: RestartableStore) -> Iterator[QueueManager]:
 def bury(qm: QueueManager, message: Message, target: str, reason: Reason = Reason.Q_FULL, **more: object) -> str:
     """As whoever delivers messages does inside a verb."""
 
-    def act(_: QueueStore, verb: Verb) -> str:
-        return dead_letters.bury(verb, message, reason=reason, target=target, **more)  # type: ignore[arg-type]
+    def act(_: QueueStore, verb: Operation) -> str:
+        return dead_letters.move_to_dead_letters(verb, message, reason=reason, target=target, **more)  # type: ignore[arg-type]
 
     store = qm._session.services.store
     assert isinstance(store, QueueStore)

@@ -8,7 +8,7 @@ import pytest
 
 from inorder import QueueManager, Reason, connect
 from inorder.errors import ArgumentError, DuplicatePending, OptionsError
-from inorder.stores.seam.backend import Kind
+from inorder.stores.seam.backend import OperationKind
 from inorder.stores.seam.tables import PutKeyRow
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
@@ -20,7 +20,7 @@ def bodies(qm: QueueManager, queue: str = "Q") -> list[bytes]:
 
 def keys(store: Any) -> int:
     """How many keys the store remembers."""
-    store.backend.begin(Kind(writes=False))
+    store.backend.begin(OperationKind(writes=False))
     try:
         return len(store.backend.select(PutKeyRow))
     finally:

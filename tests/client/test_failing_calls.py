@@ -33,7 +33,7 @@ from inorder.client.bulk import ClaimReader, LedgerKey, Staged, Stager
 from inorder.errors import OrderSelfBlocked, OrderUnsupported, StoreFull
 from inorder.model.message import NO_ID
 from inorder.stores.engine.operation import run
-from inorder.stores.seam.backend import Kind
+from inorder.stores.seam.backend import OperationKind
 from inorder.stores.seam.tables import StagingRow
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
@@ -142,7 +142,7 @@ def everything(world: SimpleNamespace) -> list[Any]:
     views = [replace(one, open_input_count=0, open_output_count=0) for one in qm.inspect.overview()]
     orders = [qm.inspect.order_view(name) for name in names]
     noted = [qm.bulk.in_ledger(one.name, BATCH) for one in definitions]
-    staged = run(world.store, Kind(writes=False), lambda _, verb: verb.backend.select(StagingRow))
+    staged = run(world.store, OperationKind(writes=False), lambda _, verb: verb.backend.select(StagingRow))
     return [
         definitions,
         messages,

@@ -13,7 +13,7 @@ from tests.helpers.support import waiting
 from inorder import Flags, Match, QueueManager
 from inorder.client import inspection
 from inorder.client.bulk import ClaimReader
-from inorder.client.inspection import Opening, Sight
+from inorder.client.inspection import MessageView, Opening
 from inorder.model.attributes import OrderRule
 from inorder.rules.gaps import NO_GAPS, Gaps
 from inorder.stores.seam.views import ListingOrder
@@ -42,11 +42,11 @@ def put_figure(qm: QueueManager, **keywords: Any) -> None:
     put(qm, "B", **keywords)
 
 
-def names(sights: Iterator[Sight]) -> list[str]:
+def names(sights: Iterator[MessageView]) -> list[str]:
     return [one.message.body.decode() for one in sights]
 
 
-def seen(qm: QueueManager, **keywords: Any) -> dict[str, Sight]:
+def seen(qm: QueueManager, **keywords: Any) -> dict[str, MessageView]:
     return {one.message.body.decode(): one for one in qm.inspect.look("Q", **keywords)}
 
 

@@ -23,7 +23,7 @@ from inorder.errors import (
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP
 from inorder.model.options import GetOptions, OpenOptions
 from inorder.rules.grouping import NOTHING_OPEN
-from inorder.rules.ordering import UNSET, Kind, is_deadlocked
+from inorder.rules.ordering import UNSET, PendingKind, is_deadlocked
 from inorder.stores.seam.records import GetRequest
 from inorder.testing import ManualClock
 
@@ -65,7 +65,7 @@ def test_b33_the_operator_sees_what_is_pending_and_how_long(qm: QueueManager, cl
     assert (view.unresolved_puts, view.pending_out, view.withheld, view.strict_waiters) == (1, 1, 3, 0)
     assert view.oldest_put is not None
     assert view.oldest_out is not None
-    assert (view.oldest_put.by, view.oldest_put.kind) == ("writer", Kind.IN)
+    assert (view.oldest_put.by, view.oldest_put.kind) == ("writer", PendingKind.IN)
     assert (view.oldest_out.by, view.oldest_out.since) == ("reader", clock.now() - 5)
 
 

@@ -21,7 +21,7 @@ from inorder.errors import (
     UnknownObject,
 )
 from inorder.rules.log_ins import BUCKETS_MAX, LIMITS
-from inorder.stores.seam.backend import Kind
+from inorder.stores.seam.backend import OperationKind
 from inorder.stores.seam.tables import AttemptRow
 from inorder.testing import ManualClock
 
@@ -35,7 +35,7 @@ def verifies(password: str) -> Verify:
 
 def buckets(qm: QueueManager) -> int:
     store: Any = qm._services.store
-    store.backend.begin(Kind(writes=False))
+    store.backend.begin(OperationKind(writes=False))
     try:
         return len(store.backend.select(AttemptRow))
     finally:

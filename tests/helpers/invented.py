@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from inorder.stores.postgresql import statements as postgresql
-from inorder.stores.seam.migrations import Ladder, Step
+from inorder.stores.seam.migrations import Ladder, MigrationStep
 from inorder.stores.sqlite import statements as sqlite
 
 ADDED: Final = "note TEXT NOT NULL DEFAULT 'none'"
@@ -35,12 +35,12 @@ SCHEMA: Final = _next_schema()
 SQLITE: Final = Ladder(
     sqlite.VERSION + 2,
     [
-        Step(
+        MigrationStep(
             version=sqlite.VERSION + 1,
             why="definitions have notes",
             statements=f"ALTER TABLE definition ADD COLUMN {ADDED};\n{INDEX};",
         ),
-        Step(
+        MigrationStep(
             version=sqlite.VERSION + 2,
             why="nobody is process 0",
             statements="CREATE TABLE next (id INTEGER PRIMARY KEY CHECK (id > 0)) STRICT;\n"
@@ -51,12 +51,12 @@ SQLITE: Final = Ladder(
 POSTGRESQL: Final = Ladder(
     postgresql.VERSION + 2,
     [
-        Step(
+        MigrationStep(
             version=postgresql.VERSION + 1,
             why="definitions have notes",
             statements=f"ALTER TABLE definition ADD COLUMN {ADDED};\n{INDEX};",
         ),
-        Step(
+        MigrationStep(
             version=postgresql.VERSION + 2,
             why="nobody is process 0",
             statements="ALTER TABLE process ADD CHECK (id > 0);",

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from inorder import Flags, NoMessageAvailable, Queue, QueueManager
 from inorder.model.attributes import Delivery, OrderRule
 from inorder.mq import channels
-from inorder.testing.channelling import Run
+from inorder.testing.channelling import ChannelRun
 from inorder.testing.sites import Sites
 
 ORDERS: list[OrderRule] = ["put", "prepare", "commit"]
@@ -162,7 +162,7 @@ class World:
 
     def _carry(self, point: str, nth: int, dies: bool) -> None:
         """A run to its end; or to a point where it dies, or stands still while the reader reads."""
-        run = Run(self.sites, self.sites["qm"], "TO.QM2", (point, nth), dies=dies)
+        run = ChannelRun(self.sites, self.sites["qm"], "TO.QM2", (point, nth), dies=dies)
         outcome = run.begin()
         if outcome.kind == "held":
             self._read(2, True)

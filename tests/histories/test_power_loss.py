@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tools.proof.power import SIDECARS, Cut, Recording, check_cut, check_cuts, frame_ends, log_of, record
 
-from inorder.stores.engine.operation import Verb
+from inorder.stores.engine.operation import Operation
 
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
 LONG = "INORDER_LONG" in os.environ
@@ -40,7 +40,7 @@ def test_numbers_that_come_again_after_a_cut_are_named(
     for name in ("found", "missed"):
         (tmp_path / name).mkdir()
     assert check_cuts(recording, cuts, tmp_path / "missed") == []
-    monkeypatch.setattr(Verb, "skip_reserved", lambda _verb: None)
+    monkeypatch.setattr(Operation, "skip_reserved", lambda _verb: None)
     assert "uid-repeated" in {finding.kind for finding in check_cuts(recording, cuts, tmp_path / "found")}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.tiers import EVERY, LONG_WAY, nightly
 
-from inorder.testing import Failure, Scenario, read_scenarios, run_scenario
+from inorder.testing import Scenario, ScenarioFailure, read_scenarios, run_scenario
 
 MADE_ID = re.compile(r"\b414d5120[0-9a-f]{40}\b")  # "AMQ "
 TABLES = sorted((Path(__file__).parents[1] / "scenarios").glob("*.txt"))
@@ -46,7 +46,7 @@ def test_queues_that_keep_no_order_are_as_in_memory(scenario: Scenario, store: s
     assert failure_of(unordered(scenario), store) == failure_of(unordered(scenario), "memory")
 
 
-def failure_of(scenario: Scenario, store: str) -> Failure | None:
+def failure_of(scenario: Scenario, store: str) -> ScenarioFailure | None:
     """How it fails, but for the ids that were made: which numbers they have is a store's own affair."""
     failure = run_scenario(scenario, store)
     return failure and replace(failure, got=MADE_ID.sub("(made)", failure.got))

@@ -15,8 +15,8 @@ from unittest import mock
 from inorder.model.message import NO_ID, Message
 from inorder.model.properties import Properties
 from inorder.rules import grouping, ordering
-from inorder.rules.lifecycle import Answer, Event, State, Step
-from inorder.rules.ordering import Decision, Kind, Moment
+from inorder.rules.lifecycle import Event, State, Step, StepAnswer
+from inorder.rules.ordering import Decision, Moment, PendingKind
 from inorder.stores.engine import (
     authority,
     claiming,
@@ -31,7 +31,7 @@ from inorder.stores.engine import (
     waits,
 )
 from inorder.stores.engine.catalog import Catalog
-from inorder.stores.engine.operation import WRITING, Verb, run
+from inorder.stores.engine.operation import WRITING, Operation, run
 from inorder.stores.engine.process import OpenStore, VerbLock
 from inorder.stores.engine.queue import LocalQueue
 from inorder.stores.memory import MemoryStore, backend, bulk
@@ -44,7 +44,7 @@ from inorder.support.clock import Clock
 NUMBERS_BURNT = 1000
 
 
-def _all(user: authority.User | None) -> authority.User | None:
+def _all(user: authority.UserRights | None) -> authority.UserRights | None:
     """A user who may do everything, but is not another one."""
     return user and user._replace(enabled=True, roles=["admin"])
 
@@ -62,7 +62,7 @@ class OtherNumbers(MemoryStore):
         run(self, WRITING, _burn)
 
 
-def _burn(_: MemoryStore, verb: Verb) -> None:
+def _burn(_: MemoryStore, verb: Operation) -> None:
     for _nth in range(NUMBERS_BURNT):
         verb.number()
 
@@ -105,7 +105,7 @@ class _FaultyLock(VerbLock):
         super().__exit__(*raised)
 
 
-def _without(kind: Kind) -> Callable[[Any], Any]:
+def _without(kind: PendingKind) -> Callable[[Any], Any]:
     """A strict decision that does not mind what is pending for this reason."""
 
     def wrong(decide: Callable[[Any], Decision[QueuedMessage]]) -> Any:
@@ -134,7 +134,7 @@ def _resend_replaces_what_was_seen(step: Any) -> Any:
     def wrong(state: State, event: Event, *lock: Any) -> Any:
         answer = step(state, event, *lock)
         replaces = event is Event.RESEND and state is State.UNLOCKED
-        return Step(Answer.DUPLICATE) if replaces else answer
+        return Step(StepAnswer.DUPLICATE) if replaces else answer
 
     return wrong
 
@@ -159,7 +159,7 @@ def _of_groups_too(remove: Any) -> Any:
 
 
 FAULTS: Mapping[str, Fault] = {
-    "a strict reader does not mind locked messages": Fault(backend, "decide", _without(Kind.LOCKED)),
+    "a strict reader does not mind locked messages": Fault(backend, "decide", _without(PendingKind.LOCKED)),
     "a strict reader does not mind groups that others are inside": Fault(
         LocalQueue, "entered_by_others", lambda _: lambda *_: []
     ),
@@ -196,7 +196,7 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "a closed handle stays inside its group": Fault(group_readers, "leave_all", lambda _: lambda *_: None),
     "what several connections put in a unit stands by the ids that each draws for itself": Fault(
-        Verb, "pass_others", lambda _: lambda _verb: None
+        Operation, "pass_others", lambda _: lambda _verb: None
     ),
     "a lease has no end": Fault(settling, "end_leases", lambda _: lambda *_: 0),
     "gets stay in the depth": Fault(reading, "happen", _stays_in_the_depth),

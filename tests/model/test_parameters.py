@@ -11,7 +11,7 @@ import pytest
 
 from inorder import ArgumentError, UniqueId
 from inorder.model.options import FOREVER, MATCHABLE, UniqueIds
-from inorder.model.parameters import NONE, Choice, Integer, Kind, Octets, Seconds, Switch, Text
+from inorder.model.parameters import NONE, Choice, Integer, Octets, ParameterKind, Seconds, Switch, Text
 from inorder.testing.actors import MATCHES
 from inorder.testing.language import READ_KEYS
 
@@ -55,7 +55,7 @@ UID = UniqueIds()
         (UID, UniqueId("A", 1), UniqueId("A", 1)),
     ],
 )
-def test_a_value_is_kept(kind: Kind[Any], value: Any, kept: Any) -> None:
+def test_a_value_is_kept(kind: ParameterKind[Any], value: Any, kept: Any) -> None:
     found = kind.check("x", value)
     assert (found, type(found)) == (kept, type(kept))
 
@@ -101,7 +101,7 @@ def test_a_value_is_kept(kind: Kind[Any], value: Any, kept: Any) -> None:
         (UID, UniqueId("A", 0), "a UniqueId, as a put returned it: its number is from 1 to 2**63 - 1"),
     ],
 )
-def test_a_value_is_refused_with_what_it_must_be(kind: Kind[Any], value: Any, allowed: str) -> None:
+def test_a_value_is_refused_with_what_it_must_be(kind: ParameterKind[Any], value: Any, allowed: str) -> None:
     with pytest.raises(ArgumentError) as refused:
         kind.check("x", value)
     data = refused.value.data
@@ -129,7 +129,7 @@ def test_a_value_is_refused_with_what_it_must_be(kind: Kind[Any], value: Any, al
         (UID, "A:B:7", UniqueId("A:B", 7)),
     ],
 )
-def test_a_text_is_read(kind: Kind[Any], text: str, meant: Any) -> None:
+def test_a_text_is_read(kind: ParameterKind[Any], text: str, meant: Any) -> None:
     assert kind.read("x", text) == meant
 
 
@@ -161,7 +161,7 @@ def test_a_text_is_read(kind: Kind[Any], text: str, meant: Any) -> None:
         (UID, "A:-1", "ORIGIN:NUMBER, as in QM1:17"),
     ],
 )
-def test_a_text_is_refused_with_what_it_must_be(kind: Kind[Any], text: str, allowed: str) -> None:
+def test_a_text_is_refused_with_what_it_must_be(kind: ParameterKind[Any], text: str, allowed: str) -> None:
     with pytest.raises(ArgumentError) as refused:
         kind.read("x", text)
     assert refused.value.data["allowed"] == allowed

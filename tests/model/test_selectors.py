@@ -26,7 +26,7 @@ from inorder.rules import selectors
 from inorder.rules.selectors import Selector, compile_selector
 from inorder.stores.engine import getting, incremental_search
 from inorder.stores.engine.incremental_search import Ahead
-from inorder.stores.engine.operation import Verb
+from inorder.stores.engine.operation import Operation
 from inorder.stores.engine.store import QueueStore
 from inorder.stores.seam.queued import ASKS_MAX, STEP
 from inorder.testing import STORES, Scenario, run_scenario
@@ -237,9 +237,9 @@ MANY: dict[str, Callable[[QueueManager, str], object]] = {
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How often each verb asks a selector."""
     counts = [0]
-    begin, compiled = Verb.begin, selectors._compiled
+    begin, compiled = Operation.begin, selectors._compiled
 
-    def begins(verb: Verb) -> None:
+    def begins(verb: Operation) -> None:
         begin(verb)
         counts.append(0)
 
@@ -252,7 +252,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         return Selector(text, one.names, one.fields, matches)
 
-    monkeypatch.setattr(Verb, "begin", begins)
+    monkeypatch.setattr(Operation, "begin", begins)
     monkeypatch.setattr(selectors, "_compiled", counted)
     return counts
 

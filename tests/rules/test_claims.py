@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inorder.errors import CheckpointLost, CheckpointTooOld, Fenced
-from inorder.rules.claims import Next, Record, check_epoch, next_claim, plan, settle, skip, slices, takes_ahead
+from inorder.rules.claims import ClaimRecord, Next, check_epoch, next_claim, plan, settle, skip, slices, takes_ahead
 
-NEW = Record()
-DONE_3 = Record(epoch=1, settled=3)
-OPEN_4 = Record(epoch=1, settled=3, open=True)
-PLANNED_4 = Record(epoch=1, settled=3, open=True, planned=True)
-AHEAD_5 = Record(epoch=1, settled=3, open=True, planned=True, ahead=True)
+NEW = ClaimRecord()
+DONE_3 = ClaimRecord(epoch=1, settled=3)
+OPEN_4 = ClaimRecord(epoch=1, settled=3, open=True)
+PLANNED_4 = ClaimRecord(epoch=1, settled=3, open=True, planned=True)
+AHEAD_5 = ClaimRecord(epoch=1, settled=3, open=True, planned=True, ahead=True)
 OLD, LOST = CheckpointTooOld, CheckpointLost
 
 
@@ -86,16 +86,16 @@ CELLS = [pytest.param(call, *row, id=f"{call.__name__} {row[0]}") for call, tabl
 
 
 @pytest.mark.parametrize(("call", "record", "answers"), CELLS)
-def test_what_a_call_means(call: Any, record: Record, answers: dict[Any, object]) -> None:
+def test_what_a_call_means(call: Any, record: ClaimRecord, answers: dict[Any, object]) -> None:
     asked = {one: one if isinstance(one, tuple) else (one,) for one in answers}
     assert {one: outcome(call, record, *given) for one, given in asked.items()} == answers
 
 
 @pytest.mark.parametrize("epoch", [0, 1, 3])
 def test_only_the_last_start_may_act(epoch: int) -> None:
-    check_epoch(Record(epoch=2), 2, "app")
+    check_epoch(ClaimRecord(epoch=2), 2, "app")
     with pytest.raises(Fenced, match=r"application 'app' was started again.*epoch 2") as caught:
-        check_epoch(Record(epoch=2), epoch, "app")
+        check_epoch(ClaimRecord(epoch=2), epoch, "app")
     assert caught.value.data == {"application": "app", "epoch": epoch, "current": 2}
 
 

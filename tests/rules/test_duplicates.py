@@ -6,7 +6,7 @@ import pytest
 
 from inorder.errors import InconsistentCall
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP, SEGMENT
-from inorder.rules.duplicates import Kept, Verdict, check_whole, judge, settled
+from inorder.rules.duplicates import DuplicateVerdict, Kept, check_whole, judge, settled
 from inorder.rules.grouping import NOTHING_OPEN
 
 MINE, THEIRS = 7, 8
@@ -15,23 +15,23 @@ MINE, THEIRS = 7, 8
 @pytest.mark.parametrize(
     ("kept", "unit", "verdict"),
     [
-        (None, None, Verdict.PUT),
-        (None, MINE, Verdict.PUT),
+        (None, None, DuplicateVerdict.PUT),
+        (None, MINE, DuplicateVerdict.PUT),
         # It was put, outside of a unit of work or in one that is committed; now is 100.
-        (Kept(None, 100.5), None, Verdict.DUPLICATE),
-        (Kept(None, 100.5), MINE, Verdict.DUPLICATE),
-        (Kept(None, 100.0), None, Verdict.PUT),
-        (Kept(None, 99.0), MINE, Verdict.PUT),
+        (Kept(None, 100.5), None, DuplicateVerdict.DUPLICATE),
+        (Kept(None, 100.5), MINE, DuplicateVerdict.DUPLICATE),
+        (Kept(None, 100.0), None, DuplicateVerdict.PUT),
+        (Kept(None, 99.0), MINE, DuplicateVerdict.PUT),
         # A unit of work has put it, however long ago.
-        (Kept(MINE, 100.5), MINE, Verdict.DUPLICATE),
-        (Kept(MINE, 99.0), MINE, Verdict.DUPLICATE),
-        (Kept(THEIRS, 100.5), MINE, Verdict.REFUSED),
-        (Kept(THEIRS, 99.0), MINE, Verdict.REFUSED),
-        (Kept(THEIRS, 100.5), None, Verdict.REFUSED),
-        (Kept(THEIRS, 99.0), None, Verdict.REFUSED),
+        (Kept(MINE, 100.5), MINE, DuplicateVerdict.DUPLICATE),
+        (Kept(MINE, 99.0), MINE, DuplicateVerdict.DUPLICATE),
+        (Kept(THEIRS, 100.5), MINE, DuplicateVerdict.REFUSED),
+        (Kept(THEIRS, 99.0), MINE, DuplicateVerdict.REFUSED),
+        (Kept(THEIRS, 100.5), None, DuplicateVerdict.REFUSED),
+        (Kept(THEIRS, 99.0), None, DuplicateVerdict.REFUSED),
     ],
 )
-def test_what_becomes_of_a_put(kept: Kept | None, unit: int | None, verdict: Verdict) -> None:
+def test_what_becomes_of_a_put(kept: Kept | None, unit: int | None, verdict: DuplicateVerdict) -> None:
     assert judge(kept, unit, 100.0) is verdict
 
 

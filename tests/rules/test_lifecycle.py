@@ -7,10 +7,10 @@ import pytest
 from inorder.rules.lifecycle import (
     REFUSALS,
     TABLE,
-    Answer,
     Event,
     Presented,
     State,
+    StepAnswer,
     adds_backout,
     becomes_visible,
     changes,
@@ -51,7 +51,7 @@ restart                     none    -    =    =    =    =    =
 """
 NAMES = dict(zip("0 PU U L GU BGU".split(), State, strict=True))
 LOCKS = {"none": Presented.NONE, "right": Presented.RIGHT, "other": Presented.OTHER}
-ANSWERS = {"-": {Answer.UNSEEN}, "i": {Answer.IGNORED}, "w": {Answer.IGNORED_WARNING}, "E": set(REFUSALS)}
+ANSWERS = {"-": {StepAnswer.UNSEEN}, "i": {StepAnswer.IGNORED}, "w": {StepAnswer.IGNORED_WARNING}, "E": set(REFUSALS)}
 
 
 def specified_cells() -> list[tuple[Event, Presented, State, str]]:
@@ -68,9 +68,9 @@ def specified_cells() -> list[tuple[Event, Presented, State, str]]:
 def test_the_table_is_the_specification(event: Event, lock: Presented, state: State, cell: str) -> None:
     answer, to = step(state, event, lock)
     if cell in NAMES:
-        assert (answer, to) == (Answer.DONE, NAMES[cell])
+        assert (answer, to) == (StepAnswer.DONE, NAMES[cell])
     elif cell == "=":
-        assert (answer, to) == (Answer.DONE, None)
+        assert (answer, to) == (StepAnswer.DONE, None)
     else:
         assert answer in ANSWERS[cell]
         assert to is None
@@ -79,7 +79,7 @@ def test_the_table_is_the_specification(event: Event, lock: Presented, state: St
 def test_the_table_is_complete() -> None:
     assert set(TABLE) == {(event, state) for event in Event for state in State}
     for answer, to in (one for cell in TABLE.values() for one in cell):
-        assert answer is Answer.DONE or to is None
+        assert answer is StepAnswer.DONE or to is None
         assert answer in REFUSALS or "refused" not in answer.value
     assert {event for event, *_ in specified_cells()} == set(Event), "add the new event to SPECIFIED"
 

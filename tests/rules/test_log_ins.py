@@ -7,7 +7,7 @@ import pytest
 from inorder.rules.log_ins import (
     LIMITS,
     Bucket,
-    Limit,
+    FailureLimit,
     counted,
     empty_at,
     forgiven,
@@ -18,7 +18,7 @@ from inorder.rules.log_ins import (
     wait,
 )
 
-LIMIT = Limit(3, 10.0)
+LIMIT = FailureLimit(3, 10.0)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from inorder.model.kinds import Feedback, MessageType, Report
 from inorder.model.message import Flags, Message
 from inorder.rules.dead_letters import WhyDead, buried
 from inorder.rules.puts import make_id
-from inorder.rules.reports import COA, COD, EXCEPTION, EXPIRATION, Kind, asks, bytes_of, report
+from inorder.rules.reports import COA, COD, EXCEPTION, EXPIRATION, ReportKind, asks, bytes_of, report
 from inorder.rules.segmentation import report_of_piece
 
 ALL = "x" * 250
@@ -29,7 +29,7 @@ def message(report: int, **fields: object) -> Message:
     return Message(ALL.encode(), report=report, **(values | {"persistent": False, "format": "MQSTR"} | fields))  # type: ignore[arg-type]
 
 
-def about(original: Message, kind: Kind, feedback: int = 259, left: float = math.inf) -> Message:
+def about(original: Message, kind: ReportKind, feedback: int = 259, left: float = math.inf) -> Message:
     return report(original, kind, feedback, manager="QM1", new_id=make_id("QM1", 7), now=1000.0, left=left)
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from inorder.errors import ArgumentError
 from inorder.model.attributes import define_queue
-from inorder.rules.triggers import Seen, TriggerMessage, due, needed
+from inorder.rules.triggers import SeenQueue, TriggerMessage, due, needed
 
 INTERVAL = 60.0
-NOTHING = Seen(came=0, back=0, groups=0, there=0, has_reader=False, quiet=1.0, was_released=False)
+NOTHING = SeenQueue(came=0, back=0, groups=0, there=0, has_reader=False, quiet=1.0, was_released=False)
 
 # type, what a verb did and left, how many trigger messages are due
 TABLE: list[tuple[str, dict[str, Any], int]] = [

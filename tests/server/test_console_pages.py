@@ -17,7 +17,7 @@ from tests.tiers import gate
 
 import inorder
 from inorder import Flags, QueueManager, Report
-from inorder.client.inspection import Sight
+from inorder.client.inspection import MessageView
 from inorder.client.unit_names import key_of
 from inorder.server.api.streaming import Streamed
 from inorder.server.console.queue import LOOKED_MAX
@@ -55,7 +55,7 @@ def following(page: str) -> str:
     return unescape(found[1]) if found else ""
 
 
-def place_of(sight: Sight, queue: str = "Q1") -> str:
+def place_of(sight: MessageView, queue: str = "Q1") -> str:
     """The page of a message."""
     assert sight.message.uid is not None
     return f"queue/{queue}/message/{sight.message.uid.number}-{sight.message.uid.origin}"

@@ -17,12 +17,12 @@ from inorder import Flags
 from inorder.model.message import NO_ID, Place
 from inorder.rules.puts import Program
 from inorder.server.console import bodies, cursors, labels, listing
-from inorder.server.console.groups import AGAIN_SECONDS, BUDGET_SECONDS, Groups, Wholeness, wholeness
+from inorder.server.console.groups import AGAIN_SECONDS, BUDGET_SECONDS, GroupSearches, Wholeness, wholeness
 from inorder.server.console.pictures import POINTS_MAX, sparkline
 from inorder.server.console.programs import running
 from inorder.server.console.watching import KEPT_SECONDS, Watching
 from inorder.server.problems import Problem
-from inorder.server.sampling import Look
+from inorder.server.sampling import SampledQueues
 from inorder.stores.seam.views import ConnectionView, Position, QueueView
 
 
@@ -36,8 +36,8 @@ class Clock:
         return self.now
 
 
-async def nothing() -> Look:
-    return Look(0.0, [])
+async def nothing() -> SampledQueues:
+    return SampledQueues(0.0, [])
 
 
 def view_of_a_queue() -> QueueView:
@@ -54,7 +54,7 @@ async def test_rates_are_taken_over_the_last_seconds() -> None:
     watching = Watching(nothing, clock)
     assert watching.recent(one).put is None
     for depth, arrived in ((0, 0), (10, 10), (5, 20)):
-        await watching.see(Look(clock(), [replace(one, depth=depth, arrived=arrived)]))
+        await watching.see(SampledQueues(clock(), [replace(one, depth=depth, arrived=arrived)]))
         clock.now += 2
     recent = watching.recent(one)
     assert (recent.put, recent.got) == (5.0, 3.75)  # 20 put in 4 seconds, and 15 of them gone
@@ -67,10 +67,10 @@ async def test_a_queue_that_was_made_again_is_another_one_and_what_is_old_is_for
     clock, one = Clock(), view_of_a_queue()
     watching = Watching(nothing, clock)
     for _ in range(3):
-        await watching.see(Look(clock(), [one]))
+        await watching.see(SampledQueues(clock(), [one]))
         clock.now += KEPT_SECONDS / 2 + 1
     assert len(watching.recent(one).depths) == 2
-    await watching.see(Look(clock(), [replace(one, created_at=one.created_at + 1)]))
+    await watching.see(SampledQueues(clock(), [replace(one, created_at=one.created_at + 1)]))
     assert watching.recent(one).depths == ()
 
 
@@ -80,14 +80,14 @@ async def test_who_listens_hears_of_a_change_and_of_no_other_look() -> None:
 
     clock = Clock()
 
-    async def look() -> Look:
-        return Look(clock(), list(there))
+    async def look() -> SampledQueues:
+        return SampledQueues(clock(), list(there))
 
     watching, stopping = Watching(look, clock), asyncio.Event()
 
     async def becomes(view: QueueView) -> None:
         there[:] = [view]
-        await watching.see(Look(clock(), there))
+        await watching.see(SampledQueues(clock(), there))
 
     heard = watching.changes(stopping)
     await anext(heard)  # at once
@@ -108,11 +108,11 @@ async def test_who_listens_hears_of_a_change_and_of_no_other_look() -> None:
 async def test_looking_goes_on_while_somebody_watches_and_no_longer() -> None:
     clock, looks = Clock(), 0
 
-    async def look() -> Look:
+    async def look() -> SampledQueues:
         nonlocal looks
         looks += 1
         clock.now += 45
-        return Look(clock(), [])
+        return SampledQueues(clock(), [])
 
     watching = Watching(look, clock, every=0)
     watching.want()
@@ -227,7 +227,7 @@ async def test_groups_are_looked_at_again_when_the_queue_has_changed_and_not_eac
     async with inorder.aio.connect() as qm:
         await qm.create_queue("Q1")
         await qm.put("Q1", b"1", group_id=b"g", flags=Flags.IN_GROUP)
-        groups = Groups(qm, clock)
+        groups = GroupSearches(qm, clock)
         (first,) = await qm.inspect.overview()
         (lacking,) = (await groups.of(first)).lacking
         assert lacking.missing.last
@@ -257,7 +257,7 @@ async def test_many_queues_take_turns() -> None:
         for name in ("A", "B", "C"):
             await qm.create_queue(name)
             await qm.put(name, b"1", group_id=b"g", flags=Flags.IN_GROUP)
-        groups, views = Groups(qm, lambda: next(ticks)), await qm.inspect.overview()
+        groups, views = GroupSearches(qm, lambda: next(ticks)), await qm.inspect.overview()
         assert sorted(await groups.of_all(views)) == ["A", "B"]
         assert sorted(await groups.of_all(views)) == ["A", "B", "C"]
 

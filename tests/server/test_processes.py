@@ -30,7 +30,7 @@ from uvicorn.supervisors.multiprocess import Process
 
 import inorder
 from inorder.server import running
-from inorder.server.running import Supervisor
+from inorder.server.running import ServerSupervisor
 
 
 def address_of(url: str) -> tuple[str, int]:
@@ -116,8 +116,8 @@ def has_ended(process: int) -> bool:
         return True
 
 
-def supervising() -> Supervisor:
-    supervisor = Supervisor.__new__(Supervisor)  # it would take the signals of this process
+def supervising() -> ServerSupervisor:
+    supervisor = ServerSupervisor.__new__(ServerSupervisor)  # it would take the signals of this process
     supervisor.config, supervisor.should_exit = Config(str, log_config=None), threading.Event()
     supervisor.sockets, supervisor.status, supervisor._was_ready, supervisor._places = [], 0, False, []
     return supervisor

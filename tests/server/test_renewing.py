@@ -25,7 +25,7 @@ import inorder
 from inorder.errors import CallerError
 from inorder.server import certificates, renewing, revocation
 from inorder.server.logs import LOGGER
-from inorder.server.renewing import Renewed, Shown, Tls
+from inorder.server.renewing import CertifiedConnection, Renewed, Tls
 from inorder.server.revocation import Mark
 
 
@@ -121,7 +121,7 @@ class Looked:
         numbers = frozenset(Mark((), int(one)) for one in revoked)
         return Tls(self._context, frozenset(one.encode() for one in signers), numbers)
 
-    def shown(self, number: int, **more: str) -> Shown:
+    def shown(self, number: int, **more: str) -> CertifiedConnection:
         connection: Any = Connection(number, **more)
         return self._renewed.shown(connection, lambda: self.cut.append(number))
 

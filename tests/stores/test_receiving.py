@@ -26,12 +26,13 @@ def to(queue: str, body: bytes = b"x", **fields: Any) -> Message:
 
 
 def batch(
-    number: int, *messages: Message, epoch: int = 2, made: int | None = None, buries: bool = False
+    number: int, *messages: Message, epoch: int = 2, made: int | None = None, to_dead_letters: bool = False
 ) -> ChannelBatch:
     """A batch; `made`: of the messages of another number."""
     first = 100 * (made or number)
     named = [Message().with_values(uid=UniqueId("A", first + n)) for n in range(len(messages) or 1)]
-    return ChannelBatch(SENDER, number, epoch, digest(named), messages or (to("Q", b"%d" % number),), buries=buries)
+    sent = messages or (to("Q", b"%d" % number),)
+    return ChannelBatch(SENDER, number, epoch, digest(named), sent, to_dead_letters=to_dead_letters)
 
 
 # What comes after batches 1 and 2 of epoch 2: number, the number whose messages it has, epoch; what becomes of it.
@@ -89,7 +90,7 @@ def test_a_queue_that_refused_takes_messages_at_the_second_try(store: Restartabl
     qm.create_queue("P", put_allowed=False)
     qm.create_queue("DEAD")
     qm.admin.alter_manager(dead_letter_queue="DEAD")
-    sent = batch(1, to("Q", b"q"), to("P", b"p"), buries=True)
+    sent = batch(1, to("Q", b"q"), to("P", b"p"), to_dead_letters=True)
     assert store.receive(sent) == Receipt(False, 1, 1)  # and the answer is lost
     qm.alter_queue("P", put_allowed=True)
     assert store.receive(sent).already
@@ -123,7 +124,7 @@ def test_a_message_that_cannot_be_put(
     messages = [to("P", b"first"), to("Q", b"1"), to(queue, b"long", report=report), to("P", b"last")]
     if not altered.get("put_allowed", True):
         messages.pop(1)
-    sent = batch(1, *messages, buries=fate != "again")
+    sent = batch(1, *messages, to_dead_letters=fate != "again")
     if fate in ("again", "nowhere") or (fate == "required" and queue == "Q"):
         with pytest.raises(Undeliverable) as refused:
             store.receive(sent)
@@ -168,7 +169,7 @@ def test_what_goes_on_from_here_counts_its_hops_and_ends_in_a_circle(store: Rest
         assert (there.transmission, there.properties[HOPS]) == (Transmission("FAR", "C"), number - 1)
         store.receive(batch(number, qm.get("C")))
     (there,) = qm.browse("C")
-    store.receive(batch(HOPS_MAX + 1, there, buries=True))
+    store.receive(batch(HOPS_MAX + 1, there, to_dead_letters=True))
     (dead,) = qm.browse("DEAD")
     assert dead.properties["dlh.reason"] == Reason.TOO_MANY_HOPS
     arriving = there.with_values(transmission=Transmission("Q", "TEST"))

@@ -14,7 +14,7 @@ from tests.helpers.pages import ROOT
 from tools.fixture_store import FILE, RELEASES, TABLES, keep, missing, taken_out
 
 import inorder
-from inorder.stores.seam.migrations import Ladder, Step
+from inorder.stores.seam.migrations import Ladder, MigrationStep
 from inorder.stores.sqlite import upgrade_file
 from inorder.stores.sqlite.database import Database
 from inorder.stores.sqlite.statements import VERSION
@@ -74,8 +74,8 @@ def test_the_version_is_that_of_the_changelog_and_of_the_tutorial() -> None:
 # --- the ladder
 
 
-def step(version: int) -> Step:
-    return Step(version=version, why="", statements="")
+def step(version: int) -> MigrationStep:
+    return MigrationStep(version=version, why="", statements="")
 
 
 def test_steps_lead_one_by_one_to_the_version_of_the_release() -> None:

@@ -12,7 +12,7 @@ from tests.helpers.working import Heard
 from inorder import Message, QueueManager
 from inorder.client.internals import Internals
 from inorder.work import Backoff, Outcome, Tasks, Worker, WorkerEvent, attempts
-from inorder.work.lane import Lane
+from inorder.work.lane import WorkerLane
 from inorder.work.processes import WORN_OUT, serve
 
 
@@ -154,13 +154,13 @@ def test_no_call_begins_after_a_stop(qm: QueueManager, monkeypatch: pytest.Monke
         assert is_stopped.wait(LIMIT_SECONDS)
         return taken
 
-    def give_back(self: Lane, why: str, *, give_back: Any = Lane.give_back) -> bool:
+    def give_back(self: WorkerLane, why: str, *, give_back: Any = WorkerLane.give_back) -> bool:
         had_one = bool(give_back(self, why))
         is_stopped.set()
         return had_one
 
     monkeypatch.setattr(attempts, "take", take)
-    monkeypatch.setattr(Lane, "give_back", give_back)
+    monkeypatch.setattr(WorkerLane, "give_back", give_back)
     tasks.task("Q", name="see")(calls.append)
     qm.put("Q", b"1")
     worker = Worker(qm, tasks, log=heard)

@@ -24,8 +24,8 @@ from inorder.work.periodic import (
     LOOK_SECONDS_MAX,
     RETRY_SECONDS,
     Periodic,
-    Run,
     Schedule,
+    ScheduledRun,
     checked,
     restart,
     standings,
@@ -50,7 +50,7 @@ def instant(due: datetime) -> bytes:
 
 
 def test_a_run_is_put_when_it_is_due_and_once(qm: QueueManager, clock: ManualClock) -> None:
-    runs: list[Run] = []
+    runs: list[ScheduledRun] = []
     periodic = Periodic(qm, [HOURLY], on_put=runs.append)
 
     def standing() -> tuple[float | None, float | None, bool]:

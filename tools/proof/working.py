@@ -156,7 +156,7 @@ def watch_verdicts(one: Round, chance_of_death: float) -> None:
     """This program notes each verdict that is on disk, and may be killed then."""
     log, back_out = opened(one.log), attempts.back_out
 
-    def noted(unit: Any, first: inorder.Got, verdict: attempts.Verdict) -> None:
+    def noted(unit: Any, first: inorder.Got, verdict: attempts.AttemptVerdict) -> None:
         back_out(unit, first, verdict)
         if verdict.is_final:
             os.write(log, f"{int(first.body)} {first.backout_count} given up\n".encode())

@@ -11,7 +11,7 @@ from typing import Any
 
 from inorder import errors
 from inorder.errors import REASON_TEXT, CallerError, InorderError, QueueCondition, Reason, StoreError
-from inorder.model.parameters import Kind
+from inorder.model.parameters import ParameterKind
 
 from .markdown import Parts, code, table
 from .remedies import REMEDIES
@@ -104,11 +104,11 @@ def _error_of(call: ast.Call) -> str | None:
 
 @cache
 def _errors_by_call() -> dict[str, str]:
-    refusing = ("bad_argument", "integer", *(kind.__name__ for kind in _kinds(Kind)))
+    refusing = ("bad_argument", "integer", *(kind.__name__ for kind in _kinds(ParameterKind)))
     return {kind.__name__: kind.__name__ for kind in classes()} | dict.fromkeys(refusing, "ArgumentError")
 
 
-def _kinds(kind: type[Kind[Any]]) -> Iterator[type[Kind[Any]]]:
+def _kinds(kind: type[ParameterKind[Any]]) -> Iterator[type[ParameterKind[Any]]]:
     """The kinds of parameters, which refuse what is not of the kind."""
     yield kind
     for one in kind.__subclasses__():

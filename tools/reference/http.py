@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from inorder.server.api.describing import Answer, Operation, Parameter, Schema
+from inorder.server.api.describing import ApiOperation, ApiParameter, ApiResponse, Schema
 from inorder.server.api.interface import BASE, OPERATIONS, SCHEMAS
 
 from .markdown import Parts, code, table
@@ -20,11 +20,11 @@ def parts() -> Parts:
     }
 
 
-def _row(one: Operation) -> tuple[str, str]:
+def _row(one: ApiOperation) -> tuple[str, str]:
     return f"[{code(one.name)}](#{one.name})", one.summary
 
 
-def _operation(one: Operation) -> str:
+def _operation(one: ApiOperation) -> str:
     authorities = " and ".join(one.authorities)
     parts = [
         f"## {one.name}",
@@ -40,7 +40,7 @@ def _operation(one: Operation) -> str:
     return "\n\n".join(parts)
 
 
-def _parameter(one: Parameter) -> tuple[str, str, str]:
+def _parameter(one: ApiParameter) -> tuple[str, str, str]:
     where = "header " if one.where == "header" else ""
     default = "required" if one.required else "" if one.default is None else code(str(one.default).lower())
     return f"{where}{code(one.name)}", f"{one.summary} {_range(one.schema)}".strip(), default
@@ -58,7 +58,7 @@ def _range(schema: Schema) -> str:
     return ""
 
 
-def _answer(one: Answer) -> str:
+def _answer(one: ApiResponse) -> str:
     headers = "".join(f" {code(name)}: {summary}" for name, summary in one.headers.items())
     media = "" if one.schema is None or one.media_type == "application/json" else f" {code(one.media_type)}."
     return f"{one.summary}{media} {_shape(one.schema or {})}{headers}".strip()

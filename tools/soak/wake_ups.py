@@ -39,7 +39,7 @@ CONTEXT = multiprocessing.get_context("forkserver")
 
 
 def _never_look() -> None:
-    watch.BURY_SECONDS = 1e6
+    watch.DEAD_CHECK_SECONDS = 1e6
 
 
 def request(path: Path, pair: int, answered: Any) -> None:

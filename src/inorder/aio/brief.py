@@ -12,9 +12,9 @@ of a call:
     somebody is              it joins `_waiting`, and so do those behind it. The loop tries once more at the end of its
                              turn; then the thread makes them, and syncs for all at once
 
-The thread is given one `Batch` at a time, of what has come in one turn of the loop, or while it was at the last one.
-Each call stands for itself: it fails alone, and is revoked by a cancel as long as it has not begun (`jobs`). It raises
-as it answers: when what it has promised is on disk.
+The thread is given one `CallBatch` at a time, of what has come in one turn of the loop, or while it was at the last
+one. Each call stands for itself: it fails alone, and is revoked by a cancel as long as it has not begun (`jobs`). It
+raises as it answers: when what it has promised is on disk.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Owed(NamedTuple):
         self.job.fail(own)
 
 
-class Batch:
+class CallBatch:
     """Calls that are over together, when what they have promised is on disk.
 
     Attributes:
@@ -114,10 +114,10 @@ class BriefLane(Lane):
     def __init__(self, connect: Callable[[], Connection]) -> None:
         super().__init__(connect)
         self._calls = 0
-        self._next = Batch()  # what the thread will be given
+        self._next = CallBatch()  # what the thread will be given
         self._hands_over_soon = False  # `_hand_over` will be called at the end of this turn of the loop
         self._is_alone = True  # one call came in the last turn of the loop: the next is not kept waiting for others
-        self._batch: Batch | None = None  # that the thread is at
+        self._batch: CallBatch | None = None  # that the thread is at
 
     async def make(self, call: Callable[[Connection], T]) -> T:
         """What a call answers, at once if nobody is in its way. Raises: what it raises; ConnectionClosed."""
@@ -188,21 +188,21 @@ class BriefLane(Lane):
             self._batch = self._give(TOGETHER_MAX)
             self._is_alone = len(self._batch.all) == 1
 
-    def _give(self, most: int | None = None) -> Batch:
+    def _give(self, most: int | None = None) -> CallBatch:
         """Gives the thread what has come, up to so many calls that it makes."""
-        batch, self._next = self._next, Batch()
+        batch, self._next = self._next, CallBatch()
         if most is not None:
             self._next.jobs, batch.jobs = batch.jobs[most:], batch.jobs[:most]
         batch.began = self._loop.time()
         self._jobs.put(lambda: self._serve(batch))
         return batch
 
-    def _serve(self, batch: Batch) -> None:
+    def _serve(self, batch: CallBatch) -> None:
         batch.make(self.connected)
         batch.keep()
         tell(self._loop, self._over, batch)
 
-    def _over(self, batch: Batch) -> None:
+    def _over(self, batch: CallBatch) -> None:
         for job in batch.all:
             job.end()
         if self._batch is batch:

@@ -33,7 +33,7 @@ def act_for(user: str) -> None:
     _user.set(user)
 
 
-class Block:
+class UnitBlock:
     """The block of a unit of work: calls in it are part of the unit, which begins with the first.
 
     Attributes:
@@ -92,7 +92,7 @@ class Seat:
 
     def __init__(self, caller: Caller, lane: Lane | None = None) -> None:
         self.caller, self.lane, self.is_known = caller, lane, lane is not None
-        self.block: Block | None = None
+        self.block: UnitBlock | None = None
 
     def ended(self) -> None:
         """Its task has."""
@@ -283,7 +283,7 @@ def _serve(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
         del job  # it holds the lane
 
 
-class Lanes:
+class LanePool:
     """The pool: some lanes, made when they are needed, and given in the order of requests.
 
     Attributes:

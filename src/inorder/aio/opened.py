@@ -19,8 +19,8 @@ from ..model.options import DEFAULT_GET, BrowseKeywords, GetKeywords, GetOptions
 from ..rules.grouping import Numbers
 from ..rules.puts import PutResult
 from ..support import old_paths
-from .calls import Calls, Namespace, awaited
-from .lanes import Block, Connection, Lane, Seat, leave
+from .calls import AwaitedNamespace, Calls, awaited
+from .lanes import Connection, Lane, Seat, UnitBlock, leave
 from .sharing import Sharing, joins
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class UnitOfWork:
     """
 
     def __init__(self, shared: Sharing) -> None:
-        self._shared, self._block = shared, Block()
+        self._shared, self._block = shared, UnitBlock()
         self._seat: Seat | None = None
         self._status: unit_of_work.Status = "new"
 
@@ -136,7 +136,7 @@ class UnitOfWork:
         return f"<unit of work, {self.status}>"
 
 
-class QueueInternals(Namespace):
+class AwaitedQueueInternals(AwaitedNamespace):
     """What other parts of this package need of an open queue."""
 
     _of = queue_internals.QueueInternals
@@ -211,9 +211,9 @@ class Queue(Calls):
     undo = awaited(queue.Queue.undo)
 
     @property
-    def internals(self) -> QueueInternals:
+    def internals(self) -> AwaitedQueueInternals:
         """For other parts of this package, not for programs: it may change with any version."""
-        return QueueInternals(self)
+        return AwaitedQueueInternals(self)
 
     if not TYPE_CHECKING:
 
@@ -388,7 +388,7 @@ class Group(AsyncIterator[Got]):
     def __init__(self, shared: Sharing, queue: str, options: GetOptions) -> None:
         self._shared, self._queue, self._options = shared, queue, options
         self._lane: Lane | None = None
-        self._block = Block()
+        self._block = UnitBlock()
         self._messages: Iterator[Got] = iter(())
         self._page: deque[Got] = deque()
         self._has_more = self._is_new = True
@@ -424,7 +424,7 @@ class Group(AsyncIterator[Got]):
         self._has_more = len(page) == PAGE
 
     async def _end(self, error: BaseException | None) -> None:
-        block, self._block = self._block, Block()
+        block, self._block = self._block, UnitBlock()
         if block.unit is not None:
             await block.settle(lambda unit: leave(unit, error))
 

@@ -21,8 +21,8 @@ from ..support.callers import Caller
 from ..support.clock import Clock
 from .brief import BriefLane
 from .jobs import finished
-from .lanes import Block, Connection, Lane, Lanes, Seat, closed, leave
-from .waiting import NOTHING, Waiter, Watch
+from .lanes import Connection, Lane, LanePool, Seat, UnitBlock, closed, leave
+from .waiting import NOTHING, QueueWatch, WaitingTask
 
 T = TypeVar("T")
 JOINING = frozenset(
@@ -49,11 +49,11 @@ class Sharing:
     def __init__(self, another: Callable[[], Connection], connections: int) -> None:
         self._another = another
         self._loop, self._life = asyncio.get_running_loop(), forks.current
-        self.lanes = Lanes(self._connect, connections)
+        self.lanes = LanePool(self._connect, connections)
         self._seat: ContextVar[Seat | None] = ContextVar("inorder", default=None)
         self._asking: Lane | None = None
         self._brief: BriefLane | None = None
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[str, QueueWatch] = {}
         self._clock: Clock | None = None
         self._path = ""
 
@@ -191,7 +191,7 @@ class Sharing:
         queue: str,
         options: GetOptions,
         call: Callable[[Connection, float], T],
-        keeps: Block | None = None,
+        keeps: UnitBlock | None = None,
         hurry: Callable[[], object] | None = None,
     ) -> T:
         """A get, which waits if its options say so.
@@ -232,7 +232,7 @@ class Sharing:
         seat: Seat,
         call: Callable[[Connection], T],
         taken: Callable[[], object],
-        block: Block | None,
+        block: UnitBlock | None,
         hurry: Callable[[], object] | None,
     ) -> T:
         """What a get takes in a unit of work of its own, which is committed when the task has it in hand."""
@@ -284,7 +284,7 @@ class Sharing:
         """What a look finds, now or in so many seconds.
 
         Args:
-            key, rank: as `Waiter` has them.
+            key, rank: as `WaitingTask` has them.
             look: one look. It raises what is in `NOTHING`, or calls what it is given as soon as it has found something.
         """
         began = None if self._clock is None else self._clock.monotonic()
@@ -298,9 +298,9 @@ class Sharing:
         watch = self._watches.get(queue)
         if watch is None:
             lane = Lane(self._another, name=f"inorder aio watch {queue}")
-            watch = self._watches[queue] = Watch(queue, self._clock, lane, self._watches)
+            watch = self._watches[queue] = QueueWatch(queue, self._clock, lane, self._watches)
         began = self._clock.monotonic() if began is None else began
-        return await watch.found(Waiter(key, rank, began + seconds), look)
+        return await watch.found(WaitingTask(key, rank, began + seconds), look)
 
     # --- the end
 

@@ -1,7 +1,7 @@
 """Gets that wait: any number of tasks, and one thread for each queue that is waited for.
 
-A task that was given nothing joins the `Watch` of its queue. That has a lane, whose thread calls whenever a get may
-find something now (`LocalStore.watch`), and the loop lets the tasks look again: one look at a time, in the order of
+A task that was given nothing joins the `QueueWatch` of its queue. That has a lane, whose thread calls whenever a get
+may find something now (`LocalStore.watch`), and the loop lets the tasks look again: one look at a time, in the order of
 R3.27, gets that name a message first. They look in rounds: none looks twice before each has looked once. Of tasks that
 ask for the very same only the first looks: what it does not find nobody finds. When it has found something the next one
 looks.
@@ -32,7 +32,7 @@ class _Rests(Exception):
     """Nobody waits."""
 
 
-class Waiter:
+class WaitingTask:
     """A task that waits.
 
     Attributes:
@@ -52,7 +52,7 @@ class Waiter:
         self.timer: asyncio.TimerHandle | None = None
 
 
-class Watch:
+class QueueWatch:
     """The tasks that wait for one queue, and the thread that says when they should look.
 
     Args:
@@ -60,13 +60,13 @@ class Watch:
         all: those there are, by queue; this one is out when its thread stops watching.
     """
 
-    def __init__(self, queue: str, clock: Clock, lane: Lane, all: dict[str, Watch]) -> None:
+    def __init__(self, queue: str, clock: Clock, lane: Lane, all: dict[str, QueueWatch]) -> None:
         self.queue, self._clock, self._lane, self._all = queue, clock, lane, all
         self._loop = asyncio.get_running_loop()
-        self._lines: dict[Hashable, deque[Waiter]] = {}  # by what they ask for; the first of each looks
-        self._round: deque[Waiter] = deque()  # who is still to look in this round
+        self._lines: dict[Hashable, deque[WaitingTask]] = {}  # by what they ask for; the first of each looks
+        self._round: deque[WaitingTask] = deque()  # who is still to look in this round
         self._again = False  # something has happened: another round follows
-        self._looking: Waiter | None = None
+        self._looking: WaitingTask | None = None
         self._keeping: asyncio.TimerHandle | None = None
         self._job: Job[None] | None = None  # that the thread is at; None: it rests
         self._is_watching = self._is_told = False
@@ -138,7 +138,7 @@ class Watch:
             else:
                 return
 
-    async def found(self, waiter: Waiter, look: Callable[[Callable[[], object]], Awaitable[T]]) -> T:
+    async def found(self, waiter: WaitingTask, look: Callable[[Callable[[], object]], Awaitable[T]]) -> T:
         """What the looks of a task that waits find.
 
         Args:
@@ -166,7 +166,7 @@ class Watch:
         """Whether somebody waits who asks for the same."""
         return key in self._lines
 
-    def _join(self, waiter: Waiter) -> None:
+    def _join(self, waiter: WaitingTask) -> None:
         """The task waits here until it leaves."""
         if self._keeping is not None:
             self._keeping.cancel()
@@ -177,7 +177,7 @@ class Watch:
             self._go_on()
         waiter.has_news = self._error is not None or (self._is_watching and line[0] is waiter)
 
-    def _leave(self, waiter: Waiter) -> None:
+    def _leave(self, waiter: WaitingTask) -> None:
         """It has something, or gives up. Harmless when repeated."""
         line = self._lines.get(waiter.key)
         if line is None or waiter not in line:
@@ -193,7 +193,7 @@ class Watch:
         if not self._lines and not self._lane.is_over:
             self._keeping = self._loop.call_later(KEPT_SECONDS, self._end_unless_used)
 
-    async def _turn(self, waiter: Waiter) -> None:
+    async def _turn(self, waiter: WaitingTask) -> None:
         """Returns when the task should look: it has the turn until `_has_looked` or `_leave`."""
         waiter.turn = self._loop.create_future()
         try:
@@ -207,24 +207,24 @@ class Watch:
             if waiter.timer is not None:
                 waiter.timer.cancel()
 
-    def _has_looked(self, waiter: Waiter) -> None:
+    def _has_looked(self, waiter: WaitingTask) -> None:
         """It has found nothing."""
         if self._looking is waiter:
             self._looking = None
         self._next()
 
-    def _set_timer(self, waiter: Waiter) -> None:
+    def _set_timer(self, waiter: WaitingTask) -> None:
         nap = self._clock.nap(max(0.0, waiter.deadline - self._clock.monotonic()))
         waiter.timer = None if nap is None else self._loop.call_later(nap, self._time_passed, waiter)
 
-    def _time_passed(self, waiter: Waiter) -> None:
+    def _time_passed(self, waiter: WaitingTask) -> None:
         if waiter.deadline <= self._clock.monotonic():
             self._is_late(waiter)
             self._next()
         else:
             self._set_timer(waiter)
 
-    def _is_late(self, waiter: Waiter) -> None:
+    def _is_late(self, waiter: WaitingTask) -> None:
         """Its last look comes now."""
         waiter.has_news = True
         self._round.appendleft(waiter)

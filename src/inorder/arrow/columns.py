@@ -18,7 +18,7 @@ from pyarrow import types
 from ..errors import Reason, bad_argument, written
 from ..model.field_checks import EXPIRY, EXPIRY_SECONDS_MAX, INT_MAX, NUMBER_MAX, REPORT_REJECT_MASK
 from ..model.message import PUT_AT_MAX, REPLY_NEEDED, REPORT_GENERATED, Descriptor, Message
-from ..model.parameters import Integer, Kind, Octets, Seconds, Text
+from ..model.parameters import Integer, Octets, ParameterKind, Seconds, Text
 from ..model.properties import Properties
 from ..support.advice import unknown_name
 from .properties import FIELD_OF, as_texts
@@ -69,7 +69,7 @@ def _is_report(column: pa.Array) -> pa.Array:
     return pc.and_(_between(column, 0, INT_MAX), pc.equal(refused, 0))
 
 
-def _column(kind: Kind[Any] | None) -> Column:
+def _column(kind: ParameterKind[Any] | None) -> Column:
     """The column of a field of that kind."""
     match kind:
         case Integer():

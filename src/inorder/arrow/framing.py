@@ -111,7 +111,7 @@ class Frames:
 def judged(head: bytes, *, has_schema: bool) -> tuple[Literal["schema", "batch"], int]:
     """What a message is, and how many bytes its body has. Raises: Broken."""
     try:
-        message = Table(head, struct.unpack_from("<I", head)[0])
+        message = FlatTable(head, struct.unpack_from("<I", head)[0])
         kind, length = message.number(HEADER_TYPE, "<B"), message.number(BODY_LENGTH, "<q")
         is_compressed = kind == BATCH and message.table(HEADER).has(COMPRESSION)
     except struct.error:
@@ -127,7 +127,7 @@ def judged(head: bytes, *, has_schema: bool) -> tuple[Literal["schema", "batch"]
     return ("batch" if kind == BATCH else "schema"), length
 
 
-class Table:
+class FlatTable:
     """A table of a flatbuffer. Its methods raise struct.error for what is not inside of the bytes."""
 
     def __init__(self, data: bytes, at: int) -> None:
@@ -155,12 +155,12 @@ class Table:
         place = self._place(field)
         return self._unpacked(form, place)[0] if place else 0
 
-    def table(self, field: int) -> Table:
+    def table(self, field: int) -> FlatTable:
         """The table that a field points to."""
         place = self._place(field)
         if not place:
             raise struct.error
-        return Table(self._data, place + self._unpacked("<I", place)[0])
+        return FlatTable(self._data, place + self._unpacked("<I", place)[0])
 
 
 __all__ = ["END", "Broken", "Frame", "Frames", "TooLong"]

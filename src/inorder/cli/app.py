@@ -15,7 +15,7 @@ from .moving import copy, move
 from .pipeline import pipeline
 from .putting import put
 from .queues import queue
-from .running import STORE_HELP, Group
+from .running import STORE_HELP, CommandGroup
 from .scripts import mqsc
 from .serve import serve
 from .showing import demo, scenarios
@@ -34,7 +34,7 @@ example.
 """
 
 
-@click.group(cls=Group, help=HELP, epilog="Example: inorder queue create ORDERS --store orders.db")
+@click.group(cls=CommandGroup, help=HELP, epilog="Example: inorder queue create ORDERS --store orders.db")
 @click.version_option(__version__, prog_name="inorder", message="%(prog)s %(version)s")
 @click.option("--store", "-s", metavar="PATH|URL", help=f"{STORE_HELP} Give it before or after the command.")
 def app(store: str | None) -> None:

@@ -10,7 +10,7 @@ from typing import get_args
 import click
 
 from .. import Match, QueueManager
-from ..client.inspection import Gaps, QueueView, Sight
+from ..client.inspection import Gaps, MessageView, QueueView
 from ..model.field_checks import NUMBER_MAX
 from ..model.message import ANY_GROUP, ANY_SEGMENT
 from ..stores.seam.views import ListingOrder, SightState
@@ -75,7 +75,7 @@ def browse(
     in physical order.
     """
     with run.opened() as qm:
-        listing = Listing(run, qm, queue, match=match, states=states, preview=preview, follows=follow)
+        listing = PrintedListing(run, qm, queue, match=match, states=states, preview=preview, follows=follow)
         most = limit if limit is not None or run.output.as_json else LIMIT
         begun = listing.view() if follow else None
         found = listing.look(order, upto=None if begun is None else begun.numbered)
@@ -89,7 +89,7 @@ def browse(
             listing.follow(begun)
 
 
-class Listing:
+class PrintedListing:
     """Shows the messages of a queue, block by block."""
 
     def __init__(
@@ -114,7 +114,7 @@ class Listing:
             pause(PAUSE_SECONDS)  # the queue has not been used yet
         return found[0]
 
-    def look(self, order: ListingOrder, *, upto: int | None = None, after: int | None = None) -> Iterator[Sight]:
+    def look(self, order: ListingOrder, *, upto: int | None = None, after: int | None = None) -> Iterator[MessageView]:
         """The messages in this order, optionally only those numbered up to `upto`, or after `after`."""
         found = self._qm.inspect.look(
             self._queue, order=order, match=self._match, preview=self._preview, numbered_after=after
@@ -126,25 +126,25 @@ class Listing:
             and (upto is None or one.place is None or one.place.number <= upto)
         )
 
-    def show(self, sights: Iterable[Sight], order: ListingOrder) -> int:
+    def show(self, sights: Iterable[MessageView], order: ListingOrder) -> int:
         """Shows messages as they come. Returns how many it showed."""
         if self._run.output.as_json:
             return self._tell(sights, order)
         shown = 0
         stream = iter(sights)
-        groups = Groups(self._qm, self._queue, order)
+        groups = GroupGaps(self._qm, self._queue, order)
         while block := list(islice(stream, BLOCK)):
             self._print(block, groups, is_last=len(block) < BLOCK)
             shown += len(block)
         return shown
 
-    def _tell(self, sights: Iterable[Sight], order: ListingOrder) -> int:
-        groups, told = Groups(self._qm, self._queue, order), 0
+    def _tell(self, sights: Iterable[MessageView], order: ListingOrder) -> int:
+        groups, told = GroupGaps(self._qm, self._queue, order), 0
         for told, sight in enumerate(sights, 1):  # noqa: B007 - the number of messages
             self._run.output.line(record_of_sight(self._queue, sight, groups.missing(sight)))
         return told
 
-    def _print(self, block: Sequence[Sight], groups: Groups, *, is_last: bool) -> None:
+    def _print(self, block: Sequence[MessageView], groups: GroupGaps, *, is_last: bool) -> None:
         console = self._run.output.console
         rows = Rows(block, time.time(), console.width, is_terminal=console.is_terminal, steady=self._follows)
         rows.table.show_header = not (self._has_heading and self._follows)
@@ -174,7 +174,7 @@ class Listing:
             pause(PAUSE_SECONDS)
 
 
-class Groups:
+class GroupGaps:
     """Looks up the gaps of each group in a listing once, and decides where to report them."""
 
     def __init__(self, qm: QueueManager, queue: str, order: ListingOrder) -> None:
@@ -182,7 +182,7 @@ class Groups:
         self._known: dict[bytes, Gaps] = {}
         self._open = b""
 
-    def missing(self, sight: Sight) -> Gaps | None:
+    def missing(self, sight: MessageView) -> Gaps | None:
         """The gaps of a message's group or segmented message; None if the message is in neither."""
         group_id = _group_of(sight)
         if not group_id:
@@ -193,14 +193,14 @@ class Groups:
             self._known[group_id] = self._qm.inspect.gaps(self._queue, group_id)
         return self._known[group_id]
 
-    def before(self, sight: Sight) -> Iterator[tuple[bytes, Gaps]]:
+    def before(self, sight: MessageView) -> Iterator[tuple[bytes, Gaps]]:
         """The gaps to report before this message: in logical order, those of the group that just ended."""
         if self._order == "logical" and _group_of(sight) != self._open:
             yield from self.at_end()
             self._open = _group_of(sight)
             self.missing(sight)
 
-    def after(self, sight: Sight) -> Iterator[tuple[bytes, Gaps]]:
+    def after(self, sight: MessageView) -> Iterator[tuple[bytes, Gaps]]:
         """The gaps to report after this message: in physical order, those of a group that is new here."""
         group_id = _group_of(sight)
         if self._order == "physical" and group_id not in self._known:
@@ -216,7 +216,7 @@ class Groups:
         self._open = b""
 
 
-def _group_of(sight: Sight) -> bytes:
+def _group_of(sight: MessageView) -> bytes:
     message = sight.message
     return message.group_id if message.flags & (ANY_GROUP | ANY_SEGMENT) else b""
 

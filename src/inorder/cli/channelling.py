@@ -20,7 +20,7 @@ from ..mq.channels import ChannelNow, Received
 from .lasting import ends_by_signal, run_all
 from .output import count, shown, table
 from .queues import takes_attributes_of
-from .running import Group, Run, completions, says_yes, takes_store
+from .running import CommandGroup, Run, completions, says_yes, takes_store
 
 COLUMNS = {
     "channel": "channel",
@@ -64,7 +64,7 @@ takes_attributes = takes_attributes_of(
 )
 
 
-@click.group("channel", cls=Group, epilog="Example: inorder channel run TO.B --store a.db")
+@click.group("channel", cls=CommandGroup, epilog="Example: inorder channel run TO.B --store a.db")
 def channel() -> None:
     """Define and run channels, which carry messages to other queue managers in order, each exactly once."""
 

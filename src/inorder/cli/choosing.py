@@ -13,7 +13,7 @@ from ..errors import ArgumentError
 from ..formats.property_text import read_property
 from ..model.field_checks import NUMBER_MAX
 from ..model.options import MATCHABLE, UniqueIds
-from ..model.parameters import ID_LENGTH, TEXT_ID, Integer, Kind, Octets, Seconds
+from ..model.parameters import ID_LENGTH, TEXT_ID, Integer, Octets, ParameterKind, Seconds
 from ..model.properties import PropertyValue
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,7 +25,7 @@ class Of(click.ParamType):  # type: ignore[type-arg]
 
     name = "value"
 
-    def __init__(self, kind: Kind[Any] | None) -> None:
+    def __init__(self, kind: ParameterKind[Any] | None) -> None:
         assert kind is not None
         self._kind = kind
 

@@ -11,7 +11,7 @@ from ..formats.json_lines import when
 from ..stores.seam.records import Claims
 from .output import count
 from .readiness import check_extras
-from .running import Group, Run, local_name, queue_names, says_yes, takes_store
+from .running import CommandGroup, Run, local_name, queue_names, says_yes, takes_store
 
 COLUMNS = {
     "queue": "queue",
@@ -31,7 +31,7 @@ QUEUE = click.argument("queue", shell_complete=queue_names)
 APPLICATION = click.argument("application")
 
 
-@click.group("claim", cls=Group, epilog="Example: inorder claim list --store orders.db")
+@click.group("claim", cls=CommandGroup, epilog="Example: inorder claim list --store orders.db")
 def claim() -> None:
     """List, finish and release claims of bulk readers.
 

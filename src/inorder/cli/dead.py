@@ -14,7 +14,7 @@ from ..formats.json_lines import record_of, told_id, when
 from ..rules.dead_letters import reason_name, revived
 from .choosing import NAMED_ID
 from .output import count
-from .running import NO, Group, Run, queue_names, record_of_error, says_yes, takes_store
+from .running import NO, CommandGroup, Run, queue_names, record_of_error, says_yes, takes_store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,7 +63,7 @@ def takes_choice(function: F) -> F:
     return command  # type: ignore[return-value]
 
 
-@click.group("dead", cls=Group, epilog="Example: inorder dead list --store orders.db")
+@click.group("dead", cls=CommandGroup, epilog="Example: inorder dead list --store orders.db")
 def dead() -> None:
     """List, replay and discard dead letters: messages that could not be delivered."""
 

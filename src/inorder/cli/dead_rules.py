@@ -44,7 +44,7 @@ def run_rules(run: Run, rules: str, dry_run: bool, queue: str | None) -> None:
     """
     table = read_rules(_lines(rules))
     with run.opened() as qm, ends_by_signal() as ends:
-        work = _Work(run, qm, table, queue, ends, dry_run=dry_run)
+        work = _WorkThread(run, qm, table, queue, ends, dry_run=dry_run)
         run_all([work])
     if work.error is not None:
         raise work.error
@@ -63,7 +63,7 @@ def _lines(path: str) -> Iterable[str]:
         raise click.UsageError(f"{path} is not in UTF-8: byte {content[error.start]:#04x}") from error
 
 
-class _Work(threading.Thread):
+class _WorkThread(threading.Thread):
     """The work, in a thread of its own, so that the main thread can handle signals."""
 
     def __init__(

@@ -11,7 +11,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from ..client.inspection import Gaps, Sight
+from ..client.inspection import Gaps, MessageView
 from ..client.labels import in_words, name_of, place_of, text_of
 from ..formats.json_lines import record_of, when
 from ..formats.property_text import write_property
@@ -50,7 +50,7 @@ class Rows:
     """
 
     def __init__(
-        self, sights: Sequence[Sight], now: float, width: int, *, is_terminal: bool, steady: bool = False
+        self, sights: Sequence[MessageView], now: float, width: int, *, is_terminal: bool, steady: bool = False
     ) -> None:
         self._now, self._narrow = now, width < NARROW
         flags = [one.message.flags for one in sights]
@@ -83,7 +83,7 @@ class Rows:
         if is_terminal:  # the preview gets the rest of the line
             self.table.expand, self.table.columns[-1].ratio = True, 1
 
-    def add(self, sight: Sight) -> None:
+    def add(self, sight: MessageView) -> None:
         """A message as a row."""
         self.table.add_row(*(_CELLS[name](self, sight) for name in self._columns))
 
@@ -98,24 +98,24 @@ class Rows:
 
     # --- cells
 
-    def _place(self, sight: Sight) -> Text:
+    def _place(self, sight: MessageView) -> Text:
         if sight.place is None:
             return Text("none", "dim")
         return Text(place_of(sight))
 
-    def _group(self, sight: Sight) -> Text:
+    def _group(self, sight: MessageView) -> Text:
         message = sight.message
         is_one = message.flags & (ANY_GROUP | ANY_SEGMENT)
         return Text(name_of(message.group_id), colour_of(message.group_id)) if is_one else Text()
 
-    def _sequence(self, sight: Sight) -> Text:
+    def _sequence(self, sight: MessageView) -> Text:
         message, flags = sight.message, sight.message.flags
         last = "last " if flags & LAST_IN_GROUP else ""
         number = f"{last}{message.sequence_number}" if flags & ANY_GROUP else ""
         offset = f" +{message.offset}" if flags & ANY_SEGMENT and self._narrow else ""
         return Text(f"{number}{offset}", colour_of(message.group_id))
 
-    def _segment(self, sight: Sight) -> Text:
+    def _segment(self, sight: MessageView) -> Text:
         message = sight.message
         if not message.flags & ANY_SEGMENT:
             return Text()
@@ -123,10 +123,10 @@ class Rows:
         end = f"-{message.offset + message.length - 1}" if message.length > 1 else ""
         return Text(f"{message.offset}{end}{last}", colour_of(message.group_id))
 
-    def _priority(self, sight: Sight) -> Text:
+    def _priority(self, sight: MessageView) -> Text:
         return Text(str(sight.message.priority))
 
-    def _state(self, sight: Sight) -> Text:
+    def _state(self, sight: MessageView) -> Text:
         text = Text(sight.state, STATE_STYLES[sight.state])
         if sight.due_at is not None and sight.state == "delayed":
             text.append(f", {span(sight.due_at - self._now)} left")
@@ -134,16 +134,16 @@ class Rows:
             text.append(f" {by_whom(sight.holder)}, {span(self._now - sight.holder.since)}")
         return text
 
-    def _age(self, sight: Sight) -> Text:
+    def _age(self, sight: MessageView) -> Text:
         return Text(span(self._now - sight.put_at))
 
-    def _size(self, sight: Sight) -> Text:
+    def _size(self, sight: MessageView) -> Text:
         return Text(size(sight.length))
 
-    def _properties(self, sight: Sight) -> Text:
+    def _properties(self, sight: MessageView) -> Text:
         return Text(plain(" ".join(write_property(*one) for one in sight.message.properties.items())), "dim")
 
-    def _preview(self, sight: Sight) -> Text:
+    def _preview(self, sight: MessageView) -> Text:
         return preview_of(sight.message)
 
 
@@ -190,7 +190,7 @@ def preview_of(message: Message) -> Text:
 # --- for machines
 
 
-def record_of_sight(queue: str, sight: Sight, missing: Gaps | None) -> dict[str, Any]:
+def record_of_sight(queue: str, sight: MessageView, missing: Gaps | None) -> dict[str, Any]:
     """A message as a record for `--json`; `missing` holds the gaps of its group, None if it is in none."""
     record = record_of(sight.message)
     del record["body" if "body" in record else "body_base64"]

@@ -23,7 +23,7 @@ from ..errors import InorderError, QueueCondition, Reason
 from ..support.advice import how_to_install
 from .output import plain, size
 from .readiness import check_archive, check_extras, check_java, check_source, check_target, memory, split_rule
-from .running import NO, TROUBLE, Command, Group, Run, local_name, queue_names, takes_store, tells_json
+from .running import NO, TROUBLE, Command, CommandGroup, Run, local_name, queue_names, takes_store, tells_json
 
 F = TypeVar("F", bound=Callable[..., Any])
 STANDARD_ERROR = "-"
@@ -47,7 +47,7 @@ class Failed(InorderError):
     """A job failed. Whatever error Spark or the queue raised, the exit status is that of trouble."""
 
 
-class Job(Command):
+class JobCommand(Command):
     """A command that runs a job in its own Spark session and prints the result."""
 
     def __init__(self, name: str | None, **named: Any) -> None:
@@ -70,13 +70,13 @@ class Job(Command):
             raise Failed(condition.args[0], reason=condition.reason, **condition.data) from condition
 
 
-class Pipeline(Group):
+class PipelineGroup(CommandGroup):
     """The family of jobs."""
 
-    command_class = Job
+    command_class = JobCommand
 
 
-@click.group("pipeline", cls=Pipeline, epilog="Example: inorder pipeline drain ORDERS archive/ --store orders.db")
+@click.group("pipeline", cls=PipelineGroup, epilog="Example: inorder pipeline drain ORDERS archive/ --store orders.db")
 def pipeline() -> None:
     """Move, order and check messages with Apache Spark.
 
@@ -483,7 +483,7 @@ FIGURES = {
 def _figure(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, tuple):  # a `spark.files.Trouble`
+    if isinstance(value, tuple):  # a `spark.files.UnwrittenFile`
         path, group, why = value
         return f"{path or f'group {group}'}: {why}"
     if isinstance(value, float):

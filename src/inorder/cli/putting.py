@@ -159,7 +159,7 @@ def _fields(context: click.Context, given: Fields) -> Fields:
     return {name: value for name, value in given.items() if context.get_parameter_source(name) is source}
 
 
-class Limit(NamedTuple):
+class LengthLimit(NamedTuple):
     """The longest message allowed, in bytes, and the queue or queue manager that sets the limit."""
 
     length: int
@@ -178,10 +178,10 @@ class Limit(NamedTuple):
         return read
 
 
-def _limit(qm: QueueManager, queue: str, manager: str | None) -> Limit:
+def _limit(qm: QueueManager, queue: str, manager: str | None) -> LengthLimit:
     """The longest message that can be put. Raises: UnknownQueue 2085."""
     found = qm.admin.manager_attributes()
-    most = Limit(found.max_length, f"queue manager {found.name}", Reason.MSG_TOO_BIG_FOR_Q_MGR)
+    most = LengthLimit(found.max_length, f"queue manager {found.name}", Reason.MSG_TOO_BIG_FOR_Q_MGR)
     if manager:
         return most
     try:
@@ -190,10 +190,10 @@ def _limit(qm: QueueManager, queue: str, manager: str | None) -> Limit:
         return most
     if attributes.type != "local" or attributes.max_length > most.length:
         return most
-    return Limit(attributes.max_length, attributes.name, Reason.MSG_TOO_BIG_FOR_Q)
+    return LengthLimit(attributes.max_length, attributes.name, Reason.MSG_TOO_BIG_FOR_Q)
 
 
-def _sources(body: str | None, files: Sequence[Path], form: Form, limit: Limit) -> Iterator[bytes | Message]:
+def _sources(body: str | None, files: Sequence[Path], form: Form, limit: LengthLimit) -> Iterator[bytes | Message]:
     """Yields the messages of a call as they are read. A message that is too long is not read to its end."""
     if body is not None:
         yield body.encode(errors="surrogateescape")

@@ -18,7 +18,7 @@ from ..model.attribute import Attribute
 from ..model.attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus
 from .choosing import Of
 from .output import count, shown, table
-from .running import Group, Run, as_json_value, queue_names, says_yes, takes_store
+from .running import CommandGroup, Run, as_json_value, queue_names, says_yes, takes_store
 
 F = TypeVar("F", bound=Callable[..., Any])
 OPTIONS = [name for name in QUEUE_ATTRIBUTES if name not in ("name", "type")]
@@ -48,7 +48,7 @@ WIDE = ("delivery", "open_input_count", "open_output_count")  # an 80 column ter
 RULES = re.compile(r" \((?:(?:[A-DKNP]-|R)?\d+(?:\.\d+)?(?:, )?)+\)")
 
 
-@click.group("queue", cls=Group, epilog="Example: inorder queue list --store orders.db")
+@click.group("queue", cls=CommandGroup, epilog="Example: inorder queue list --store orders.db")
 def queue() -> None:
     """Create, alter, show, list, clear and delete queues."""
 

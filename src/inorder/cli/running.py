@@ -190,7 +190,7 @@ class Command(click.Command):
         return text
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A group of commands, listed in the order of declaration."""
 
     command_class = Command

@@ -45,7 +45,7 @@ NEEDS_USERS = (
 )
 
 
-class Address(NamedTuple):
+class ListenAddress(NamedTuple):
     """The address on which the server listens.
 
     Attributes:
@@ -154,14 +154,14 @@ def _run(run: Run, place: Location | None) -> Run:
     return Run(place, as_json=run.output.as_json)
 
 
-def _address(host: str, names: tuple[str, ...], token_file: Path | None, *, has_tls: bool) -> Address:
+def _address(host: str, names: tuple[str, ...], token_file: Path | None, *, has_tls: bool) -> ListenAddress:
     """The address to listen on. Raises: click.UsageError, if TLS or --name is needed and missing."""
     from ..server.running import is_loopback  # noqa: PLC0415 - it loads uvicorn
 
     is_every = host in EVERY
     hosts = {*LOOPBACK, *(() if is_every else (host,)), *(_checked_name(one) for one in names)}
     if is_loopback(host):
-        return Address(host, hosts, is_ours=True)
+        return ListenAddress(host, hosts, is_ours=True)
     if not has_tls:
         raise click.UsageError(f"--host {host} {NEEDS_TLS}")
     if token_file is not None:
@@ -173,7 +173,7 @@ def _address(host: str, names: tuple[str, ...], token_file: Path | None, *, has_
             f"--host {host} means every address of this machine: give --name for each name or address that clients "
             "use, such as --name queues.example."
         )
-    return Address(names[0] if is_every else host, hosts, is_ours=False)
+    return ListenAddress(names[0] if is_every else host, hosts, is_ours=False)
 
 
 def _checked_name(name: str) -> str:
@@ -259,7 +259,7 @@ def _keys(
 
 
 def _settings(
-    run: Run, address: Address, listener: socket.socket, token: str | None, workers: int, *, is_secure: bool
+    run: Run, address: ListenAddress, listener: socket.socket, token: str | None, workers: int, *, is_secure: bool
 ) -> Settings:
     from ..server.settings import Settings  # noqa: PLC0415 - it is of the server
 
@@ -280,7 +280,7 @@ def _in_address(host: str) -> str:
 
 
 def _announce(
-    output: Output, name: str, settings: Settings, address: Address, token_file: Path | None, keys: Keys
+    output: Output, name: str, settings: Settings, address: ListenAddress, token_file: Path | None, keys: Keys
 ) -> None:
     """Prints the link of the server, with the token unless that is in a file."""
     url = f"{'https' if settings.is_secure else 'http'}://{_in_address(address.shown)}:{settings.port}/"

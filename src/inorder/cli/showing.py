@@ -11,10 +11,10 @@ import click
 
 from ..testing.__main__ import main as run_tables
 from ..testing.stores import KINDS
-from .running import Command, Group
+from .running import Command, CommandGroup
 
 
-@click.group("demo", cls=Group, epilog="Example: inorder demo order")
+@click.group("demo", cls=CommandGroup, epilog="Example: inorder demo order")
 def demo() -> None:
     """Run a demonstration: order on a queue, or files through a queue and Spark."""
 

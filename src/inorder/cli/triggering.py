@@ -37,14 +37,14 @@ def trigger_monitor(run: Run, queues: tuple[str, ...], until_empty: bool) -> Non
     error. With --json it writes them as lines to standard output, and programs write to standard error instead.
     """
     with run.opened() as qm, ends_by_signal() as ends:
-        monitors = [_Monitor(run, qm, name, ends, until_empty) for name in queues]
+        monitors = [_MonitorThread(run, qm, name, ends, until_empty) for name in queues]
         run_all(monitors)
     failed = [one.error for one in monitors if one.error is not None]
     if failed:
         raise failed[0]
 
 
-class _Monitor(threading.Thread):
+class _MonitorThread(threading.Thread):
     """Reads one initiation queue. If it fails, it ends the other monitors too."""
 
     def __init__(self, run: Run, qm: QueueManager, queue: str, ends: threading.Event, until_empty: bool) -> None:

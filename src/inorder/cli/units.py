@@ -11,10 +11,10 @@ from rich.table import Table
 
 from ..client.unit_names import check_settled_here, find_unit, key_of, settle_by_hand
 from ..formats.json_lines import when
-from ..stores.seam.views import ConnectionView, LockView, Sight, Unit
+from ..stores.seam.views import ConnectionView, LockView, MessageView, Unit
 from .listing import Rows, record_of_sight
 from .output import count, span
-from .running import Group, Run, completions, queue_names, says_yes, takes_store
+from .running import CommandGroup, Run, completions, queue_names, says_yes, takes_store
 
 UNIT_COLUMNS = {
     "unit": "unit",
@@ -59,7 +59,7 @@ def unit_names(context: click.Context, parameter: click.Parameter, incomplete: s
 UNIT = click.argument("unit", shell_complete=unit_names)
 
 
-@click.group("unit", cls=Group, epilog="Example: inorder unit list --store orders.db")
+@click.group("unit", cls=CommandGroup, epilog="Example: inorder unit list --store orders.db")
 def unit() -> None:
     """List, show and settle units of work.
 
@@ -98,7 +98,7 @@ def show(run: Run, unit: str) -> None:
         run.output.console.print(_table(run, sights))
 
 
-def _table(run: Run, sights: Sequence[Sight]) -> Table:
+def _table(run: Run, sights: Sequence[MessageView]) -> Table:
     console = run.output.console
     rows = Rows(sights, time.time(), console.width, is_terminal=console.is_terminal)
     for sight in sights:
@@ -164,7 +164,7 @@ def _record_of_unit(one: Unit) -> dict[str, Any]:
     }
 
 
-@click.group("lock", cls=Group, epilog="Example: inorder lock list --store orders.db")
+@click.group("lock", cls=CommandGroup, epilog="Example: inorder lock list --store orders.db")
 def lock() -> None:
     """List and release locks on messages, which a browse has taken."""
 
@@ -214,7 +214,7 @@ def _record_of_lock(one: LockView) -> dict[str, Any]:
     }
 
 
-@click.group("connection", cls=Group, epilog="Example: inorder connection list --store orders.db")
+@click.group("connection", cls=CommandGroup, epilog="Example: inorder connection list --store orders.db")
 def connection() -> None:
     """Show connected programs and the queues that they have open."""
 

@@ -16,7 +16,7 @@ from ..formats.json_lines import when
 from ..rules.authorities import GRANTABLE, ROLES
 from ..stores.seam.records import Act
 from ..support import passwords
-from .running import Command, Group, Run, completions, queue_names, says_yes, takes_store
+from .running import Command, CommandGroup, Run, completions, queue_names, says_yes, takes_store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -95,7 +95,7 @@ def takes_profile(function: F) -> F:
 takes_stdin = click.option("--password-stdin", is_flag=True, help="Read the password from standard input, one line.")
 
 
-@click.group("user", cls=Group, epilog="Example: inorder user list --store orders.db")
+@click.group("user", cls=CommandGroup, epilog="Example: inorder user list --store orders.db")
 def user() -> None:
     """Define the users of a server and their permissions.
 
@@ -219,7 +219,7 @@ def _record(one: User) -> dict[str, Any]:
 # --- tokens
 
 
-@click.group("token", cls=Group, epilog="Example: inorder token list --store orders.db")
+@click.group("token", cls=CommandGroup, epilog="Example: inorder token list --store orders.db")
 def token() -> None:
     """Create, list and revoke tokens, with which programs log in to a server."""
 

@@ -29,7 +29,7 @@ from .running import Command, Run, local_name, queue_names, takes_store
 WIDE = 130  # columns: narrower terminals get short headings
 
 
-class Look(NamedTuple):
+class QueuesSnapshot(NamedTuple):
     """A snapshot of the queues.
 
     Args:
@@ -72,7 +72,7 @@ def watch(run: Run, queues: Sequence[str], interval: float, most: int | None) ->
     """
     with run.opened() as qm, _screen(run) as show:
         names = [_local_name(qm, one) for one in queues]
-        before: Look | None = None
+        before: QueuesSnapshot | None = None
         number = 0
         while most is None or number < most:
             if number:
@@ -93,7 +93,7 @@ def _local_name(qm: QueueManager, name: str) -> str:
     return local_name(qm, name)
 
 
-def _look(qm: QueueManager, names: Sequence[str]) -> Look:
+def _look(qm: QueueManager, names: Sequence[str]) -> QueuesSnapshot:
     def is_meant(name: str) -> bool:
         return not names or any(fnmatchcase(name, pattern) for pattern in names)
 
@@ -101,10 +101,10 @@ def _look(qm: QueueManager, names: Sequence[str]) -> Look:
     waits = [one for one in qm.inspect.waits() if is_meant(one.queue)]
     carried = [one for view in found for one in view.channels]
     dropped = [one for one in qm.inspect.dropped() if is_meant(one.queue)]
-    return Look(time.time(), time.monotonic(), found, waits, carried, dropped)
+    return QueuesSnapshot(time.time(), time.monotonic(), found, waits, carried, dropped)
 
 
-def rates(before: Look | None, now: Look) -> Iterator[tuple[QueueView, Rates]]:
+def rates(before: QueuesSnapshot | None, now: QueuesSnapshot) -> Iterator[tuple[QueueView, Rates]]:
     """Each queue with its rates since the previous snapshot."""
     known = {} if before is None else {(one.name, one.created_at): one for one in before.queues}
     for one in now.queues:
@@ -120,7 +120,7 @@ def rates(before: Look | None, now: Look) -> Iterator[tuple[QueueView, Rates]]:
 # --- showing
 
 
-Show = Callable[[Look | None, Look], None]
+Show = Callable[[QueuesSnapshot | None, QueuesSnapshot], None]
 
 
 @contextmanager
@@ -138,7 +138,7 @@ def _screen(run: Run) -> Iterator[Show]:
         yield lambda before, now: console.print(_picture(before, now, console.width))
 
 
-def _picture(before: Look | None, now: Look, width: int) -> RenderableType:
+def _picture(before: QueuesSnapshot | None, now: QueuesSnapshot, width: int) -> RenderableType:
     at = datetime.fromtimestamp(now.at).astimezone().strftime("%H:%M:%S")
     parts: list[RenderableType] = [Text(at, "dim"), _queues(before, now, is_narrow=width < WIDE)]
     if now.waits:
@@ -150,7 +150,7 @@ def _picture(before: Look | None, now: Look, width: int) -> RenderableType:
     return Group(*parts)
 
 
-def _queues(before: Look | None, now: Look, *, is_narrow: bool) -> RenderableType:
+def _queues(before: QueuesSnapshot | None, now: QueuesSnapshot, *, is_narrow: bool) -> RenderableType:
     if not now.queues:
         return Text("no queues", "dim")
     held = ("put*", "got*") if is_narrow else ("put, not committed", "got, not committed")
@@ -188,7 +188,7 @@ def _rate(value: float | None) -> Text:
     return Text(f"{value:,.0f}" if abs(value) >= 10 or value == 0 else f"{value:,.1f}", "green" if value else "dim")
 
 
-def _waits(now: Look) -> RenderableType:
+def _waits(now: QueuesSnapshot) -> RenderableType:
     made = table(("reader", "waits on", "for"))
     for one in now.waits:
         process = "" if one.process is None else f" ({one.process})"
@@ -205,7 +205,7 @@ def _for_what(wait: Wait, now: float) -> Text:
     return Text(f"{place}{plain(pending_text(pending))}, for {span(now - pending.since)}{behind}")
 
 
-def _channels(now: Look) -> RenderableType:
+def _channels(now: QueuesSnapshot) -> RenderableType:
     made = table(("channel", "sends from", "status", "waiting", "oldest", "in doubt", "trouble"))
     for one in now.channels:
         style = "red" if one.status in ("stopped", "retrying", "paused") else ""
@@ -222,7 +222,7 @@ def _channels(now: Look) -> RenderableType:
     return made
 
 
-def _dropped(now: Look) -> RenderableType:
+def _dropped(now: QueuesSnapshot) -> RenderableType:
     made = table(("about messages of", "dropped", "last", "because"))
     for one in now.dropped:
         last = Text(span(now.at - one.last_at))
@@ -233,7 +233,7 @@ def _dropped(now: Look) -> RenderableType:
 # --- for machines
 
 
-def _tell(run: Run, before: Look | None, now: Look) -> None:
+def _tell(run: Run, before: QueuesSnapshot | None, now: QueuesSnapshot) -> None:
     for one, rate in rates(before, now):
         waits = [_record_of_wait(wait) for wait in now.waits if wait.queue == one.name]
         dropped = next((each for each in now.dropped if each.queue == one.name), None)

@@ -26,7 +26,7 @@ PAGES: Final = (4, 8, 256)  # messages of the first page, how many times more th
 PAGE_SECONDS: Final = 1.0
 
 
-class Standing(NamedTuple):
+class BrowsePosition(NamedTuple):
     """Where a browse stands.
 
     Args:
@@ -38,7 +38,7 @@ class Standing(NamedTuple):
     awaits: Numbers | None = None
 
 
-class Page:
+class FetchedPage:
     """Messages that a loop has fetched ahead, each with what the handle becomes by it.
 
     Attributes:
@@ -83,14 +83,14 @@ class Browsed(Protocol):
 class BrowsedOn(Protocol):
     """The part of it that is not for programs."""
 
-    def browse_on(self, options: GetOptions, page: Page) -> Got: ...
+    def browse_on(self, options: GetOptions, page: FetchedPage) -> Got: ...
 
     def go_on(self, token: str, options: GetOptions) -> GetOptions:
         """Puts the cursor where a token says; the options with which the browse goes on from there."""
         ...
 
     @property
-    def standing(self) -> Standing: ...
+    def standing(self) -> BrowsePosition: ...
 
 
 class Browsing(Iterator[Got]):
@@ -106,7 +106,7 @@ class Browsing(Iterator[Got]):
     """
 
     def __init__(self, opening: AbstractContextManager[Browsed], options: GetOptions, after: str | None) -> None:
-        self._place = _Place(None, Standing(after))
+        self._place = _Place(None, BrowsePosition(after))
         self._messages = _run(opening, options, after, self._place)
 
     def __next__(self) -> Got:
@@ -132,7 +132,7 @@ class Browsing(Iterator[Got]):
         return self._where.awaits
 
     @property
-    def _where(self) -> Standing:
+    def _where(self) -> BrowsePosition:
         place = self._place
         return place.last if place.browsed is None else place.browsed.internals.standing
 
@@ -147,7 +147,7 @@ class _Place:
     """
 
     browsed: Browsed | None
-    last: Standing
+    last: BrowsePosition
 
 
 def _run(
@@ -161,7 +161,7 @@ def _run(
                 yield browsed.browse_first(replace(options, browse="first"))
             else:
                 following = browsed.internals.go_on(after, following)
-            page, ahead = Page(), browsed.internals
+            page, ahead = FetchedPage(), browsed.internals
             while True:
                 yield ahead.browse_on(following, page)
         except NoMessageAvailable:

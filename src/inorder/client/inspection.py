@@ -23,11 +23,11 @@ from ..stores.seam.views import (
     ListingOrder,
     LockView,
     LookRequest,
+    MessageView,
     Opening,
     OrderView,
     Position,
     QueueView,
-    Sight,
     Unit,
     Wait,
 )
@@ -73,7 +73,7 @@ class Inspect(Namespace):
         most: int | None = None,
         after: Position | None = None,
         numbered_after: int | None = None,
-    ) -> Iterator[Sight]:
+    ) -> Iterator[MessageView]:
         """Every message on a queue, whatever its state and its holder; what has expired is passed over.
 
         It is read in pages, each of them one moment: what changes between two may be missed, or be shown twice.
@@ -123,11 +123,11 @@ class Inspect(Namespace):
         room = WHOLE_MAX if most is None else most
         return self._pages(self._page(replace(request, most=min(size, room))), request, room)
 
-    def _page(self, request: LookRequest) -> Sequence[Sight]:
+    def _page(self, request: LookRequest) -> Sequence[MessageView]:
         with self._session:
             return self._store.look(request)
 
-    def _pages(self, page: Sequence[Sight], request: LookRequest, room: int) -> Iterator[Sight]:
+    def _pages(self, page: Sequence[MessageView], request: LookRequest, room: int) -> Iterator[MessageView]:
         while page:
             yield from page
             room -= len(page)
@@ -241,11 +241,11 @@ __all__ = [
     "Holder",
     "Inspect",
     "LockView",
+    "MessageView",
     "Opening",
     "OrderView",
     "Position",
     "QueueView",
-    "Sight",
     "Unit",
     "Wait",
 ]

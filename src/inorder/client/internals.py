@@ -129,7 +129,7 @@ class Internals(Namespace):
     @property
     def is_observed(self) -> bool:
         """Whether anybody hears what `tell` says."""
-        return self._session.services.telemetry.is_heard
+        return self._session.services.telemetry.is_observed
 
     @property
     def clock(self) -> Clock:

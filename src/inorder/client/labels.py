@@ -6,7 +6,7 @@ import codecs
 from typing import Final
 
 from ..model.message import Message
-from .inspection import Gaps, Sight
+from .inspection import Gaps, MessageView
 
 GENERATED_ID: Final = b"AMQ "
 NAME_WIDTH: Final = 24
@@ -27,7 +27,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= NAME_WIDTH else f"{text[: NAME_WIDTH - 1]}…"
 
 
-def place_of(sight: Sight) -> str:
+def place_of(sight: MessageView) -> str:
     """The number of a place, with its turn in the unit that put it if it was not the first."""
     place = sight.place
     if place is None:

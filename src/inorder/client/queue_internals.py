@@ -14,7 +14,7 @@ from ..rules.grouping import GroupState, next_member
 from ..rules.ordering import UNSET
 from ..stores.seam.protocol import Store
 from ..stores.seam.records import GetRequest
-from .browsing import Page, Standing
+from .browsing import BrowsePosition, FetchedPage
 from .confirming import Use, check_use
 from .events import check_callable
 from .keywords import get_options
@@ -120,15 +120,15 @@ class QueueInternals:
         return self._queue._incarnation
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> BrowsePosition:
         """Where the browse of this handle stands."""
         queue = self._queue
         state = queue._browses.state
         has_token = queue._handle != NOT_OPEN and (queue._cursor.logical is None or queue._cursor.strict)
         token = encode(queue._incarnation, queue._cursor, state) if has_token else None
-        return Standing(token, next_member(state))
+        return BrowsePosition(token, next_member(state))
 
-    def browse_on(self, options: GetOptions, page: Page) -> Got:
+    def browse_on(self, options: GetOptions, page: FetchedPage) -> Got:
         """`browse_next` of a loop that fetches ahead."""
         queue = self._queue
         most = queue._store.page_messages

@@ -35,7 +35,7 @@ T = TypeVar("T")
 Carry = Callable[[list[Message | bytes]], list[Message | bytes]]
 
 
-class Dropped(weakref.ref[object]):
+class DroppedConnection(weakref.ref[object]):
     """What is known of a connection when its object is dropped.
 
     Its callback is a function written in C: one written in Python may be interrupted, and Python drops the exception.
@@ -66,9 +66,9 @@ class Services:
         self._file, self._opens = file, opens
         self.coming: set[object] = set()  # connections that are being made at the file: it stays open for them
         self.hub = Hub(store.changes)
-        self.forgotten: deque[int | Dropped] = deque()  # owners; the collector may add one at any moment
+        self.forgotten: deque[int | DroppedConnection] = deque()  # owners; the collector may add one at any moment
         self._owners: set[int] = set()
-        self._watched: dict[int, list[Dropped]] = {}  # of each owner, what it is forgotten with
+        self._watched: dict[int, list[DroppedConnection]] = {}  # of each owner, what it is forgotten with
         self._lock = Lock()
         self.is_over = False  # the interpreter ends
         self._life = forks.current
@@ -97,7 +97,7 @@ class Services:
 
     def forget_with(self, one: object, owner: int) -> None:
         """When `one` is dropped the connection is forgotten, unless it has ended by then."""
-        dropped = Dropped(one, self.forgotten.append)
+        dropped = DroppedConnection(one, self.forgotten.append)
         dropped.owner = owner
         self._watched.setdefault(owner, []).append(dropped)
 
@@ -140,7 +140,7 @@ class Services:
         while self.forgotten and not self.is_over:  # nearly never, and each call asks
             found = self.forgotten[0]
             try:
-                self.end(found.owner if isinstance(found, Dropped) else found)
+                self.end(found.owner if isinstance(found, DroppedConnection) else found)
             except InorderError as error:
                 self.forgotten.rotate(-1)
                 if not isinstance(error, CallInProgress):

@@ -75,7 +75,7 @@ class Planted:
             raise DemoFailed("this was planned")
 
 
-class Child:
+class JobProcess:
     """A process of the job, with the lines that it tells."""
 
     def __init__(self, name: str, module: str, log: Path) -> None:
@@ -176,7 +176,7 @@ class Facts:
         )
 
 
-class Job:
+class DemoJob:
     """The whole job, in a folder of its own.
 
     Args:
@@ -191,7 +191,7 @@ class Job:
         self.output, self.work, self.screen = output, work, screen
         self.store = store or str(work / "files.db")
         self.facts = Facts(files=len(paths), size=sum((self.root / path).stat().st_size for path in paths))
-        self._children: list[Child] = []
+        self._children: list[JobProcess] = []
         self._done = 0
         self._began = self._told_at = time.monotonic()
 
@@ -203,9 +203,9 @@ class Job:
     def say(self, text: str) -> None:
         print(f"{self.seconds:6.1f} s  {text}", flush=True)
 
-    def driver(self, name: str) -> Child:
+    def driver(self, name: str) -> JobProcess:
         """A new process that runs Spark."""
-        child = Child(name, "inorder.demo.driver", self.work / f"{name.replace(' ', '-')}.log")
+        child = JobProcess(name, "inorder.demo.driver", self.work / f"{name.replace(' ', '-')}.log")
         self._children.append(child)
         return child
 
@@ -258,7 +258,7 @@ class Job:
 
     # --- draining
 
-    def _drain(self, driver: Child) -> None:
+    def _drain(self, driver: JobProcess) -> None:
         """Spark takes it all; its driver is killed when it has done a part, and another goes on."""
         order = {
             "store": self.store,
@@ -273,7 +273,7 @@ class Job:
         self.say(f"the driver was killed after {self.facts.killed_at:,} messages; another goes on with its checkpoint")
         self._live(next_driver, order)
 
-    def _live(self, driver: Child, order: dict[str, Any], dies_after: int | None = None) -> None:
+    def _live(self, driver: JobProcess, order: dict[str, Any], dies_after: int | None = None) -> None:
         self.facts.lives += 1
         for what, value in driver.told():
             if what == "ready":
@@ -339,7 +339,7 @@ def main(root: str | None = None, output: str = "inorder-demo", store: str | Non
         if not chosen.root.is_dir():
             raise bad_argument("DIR", root, "a folder")
         target.mkdir(parents=True, exist_ok=True)
-        job = Job(chosen, target, work, screen, store)
+        job = DemoJob(chosen, target, work, screen, store)
         print(f"The main job on {chosen.root}{'' if store is None else ', with the queue in PostgreSQL'}", flush=True)
         try:
             facts = job.run()

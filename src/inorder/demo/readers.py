@@ -13,7 +13,7 @@ from .screen import Screen
 from .worker import END
 
 
-class Step(NamedTuple):
+class WriterStep(NamedTuple):
     """What a writer does; without a message it commits."""
 
     writer: str
@@ -23,7 +23,14 @@ class Step(NamedTuple):
         return f"{self.writer} puts {self.message}" if self.message else f"{self.writer} commits"
 
 
-STEPS: Sequence[Step] = (Step("A", "A1"), Step("B", "B1"), Step("A", "A2"), Step("A"), Step("B", "B2"), Step("B"))
+STEPS: Sequence[WriterStep] = (
+    WriterStep("A", "A1"),
+    WriterStep("B", "B1"),
+    WriterStep("A", "A2"),
+    WriterStep("A"),
+    WriterStep("B", "B2"),
+    WriterStep("B"),
+)
 WRITERS = ("A", "B")
 READERS = ("late getter", "eager getter", "late browser", "eager browser")
 COLUMN = 14

@@ -39,7 +39,7 @@ def names(messages: Iterable[Message]) -> list[str]:
     return [message.body.decode() for message in messages]
 
 
-class Worker:
+class DemoWorker:
     """The acts of a process; each is a method, and what it returns is the answer."""
 
     def __init__(self, qm: QueueManager) -> None:
@@ -125,7 +125,7 @@ def main() -> None:
     told: queues.SimpleQueue[str | None] = queues.SimpleQueue()
     threading.Thread(target=listen, args=(told,), daemon=True).start()
     with connect(path, program=program) as qm:
-        worker = Worker(qm)
+        worker = DemoWorker(qm)
         while (line := told.get()) is not None:
             act, keywords = json.loads(line)
             tell(getattr(worker, act)(**keywords))

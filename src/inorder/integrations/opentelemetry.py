@@ -32,7 +32,7 @@ log = logging.getLogger("inorder.opentelemetry")
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
 
 
-class Operation(NamedTuple):
+class SpanConvention(NamedTuple):
     """What an event is in the words of the conventions."""
 
     name: str
@@ -41,19 +41,19 @@ class Operation(NamedTuple):
 
 
 OPERATIONS: Final = {  # other events are not messaging operations: they have no span
-    "inorder.put": Operation("put", "send", SpanKind.PRODUCER),
-    "inorder.settle_staging": Operation("settle_staging", "send", SpanKind.PRODUCER),
-    "inorder.get": Operation("get", "receive", SpanKind.CONSUMER),
-    "inorder.browse_and_lock": Operation("browse_and_lock", "receive", SpanKind.CONSUMER),
-    "inorder.claim": Operation("claim", "receive", SpanKind.CONSUMER),
-    "inorder.settle": Operation("settle", "settle", SpanKind.CLIENT),
-    "inorder.settle_prepared": Operation("settle_prepared", "settle", SpanKind.CLIENT),
-    "inorder.one_message": Operation("one_message", "settle", SpanKind.CLIENT),
-    "inorder.undo": Operation("undo", "settle", SpanKind.CLIENT),
-    "inorder.settle_claims": Operation("settle_claims", "settle", SpanKind.CLIENT),
-    "inorder.return_ahead": Operation("return_ahead", "settle", SpanKind.CLIENT),
-    "inorder.finish_claims": Operation("finish_claims", "settle", SpanKind.CLIENT),
-    "inorder.release_claims": Operation("release_claims", "settle", SpanKind.CLIENT),
+    "inorder.put": SpanConvention("put", "send", SpanKind.PRODUCER),
+    "inorder.settle_staging": SpanConvention("settle_staging", "send", SpanKind.PRODUCER),
+    "inorder.get": SpanConvention("get", "receive", SpanKind.CONSUMER),
+    "inorder.browse_and_lock": SpanConvention("browse_and_lock", "receive", SpanKind.CONSUMER),
+    "inorder.claim": SpanConvention("claim", "receive", SpanKind.CONSUMER),
+    "inorder.settle": SpanConvention("settle", "settle", SpanKind.CLIENT),
+    "inorder.settle_prepared": SpanConvention("settle_prepared", "settle", SpanKind.CLIENT),
+    "inorder.one_message": SpanConvention("one_message", "settle", SpanKind.CLIENT),
+    "inorder.undo": SpanConvention("undo", "settle", SpanKind.CLIENT),
+    "inorder.settle_claims": SpanConvention("settle_claims", "settle", SpanKind.CLIENT),
+    "inorder.return_ahead": SpanConvention("return_ahead", "settle", SpanKind.CLIENT),
+    "inorder.finish_claims": SpanConvention("finish_claims", "settle", SpanKind.CLIENT),
+    "inorder.release_claims": SpanConvention("release_claims", "settle", SpanKind.CLIENT),
 }
 NAMED_BY: Final = {"inorder.settle": "outcome", "inorder.settle_prepared": "outcome", "inorder.one_message": "act"}
 
@@ -144,7 +144,7 @@ def links_to(messages: Sequence[Message]) -> list[Link]:
     return [Link(context) for context in found.values() if context.is_valid]
 
 
-def operation_of(event: StoreEvent) -> Operation | None:
+def operation_of(event: StoreEvent) -> SpanConvention | None:
     """The operation; named by what was done where one verb does several things. None: the event is not one."""
     operation = OPERATIONS.get(event.name)
     if operation is None:
@@ -154,7 +154,7 @@ def operation_of(event: StoreEvent) -> Operation | None:
     return operation._replace(name=str(event.metadata.get(NAMED_BY.get(event.name, ""), operation.name)))
 
 
-def attributes_of(event: StoreEvent, operation: Operation) -> dict[str, str]:
+def attributes_of(event: StoreEvent, operation: SpanConvention) -> dict[str, str]:
     """What spans and metrics have in common."""
     made = {
         "messaging.system": "inorder",

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeGuard, get_args
 from ..errors import ArgumentError, Reason, bad_argument, nearest_names
 from ..support.advice import translated
 from .parameters import NONE, Choice, Integer, Seconds, Switch, Text, is_integer
-from .parameters import Kind as Takes
+from .parameters import ParameterKind as Takes
 
 Kind = Literal["integer", "choice", "boolean", "text", "name", "seconds"]
 ChangedBy = Literal["create", "alter", "set"]

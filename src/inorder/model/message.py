@@ -38,7 +38,7 @@ from .field_checks import (
     text,
 )
 from .kinds import Flags, MessageType, Report
-from .parameters import ID_LENGTH, Kind, Octets, Seconds
+from .parameters import ID_LENGTH, Octets, ParameterKind, Seconds
 from .properties import NO_PROPERTIES, PropertyValue
 
 if TYPE_CHECKING:
@@ -115,12 +115,12 @@ class Field(Generic[T_co]):
         mq_name: str,
         default: T_co,
         doc: str,
-        kind: Kind[Any] | Callable[[str, Any], T_co] | None = None,
+        kind: ParameterKind[Any] | Callable[[str, Any], T_co] | None = None,
     ) -> None:
         self.mq_name = mq_name
         self.default = default
-        self.kind = kind if isinstance(kind, Kind) else None
-        self.check: Callable[[str, Any], T_co] | None = kind.check if isinstance(kind, Kind) else kind
+        self.kind = kind if isinstance(kind, ParameterKind) else None
+        self.check: Callable[[str, Any], T_co] | None = kind.check if isinstance(kind, ParameterKind) else kind
         # None: the queue manager fills it in, callers cannot
         self.__doc__ = doc
         self.name = ""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict
 from ..errors import MatchError, OptionsError, Reason, bad_argument
 from ..support import old_paths
 from .message import NO_ID, Descriptor, Message, UniqueId
-from .parameters import NONE, WHOLE_MAX, Choice, Integer, Kind, Octets, Seconds, Switch, Text, is_storable
+from .parameters import NONE, WHOLE_MAX, Choice, Integer, Octets, ParameterKind, Seconds, Switch, Text, is_storable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,7 @@ NAMING = frozenset({"message_id", "correlation_id", "uid"})
 FOREVER = math.inf
 
 
-class UniqueIds(Kind[UniqueId]):
+class UniqueIds(ParameterKind[UniqueId]):
     """A unique id as a put or a message gave it; as a text ORIGIN:NUMBER."""
 
     __slots__ = ()
@@ -82,13 +82,13 @@ class Matchable(NamedTuple):
     """
 
     name: str
-    kind: Kind[Any]
+    kind: ParameterKind[Any]
     mq_name: str
     doc: str
 
 
 # What a match may name besides fields of the descriptor.
-MATCH_ALONE: Mapping[str, Kind[Any]] = {
+MATCH_ALONE: Mapping[str, ParameterKind[Any]] = {
     "token": Octets(16, Reason.MATCH_OPTIONS_ERROR),
     "uid": UniqueIds(Reason.MATCH_OPTIONS_ERROR),
 }
@@ -235,10 +235,10 @@ WAIT = Seconds(reason=Reason.WAIT_INTERVAL_ERROR, also={"inorder.FOREVER": FOREV
 READ_ORDER = Choice(ASKED_ORDERS, Reason.OPTIONS_ERROR, also=NONE)
 check_switch = SWITCH.check
 
-Checks = tuple[tuple[str, Kind[Any], object], ...]
+Checks = tuple[tuple[str, ParameterKind[Any], object], ...]
 
 
-def _checks(options: type[Any], switches: str, **kinds: Kind[Any]) -> Checks:
+def _checks(options: type[Any], switches: str, **kinds: ParameterKind[Any]) -> Checks:
     """The options by their names, with what they take and their defaults; `switches` are those that are on or off."""
     kinds = dict.fromkeys(switches.split(), SWITCH) | kinds
     return tuple((name, kind, options.__dataclass_fields__[name].default) for name, kind in kinds.items())

@@ -57,7 +57,7 @@ def is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-class Kind(Generic[T]):
+class ParameterKind(Generic[T]):
     """A kind of parameter.
 
     Args:
@@ -113,7 +113,7 @@ class Kind(Generic[T]):
         raise self.refusal(name, value)
 
 
-class Integer(Kind[int]):
+class Integer(ParameterKind[int]):
     """A whole number; `what` says of what, "an integer" otherwise; `words` say all."""
 
     __slots__ = ("high", "low")
@@ -145,7 +145,7 @@ class Integer(Kind[int]):
         return {"type": "integer", "minimum": self.low, "maximum": self.high}
 
 
-class Seconds(Kind[float]):
+class Seconds(ParameterKind[float]):
     """A duration, or an instant; `above`: the lower bound is not one itself."""
 
     __slots__ = ("above", "high", "low")
@@ -180,7 +180,7 @@ class Seconds(Kind[float]):
         return {"type": "number", "exclusiveMinimum" if self.above else "minimum": self.low, "maximum": self.high}
 
 
-class Choice(Kind[str]):
+class Choice(ParameterKind[str]):
     """One of some words."""
 
     __slots__ = ("words",)
@@ -204,7 +204,7 @@ class Choice(Kind[str]):
         return {"type": "string", "enum": list(self.words)}
 
 
-class Switch(Kind[bool]):
+class Switch(ParameterKind[bool]):
     """True or False; `words` are what a text says for the two, and then stand in the refusal."""
 
     __slots__ = ("words",)
@@ -229,7 +229,7 @@ class Switch(Kind[bool]):
         return text == self.words[0] if text in self.words else None
 
 
-class Text(Kind[str]):
+class Text(ParameterKind[str]):
     """A text of so many characters; `fits` narrows it, and `words` then say how. Blanks at its end are `trimmed`."""
 
     __slots__ = ("fits", "least", "most", "trimmed")
@@ -262,7 +262,7 @@ class Text(Kind[str]):
         return {"type": "string", "minLength": self.least, "maxLength": self.most}
 
 
-class Octets(Kind[bytes]):
+class Octets(ParameterKind[bytes]):
     """So many bytes, fewer are padded with NUL; a text is hexadecimal digits.
 
     An id that programs make up is `named`: it may be a text, which is its UTF-8, or a UUID, and `text:` and a text.

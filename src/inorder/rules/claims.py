@@ -28,7 +28,7 @@ from typing import NamedTuple
 from ..errors import CheckpointLost, CheckpointTooOld, Fenced
 
 
-class Record(NamedTuple):
+class ClaimRecord(NamedTuple):
     """Where an application stands on a queue.
 
     Args:
@@ -58,7 +58,7 @@ class Next(enum.Enum):
 RELEASE = "`inorder claim release`, or release_claims, returns the messages of the open claim to their places"
 
 
-def check_epoch(record: Record, epoch: int, application: str) -> None:
+def check_epoch(record: ClaimRecord, epoch: int, application: str) -> None:
     """Raises: Fenced, somebody has started after the caller."""
     if epoch != record.epoch:
         raise Fenced(
@@ -71,7 +71,7 @@ def check_epoch(record: Record, epoch: int, application: str) -> None:
         )
 
 
-def next_claim(record: Record, start: int, application: str) -> Next:
+def next_claim(record: ClaimRecord, start: int, application: str) -> Next:
     """What to do when the checkpoint says that all claims up to `start` are done.
 
     Raises:
@@ -98,7 +98,7 @@ def next_claim(record: Record, start: int, application: str) -> Next:
     raise _unknown(application, start, record)
 
 
-def takes_ahead(record: Record, start: int, application: str) -> bool:
+def takes_ahead(record: ClaimRecord, start: int, application: str) -> bool:
     """Whether the claim behind the open one, which is `start`, may be taken now: the work on that one has begun, and
     none was taken ahead.
 
@@ -111,7 +111,7 @@ def takes_ahead(record: Record, start: int, application: str) -> bool:
     return record.planned and not record.ahead
 
 
-def plan(record: Record, after: int, upto: int, application: str) -> bool:
+def plan(record: ClaimRecord, after: int, upto: int, application: str) -> bool:
     """Whether there is something to read in the claims behind `after` up to `upto`: nothing, or the open claim.
 
     Raises: CheckpointTooOld, the claim is over; CheckpointLost, it is not one that can be read now.
@@ -131,7 +131,7 @@ def plan(record: Record, after: int, upto: int, application: str) -> bool:
     return True
 
 
-def skip(record: Record, upto: int, application: str) -> bool:
+def skip(record: ClaimRecord, upto: int, application: str) -> bool:
     """Whether claim `upto`, which holds no messages, is the next one and becomes over; if it is over there is nothing
     to do.
 
@@ -142,7 +142,7 @@ def skip(record: Record, upto: int, application: str) -> bool:
     return upto > record.settled
 
 
-def settle(record: Record, upto: int, application: str) -> bool:
+def settle(record: ClaimRecord, upto: int, application: str) -> bool:
     """Whether confirming all claims up to `upto` confirms the open one; if it is over already there is nothing to do.
 
     Raises: CheckpointLost, the queue never gave that claim.
@@ -164,7 +164,7 @@ def _too_old(application: str, start: int, settled: int) -> CheckpointTooOld:
     )
 
 
-def _unknown(application: str, claim: int, record: Record) -> CheckpointLost:
+def _unknown(application: str, claim: int, record: ClaimRecord) -> CheckpointLost:
     last = record.settled + record.open
     return CheckpointLost(
         f"the checkpoint of application {application!r} knows claim {claim}, but the queue gave no more than {last}: "

@@ -27,7 +27,7 @@ CONTROL: Final = ("INPUTQ", "INPUTQM", "RETRYINT", "WAIT")
 ACTIONS: Final = ("DISCARD", "IGNORE", "RETRY", "FWD")
 ACTING: Final = ("ACTION", "FWDQ", "FWDQM", "HEADER", "PUTAUT", "RETRY")
 KEYWORDS: Final = (*CONTROL, *FIELDS, *ACTING)
-LACKING: Final[Mapping[str, str]] = {"CONVERT": "contents stay as they are"}
+UNSUPPORTED: Final[Mapping[str, str]] = {"CONVERT": "contents stay as they are"}
 NUMBER_MAX: Final = 999_999_999
 QUEUE_NAME_LENGTH: Final = 48
 
@@ -126,9 +126,9 @@ def _items(line: int, text: str) -> Iterator[Item]:
         keyword = found["keyword"].upper()
         if at and not BEGINNING.match(text, at):
             raise _error(line, f"{keyword} right behind another value", "a blank or a comma before it")
-        if keyword in LACKING:
+        if keyword in UNSUPPORTED:
             raise _error(
-                line, f"MQ's keyword {keyword}, which is not supported: {LACKING[keyword]}", "a rule without it"
+                line, f"MQ's keyword {keyword}, which is not supported: {UNSUPPORTED[keyword]}", "a rule without it"
             )
         if keyword not in KEYWORDS:
             near = nearest_names(keyword, KEYWORDS)

@@ -32,7 +32,7 @@ class Kept(NamedTuple):
     expires_at: float
 
 
-class Verdict(Enum):
+class DuplicateVerdict(Enum):
     """What becomes of a put under a key."""
 
     PUT = auto()
@@ -40,7 +40,7 @@ class Verdict(Enum):
     REFUSED = auto()
 
 
-def judge(kept: Kept | None, unit: int | None, now: float) -> Verdict:
+def judge(kept: Kept | None, unit: int | None, now: float) -> DuplicateVerdict:
     """What becomes of a put.
 
     Args:
@@ -48,10 +48,10 @@ def judge(kept: Kept | None, unit: int | None, now: float) -> Verdict:
         unit: the unit of work that it is part of, if that has put or got anything so far.
     """
     if kept is None:
-        return Verdict.PUT
+        return DuplicateVerdict.PUT
     if kept.unit is not None:
-        return Verdict.DUPLICATE if kept.unit == unit else Verdict.REFUSED
-    return Verdict.DUPLICATE if now < kept.expires_at else Verdict.PUT
+        return DuplicateVerdict.DUPLICATE if kept.unit == unit else DuplicateVerdict.REFUSED
+    return DuplicateVerdict.DUPLICATE if now < kept.expires_at else DuplicateVerdict.PUT
 
 
 def settled(put_at: float, expires_at: float, now: float) -> tuple[float, float]:

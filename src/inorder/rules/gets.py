@@ -78,7 +78,7 @@ def check_under_cursor(options: GetOptions, message: Message) -> None:
         )
 
 
-class Verdict(NamedTuple):
+class GetVerdict(NamedTuple):
     """What a get returns and does.
 
     Args:
@@ -109,7 +109,7 @@ def judge(
     *,
     syncpoint: bool,
     unit_open: bool,
-) -> Verdict:
+) -> GetVerdict:
     """Decides about the pieces of one logical message, or one single message, before anything is changed.
 
     Raises:
@@ -134,7 +134,7 @@ def judge(
         takes, new_state = 0, state
     if warning is not message.warning:
         message = message.with_values(warning=warning)
-    return Verdict(message, takes, new_state, in_unit)
+    return GetVerdict(message, takes, new_state, in_unit)
 
 
 def _check_unit(pieces: Sequence[Message], *, in_unit: bool, unit_open: bool) -> None:

@@ -71,7 +71,7 @@ class Event(enum.Enum):
     RESTART = "restart"
 
 
-class Answer(enum.Enum):
+class StepAnswer(enum.Enum):
     """How the step is answered when it does not simply succeed."""
 
     DONE = "done"
@@ -84,18 +84,18 @@ class Answer(enum.Enum):
     NOT_FOUND = "refused: there is no such message"
 
 
-REFUSALS: Mapping[Answer, Reason] = {
-    Answer.DUPLICATE: Reason.DUPLICATE_MESSAGE,
-    Answer.WRONG_STATE: Reason.WRONG_STATE,
-    Answer.LOCK_MISMATCH: Reason.LOCK_MISMATCH,
-    Answer.NOT_FOUND: Reason.NOT_FOUND,
+REFUSALS: Mapping[StepAnswer, Reason] = {
+    StepAnswer.DUPLICATE: Reason.DUPLICATE_MESSAGE,
+    StepAnswer.WRONG_STATE: Reason.WRONG_STATE,
+    StepAnswer.LOCK_MISMATCH: Reason.LOCK_MISMATCH,
+    StepAnswer.NOT_FOUND: Reason.NOT_FOUND,
 }
 
 
 class Step(NamedTuple):
     """One cell: the answer, and the state afterwards (None: unchanged)."""
 
-    answer: Answer
+    answer: StepAnswer
     to: State | None = None
 
 
@@ -117,18 +117,18 @@ class Cell(NamedTuple):
 
 ABSENT, PUT_UNCONFIRMED, UNLOCKED, LOCKED, GET_UNCONFIRMED, BROWSE_GET_UNCONFIRMED = State
 
-_UNSEEN = Step(Answer.UNSEEN)
-_IGNORED = Step(Answer.IGNORED)
-_IGNORED_WARNING = Step(Answer.IGNORED_WARNING)
-_DUPLICATE = Step(Answer.DUPLICATE)
-_WRONG_STATE = Step(Answer.WRONG_STATE)
-_MISMATCH = Step(Answer.LOCK_MISMATCH)
-_NOT_FOUND = Step(Answer.NOT_FOUND)
-_STAYS = Step(Answer.DONE)
+_UNSEEN = Step(StepAnswer.UNSEEN)
+_IGNORED = Step(StepAnswer.IGNORED)
+_IGNORED_WARNING = Step(StepAnswer.IGNORED_WARNING)
+_DUPLICATE = Step(StepAnswer.DUPLICATE)
+_WRONG_STATE = Step(StepAnswer.WRONG_STATE)
+_MISMATCH = Step(StepAnswer.LOCK_MISMATCH)
+_NOT_FOUND = Step(StepAnswer.NOT_FOUND)
+_STAYS = Step(StepAnswer.DONE)
 
 
 def _to(state: State) -> Step:
-    return Step(Answer.DONE, state)
+    return Step(StepAnswer.DONE, state)
 
 
 def _by_lock(none: Step, right: Step, other: Step) -> Cell:

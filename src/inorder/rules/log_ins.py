@@ -17,14 +17,16 @@ Kind = Literal["user", "address"]
 BUCKETS_MAX: Final = 1000
 
 
-class Limit(NamedTuple):
+class FailureLimit(NamedTuple):
     """So many failures at once, and one more after each so many seconds."""
 
     failures: int
     seconds: float
 
 
-LIMITS: Final[Mapping[str, Limit]] = MappingProxyType({"user": Limit(5, 30.0), "address": Limit(20, 6.0)})
+LIMITS: Final[Mapping[str, FailureLimit]] = MappingProxyType(
+    {"user": FailureLimit(5, 30.0), "address": FailureLimit(20, 6.0)}
+)
 
 
 class Bucket(NamedTuple):
@@ -34,7 +36,7 @@ class Bucket(NamedTuple):
     at: float = 0.0
 
 
-def level(bucket: Bucket, limit: Limit, now: float) -> float:
+def level(bucket: Bucket, limit: FailureLimit, now: float) -> float:
     """How many failures count now; a clock that was set back a little takes nothing off.
 
     A full bucket drains in `failures * seconds`. One that lies in the future by more was filled when a clock was ahead:
@@ -45,23 +47,23 @@ def level(bucket: Bucket, limit: Limit, now: float) -> float:
     return max(0.0, bucket.level - max(0.0, now - bucket.at) / limit.seconds)
 
 
-def wait(bucket: Bucket, limit: Limit, now: float) -> float:
+def wait(bucket: Bucket, limit: FailureLimit, now: float) -> float:
     """For how many seconds no log-in may be tried; 0: one may."""
     over = level(bucket, limit, now) + 1.0 - limit.failures
     return max(0.0, over * limit.seconds)
 
 
-def counted(bucket: Bucket, limit: Limit, now: float) -> Bucket:
+def counted(bucket: Bucket, limit: FailureLimit, now: float) -> Bucket:
     """After a log-in that may fail."""
     return Bucket(level(bucket, limit, now) + 1.0, now)
 
 
-def forgiven(bucket: Bucket, limit: Limit, now: float) -> Bucket:
+def forgiven(bucket: Bucket, limit: FailureLimit, now: float) -> Bucket:
     """After it has succeeded."""
     return Bucket(max(0.0, level(bucket, limit, now) - 1.0), now)
 
 
-def empty_at(bucket: Bucket, limit: Limit) -> float:
+def empty_at(bucket: Bucket, limit: FailureLimit) -> float:
     """When nothing counts any more."""
     return bucket.at + bucket.level * limit.seconds
 
@@ -76,6 +78,6 @@ def shared_key(key: str) -> str:
     return f"{key.partition(':')[0]}:"
 
 
-def limit_of(key: str) -> Limit:
+def limit_of(key: str) -> FailureLimit:
     """The limit of a bucket, by its name."""
     return LIMITS[key.partition(":")[0]]

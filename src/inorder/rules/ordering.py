@@ -128,7 +128,7 @@ def read_order(queue: str, asked: ReadOrder | None) -> ReadOrder:
     return asked or ("strict" if queue == "strict" else "relaxed")
 
 
-class Kind(enum.Enum):
+class PendingKind(enum.Enum):
     """Why a message is pending (B-26); the value tells the operator where to look (B-29)."""
 
     IN = "in"
@@ -149,7 +149,7 @@ class Pending(NamedTuple):
         own: the call names the unit that got or locked it: it does not block (B-21).
     """
 
-    kind: Kind
+    kind: PendingKind
     place: Place
     holder: int | None = None
     by: str = ""
@@ -158,12 +158,12 @@ class Pending(NamedTuple):
 
 
 PENDING_TEXTS = {
-    Kind.IN: "a put that is not committed",
-    Kind.IN_DOUBT: "a prepared unit that is not settled",
-    Kind.OUT: "a message or group that a reader holds",
-    Kind.LOCKED: "a browsed and locked message",
-    Kind.DELAYED: "a delayed message",
-    Kind.GROUP_INCOMPLETE: "a group that is not all there",
+    PendingKind.IN: "a put that is not committed",
+    PendingKind.IN_DOUBT: "a prepared unit that is not settled",
+    PendingKind.OUT: "a message or group that a reader holds",
+    PendingKind.LOCKED: "a browsed and locked message",
+    PendingKind.DELAYED: "a delayed message",
+    PendingKind.GROUP_INCOMPLETE: "a group that is not all there",
 }
 
 
@@ -173,7 +173,7 @@ def pending_text(pending: Pending) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing(Generic[P]):
+class StrictMatch(Generic[P]):
     """One message that matches a strict call: where it stands, what it is, and whether it is pending."""
 
     place: Place
@@ -198,7 +198,7 @@ class Decision(Generic[P]):
     blockers: Sequence[Sequence[Pending]] = ()
 
 
-def decide(standings: Iterable[Standing[P]]) -> Decision[P]:
+def decide(standings: Iterable[StrictMatch[P]]) -> Decision[P]:
     """The strict decision over what matches, in order of place and above the call's cursor (B-11, B-34).
 
     A database asks, for each level, for the first available and the first pending message above the cursor:
@@ -207,7 +207,7 @@ def decide(standings: Iterable[Standing[P]]) -> Decision[P]:
     return decide_levels(level for _, level in groupby(standings, key=lambda one: one.place.rank))
 
 
-def decide_levels(levels: Iterable[Iterable[Standing[P]]]) -> Decision[P]:
+def decide_levels(levels: Iterable[Iterable[StrictMatch[P]]]) -> Decision[P]:
     """The strict decision, level by level: of each no more is asked for than decides."""
     first_pending = None
     blockers: list[list[Pending]] = []

@@ -37,7 +37,7 @@ COPIED = (
 ).split()
 
 
-class Kind(NamedTuple):
+class ReportKind(NamedTuple):
     """A kind of report: the bit that asks for it, that for data, and that for all of the data."""
 
     asked: int
@@ -46,18 +46,18 @@ class Kind(NamedTuple):
 
 
 _PLAIN = Report.COA, Report.COD, Report.EXPIRATION, Report.EXCEPTION
-COA, COD, EXPIRATION, EXCEPTION = (Kind(int(plain), *bits) for plain, bits in zip(_PLAIN, DATA_BITS, strict=True))
+COA, COD, EXPIRATION, EXCEPTION = (ReportKind(int(plain), *bits) for plain, bits in zip(_PLAIN, DATA_BITS, strict=True))
 ACTIONS = {int(Feedback.PAN): Report.PAN, int(Feedback.NAN): Report.NAN}
 
 
-def asks(message: Message, kind: Kind) -> bool:
+def asks(message: Message, kind: ReportKind) -> bool:
     """Whether the message asks for such a report; a dead letter asks for none of its arrival or delivery (R6.6)."""
     if not message.report & kind.asked or not message.reply_to_queue:
         return False
     return kind not in (COA, COD) or not is_dead(message)
 
 
-def bytes_of(message: Message, kind: Kind) -> int | None:
+def bytes_of(message: Message, kind: ReportKind) -> int | None:
     """How much of the body a report carries; None: all."""
     if not message.report & kind.data:
         return 0
@@ -86,7 +86,7 @@ def fields_of_report(about: Message, left: float) -> dict[str, Any]:
 
 
 def report(
-    about: Message, kind: Kind, feedback: int, *, manager: str, new_id: bytes, now: float, left: float
+    about: Message, kind: ReportKind, feedback: int, *, manager: str, new_id: bytes, now: float, left: float
 ) -> Message:
     """A report of the queue manager about a message of which the body is there as far as `bytes_of` says.
 

@@ -79,7 +79,7 @@ _HINTS: Final = {
 _SIGNS: Final = {"LPAR": "(", "RPAR": ")", "COMMA": ",", "TEXT": "a text in single quotation marks"}
 
 
-class Fault(Exception):
+class SyntaxFault(Exception):
     """Something in the text that is not a selector: where it stands, and what is wrong."""
 
     def __init__(self, at: int, what: str) -> None:
@@ -101,7 +101,7 @@ class Node(NamedTuple):
 def _node(kind: str, at: int, value: Any, *operands: Node) -> Node:
     depth = 1 + max(each.depth for each in operands)
     if depth > DEPTH_MAX:
-        raise Fault(at, f"this is nested more than {DEPTH_MAX} deep")
+        raise SyntaxFault(at, f"this is nested more than {DEPTH_MAX} deep")
     return Node(kind, at, value, operands, depth)
 
 
@@ -218,20 +218,20 @@ def _value_of(token: Token) -> int | float:
         digits, base = (hexadecimal, 16) if hexadecimal else (octal, 8) if octal else (decimal, 10)
         value = int(digits, base) if len(digits) <= INTEGER_DIGITS_MAX else INTEGER_LIMIT + 1
         if value > INTEGER_LIMIT:
-            raise Fault(_at(token), "this is not an integer of 64 bits")
+            raise SyntaxFault(_at(token), "this is not an integer of 64 bits")
         return value
     if found := _FLOAT.fullmatch(token):
         approximate = float(found[1])
         if approximate == math.inf:
-            raise Fault(_at(token), "this is larger than any float")
+            raise SyntaxFault(_at(token), "this is larger than any float")
         return approximate
-    raise Fault(_at(token), f"{token[:SHOWN_MAX]} is not a number")
+    raise SyntaxFault(_at(token), f"{token[:SHOWN_MAX]} is not a number")
 
 
 def _byte_string(token: Token) -> Token:
     if found := _BYTES.fullmatch(token):
         return token.update(value=bytes.fromhex(found[1]))
-    raise Fault(_at(token), 'in double quotation marks stand bytes, as in "0x2F1C"; a text has single ones')
+    raise SyntaxFault(_at(token), 'in double quotation marks stand bytes, as in "0x2F1C"; a text has single ones')
 
 
 def _word(token: Token) -> Token:
@@ -259,13 +259,15 @@ def read(text: str) -> Node:
         return _reader().parse(text)  # type: ignore[return-value]
     except UnexpectedCharacters as error:
         at = error.pos_in_stream or 0
-        raise Fault(at, _hint(text, at) or f"{text[at]!r} has no place in a selector") from None
+        raise SyntaxFault(at, _hint(text, at) or f"{text[at]!r} has no place in a selector") from None
     except UnexpectedToken as error:
         if error.token.type == "$END":
-            raise Fault(len(text), f"the selector ends here, and {_expected(error.expected)} is missing") from None
+            raise SyntaxFault(
+                len(text), f"the selector ends here, and {_expected(error.expected)} is missing"
+            ) from None
         at = error.token.start_pos or 0
         wrong = f"here stands {error.token[:SHOWN_MAX]}, where {_expected(error.expected)} is expected"
-        raise Fault(at, _hint(text, at) or wrong) from None
+        raise SyntaxFault(at, _hint(text, at) or wrong) from None
 
 
 def _hint(text: str, at: int) -> str | None:

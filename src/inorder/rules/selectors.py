@@ -33,7 +33,7 @@ from ..model.options import Match
 from ..model.parameters import is_storable
 from ..model.properties import INTEGER_MAX, PropertyValue, fault_of_name
 from .selector_fields import ANY, BOOLEAN, BYTES, FIELDS, JMS, NUMBER, TEXT, SelectorField
-from .selector_syntax import Fault, Node, read
+from .selector_syntax import Node, SyntaxFault, read
 
 LENGTH_MAX: Final = 10_240  # MQ_SELECTOR_LENGTH
 KEPT_MAX: Final = 256  # compiled selectors that are kept
@@ -121,7 +121,7 @@ def _compiled(text: str) -> Selector:
     compiler = _Compiler()
     try:
         run = compiler.condition(read(text))
-    except Fault as fault:
+    except SyntaxFault as fault:
         raise _syntax_error(text, fault) from None
     if not (compiler.names or compiler.fields) and run({}, {}) is not True:
         allowed = "a condition that some message can fit"
@@ -129,7 +129,7 @@ def _compiled(text: str) -> Selector:
     return Selector(text, frozenset(compiler.names), frozenset(compiler.fields), run)
 
 
-def _syntax_error(text: str, fault: Fault) -> ArgumentError:
+def _syntax_error(text: str, fault: SyntaxFault) -> ArgumentError:
     begin = text.rfind("\n", 0, fault.at) + 1
     line, column = text.count("\n", 0, begin) + 1, fault.at - begin + 1
     shown, under = _excerpt(text[begin:].partition("\n")[0], column - 1)
@@ -167,7 +167,7 @@ class _Compiler:
     def wanted(self, node: Node, kind: str) -> Run:
         made = self.operand(node)
         if made.kind not in {kind, ANY}:
-            raise Fault(node.at, f"this is {made.kind}, where {kind} is wanted")
+            raise SyntaxFault(node.at, f"this is {made.kind}, where {kind} is wanted")
         return made.run
 
     def condition(self, node: Node) -> Run:
@@ -175,7 +175,7 @@ class _Compiler:
         if made.kind == BOOLEAN:
             return made.run
         if made.kind != ANY:
-            raise Fault(node.at, f"this is {made.kind}, where a condition is wanted")
+            raise SyntaxFault(node.at, f"this is {made.kind}, where a condition is wanted")
         return _truth(made.run)
 
     # --- names and literals
@@ -221,9 +221,9 @@ class _Compiler:
         left, right = self.operand(first), self.operand(second)
         kinds = {left.kind, right.kind} - {ANY}
         if len(kinds) > 1:
-            raise Fault(node.at, f"{left.kind} and {right.kind} cannot be compared")
+            raise SyntaxFault(node.at, f"{left.kind} and {right.kind} cannot be compared")
         if sign in ORDER and kinds - {NUMBER}:
-            raise Fault(node.at, f"{kinds.pop()} can only be compared with = and <>")
+            raise SyntaxFault(node.at, f"{kinds.pop()} can only be compared with = and <>")
         if second.kind == "literal":
             constant = _constant(second, left.field)
             return Operand(BOOLEAN, _comparison_with(left.run, (ORDER | EQUALITY)[sign], constant))
@@ -237,7 +237,7 @@ class _Compiler:
             constant = _constant(each, operand.field)
             kind = KIND_OF[type(constant)]
             if operand.kind not in {kind, ANY}:
-                raise Fault(each.at, f"{operand.kind} cannot be compared with {kind}")
+                raise SyntaxFault(each.at, f"{operand.kind} cannot be compared with {kind}")
             members.add((kind, constant))
 
         def is_member(fields: Fields, values: Values) -> bool | None:
@@ -296,9 +296,9 @@ def _check_property(node: Node) -> None:
         near = nearest_names(name, FIELDS)
         alike = [each for each in FIELDS if each.partition(".")[0][:3] == name[:3]]
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(alike)}"
-        raise Fault(node.at, f"there is no field {name[:60]}: {hint}")
+        raise SyntaxFault(node.at, f"there is no field {name[:60]}: {hint}")
     if fault := fault_of_name(name):
-        raise Fault(node.at, f"the name of a property must be {fault[1]}")
+        raise SyntaxFault(node.at, f"the name of a property must be {fault[1]}")
 
 
 def _of_field(field: SelectorField) -> Run:
@@ -312,13 +312,13 @@ def _constant(node: Node, compared_with: SelectorField | None = None) -> Any:
     """The value of a literal, in the form of the field that it is compared with."""
     value = node.value
     if type(value) is int and value > INTEGER_MAX:
-        raise Fault(node.at, "this is not an integer of 64 bits")
+        raise SyntaxFault(node.at, "this is not an integer of 64 bits")
     if compared_with is None or compared_with.literal is None or KIND_OF[type(value)] != compared_with.kind:
         return value
     try:
         return compared_with.literal(value)
     except ValueError as error:
-        raise Fault(node.at, str(error)) from None
+        raise SyntaxFault(node.at, str(error)) from None
 
 
 def _truth(run: Run) -> Run:
@@ -434,14 +434,16 @@ def _pieces(pattern: Node, escape: Node | None) -> list[list[str | None]]:
     """The characters between one % and the next; None stands for any, which is _ in a pattern."""
     mark = None if escape is None else escape.value
     if escape is not None and len(escape.value) != 1:
-        raise Fault(escape.at, "behind ESCAPE stands one character")
+        raise SyntaxFault(escape.at, "behind ESCAPE stands one character")
     pieces: list[list[str | None]] = [[]]
     characters = iter(pattern.value)
     for each in characters:
         if each == mark:
             following = next(characters, "")
             if following not in {"%", "_", mark}:
-                raise Fault(pattern.at, f"in this pattern {mark} stands before something else than %, _ or itself")
+                raise SyntaxFault(
+                    pattern.at, f"in this pattern {mark} stands before something else than %, _ or itself"
+                )
             pieces[-1].append(following)
         elif each == "%":
             pieces.append([])

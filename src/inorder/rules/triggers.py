@@ -56,7 +56,7 @@ _TEXTS_BEFORE_TYPE: Final = 3
 ARGUMENT_LENGTH: Final = len(_ARGUMENT_HEAD) + sum(_TEXTS.values()) + len(_NO_TYPE) + NAME_LENGTH
 
 
-class Seen(NamedTuple):
+class SeenQueue(NamedTuple):
     """What a verb has done to a queue, and how the queue is then; of messages of sufficient priority.
 
     Args:
@@ -88,7 +88,7 @@ def needed(queue: QueueAttributes, came: int) -> int:
             return 0
 
 
-def due(queue: QueueAttributes, interval: float, seen: Seen) -> int:
+def due(queue: QueueAttributes, interval: float, seen: SeenQueue) -> int:
     """How many trigger messages are due."""
     if not queue.get_allowed:
         return 0

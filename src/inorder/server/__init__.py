@@ -12,7 +12,7 @@ other program (`inorder.aio`). No process keeps the state of a client, so a requ
 * **`identity.py`** is the seam for users: who asks, and what they may do. **`users.py`** asks the store for them,
   **`entrance.py`** reads what a request shows, **`sessions.py`** has cookies that every worker can verify.
 * **`subjects.py`** writes the subject of a client certificate; **`needed.py`** says which authority a command needs,
-  **`acting.py`** notes what was done.
+  **`operator_log.py`** notes what was done.
 * **`guard.py`** is what each request passes; **`watching.py`** what machines ask; **`logs.py`** the log.
 * **`app.py`** puts a worker together, **`protocol.py`** is a connection, **`running.py`** the processes,
   **`certificates.py`** makes a certificate.

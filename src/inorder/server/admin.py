@@ -16,9 +16,9 @@ from ..mq.mqsc import Answer, MqscSyntaxError, Source, columns, commands_in, par
 from ..mq.mqsc.commands import Display
 from ..mq.mqsc.json_commands import object_of, source_of
 from ..mq.mqsc.running import REFUSED_FOR, nothing_fits
-from .acting import acted
 from .calls import Call
 from .mqsc_authorities import Need, need_of
+from .operator_log import acted
 from .problems import of_admin_error, problem, stated
 
 FAILED, COMMAND_FAILED = 2, 3008  # MQCC_FAILED, MQRCCF_COMMAND_FAILED

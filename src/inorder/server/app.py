@@ -31,7 +31,7 @@ from .console.console import moved
 from .disconnects import IN_ONE_WRITE, ended
 from .guard import Guard
 from .identity import Authenticator, LaunchToken
-from .interface import BASE, Interface
+from .interface import BASE, IbmInterface
 from .login import set_session
 from .logs import LOGGER
 from .problems import Problem, of_admin_error, problem
@@ -104,7 +104,7 @@ def application(
 
     console = Console(context)
     routes = [  # the first one that fits: what is asked often stands first
-        Mount(f"/{'/'.join(ours.BASE)}", ours.Interface(context)),
+        Mount(f"/{'/'.join(ours.BASE)}", ours.OwnInterface(context)),
         Route("/", greeted, methods=["GET"]),
         Route("/health", health, methods=["GET"]),
         Route("/ready", asked, methods=["GET"]),
@@ -114,7 +114,7 @@ def application(
     ]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=HANDLERS)
     app.router.redirect_slashes = False
-    return Guard(_Doors(Interface(context), app), settings)
+    return Guard(_Doors(IbmInterface(context), app), settings)
 
 
 class _Doors:
@@ -126,7 +126,7 @@ class _Doors:
 
     PREFIX: Final = f"/{'/'.join(BASE)}/"
 
-    def __init__(self, interface: Interface, others: ASGIApp) -> None:
+    def __init__(self, interface: IbmInterface, others: ASGIApp) -> None:
         self._interface, self._others = interface, others
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -21,7 +21,7 @@ from .. import aio
 from ..client.manager import QueueManager
 from ..errors import Reason
 from ..rules.authorities import Authority
-from .connected_clients import Presence
+from .connected_clients import ConnectedClients
 from .identity import Authenticator, Identity
 from .problems import NOT_AUTHORIZED, Problem, problem
 from .sampling import Samples
@@ -87,7 +87,7 @@ class Context:
     transfers: Room = field(init=False)
     subscribers: Room = field(init=False)
     samples: Samples = field(init=False)
-    presence: Presence = field(init=False)
+    connected_clients: ConnectedClients = field(init=False)
 
     def __post_init__(self) -> None:
         self.waits = Room("waiting gets", self.settings.limits.waits)
@@ -95,7 +95,7 @@ class Context:
         self.transfers = Room("Arrow streams", self.settings.limits.transfers)
         self.subscribers = Room("streams of events", self.settings.limits.subscribers)
         self.samples = Samples(self.qm)
-        self.presence = Presence(self.authenticator.again)
+        self.connected_clients = ConnectedClients(self.authenticator.again)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -44,7 +44,7 @@ class _Watch:
     task: asyncio.Task[None] | None = None
 
 
-class Presence:
+class ConnectedClients:
     """Those who listen at one worker.
 
     Args:

@@ -48,7 +48,7 @@ PLACES_KEPT: Final = 256  # addresses that need not be read once more
 VERSIONS: Final = {"v1": 1, "v2": 2, "v3": 3}
 
 
-class Place(NamedTuple):
+class Endpoint(NamedTuple):
     """What is at an address."""
 
     version: int
@@ -56,7 +56,7 @@ class Place(NamedTuple):
     names: Mapping[str, str]
 
 
-class Interface:
+class IbmInterface:
     """IBM's interface to one queue manager."""
 
     def __init__(self, context: Callable[[], Context]) -> None:
@@ -80,7 +80,7 @@ class Interface:
 
 
 @functools.lru_cache(maxsize=PLACES_KEPT)
-def place_of(raw: bytes) -> Place | None:
+def place_of(raw: bytes) -> Endpoint | None:
     """What is at an address, as it was sent; None: nothing."""
     try:
         segments = cut(raw, BASE)
@@ -91,7 +91,7 @@ def place_of(raw: bytes) -> Place | None:
     if version is None or found is None:
         return None
     methods, names = found
-    return Place(version, methods, MappingProxyType(names))
+    return Endpoint(version, methods, MappingProxyType(names))
 
 
 def _found(version: int, segments: Sequence[str]) -> tuple[Methods, dict[str, str]] | None:

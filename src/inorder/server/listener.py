@@ -28,7 +28,7 @@ def within_descriptors(limits: Limits) -> Limits:
     return replace(limits, connections=min(limits.connections, max(LEAST, most - RESERVE)))
 
 
-class Listener(socket.socket):
+class LimitedListener(socket.socket):
     """Closes at once what comes when so many connections are open.
 
     Attributes:
@@ -55,5 +55,5 @@ class Listener(socket.socket):
         return _inherited, (reduction.DupFd(self.fileno()), self.most)
 
 
-def _inherited(descriptor: Any, most: int) -> Listener:
-    return Listener(descriptor.detach(), most)
+def _inherited(descriptor: Any, most: int) -> LimitedListener:
+    return LimitedListener(descriptor.detach(), most)

@@ -34,7 +34,7 @@ NOT_AUTHORIZED: Final = 2035
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class ProblemKind:
     """The meaning of a number.
 
     Args:
@@ -50,11 +50,11 @@ class Kind:
     remedy: str
 
 
-def _kind(status: int, text: str, why: str, remedy: str) -> Kind:
-    return Kind(status=status, text=text, why=why, remedy=remedy)
+def _kind(status: int, text: str, why: str, remedy: str) -> ProblemKind:
+    return ProblemKind(status=status, text=text, why=why, remedy=remedy)
 
 
-KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+KINDS: Final[Mapping[str, ProblemKind]] = MappingProxyType(
     {
         "MQWB0000E": _kind(
             500,

@@ -24,7 +24,7 @@ from .app import Factory
 from .calls import CERTIFICATE_COUNTS
 from .disconnects import IN_ONE_WRITE, IS_GONE
 from .problems import Problem, problem
-from .renewing import Renewed, Shown
+from .renewing import CertifiedConnection, Renewed
 from .settings import Limits
 from .subjects import subject_of
 
@@ -41,7 +41,7 @@ class Protocol(H11Protocol):
     """One connection."""
 
     _timer: asyncio.TimerHandle | None = None
-    _shown: Shown | None = None  # the client certificate
+    _shown: CertifiedConnection | None = None  # the client certificate
 
     @property
     def limits(self) -> Limits:

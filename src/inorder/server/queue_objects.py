@@ -17,7 +17,7 @@ from ..stores.seam.damage import utc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class AttributePlace:
     """Where an attribute stands.
 
     Args:
@@ -30,19 +30,19 @@ class Place:
     words: Mapping[object, object]
 
 
-def _place(path: str) -> Place:
+def _place(path: str) -> AttributePlace:
     group, _, name = path.partition(".")
-    return Place(group=group, name=name, words={})
+    return AttributePlace(group=group, name=name, words={})
 
 
 CONTRARY: Final[Mapping[object, object]] = {True: False, False: True}
 PERSISTENCE: Final[Mapping[object, object]] = {True: "persistent", False: "nonPersistent"}
 
-PLACES: Final[Mapping[str, Place]] = {
+PLACES: Final[Mapping[str, AttributePlace]] = {
     "description": _place("general.description"),
-    "put_allowed": Place(group="general", name="inhibitPut", words=CONTRARY),
-    "get_allowed": Place(group="general", name="inhibitGet", words=CONTRARY),
-    "usage": Place(group="general", name="isTransmissionQueue", words={"normal": False, "transmission": True}),
+    "put_allowed": AttributePlace(group="general", name="inhibitPut", words=CONTRARY),
+    "get_allowed": AttributePlace(group="general", name="inhibitGet", words=CONTRARY),
+    "usage": AttributePlace(group="general", name="isTransmissionQueue", words={"normal": False, "transmission": True}),
     "max_depth": _place("storage.maximumDepth"),
     "max_length": _place("storage.maximumMessageLength"),
     "delivery": _place("storage.messageDeliverySequence"),
@@ -55,8 +55,10 @@ PLACES: Final[Mapping[str, Place]] = {
     "initiation_queue": _place("trigger.initiationQueueName"),
     "process": _place("trigger.processName"),
     "default_priority": _place("applicationDefaults.messagePriority"),
-    "default_persistence": Place(group="applicationDefaults", name="messagePersistence", words=PERSISTENCE),
-    "default_input": Place(group="applicationDefaults", name="sharedInput", words={"shared": True, "exclusive": False}),
+    "default_persistence": AttributePlace(group="applicationDefaults", name="messagePersistence", words=PERSISTENCE),
+    "default_input": AttributePlace(
+        group="applicationDefaults", name="sharedInput", words={"shared": True, "exclusive": False}
+    ),
     "shareable": _place("extended.allowSharedInput"),
     "backout_threshold": _place("extended.backoutThreshold"),
     "backout_requeue_queue": _place("extended.backoutRequeueQueueName"),
@@ -134,7 +136,7 @@ def attributes_in(given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _ours(path: str, place: Place, value: Any) -> Any:
+def _ours(path: str, place: AttributePlace, value: Any) -> Any:
     if not place.words:
         return value
     for ours, theirs in place.words.items():

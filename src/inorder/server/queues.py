@@ -17,8 +17,8 @@ from ..mq.mqsc.commands import Define
 from ..mq.mqsc.filters import is_like
 from ..mq.mqsc.running import define
 from ..mq.mqsc.words import BY_TYPE, age
-from .acting import acted
 from .calls import Call
+from .operator_log import acted
 from .problems import of_admin_error, problem
 from .queue_filters import Filter, NotComparable, read_filter
 from .queue_objects import AGE, GROUPS, PATHS, STATUS, attributes_in, object_of, status_of, wanted

@@ -124,7 +124,7 @@ class Renewed(ssl.SSLContext):
         self._files, self._make = files, make
         self._state = self._seen()
         self._tls = make()
-        self._open: set[Shown] = set()
+        self._open: set[CertifiedConnection] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     def wrap_bio(self, *given: Any, **more: Any) -> ssl.SSLObject:
@@ -132,7 +132,7 @@ class Renewed(ssl.SSLContext):
         self.look()
         return self._tls.context.wrap_bio(*given, **more)
 
-    def shown(self, connection: ssl.SSLObject, cut_off: Callable[[], None]) -> Shown:
+    def shown(self, connection: ssl.SSLObject, cut_off: Callable[[], None]) -> CertifiedConnection:
         """A connection that was made with a client certificate; `cut_off` ends it at once. Close it at its end.
 
         Raises: ValueError, IndexError: it is not a certificate.
@@ -142,17 +142,17 @@ class Renewed(ssl.SSLContext):
         assert read, "the context asks for certificates that it can verify"
         ends = ssl.cert_time_to_seconds(cast("str", read["notAfter"]))
         signers = frozenset(connection.context.get_ca_certs(binary_form=True))
-        shown = Shown(self, revocation.mark_of(whole), ends, signers, cut_off)
+        shown = CertifiedConnection(self, revocation.mark_of(whole), ends, signers, cut_off)
         self._open.add(shown)
         if self._timer is None:
             self._look_later()
         return shown
 
-    def closed(self, shown: Shown) -> None:
+    def closed(self, shown: CertifiedConnection) -> None:
         """This connection is over."""
         self._open.discard(shown)
 
-    def is_good(self, shown: Shown) -> bool:
+    def is_good(self, shown: CertifiedConnection) -> bool:
         """Whether a certificate is good by the files as they were read last."""
         return time.time() < shown.ends and shown.mark not in self._tls.revoked and shown.signers <= self._tls.signers
 
@@ -192,7 +192,7 @@ class Renewed(ssl.SSLContext):
 
 
 @dataclass(eq=False, slots=True)
-class Shown:
+class CertifiedConnection:
     """A connection that was made with a client certificate.
 
     Args:

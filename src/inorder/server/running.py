@@ -22,9 +22,9 @@ from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
 from ..errors import ArgumentError
-from ..work.processes import Place
+from ..work.processes import ProcessPlace
 from .app import Factory
-from .listener import SURPLUS, Listener, within_descriptors
+from .listener import SURPLUS, LimitedListener, within_descriptors
 from .logs import CONFIGURATION, LOGGER
 from .protocol import Protocol
 from .renewing import Files, Renewing
@@ -95,7 +95,7 @@ def serve(
     """
     limits = within_descriptors(settings.limits)
     factory = Factory(replace(settings, limits=limits))
-    listener = Listener(listener.detach(), limits.connections + SURPLUS)
+    listener = LimitedListener(listener.detach(), limits.connections + SURPLUS)
     config = Config(
         factory,
         factory=True,
@@ -120,7 +120,7 @@ def serve(
         if settings.workers == 1:
             server.run(sockets=[listener])
             return TROUBLE if factory.troubles else DONE
-        supervisor = Supervisor(config, sockets=[listener])
+        supervisor = ServerSupervisor(config, sockets=[listener])
         if server.should_exit:
             supervisor.should_exit.set()
         supervisor.run()
@@ -137,7 +137,7 @@ def _tls(files: Files) -> dict[str, Any]:
     }
 
 
-class Supervisor(Multiprocess):
+class ServerSupervisor(Multiprocess):
     """Begins the workers, and those that die again.
 
     It asks each worker through a pipe whether it lives. Of that pipe it must not keep the worker's end: else it would
@@ -154,7 +154,7 @@ class Supervisor(Multiprocess):
     def __init__(self, config: Config, sockets: list[socket.socket]) -> None:
         super().__init__(config, sockets)
         self.status, self._was_ready = DONE, False
-        self._places = [Place() for _ in range(config.workers)]
+        self._places = [ProcessPlace() for _ in range(config.workers)]
 
     def keep_subprocess_alive(self) -> None:
         for number, one in enumerate(self.processes):
@@ -164,7 +164,7 @@ class Supervisor(Multiprocess):
 
     def _keep(self, number: int, one: Process) -> None:
         while len(self._places) <= number:  # a signal has asked for one more
-            self._places.append(Place())
+            self._places.append(ProcessPlace())
         place = self._places[number]
         one.child_conn.close()  # the worker has its own by now; to close it once more does nothing
         if place.starts_at is None:

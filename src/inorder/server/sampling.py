@@ -12,7 +12,7 @@ from ..client.inspection import QueueView
 SAMPLE_SECONDS: Final = 0.5
 
 
-class Look(NamedTuple):
+class SampledQueues(NamedTuple):
     """All local queues by name. `at`: seconds of the loop's clock, which is never set."""
 
     at: float
@@ -24,14 +24,14 @@ class Samples:
 
     def __init__(self, qm: aio.QueueManager) -> None:
         self._qm = qm
-        self._newest: Look | None = None
+        self._newest: SampledQueues | None = None
         self._alone = asyncio.Lock()
 
-    async def look(self) -> Look:
+    async def look(self) -> SampledQueues:
         """How they stand; at most `SAMPLE_SECONDS` old."""
         now = asyncio.get_running_loop().time
         async with self._alone:
             if self._newest is None or now() >= self._newest.at + SAMPLE_SECONDS:
                 views = await self._qm.inspect.overview()
-                self._newest = Look(now(), views)
+                self._newest = SampledQueues(now(), views)
             return self._newest

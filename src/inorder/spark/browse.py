@@ -26,7 +26,7 @@ from ..errors import OptionsError, QueueCondition, Reason
 from ..rules.ordering import UNSET
 from .opening import check_queue, check_same, made_at, store_for_task
 from .options import SourceOptions
-from .planning import Limits, Planner, limits
+from .planning import BatchLimits, Planner, limits
 from .versions import Filter, ReadLimit, SupportsTriggerAvailableNow
 
 Offset = dict[str, Any]
@@ -155,7 +155,7 @@ def matches(one: Any, batch: pa.RecordBatch) -> pa.Array:
     return COMPARISONS[kind](column, pa.scalar(one.value, column.type))
 
 
-class Position(NamedTuple):
+class StreamPosition(NamedTuple):
     """A stream's offset, taken apart.
 
     Args:
@@ -179,7 +179,7 @@ class Position(NamedTuple):
         }
 
     @classmethod
-    def of(cls, offset: Mapping[str, Any]) -> Position:
+    def of(cls, offset: Mapping[str, Any]) -> StreamPosition:
         """Raises: OptionsError, the offset is of another kind of source."""
         try:
             stretches = [
@@ -209,15 +209,15 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
         """The beginning of the queue."""
         browser = self._browser()
-        return Position(browser.token(UNSET), 0, 0, ()).as_offset(self._options.queue)
+        return StreamPosition(browser.token(UNSET), 0, 0, ()).as_offset(self._options.queue)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """What the options say."""
-        return Limits.default(self._options)
+        return BatchLimits.default(self._options)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Where the browse stands when it has shown what is there, within the limit; `start` if there is nothing."""
-        position, asked = Position.of(start), limits(limit, self._options)
+        position, asked = StreamPosition.of(start), limits(limit, self._options)
         browser = self._browser()
         cursor = browser.cursor(position.token)
         if cursor is None:
@@ -233,7 +233,7 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not survey.stretches:
             return start
         shown = position.shown + survey.messages
-        following = Position(browser.token(survey.cursor), shown, position.shown, survey.stretches)
+        following = StreamPosition(browser.token(survey.cursor), shown, position.shown, survey.stretches)
         return following.as_offset(self._options.queue)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -242,7 +242,7 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """The stretches between two offsets, as they were found."""
-        before, upto = Position.of(start), Position.of(end)
+        before, upto = StreamPosition.of(start), StreamPosition.of(end)
         if before.token == upto.token:
             return []
         if upto.since != before.shown:

@@ -39,7 +39,7 @@ from ..errors import CheckpointLost, Fenced, OptionsError
 from . import points
 from .opening import check_queue, check_same, made_at, store_for_task
 from .options import SourceOptions
-from .planning import Limits, Planner, limits, stop_though_terminated, stop_when_terminated
+from .planning import BatchLimits, Planner, limits, stop_though_terminated, stop_when_terminated
 from .versions import ReadLimit, SupportsTriggerAvailableNow
 
 Offset = dict[str, Any]
@@ -111,8 +111,8 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._made: int | None = None
         self._horizon: int | None = None
         self._given: Claim | None = None  # what Spark was given last, under these limits
-        self._within = Limits()
-        self._ahead_within: Limits | None = None  # the limits of what was taken ahead, if there is something
+        self._within = BatchLimits()
+        self._ahead_within: BatchLimits | None = None  # the limits of what was taken ahead, if there is something
         self._going: int | None = None  # the claim that is done and may hold its messages still
         self._beside: Future[None] | None = None
         self._has_ended_empty = False
@@ -126,7 +126,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """What the options say."""
-        return Limits.default(self._options)
+        return BatchLimits.default(self._options)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Confirms up to `start`, claims what comes next within the limit; `start` if there is nothing.
@@ -261,7 +261,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # --- the planner's start
 
-    def _claim(self, reader: ClaimReader, start: int, within: Limits, *, ahead: bool = False) -> Claim | None:
+    def _claim(self, reader: ClaimReader, start: int, within: BatchLimits, *, ahead: bool = False) -> Claim | None:
         most, most_bytes = within
         return reader.claim(
             start, self._options.wanted, most=most, most_bytes=most_bytes, horizon=self._horizon, ahead=ahead

@@ -213,7 +213,7 @@ def as_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
 # --- writing
 
 
-class Trouble(NamedTuple):
+class UnwrittenFile(NamedTuple):
     """A file that could not be written: its path if it is known, its group's id in hexadecimal, and why."""
 
     path: str | None
@@ -222,7 +222,7 @@ class Trouble(NamedTuple):
 
 
 @dataclass(slots=True)
-class Report(WriterCommitMessage):
+class WriteReport(WriterCommitMessage):
     """What a task, or all of them, have written.
 
     Args:
@@ -236,9 +236,9 @@ class Report(WriterCommitMessage):
     messages: int = 0
     size: int = 0
     failed: int = 0
-    troubles: list[Trouble] = field(default_factory=list)
+    troubles: list[UnwrittenFile] = field(default_factory=list)
 
-    def add(self, other: Report) -> None:
+    def add(self, other: WriteReport) -> None:
         self.rows += other.rows
         self.files += other.files
         self.messages += other.messages
@@ -251,9 +251,9 @@ class Report(WriterCommitMessage):
         Path(path).write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @classmethod
-    def load(cls, path: str) -> Report:
+    def load(cls, path: str) -> WriteReport:
         held = json.loads(Path(path).read_text(encoding="utf-8"))
-        return cls(**held | {"troubles": [Trouble(*one) for one in held["troubles"]]})
+        return cls(**held | {"troubles": [UnwrittenFile(*one) for one in held["troubles"]]})
 
 
 class _Writer(DataSourceArrowWriter):
@@ -263,9 +263,9 @@ class _Writer(DataSourceArrowWriter):
         self._target, self._report = options["target"], options["report"]
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        total = Report()
+        total = WriteReport()
         for one in messages:
-            assert isinstance(one, Report), "every task that has ended well tells what it did"
+            assert isinstance(one, WriteReport), "every task that has ended well tells what it did"
             total.add(one)
         total.save(self._report)
 
@@ -281,14 +281,14 @@ class FilesWriter(_Writer):
         self._existing: Any = options["existing"]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        report, tally = Report(), Tally()
+        report, tally = WriteReport(), Tally()
         rows = (_Member(*row) for row in rows_of(_counted(iterator, report)))
         for (_, group_id), members in itertools.groupby(rows, key=lambda row: (row.queue, row.group_id)):
             self._rebuild(group_id, members, report)
             tally.note(report.messages, report.size)
         return report
 
-    def _rebuild(self, group_id: bytes, members: Iterator[_Member], report: Report) -> None:
+    def _rebuild(self, group_id: bytes, members: Iterator[_Member], report: WriteReport) -> None:
         path, size, messages = None, 0, 1
         try:
             manifest = parse(next(members).body)
@@ -299,12 +299,12 @@ class FilesWriter(_Writer):
                     size, messages = size + len(one.body), messages + 1
                 file.finish()
         except InorderError as trouble:
-            report.add(Report(failed=1, troubles=[Trouble(path, group_id.hex(), str(trouble))]))
+            report.add(WriteReport(failed=1, troubles=[UnwrittenFile(path, group_id.hex(), str(trouble))]))
         else:
-            report.add(Report(files=1, messages=messages, size=size))
+            report.add(WriteReport(files=1, messages=messages, size=size))
 
 
-def _counted(batches: Iterable[pa.RecordBatch], report: Report) -> Iterator[pa.RecordBatch]:
+def _counted(batches: Iterable[pa.RecordBatch], report: WriteReport) -> Iterator[pa.RecordBatch]:
     """The same, noting how many rows come."""
     for batch in batches:
         report.rows += batch.num_rows
@@ -340,11 +340,11 @@ class DumpWriter(_Writer):
             count = dmpmqmsg.write(messages, text, leave_out_properties=self._leaves_out)
         if not count:
             begun.unlink()
-            return Report()
+            return WriteReport()
         begun.replace(final)
         size = final.stat().st_size
         tally.note(count, size)
-        return Report(files=1, messages=count, size=size)
+        return WriteReport(files=1, messages=count, size=size)
 
 
 def _tallied(batches: Iterable[pa.RecordBatch], text: BinaryIO, tally: Tally) -> Iterator[pa.RecordBatch]:

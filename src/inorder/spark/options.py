@@ -16,7 +16,7 @@ from ..arrow.schema import Body
 from ..client.bulk import NAME_LENGTH_MAX
 from ..errors import ArgumentError, OptionsError, Reason, bad_argument, nearest_names
 from ..model.options import AskedOrder, GetOptions
-from ..model.parameters import Choice, Integer, Kind, Seconds, Switch, Text
+from ..model.parameters import Choice, Integer, ParameterKind, Seconds, Switch, Text
 from ..stores.open import kind_of
 from ..support.advice import check_store_name, translated
 
@@ -42,7 +42,7 @@ Check = Callable[[str, str], Any]
 class Reads:
     """The check of a kind; words are in any case, and blanks around do not matter, as Spark has it."""
 
-    kind: Kind[Any]
+    kind: ParameterKind[Any]
 
     def __call__(self, name: str, value: str) -> Any:
         text = value if isinstance(self.kind, Text) else value.strip().lower()

@@ -16,7 +16,7 @@ from .options import NO_LIMIT, SourceOptions
 from .versions import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
 
 
-class Limits(NamedTuple):
+class BatchLimits(NamedTuple):
     """How much a batch may take: messages, and bytes of bodies."""
 
     messages: int = NO_LIMIT
@@ -30,18 +30,18 @@ class Limits(NamedTuple):
         return ReadAllAvailable() if options.most_bytes is None else ReadMaxBytes(options.most_bytes)
 
 
-def limits(limit: ReadLimit, options: SourceOptions) -> Limits:
+def limits(limit: ReadLimit, options: SourceOptions) -> BatchLimits:
     """What Spark's limit means. One that says everything is obeyed, whatever the options say.
 
     Raises: OptionsError, a kind of limit that a queue cannot obey.
     """
     if isinstance(limit, ReadAllAvailable):
-        return Limits()
+        return BatchLimits()
     size = NO_LIMIT if options.most_bytes is None else options.most_bytes
     if isinstance(limit, ReadMaxRows):
-        return Limits(max(1, limit.max_rows), size)
+        return BatchLimits(max(1, limit.max_rows), size)
     if isinstance(limit, ReadMaxBytes):
-        return Limits(size=max(1, min(size, limit.max_bytes)))
+        return BatchLimits(size=max(1, min(size, limit.max_bytes)))
     raise OptionsError(
         f"a queue cannot be read with the limit {limit!r}: it knows messages and bytes at most, "
         "maxMessagesPerTrigger and maxBytesPerTrigger"
@@ -108,4 +108,4 @@ class Planner:
         return {"_options": self._options, "_qm": None, "_queue": None}
 
 
-__all__ = ["Limits", "Planner", "limits"]
+__all__ = ["BatchLimits", "Planner", "limits"]

@@ -79,7 +79,7 @@ class TaskMessage(WriterCommitMessage):
         return [one for one in (self.staged, self.diverted) if one is not None]
 
 
-class Task:
+class SinkTask:
     """One attempt of one task: stages what it is given; if it fails it takes its own back."""
 
     def __init__(self, options: SinkOptions, made: int) -> None:
@@ -190,7 +190,7 @@ class Writer:
                 check_queue(qm, options.bad_rows)
 
     def _run(self, given: Iterable[pa.RecordBatch]) -> TaskMessage:
-        return Task(self._options, self._made).run(given)
+        return SinkTask(self._options, self._made).run(given)
 
     def _settle(self, messages: Sequence[WriterCommitMessage | None], query: str, batch: str) -> Settled:
         """The put of all that the tasks have staged."""

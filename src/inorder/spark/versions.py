@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     )
 else:
 
-    class Missing:
+    class MissingClass:
         """Stands in for a class that this PySpark lacks."""
 
     DataSourceStreamArrowWriter = getattr(datasource, "DataSourceStreamArrowWriter", datasource.DataSourceStreamWriter)
-    Filter = getattr(datasource, "Filter", Missing)
+    Filter = getattr(datasource, "Filter", MissingClass)
     try:
         from pyspark.sql.streaming.datasource import (
             ReadAllAvailable,
@@ -48,7 +48,7 @@ else:
             SupportsTriggerAvailableNow,
         )
     except ImportError:  # before 4.2
-        ReadAllAvailable = ReadLimit = ReadMaxBytes = ReadMaxRows = SupportsTriggerAvailableNow = Missing
+        ReadAllAvailable = ReadLimit = ReadMaxBytes = ReadMaxRows = SupportsTriggerAvailableNow = MissingClass
 
 HAS_STREAM_ARROW_WRITER = VERSION >= STREAM_ARROW_WRITER_SINCE
 

@@ -42,16 +42,16 @@ class Lock(RLock):
         return self._is_owned()
 
 
-class Taken(Exception):
+class LockTaken(Exception):
     """Somebody has the lock, perhaps this thread itself."""
 
 
 class TryLock(Lock):
-    """A lock that is not waited for: `with` raises `Taken` if anybody has it."""
+    """A lock that is not waited for: `with` raises `LockTaken` if anybody has it."""
 
     def __enter__(self) -> None:
         if self._is_owned():
-            raise Taken
+            raise LockTaken
         try:
             is_free = self.acquire(False)
         except BaseException:
@@ -61,7 +61,7 @@ class TryLock(Lock):
                 pass
             raise
         if not is_free:
-            raise Taken
+            raise LockTaken
 
 
 class Bell:

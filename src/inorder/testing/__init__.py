@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from .clock import ManualClock
 from .language import Scenario, TableError, read_scenarios
-from .runner import Failure, run_scenario
+from .runner import ScenarioFailure, run_scenario
 from .stores import STORES, temporary_manager
 
 __all__ = [
     "STORES",
-    "Failure",
     "ManualClock",
     "Scenario",
+    "ScenarioFailure",
     "TableError",
     "read_scenarios",
     "run_scenario",

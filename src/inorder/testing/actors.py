@@ -26,7 +26,7 @@ from ..model.options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
 from ..model.properties import PropertyValue
 from ..rules.puts import PutResult
 from ..work.periodic import Schedule
-from .language import NO_PROPERTIES, Step
+from .language import NO_PROPERTIES, ScenarioStep
 
 FLAGS = {
     "in-group": IN_GROUP,
@@ -52,7 +52,7 @@ READ_ORDERS = frozenset({"strict", "relaxed", "notify"})
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StepOutcome:
     """What a step brought, in the words of the table.
 
     Attributes:
@@ -82,12 +82,12 @@ def _shown(value: object) -> str:
     return value.rstrip(b"\0").hex() if isinstance(value, bytes) else str(value)
 
 
-def translate_error(error: InorderError) -> Outcome:
+def translate_error(error: InorderError) -> StepOutcome:
     """An error as an outcome: none, pending, or error with its number and name."""
     if isinstance(error, NoMessageAvailable | OrderPending):
         kind = "none" if isinstance(error, NoMessageAvailable) else "pending"
-        return Outcome(kind, facts={key: error.data[key] for key in ("kind", "by") if key in error.data})
-    return Outcome("error", str(error.reason.value), (error.reason_name,), text=str(error))
+        return StepOutcome(kind, facts={key: error.data[key] for key in ("kind", "by") if key in error.data})
+    return StepOutcome("error", str(error.reason.value), (error.reason_name,), text=str(error))
 
 
 def number(value: str) -> int:
@@ -119,7 +119,7 @@ def properties(words: str) -> dict[str, PropertyValue]:
 
 
 @dataclass(slots=True)
-class Table:
+class NameTable:
     """What a scenario has named so far at a queue manager.
 
     Attributes:
@@ -254,21 +254,21 @@ class Table:
 class Actor:
     """A connection and its handles, one for each queue under each number."""
 
-    def __init__(self, manager: QueueManager, table: Table) -> None:
+    def __init__(self, manager: QueueManager, table: NameTable) -> None:
         self.manager = manager
         self._table = table
         self.got: dict[str, Message] = {}  # the last message of each name, for replies
         self._handles: dict[tuple[str, str], Queue] = {}
 
-    def act(self, handle: str, step: Step) -> Outcome:
+    def act(self, handle: str, step: ScenarioStep) -> StepOutcome:
         """Does one step. Raises: ValueError, a fault of the table."""
         try:
-            done: Outcome = getattr(self, f"_{step.verb.replace('-', '_')}")(handle, step)
+            done: StepOutcome = getattr(self, f"_{step.verb.replace('-', '_')}")(handle, step)
             return done
         except InorderError as error:
             return translate_error(error)
 
-    def _queue(self, handle: str, step: Step, options: OpenOptions) -> Queue:
+    def _queue(self, handle: str, step: ScenarioStep, options: OpenOptions) -> Queue:
         name, manager = self._table.queue(step.keys.get("on")), step.keys.get("manager", "")
         key = (handle, f"{name}@{manager}" if manager else name)
         if key not in self._handles:
@@ -277,7 +277,7 @@ class Actor:
 
     # --- puts
 
-    def _put(self, handle: str, step: Step) -> Outcome:
+    def _put(self, handle: str, step: ScenarioStep) -> StepOutcome:
         name = step.names[0]
         queue = self._queue(handle, step, OpenOptions(output=True))
         body = name.encode("ascii")
@@ -307,12 +307,12 @@ class Actor:
             "flags": result.flags,
             "warning": _warning(result.warning),
         }
-        return Outcome("ok", facts=facts)
+        return StepOutcome("ok", facts=facts)
 
-    def duplicate(self, queue: Queue, uid: UniqueId) -> Outcome:
-        return Outcome("ignored", facts={"of": self._table.name_of_uid(queue.name, uid)})
+    def duplicate(self, queue: Queue, uid: UniqueId) -> StepOutcome:
+        return StepOutcome("ignored", facts={"of": self._table.name_of_uid(queue.name, uid)})
 
-    def _fields(self, step: Step) -> Any:
+    def _fields(self, step: ScenarioStep) -> Any:
         keys, fields = step.keys, {"flags": sum(FLAGS[flag] for flag in step.flags if flag in FLAGS)}
         convert: dict[str, Any] = {
             "priority": lambda value: None if value == "-1" else number(value),
@@ -343,17 +343,17 @@ class Actor:
 
     # --- gets and browses
 
-    def _get(self, handle: str, step: Step) -> Outcome:
+    def _get(self, handle: str, step: ScenarioStep) -> StepOutcome:
         return self._message(self._getting(handle, step).get(self._options(step)))
 
-    def _get_all(self, handle: str, step: Step) -> Outcome:
+    def _get_all(self, handle: str, step: ScenarioStep) -> StepOutcome:
         queue, options = self._getting(handle, step), self._options(step)
         return self._until_none(lambda: queue.get(options))
 
-    def _getting(self, handle: str, step: Step) -> Queue:
+    def _getting(self, handle: str, step: ScenarioStep) -> Queue:
         return self._queue(handle, step, OpenOptions(input="as_queue", browse="under-cursor" in step.flags))
 
-    def _browse(self, handle: str, step: Step) -> Outcome:
+    def _browse(self, handle: str, step: ScenarioStep) -> StepOutcome:
         queue = self._queue(handle, step, FOR_BROWSE)
         if step.names[0] == "first":
             return self._message(queue.browse_first(self._options(step, "first")))
@@ -365,7 +365,7 @@ class Actor:
             return self._message(queue.browse_cursor(self._options(step, "cursor")))
         raise ValueError(f"browse takes first, next or cursor, not {step.names[0]!r}")
 
-    def _browse_all(self, handle: str, step: Step) -> Outcome:
+    def _browse_all(self, handle: str, step: ScenarioStep) -> StepOutcome:
         queue = self._queue(handle, step, FOR_BROWSE)
         positions = iter(["first"])
 
@@ -376,7 +376,7 @@ class Actor:
 
         return self._until_none(browse)
 
-    def _until_none(self, read: Any) -> Outcome:
+    def _until_none(self, read: Any) -> StepOutcome:
         names: list[str] = []
         while True:
             try:
@@ -385,14 +385,14 @@ class Actor:
                     raise ValueError("with a buffer, reading all needs accept-truncated")
                 names.append(self._table.name_of(message))
             except NoMessageAvailable as error:
-                return Outcome("list", "", tuple(names), facts=translate_error(error).facts)
+                return StepOutcome("list", "", tuple(names), facts=translate_error(error).facts)
             except OrderPending as error:
-                return Outcome("list", "pending", tuple(names), facts=translate_error(error).facts)
+                return StepOutcome("list", "pending", tuple(names), facts=translate_error(error).facts)
             except InorderError as error:
                 reason = str(error.reason.value), error.reason_name
-                return Outcome("list", f"error={reason[0]}", tuple(names), ending=reason)
+                return StepOutcome("list", f"error={reason[0]}", tuple(names), ending=reason)
 
-    def _options(self, step: Step, browse: Literal["first", "next", "cursor"] | None = None) -> GetOptions:
+    def _options(self, step: ScenarioStep, browse: Literal["first", "next", "cursor"] | None = None) -> GetOptions:
         flags: dict[str, Any] = {flag.replace("-", "_"): True for flag in step.flags - READ_ORDERS - {"syncpoint"}}
         if order := step.flags & READ_ORDERS:
             flags["read_order"] = one_of(order)
@@ -409,7 +409,7 @@ class Actor:
             **flags,
         )
 
-    def _match(self, step: Step) -> Match:
+    def _match(self, step: ScenarioStep) -> Match:
         wanted: dict[str, Any] = {}
         for key, name in MATCHES.items():
             if key in step.keys:
@@ -422,7 +422,7 @@ class Actor:
             wanted["token"] = self.got[step.keys["match-token"]].token
         return Match(selector=step.keys.get("selector"), **wanted)
 
-    def _message(self, message: Message) -> Outcome:
+    def _message(self, message: Message) -> StepOutcome:
         facts = {
             "group": (message.group_status, message.group_id),
             "segment": message.segment_status,
@@ -440,9 +440,9 @@ class Actor:
             "correlation": message.correlation_id,
             "property": " ".join(write_property(*one) for one in message.properties.items()) or NO_PROPERTIES,
         }
-        return Outcome("message", facts=facts, message=message)
+        return StepOutcome("message", facts=facts, message=message)
 
-    def name(self, step: Step, message: Message) -> str:
+    def name(self, step: ScenarioStep, message: Message) -> str:
         """How the table calls a message that a step has read; it is remembered for later steps."""
         name = self._table.name_of(message)
         self.got[name] = message
@@ -452,32 +452,32 @@ class Actor:
 
     # --- requests and replies
 
-    def _request(self, handle: str, step: Step) -> Outcome:
+    def _request(self, handle: str, step: ScenarioStep) -> StepOutcome:
         timeout = _seconds(step.keys.get("timeout", "forever"))
         fields, body = self._fields(step), step.names[0].encode("ascii")
         return self._message(
             self.manager.request(self._table.queue(step.keys.get("on")), body, timeout=timeout, **fields)
         )
 
-    def _reply(self, handle: str, step: Step) -> Outcome:
+    def _reply(self, handle: str, step: ScenarioStep) -> StepOutcome:
         request, body = self._got(step), step.names[1].encode("ascii")
         self.manager.reply(request, body, syncpoint=True if "syncpoint" in step.flags else None)
-        return Outcome("ok")
+        return StepOutcome("ok")
 
-    def _report(self, handle: str, step: Step) -> Outcome:
+    def _report(self, handle: str, step: ScenarioStep) -> StepOutcome:
         about, feedback = self._got(step), step.names[1]
         said = Feedback[feedback.upper()] if feedback.upper() in Feedback.__members__ else number(feedback)
         put = self.manager.report(about, said, about.body, syncpoint=True if "syncpoint" in step.flags else None)
-        return Outcome("ignored" if put is None else "ok")
+        return StepOutcome("ignored" if put is None else "ok")
 
-    def _got(self, step: Step) -> Message:
+    def _got(self, step: ScenarioStep) -> Message:
         if step.names[0] not in self.got:
             raise ValueError(f"{step.actor.partition('.')[0]} has got no message {step.names[0]!r}")
         return self.got[step.names[0]]
 
     # --- handles, units, the end
 
-    def _open(self, handle: str, step: Step) -> Outcome:
+    def _open(self, handle: str, step: ScenarioStep) -> StepOutcome:
         name = self._table.queue(step.keys.get("on"))
         if (handle, name) in self._handles:
             raise ValueError(f"this handle of {name} is open already")
@@ -487,51 +487,51 @@ class Actor:
         else:
             options = OpenOptions(input="exclusive" if "exclusive" in step.flags else "shared", read_order=order)
         self._queue(handle, step, options)
-        return Outcome("ok")
+        return StepOutcome("ok")
 
-    def _close(self, handle: str, step: Step) -> Outcome:
+    def _close(self, handle: str, step: ScenarioStep) -> StepOutcome:
         name = self._table.queue(step.keys.get("on"))
         if (handle, name) not in self._handles:
             raise ValueError(f"this handle of {name} is not open")
-        return Outcome("ok", facts={"warning": _warning(self._handles.pop((handle, name)).close())})
+        return StepOutcome("ok", facts={"warning": _warning(self._handles.pop((handle, name)).close())})
 
-    def _leave_group(self, handle: str, step: Step) -> Outcome:
+    def _leave_group(self, handle: str, step: ScenarioStep) -> StepOutcome:
         self._queue(handle, step, FOR_BROWSE).leave_group()
-        return Outcome("ok")
+        return StepOutcome("ok")
 
-    def _unlock(self, handle: str, step: Step) -> Outcome:
+    def _unlock(self, handle: str, step: ScenarioStep) -> StepOutcome:
         queue = self._queue(handle, step, FOR_BROWSE)
         if not step.names:
-            return Outcome("ok", facts={"warning": _warning(queue.unlock())})
+            return StepOutcome("ok", facts={"warning": _warning(queue.unlock())})
         queue.unlock(self._uid(step, queue), lock_id=self._table.lock_of(step.keys.get("lock")))
-        return Outcome("ok")
+        return StepOutcome("ok")
 
-    def _token(self, handle: str, step: Step) -> Outcome:
-        return Outcome("token", facts={"token": self._queue(handle, step, FOR_BROWSE).browse_token()})
+    def _token(self, handle: str, step: ScenarioStep) -> StepOutcome:
+        return StepOutcome("token", facts={"token": self._queue(handle, step, FOR_BROWSE).browse_token()})
 
     # --- confirmed calls
 
-    def _uid(self, step: Step, queue: Queue) -> UniqueId:
+    def _uid(self, step: ScenarioStep, queue: Queue) -> UniqueId:
         return self._table.uid_of(step.actor.partition(".")[0], queue.name, step.names[0])
 
-    def _confirm_put(self, handle: str, step: Step) -> Outcome:
+    def _confirm_put(self, handle: str, step: ScenarioStep) -> StepOutcome:
         queue = self._queue(handle, step, OpenOptions(output=True))
         return _ignored(queue.confirm_put(self._uid(step, queue), confirm_id=number(step.keys.get("confirm", "0"))))
 
-    def _confirm_get(self, handle: str, step: Step) -> Outcome:
+    def _confirm_get(self, handle: str, step: ScenarioStep) -> StepOutcome:
         queue = self._queue(handle, step, FOR_INPUT)
         return _ignored(queue.confirm_get(self._uid(step, queue), confirm_id=number(step.keys.get("confirm", "0"))))
 
-    def _undo(self, handle: str, step: Step) -> Outcome:
+    def _undo(self, handle: str, step: ScenarioStep) -> StepOutcome:
         self._queue(handle, step, FOR_BROWSE).undo(number(step.names[0]))
-        return Outcome("ok")
+        return StepOutcome("ok")
 
-    def _delete(self, handle: str, step: Step) -> Outcome:
+    def _delete(self, handle: str, step: ScenarioStep) -> StepOutcome:
         queue = self._queue(handle, step, FOR_INPUT)
         queue.delete(self._uid(step, queue), lock_id=self._table.lock_of(step.keys.get("lock")))
-        return Outcome("ok")
+        return StepOutcome("ok")
 
-    def _browse_lock(self, handle: str, step: Step) -> Outcome:
+    def _browse_lock(self, handle: str, step: ScenarioStep) -> StepOutcome:
         queue = self._queue(handle, step, FOR_INPUT)
         locked = queue.browse_and_lock(
             self._match(step),
@@ -540,41 +540,41 @@ class Actor:
             lease=float(step.keys["lease"]) if "lease" in step.keys else None,
         )
         names = tuple(self.name(step, message) for message in locked.messages)
-        return Outcome("list", "", names, facts={"lock": locked.lock_id})
+        return StepOutcome("list", "", names, facts={"lock": locked.lock_id})
 
-    def _unique_ids(self, handle: str, step: Step) -> Outcome:
+    def _unique_ids(self, handle: str, step: ScenarioStep) -> StepOutcome:
         queue = self._queue(handle, step, FOR_BROWSE)
         found = queue.unique_ids(
             confirm_id=number(step.keys.get("confirm", "0")), lock_id=self._table.lock_of(step.keys.get("lock"))
         )
-        return Outcome("list", "", tuple(self._table.name_of_uid(queue.name, uid) for uid in found))
+        return StepOutcome("list", "", tuple(self._table.name_of_uid(queue.name, uid) for uid in found))
 
-    def _commit(self, handle: str, step: Step) -> Outcome:
+    def _commit(self, handle: str, step: ScenarioStep) -> StepOutcome:
         self.manager.commit()
-        return Outcome("ok")
+        return StepOutcome("ok")
 
-    def _backout(self, handle: str, step: Step) -> Outcome:
+    def _backout(self, handle: str, step: ScenarioStep) -> StepOutcome:
         self.manager.back_out()
-        return Outcome("ok")
+        return StepOutcome("ok")
 
-    def _prepare(self, handle: str, step: Step) -> Outcome:
+    def _prepare(self, handle: str, step: ScenarioStep) -> StepOutcome:
         self.manager.prepare(step.names[0])
-        return Outcome("ok")
+        return StepOutcome("ok")
 
-    def _disconnect(self, handle: str, step: Step) -> Outcome:
+    def _disconnect(self, handle: str, step: ScenarioStep) -> StepOutcome:
         self.manager.close()
-        return Outcome("ok")
+        return StepOutcome("ok")
 
 
-def key_of(step: Step) -> dict[str, Any]:
+def key_of(step: ScenarioStep) -> dict[str, Any]:
     """What a put says about its key."""
     lasts = step.keys.get("deduplicate-for")
     key: dict[str, Any] = {"deduplicate": step.keys.get("deduplicate")}
     return key if lasts is None else key | {"deduplicate_for": float(lasts)}
 
 
-def _ignored(warning: Reason | None) -> Outcome:
-    return Outcome("ok") if warning is None else Outcome("ignored")
+def _ignored(warning: Reason | None) -> StepOutcome:
+    return StepOutcome("ok") if warning is None else StepOutcome("ignored")
 
 
 def one_of(orders: frozenset[str]) -> str:

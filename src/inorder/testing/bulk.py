@@ -11,8 +11,8 @@ from ..model.message import NO_ID, Message
 from ..model.options import GetOptions, OpenOptions
 from ..rules.ordering import UNSET, Cursor
 from ..stores.seam.records import BULK_COLUMNS, BulkRow, LedgerKey, Slice
-from .actors import FOR_BROWSE, READ_ORDERS, Outcome, Table, number, one_of, properties, report_options
-from .language import Step
+from .actors import FOR_BROWSE, READ_ORDERS, NameTable, StepOutcome, number, one_of, properties, report_options
+from .language import ScenarioStep
 from .once import OnceActor
 
 APPLICATION = "app"  # of a step that names none
@@ -23,7 +23,7 @@ FOR_CLAIMS = OpenOptions(input="shared")
 class BulkActor(OnceActor):
     """An actor with its applications, its surveys and its stagings."""
 
-    def __init__(self, manager: QueueManager, table: Table) -> None:
+    def __init__(self, manager: QueueManager, table: NameTable) -> None:
         super().__init__(manager, table)
         self._readers: dict[tuple[str, str, str], ClaimReader] = {}
         self._surveyed: dict[tuple[str, str], Cursor] = {}
@@ -31,24 +31,24 @@ class BulkActor(OnceActor):
 
     # --- claims
 
-    def _reader(self, handle: str, step: Step) -> ClaimReader:
+    def _reader(self, handle: str, step: ScenarioStep) -> ClaimReader:
         queue, application = self._queue(handle, step, FOR_CLAIMS), step.keys.get("app", APPLICATION)
         known = handle, queue.name, application
         if known not in self._readers:
             self._readers[known] = ClaimReader(queue, application)
         return self._readers[known]
 
-    def _begun(self, handle: str, step: Step) -> ClaimReader:
+    def _begun(self, handle: str, step: ScenarioStep) -> ClaimReader:
         reader = self._reader(handle, step)
         if reader.epoch is None:
             reader.begin()
         return reader
 
-    def _begin_claims(self, handle: str, step: Step) -> Outcome:
+    def _begin_claims(self, handle: str, step: ScenarioStep) -> StepOutcome:
         start = self._reader(handle, step).begin()
-        return Outcome("ok", facts={"settled": start.settled, "horizon": start.horizon})
+        return StepOutcome("ok", facts={"settled": start.settled, "horizon": start.horizon})
 
-    def _claim(self, handle: str, step: Step) -> Outcome:
+    def _claim(self, handle: str, step: ScenarioStep) -> StepOutcome:
         reader, horizon = self._begun(handle, step), step.keys.get("horizon")
         claim = reader.claim(
             number(step.names[0]),
@@ -59,34 +59,34 @@ class BulkActor(OnceActor):
             ahead="ahead" in step.flags,
         )
         if claim is None:
-            return Outcome("none")
+            return StepOutcome("none")
         if "ahead" in step.flags:
-            return Outcome("number", str(claim.messages))
+            return StepOutcome("number", str(claim.messages))
         names = self._rows(reader.read(Slice(claim.number, 1, claim.messages, claim.delivered)))
-        return Outcome("list", "", names, facts={"claim": claim.number, "more": "yes" if claim.more else "no"})
+        return StepOutcome("list", "", names, facts={"claim": claim.number, "more": "yes" if claim.more else "no"})
 
-    def _plan_claim(self, handle: str, step: Step) -> Outcome:
+    def _plan_claim(self, handle: str, step: ScenarioStep) -> StepOutcome:
         slices = self._slices(self._begun(handle, step), step)
-        return Outcome("list", "", tuple(f"{one.first}-{one.last}" for one in slices))
+        return StepOutcome("list", "", tuple(f"{one.first}-{one.last}" for one in slices))
 
-    def _read_claim(self, handle: str, step: Step) -> Outcome:
+    def _read_claim(self, handle: str, step: ScenarioStep) -> StepOutcome:
         reader = self._begun(handle, step)
         names = [name for one in self._slices(reader, step) for name in self._rows(reader.read(one))]
-        return Outcome("list", "", tuple(names))
+        return StepOutcome("list", "", tuple(names))
 
-    def _slices(self, reader: ClaimReader, step: Step) -> Iterable[Slice]:
+    def _slices(self, reader: ClaimReader, step: ScenarioStep) -> Iterable[Slice]:
         claim = number(step.names[0])
         return reader.plan(claim - 1, claim, number(step.keys.get("slices", "1")))
 
-    def _settle_claims(self, handle: str, step: Step) -> Outcome:
-        return Outcome("number", str(self._begun(handle, step).settle(number(step.names[0]))))
+    def _settle_claims(self, handle: str, step: ScenarioStep) -> StepOutcome:
+        return StepOutcome("number", str(self._begun(handle, step).settle(number(step.names[0]))))
 
-    def _return_ahead(self, handle: str, step: Step) -> Outcome:
-        return Outcome("number", str(self._begun(handle, step).return_ahead()))
+    def _return_ahead(self, handle: str, step: ScenarioStep) -> StepOutcome:
+        return StepOutcome("number", str(self._begun(handle, step).return_ahead()))
 
     # --- surveys
 
-    def _survey(self, handle: str, step: Step) -> Outcome:
+    def _survey(self, handle: str, step: ScenarioStep) -> StepOutcome:
         queue = self._queue(handle, step, FOR_BROWSE)
         if step.names[0] not in ("first", "next"):
             raise ValueError(f"survey takes first or next, not {step.names[0]!r}")
@@ -100,9 +100,9 @@ class BulkActor(OnceActor):
         )
         self._surveyed[known] = survey.cursor
         names = [name for stretch in survey.stretches for name in self._rows(browser.read(stretch))]
-        return Outcome("list", "", tuple(names))
+        return StepOutcome("list", "", tuple(names))
 
-    def _in_bulk(self, step: Step) -> GetOptions:
+    def _in_bulk(self, step: ScenarioStep) -> GetOptions:
         order: Any = one_of(step.flags & READ_ORDERS) if step.flags & READ_ORDERS else None
         flags: dict[str, Any] = {flag.replace("-", "_"): True for flag in step.flags - READ_ORDERS - {"ahead"}}
         return GetOptions(read_order=order, **flags)
@@ -112,7 +112,7 @@ class BulkActor(OnceActor):
 
     # --- staged rows
 
-    def _stage(self, handle: str, step: Step) -> Outcome:
+    def _stage(self, handle: str, step: ScenarioStep) -> StepOutcome:
         name, body = step.names
         queue = self._queue(handle, step, OpenOptions(output=True))
         lasts = float(step.keys.get("lasts", LASTS_SECONDS))
@@ -127,17 +127,17 @@ class BulkActor(OnceActor):
             columns["report"] = [report_options(step.keys["report"])]
             columns["reply_to_queue"] = [step.keys["reply-to"]]
         stager.stage(1, columns)
-        return Outcome("ok")
+        return StepOutcome("ok")
 
-    def _settle_staging(self, handle: str, step: Step) -> Outcome:
+    def _settle_staging(self, handle: str, step: ScenarioStep) -> StepOutcome:
         batch, *names = step.names
         settled = self.manager.bulk.settle_staging(LedgerKey(APPLICATION, "", batch), [
             stager.staged for name in names for (_, known), stager in self._stagers.items() if known == name
         ])  # fmt: skip
-        return Outcome("ignored") if settled.already else Outcome("number", str(settled.messages))
+        return StepOutcome("ignored") if settled.already else StepOutcome("number", str(settled.messages))
 
-    def _undo_staging(self, handle: str, step: Step) -> Outcome:
-        return Outcome("number", str(self.manager.bulk.undo_staging(step.names)))
+    def _undo_staging(self, handle: str, step: ScenarioStep) -> StepOutcome:
+        return StepOutcome("number", str(self.manager.bulk.undo_staging(step.names)))
 
 
 def _message(row: BulkRow) -> Message:

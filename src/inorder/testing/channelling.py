@@ -16,8 +16,8 @@ from ..errors import InorderError, Reason, StoreError
 from ..mq import channels
 from ..mq.channels import points
 from ..mq.channels.sides import Receiver
-from .actors import Outcome, number, translate_error
-from .language import OPERATOR, Step
+from .actors import StepOutcome, number, translate_error
+from .language import OPERATOR, ScenarioStep
 from .sites import Site, Sites, manager_name
 
 CHANNEL_VERBS = frozenset(
@@ -43,7 +43,7 @@ class Killed(BaseException):
     """A run dies."""
 
 
-class Run:
+class ChannelRun:
     """One run of a channel, on a thread of its own.
 
     Args:
@@ -56,32 +56,32 @@ class Run:
         (self._point, self._left), self._dies = stands_at, dies
         self._changed = threading.Condition()
         self._held = False
-        self.outcome: Outcome | None = None
+        self.outcome: StepOutcome | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"run of {channel}", daemon=True)
 
-    def begin(self) -> Outcome:
+    def begin(self) -> StepOutcome:
         """It runs; how it ended, or that it is held."""
         self._thread.start()
         return self._stands()
 
-    def resume(self) -> Outcome:
+    def resume(self) -> StepOutcome:
         """It goes on."""
         with self._changed:
             self._held = False
             self._changed.notify_all()
         return self._stands()
 
-    def kill(self) -> Outcome:
+    def kill(self) -> StepOutcome:
         """It dies where it stands."""
         self._dies = True
         return self.resume()
 
-    def _stands(self) -> Outcome:
+    def _stands(self) -> StepOutcome:
         with self._changed:
             self._changed.wait_for(lambda: self._held or self.outcome is not None)
             if self.outcome is None:
-                return Outcome("held")
+                return StepOutcome("held")
         self._thread.join()
         if self._error is not None:
             raise self._error
@@ -90,11 +90,11 @@ class Run:
     # --- on its thread
 
     def _run(self) -> None:
-        outcome = Outcome("failed")
+        outcome = StepOutcome("failed")
         try:
             outcome = self._carry()
         except Killed:
-            outcome = Outcome("killed")
+            outcome = StepOutcome("killed")
         except InorderError as error:
             outcome = translate_error(error)
         except BaseException as error:  # noqa: BLE001 - raised again where the run is read
@@ -103,7 +103,7 @@ class Run:
             self.outcome = outcome
             self._changed.notify_all()
 
-    def _carry(self) -> Outcome:
+    def _carry(self) -> StepOutcome:
         with _watched(self), self._site.reach("carrier") as carrier:
             now = channels.run_channel(
                 carrier, self._channel, until_empty=True, wait=self._wait, connects=lambda to: reach(self._sites, to)
@@ -128,12 +128,12 @@ class Run:
             raise Killed
 
 
-_watching: dict[int, Run] = {}
+_watching: dict[int, ChannelRun] = {}
 _lock = threading.Lock()
 
 
 @contextmanager
-def _watched(run: Run) -> Iterator[None]:
+def _watched(run: ChannelRun) -> Iterator[None]:
     """What this thread comes to is the run's."""
     with _lock:
         _watching[threading.get_ident()] = run
@@ -159,7 +159,7 @@ def reach(sites: Sites, connection: str) -> Receiver:
     return Receiver(sites[connection].reach("channel"))
 
 
-def shown(now: channels.ChannelNow) -> Outcome:
+def shown(now: channels.ChannelNow) -> StepOutcome:
     """What a channel does now."""
     facts = {
         "state": now.status,
@@ -170,7 +170,7 @@ def shown(now: channels.ChannelNow) -> Outcome:
         "sent": now.messages,
         "reason": Reason(now.reason).name if now.reason else "none",
     }
-    return Outcome("ok", facts=facts)
+    return StepOutcome("ok", facts=facts)
 
 
 class Runs:
@@ -178,12 +178,12 @@ class Runs:
 
     def __init__(self, sites: Sites) -> None:
         self._sites = sites
-        self._held: dict[tuple[str, str], Run] = {}
+        self._held: dict[tuple[str, str], ChannelRun] = {}
 
-    def act(self, site: Site, step: Step) -> Outcome:
+    def act(self, site: Site, step: ScenarioStep) -> StepOutcome:
         """One step of an operator. Raises: ValueError, a fault of the table."""
         try:
-            done: Outcome = getattr(self, f"_{step.verb.replace('-', '_')}")(site, step)
+            done: StepOutcome = getattr(self, f"_{step.verb.replace('-', '_')}")(site, step)
             return done
         except InorderError as error:
             return translate_error(error)
@@ -196,7 +196,7 @@ class Runs:
 
     # --- definitions
 
-    def _define_channel(self, site: Site, step: Step) -> Outcome:
+    def _define_channel(self, site: Site, step: ScenarioStep) -> StepOutcome:
         given = _attributes(step)
         if "receiver" in step.flags:
             channels.define_channel(site.operator, step.names[0], "receiver", **given)
@@ -205,30 +205,30 @@ class Runs:
                 raise ValueError("a sender channel goes somewhere: say to=qm2")
             own: dict[str, Any] = {"transmission_queue": manager_name(step.keys["to"]), **NO_RETRIES}
             channels.define_channel(site.operator, step.names[0], **(own | given))
-        return Outcome("ok")
+        return StepOutcome("ok")
 
-    def _alter_channel(self, site: Site, step: Step) -> Outcome:
+    def _alter_channel(self, site: Site, step: ScenarioStep) -> StepOutcome:
         channels.alter_channel(site.operator, step.names[0], **_attributes(step))
-        return Outcome("ok")
+        return StepOutcome("ok")
 
     # --- runs
 
-    def _run_channel(self, site: Site, step: Step) -> Outcome:
+    def _run_channel(self, site: Site, step: ScenarioStep) -> StepOutcome:
         known = site.name, step.names[0]
         if {"kill", "hold"} <= step.keys.keys():
             raise ValueError("it is held, or killed, not both")
-        run = Run(self._sites, site, step.names[0], _point(step), dies="kill" in step.keys)
+        run = ChannelRun(self._sites, site, step.names[0], _point(step), dies="kill" in step.keys)
         return self._after(known, run, run.begin())
 
-    def _resume_channel(self, site: Site, step: Step) -> Outcome:
+    def _resume_channel(self, site: Site, step: ScenarioStep) -> StepOutcome:
         known, run = self._of(site, step)
         return self._after(known, run, run.resume())
 
-    def _kill_channel(self, site: Site, step: Step) -> Outcome:
+    def _kill_channel(self, site: Site, step: ScenarioStep) -> StepOutcome:
         known, run = self._of(site, step)
         return self._after(known, run, run.kill())
 
-    def _after(self, known: tuple[str, str], run: Run, outcome: Outcome) -> Outcome:
+    def _after(self, known: tuple[str, str], run: ChannelRun, outcome: StepOutcome) -> StepOutcome:
         if outcome.kind == "held":
             if self._held.setdefault(known, run) is not run:
                 run.kill()
@@ -237,7 +237,7 @@ class Runs:
             del self._held[known]
         return outcome
 
-    def _of(self, site: Site, step: Step) -> tuple[tuple[str, str], Run]:
+    def _of(self, site: Site, step: ScenarioStep) -> tuple[tuple[str, str], ChannelRun]:
         known = site.name, step.names[0]
         if known not in self._held:
             raise ValueError(f"no run of {step.names[0]} is held")
@@ -245,21 +245,21 @@ class Runs:
 
     # --- operators
 
-    def _stop_channel(self, site: Site, step: Step) -> Outcome:
+    def _stop_channel(self, site: Site, step: ScenarioStep) -> StepOutcome:
         mode: Any = step.names[1]
         channels.stop_channel(site.operator, step.names[0], mode)
-        return Outcome("ok")
+        return StepOutcome("ok")
 
-    def _start_channel(self, site: Site, step: Step) -> Outcome:
+    def _start_channel(self, site: Site, step: ScenarioStep) -> StepOutcome:
         channels.start_channel(site.operator, step.names[0])
-        return Outcome("ok")
+        return StepOutcome("ok")
 
-    def _reset_channel(self, site: Site, step: Step) -> Outcome:
+    def _reset_channel(self, site: Site, step: ScenarioStep) -> StepOutcome:
         name, first = step.names
         channels.reset_channel(site.operator, name, number(first), lambda to: reach(self._sites, to))
-        return Outcome("ok")
+        return StepOutcome("ok")
 
-    def _resolve_channel(self, site: Site, step: Step) -> Outcome:
+    def _resolve_channel(self, site: Site, step: ScenarioStep) -> StepOutcome:
         action: Any = step.names[1] if len(step.names) > 1 else None
         done = channels.resolve_channel(
             site.operator,
@@ -268,28 +268,28 @@ class Runs:
             force="force" in step.flags,
             connects=lambda to: reach(self._sites, to),
         )
-        return Outcome("ok", facts={"action": done})
+        return StepOutcome("ok", facts={"action": done})
 
-    def _channel_status(self, site: Site, step: Step) -> Outcome:
+    def _channel_status(self, site: Site, step: ScenarioStep) -> StepOutcome:
         found = [now for now in channels.status(site.operator) if now.name == step.names[0]]
         if not found:
             raise ValueError(f"there is no sender channel {step.names[0]!r}")
         return shown(found[0])
 
-    def _received(self, site: Site, step: Step) -> Outcome:
+    def _received(self, site: Site, step: ScenarioStep) -> StepOutcome:
         came = channels.received(site.operator)
         if len(came) > 1:
             raise ValueError("several channels have come here")
-        return Outcome("number", str(came[0].number if came else 0))
+        return StepOutcome("number", str(came[0].number if came else 0))
 
 
-def _attributes(step: Step) -> dict[str, Any]:
+def _attributes(step: ScenarioStep) -> dict[str, Any]:
     given: dict[str, Any] = {NUMBERS[key]: number(value) for key, value in step.keys.items() if key in NUMBERS}
     given |= {TEXTS[key]: value for key, value in step.keys.items() if key in TEXTS}
     return given | ({"connection": step.keys["to"]} if "to" in step.keys else {})
 
 
-def _point(step: Step) -> tuple[str, int]:
+def _point(step: ScenarioStep) -> tuple[str, int]:
     asked = step.keys.get("kill") or step.keys.get("hold")
     if asked is None:
         return "", 1

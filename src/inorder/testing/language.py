@@ -142,7 +142,7 @@ QUEUE_KEYS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verb:
+class VerbSyntax:
     """What a verb takes: how many names after it, which flags, which keys."""
 
     names: tuple[int, int] = (0, 0)
@@ -150,11 +150,11 @@ class Verb:
     keys: frozenset[str] = frozenset()
 
 
-def _verb(names: tuple[int, int] = (0, 0), flags: str = "", keys: str = "on") -> Verb:
-    return Verb(names=names, flags=frozenset(flags.split()), keys=frozenset(keys.split()))
+def _verb(names: tuple[int, int] = (0, 0), flags: str = "", keys: str = "on") -> VerbSyntax:
+    return VerbSyntax(names=names, flags=frozenset(flags.split()), keys=frozenset(keys.split()))
 
 
-ACTOR_VERBS: Mapping[str, Verb] = {
+ACTOR_VERBS: Mapping[str, VerbSyntax] = {
     "put": _verb((1, 1), PUT_FLAGS, PUT_KEYS),
     "put-group": _verb((1, 99), "syncpoint", "on deduplicate deduplicate-for"),
     "put-due": _verb((0, 99), keys=""),
@@ -196,7 +196,7 @@ ACTOR_VERBS: Mapping[str, Verb] = {
 CHANNEL_KEYS = (
     "to queue batch-size bytes read-order exit short-retries long-retries short-interval long-interval retries interval"
 )
-OPERATOR_VERBS: Mapping[str, Verb] = {
+OPERATOR_VERBS: Mapping[str, VerbSyntax] = {
     "queue": _verb((1, 1), keys=QUEUE_KEYS),
     "alter": _verb((1, 1), keys=QUEUE_KEYS),
     "depth": _verb((0, 1), keys=""),
@@ -272,7 +272,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ScenarioStep:
     """One line of a scenario.
 
     Args:
@@ -297,7 +297,7 @@ class Scenario:
     title: str
     file: str
     line: int
-    steps: tuple[Step, ...]
+    steps: tuple[ScenarioStep, ...]
 
 
 def read_scenarios(path: str | Path) -> list[Scenario]:
@@ -307,7 +307,7 @@ def read_scenarios(path: str | Path) -> list[Scenario]:
 
 def parse(text: str, file: str = "<text>") -> list[Scenario]:
     """The scenarios of a text."""
-    found: list[tuple[str, int, list[Step]]] = []
+    found: list[tuple[str, int, list[ScenarioStep]]] = []
     for number, raw in enumerate(text.splitlines(), 1):
         line = COMMENT.sub(r"\1", raw).strip()
         if not line:
@@ -334,7 +334,7 @@ def _title(line: str) -> str:
     return title
 
 
-def parse_step(line: str, number: int = 0) -> Step:
+def parse_step(line: str, number: int = 0) -> ScenarioStep:
     """One step. Raises: ValueError that says which word is wrong."""
     found = STEP.fullmatch(line)
     if not found:
@@ -350,7 +350,7 @@ def parse_step(line: str, number: int = 0) -> Step:
     if name in ("put", "put-group"):
         for body in names:
             _check_body(body)
-    return Step(
+    return ScenarioStep(
         line=number,
         text=line,
         actor=actor,
@@ -374,7 +374,7 @@ def _actor(word: str) -> tuple[str, str]:
     return f"{name}{handle or '.1'}", (manager or f"@{HERE}")[1:]
 
 
-def _words(name: str, verb: Verb, words: list[str]) -> tuple[tuple[str, ...], frozenset[str], dict[str, str]]:
+def _words(name: str, verb: VerbSyntax, words: list[str]) -> tuple[tuple[str, ...], frozenset[str], dict[str, str]]:
     names: list[str] = []
     flags: set[str] = set()
     keys: dict[str, str] = {}

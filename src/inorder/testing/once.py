@@ -5,15 +5,15 @@ from __future__ import annotations
 from ..model.message import IN_GROUP, LAST_IN_GROUP, Message
 from ..model.options import OpenOptions, PutOptions
 from ..work.periodic import Periodic, Schedule
-from .actors import Actor, Outcome, Table, key_of
+from .actors import Actor, NameTable, StepOutcome, key_of
 from .clock import START
-from .language import Step
+from .language import ScenarioStep
 
 
 class OnceActor(Actor):
     """An actor that puts groups under keys, and what is due."""
 
-    def _put_group(self, handle: str, step: Step) -> Outcome:
+    def _put_group(self, handle: str, step: ScenarioStep) -> StepOutcome:
         queue, last = self._queue(handle, step, OpenOptions(output=True)), len(step.names) - 1
         members = [
             Message(name.encode("ascii"), flags=LAST_IN_GROUP if n == last else IN_GROUP)
@@ -26,18 +26,18 @@ class OnceActor(Actor):
         for name, result in zip(step.names, results, strict=True):
             self._table.remember(name, len(name), result)
             self._table.uids.setdefault((queue.name, name), []).append((step.actor.partition(".")[0], result.uid))
-        return Outcome("ok", facts={"group": results[0].group_id})
+        return StepOutcome("ok", facts={"group": results[0].group_id})
 
-    def _put_due(self, handle: str, step: Step) -> Outcome:
+    def _put_due(self, handle: str, step: ScenarioStep) -> StepOutcome:
         known = self._table.schedules
         if unknown := [name for name in step.names if name not in known]:
             raise ValueError(f"there is no schedule {unknown[0]!r}")
         chosen = [known[name] for name in step.names or sorted(known)]
         runs = Periodic(self.manager, chosen).put_due()
-        return Outcome("list", "", tuple(due_name(run.schedule.name, run.due) for run in runs))
+        return StepOutcome("list", "", tuple(due_name(run.schedule.name, run.due) for run in runs))
 
 
-def define_schedule(table: Table, step: Step) -> None:
+def define_schedule(table: NameTable, step: ScenarioStep) -> None:
     """Any actor may put what is due by this schedule from now on."""
     name, keys = step.names[0], {key: value for key, value in step.keys.items() if key in ("zone", "missed")}
     if "cron" not in step.keys:

@@ -8,8 +8,8 @@ from typing import Any
 from ..client.manager import QueueManager
 from ..errors import InorderError
 from ..model.attributes import QueueType
-from .actors import Outcome, Table, number, translate_error, yes
-from .language import Step
+from .actors import NameTable, StepOutcome, number, translate_error, yes
+from .language import ScenarioStep
 from .once import define_schedule
 
 ATTRIBUTES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
@@ -35,7 +35,7 @@ ATTRIBUTES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 TYPES: Mapping[str, QueueType] = {"base_queue": "alias", "remote_manager": "remote"}
 
 
-def operate(manager: QueueManager, table: Table, step: Step) -> Outcome:
+def operate(manager: QueueManager, table: NameTable, step: ScenarioStep) -> StepOutcome:
     """One step of the operator, but for clock and restart."""
     attributes: dict[str, Any] = {}
     for key, value in step.keys.items():
@@ -50,7 +50,7 @@ def operate(manager: QueueManager, table: Table, step: Step) -> Outcome:
         return translate_error(error)
 
 
-def _operate(manager: QueueManager, table: Table, step: Step, attributes: dict[str, Any]) -> Outcome:
+def _operate(manager: QueueManager, table: NameTable, step: ScenarioStep, attributes: dict[str, Any]) -> StepOutcome:
     if step.verb == "queue":
         name = step.names[0]
         kind: QueueType = next((kind for key, kind in TYPES.items() if key in attributes), "local")
@@ -70,14 +70,14 @@ def _operate(manager: QueueManager, table: Table, step: Step, attributes: dict[s
     elif step.verb == "finish-claims":
         application, upto = step.names
         finished = manager.bulk.finish_claims(table.queue(step.keys.get("on")), application, number(upto))
-        return Outcome("number", str(finished))
+        return StepOutcome("number", str(finished))
     elif step.verb == "release-claims":
         released = manager.bulk.release_claims(table.queue(step.keys.get("on")), step.names[0])
-        return Outcome("number", str(released))
+        return StepOutcome("number", str(released))
     elif step.verb == "leave-claimed-group":
         manager.bulk.leave_claimed_group(table.queue(step.keys.get("on")), step.names[0])
     elif step.verb == "set":
         manager.admin.alter_manager(**attributes)
     elif step.verb == "depth":
-        return Outcome("number", str(manager.depth(step.names[0] if step.names else table.queue())))
-    return Outcome("ok")
+        return StepOutcome("number", str(manager.depth(step.names[0] if step.names else table.queue())))
+    return StepOutcome("ok")

@@ -13,16 +13,16 @@ import threading
 from dataclasses import dataclass, field, replace
 
 from ..errors import InorderError
-from .actors import Outcome, Table
+from .actors import NameTable, StepOutcome
 from .bulk import BulkActor
 from .channelling import CHANNEL_VERBS, Runs
-from .language import HERE, Expected, Scenario, Step, TableError
+from .language import HERE, Expected, Scenario, ScenarioStep, TableError
 from .operator import operate
 from .sites import Site, Sites
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ScenarioFailure:
     """Where a scenario failed, what was expected, and what came."""
 
     file: str
@@ -37,13 +37,13 @@ class Failure:
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class PendingCall:
     """A call that may wait, on its own thread."""
 
     site: Site
     owner: int
-    step: Step
-    outcome: Outcome | None = None
+    step: ScenarioStep
+    outcome: StepOutcome | None = None
     error: BaseException | None = None  # which no table can expect: a word it does not know, or an error of ours
     thread: threading.Thread | None = None
     read: bool = False
@@ -55,25 +55,25 @@ class Stage:
 
     sites: Sites
     actors: dict[tuple[str, str], BulkActor] = field(default_factory=dict)
-    calls: dict[tuple[str, str], Call] = field(default_factory=dict)
+    calls: dict[tuple[str, str], PendingCall] = field(default_factory=dict)
     runs: Runs = field(init=False)
 
     def __post_init__(self) -> None:
         self.runs = Runs(self.sites)
 
 
-def run_scenario(scenario: Scenario, store: str = "memory") -> Failure | None:
+def run_scenario(scenario: Scenario, store: str = "memory") -> ScenarioFailure | None:
     """Runs one scenario against a fresh store, or several; None if all is as the table says."""
     stage = Stage(Sites(store))
     try:
         for step in scenario.steps:
             got = _step(stage, scenario, step)
             if got is not None:
-                return Failure(scenario.file, step.line, scenario.title, step.text, step.expected.text, got)
+                return ScenarioFailure(scenario.file, step.line, scenario.title, step.text, step.expected.text, got)
         unread = [call for call in stage.calls.values() if not call.read]
         if unread:
             step = unread[0].step
-            return Failure(
+            return ScenarioFailure(
                 scenario.file, step.line, scenario.title, step.text, "a later `resumes`", "a wait that nobody reads"
             )
         return None
@@ -81,7 +81,7 @@ def run_scenario(scenario: Scenario, store: str = "memory") -> Failure | None:
         _strike(stage)
 
 
-def _step(stage: Stage, scenario: Scenario, step: Step) -> str | None:
+def _step(stage: Stage, scenario: Scenario, step: ScenarioStep) -> str | None:
     """Runs one step; None if it brought what was expected, else what it brought."""
     site = stage.sites[step.manager]
     try:
@@ -94,7 +94,7 @@ def _step(stage: Stage, scenario: Scenario, step: Step) -> str | None:
     return difference(site.table, step.expected, outcome)
 
 
-def _outcome(stage: Stage, site: Site, step: Step) -> Outcome:
+def _outcome(stage: Stage, site: Site, step: ScenarioStep) -> StepOutcome:
     name, _, number = step.actor.partition(".")
     if name == HERE:
         return _operator(stage, site, step)
@@ -110,15 +110,15 @@ def _outcome(stage: Stage, site: Site, step: Step) -> Outcome:
         actor = stage.actors[who] = BulkActor(site.operator.connect(program=name), site.table)
     if step.verb == "disconnect":
         del stage.actors[who]
-    return _call(stage, who, Call(site, actor.manager.internals.owner, step), actor, number)
+    return _call(stage, who, PendingCall(site, actor.manager.internals.owner, step), actor, number)
 
 
-def _operator(stage: Stage, site: Site, step: Step) -> Outcome:
+def _operator(stage: Stage, site: Site, step: ScenarioStep) -> StepOutcome:
     if step.verb == "clock":
         if not step.names[0].startswith("+"):
             raise ValueError("the clock only moves forward: qm clock +SECONDS")
         stage.sites.clock.advance(float(step.names[0]))
-        return Outcome("ok")
+        return StepOutcome("ok")
     if step.verb == "restart":
         site.store.restart()
         for who in [who for who in stage.calls if who[1] == site.name]:
@@ -126,7 +126,7 @@ def _operator(stage: Stage, site: Site, step: Step) -> Outcome:
         for who in [who for who in stage.actors if who[1] == site.name]:
             stage.actors.pop(who).manager.internals.abandon()
         site.connect()
-        return Outcome("ok")
+        return StepOutcome("ok")
     if step.verb in CHANNEL_VERBS:
         return stage.runs.act(site, step)
     return operate(site.operator, site.table, step)
@@ -135,14 +135,14 @@ def _operator(stage: Stage, site: Site, step: Step) -> Outcome:
 # --- the calls of actors
 
 
-def _call(stage: Stage, who: tuple[str, str], call: Call, actor: BulkActor, handle: str) -> Outcome:
+def _call(stage: Stage, who: tuple[str, str], call: PendingCall, actor: BulkActor, handle: str) -> StepOutcome:
     room = call.site.store.waiting
 
     def run() -> None:
         try:
             call.outcome = actor.act(handle, call.step)
         except BaseException as error:  # noqa: BLE001 - raised again where the call is read
-            call.outcome, call.error = Outcome("failed"), error
+            call.outcome, call.error = StepOutcome("failed"), error
         room.poke()
 
     call.thread = threading.Thread(target=run, name=f"{who[0]}: {call.step.text}", daemon=True)
@@ -151,7 +151,7 @@ def _call(stage: Stage, who: tuple[str, str], call: Call, actor: BulkActor, hand
     return _read(stage, who, call, actor)
 
 
-def _resume(stage: Stage, who: tuple[str, str]) -> Outcome:
+def _resume(stage: Stage, who: tuple[str, str]) -> StepOutcome:
     if who not in stage.calls:
         raise ValueError(f"{who[0]} does not wait")
     call = stage.calls[who]
@@ -159,10 +159,10 @@ def _resume(stage: Stage, who: tuple[str, str]) -> Outcome:
     return _read(stage, who, call, stage.actors[who])
 
 
-def _read(stage: Stage, who: tuple[str, str], call: Call, actor: BulkActor) -> Outcome:
+def _read(stage: Stage, who: tuple[str, str], call: PendingCall, actor: BulkActor) -> StepOutcome:
     _settle(stage)
     if call.outcome is None:
-        return Outcome("waits")
+        return StepOutcome("waits")
     _join(call)
     del stage.calls[who]
     if call.error is not None:
@@ -182,17 +182,17 @@ def _settle(stage: Stage) -> None:
         )
 
 
-def _crash(stage: Stage, who: tuple[str, str]) -> Outcome:
+def _crash(stage: Stage, who: tuple[str, str]) -> StepOutcome:
     actor = stage.actors.pop(who, None)
     if actor is not None:
         actor.manager.internals.abandon()
     call = stage.calls.pop(who, None)
     if call is not None:
         _join(call)
-    return Outcome("ok")
+    return StepOutcome("ok")
 
 
-def _join(call: Call) -> None:
+def _join(call: PendingCall) -> None:
     assert call.thread is not None
     call.thread.join()
 
@@ -213,7 +213,7 @@ def _strike(stage: Stage) -> None:
 # --- what was expected
 
 
-def difference(table: Table, expected: Expected, got: Outcome) -> str | None:
+def difference(table: NameTable, expected: Expected, got: StepOutcome) -> str | None:
     """None if `got` is what the table says, else `got` in the table's own words."""
     if expected.kind == "error":
         same = got.kind == "error" and expected.value in ("", got.value, *got.items)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..client.manager import QueueManager, connect
-from .actors import Table
+from .actors import NameTable
 from .clock import ManualClock
 from .language import HERE
 from .stores import NAME, RestartableStore, make_store
@@ -12,7 +12,7 @@ from .stores import NAME, RestartableStore, make_store
 class Site:
     """One queue manager: its store, its operator's connection, and what the table has named there."""
 
-    def __init__(self, name: str, store: RestartableStore, table: Table) -> None:
+    def __init__(self, name: str, store: RestartableStore, table: NameTable) -> None:
         self.name, self.store, self.table = name, store, table
         self.operator = connect(store, program="operator")
 
@@ -39,7 +39,7 @@ class Sites(dict[str, Site]):
 
     def __missing__(self, name: str) -> Site:
         first = next(iter(self.values()), None)
-        table = Table() if first is None else Table(ids=first.table.ids, puts=first.table.puts)
+        table = NameTable() if first is None else NameTable(ids=first.table.ids, puts=first.table.puts)
         store = make_store(self.kind, self.clock, manager_name(name))
         self[name] = Site(name, store, table)
         return self[name]

@@ -74,7 +74,7 @@ class Ended(NamedTuple):
     trace: str = ""
 
 
-class Taken(NamedTuple):
+class TakenMessages(NamedTuple):
     """What was got for one call."""
 
     first: Got
@@ -82,7 +82,7 @@ class Taken(NamedTuple):
     rest: Iterator[Got]
 
 
-class Verdict(NamedTuple):
+class AttemptVerdict(NamedTuple):
     """What is to become of a message.
 
     Args:
@@ -109,26 +109,26 @@ WORDS_MAX: Final = 800  # of an exception; so there is room for where it was rai
 UNDONE: Final = (Awaitable, Generator, AsyncGenerator)
 TARGETS: Final = (QueueFull, PutInhibited)  # raised by a function: its target takes nothing now
 TROUBLES: Final = (StoreFull, Undeliverable)  # raised by a commit, or by a put on the dead-letter queue
-WELL_DONE = Verdict(Outcome.DONE, "", is_failure=False)
+WELL_DONE = AttemptVerdict(Outcome.DONE, "", is_failure=False)
 
 
 class OrderStops(Exception):
     """The task cannot go on: the message cannot be worked on, and the order lets nothing pass it."""
 
 
-def take(qm: QueueManager, task: Task) -> Taken:
+def take(qm: QueueManager, task: Task) -> TakenMessages:
     """Gets what the next call is given, in the unit of work that is open. Raises: as a get."""
     options = task.options
     if task.group is None:
         message = qm.get(task.queue, options)
-        return Taken(message, message, iter(()))
+        return TakenMessages(message, message, iter(()))
     group = qm.get_group(task.queue, wait=options.wait, match=options.match, read_order=options.read_order)
     first = next(group)
     whole = chain((first,), group)
-    return Taken(first, list(whole) if task.group == "list" else whole, group)
+    return TakenMessages(first, list(whole) if task.group == "list" else whole, group)
 
 
-def call(qm: QueueManager, task: Task, taken: Taken) -> None:
+def call(qm: QueueManager, task: Task, taken: TakenMessages) -> None:
     """Calls the function; what it leaves of a group that comes as an iterator is read, too.
 
     Raises: what it raises; TypeError, it has only returned what would do the work if somebody awaited or iterated it.
@@ -155,7 +155,7 @@ def local(qm: QueueManager, queue: str) -> QueueAttributes:
 
 def judge(
     task: Task, error: BaseException, attempt: int, most: int, luck: Callable[[], float] = random.random
-) -> Verdict:
+) -> AttemptVerdict:
     """What an exception of the function means for its message.
 
     Args:
@@ -165,26 +165,26 @@ def judge(
     """
     text, trace = said(error), "".join(traceback.format_exception(error))
     if isinstance(error, Discard):
-        return Verdict(Outcome.DISCARDED, text, is_final=True)
+        return AttemptVerdict(Outcome.DISCARDED, text, is_final=True)
     if isinstance(error, Dead):
-        return Verdict(Outcome.DEAD, text, reason=error.reason, is_final=True)
+        return AttemptVerdict(Outcome.DEAD, text, reason=error.reason, is_final=True)
     if isinstance(error, task.dead_on):
-        return Verdict(Outcome.DEAD, text, trace=trace, is_final=True)
+        return AttemptVerdict(Outcome.DEAD, text, trace=trace, is_final=True)
     if attempt >= most:
-        return Verdict(Outcome.DEAD, text, trace=trace)
+        return AttemptVerdict(Outcome.DEAD, text, trace=trace)
     asked = error.after if isinstance(error, Retry) else None
     delay = task.backoff.after(attempt, luck()) if asked is None else asked
-    return Verdict(Outcome.RETRIED, text, delay, trace="" if isinstance(error, Retry) else trace)
+    return AttemptVerdict(Outcome.RETRIED, text, delay, trace="" if isinstance(error, Retry) else trace)
 
 
-def in_trouble(error: BaseException, delay: float, since: float = 0.0) -> Verdict:
+def in_trouble(error: BaseException, delay: float, since: float = 0.0) -> AttemptVerdict:
     """The verdict on a message that is tried again without an attempt, after so many seconds; others pass it."""
     wait = 0.0 if isinstance(error, StoreFull) else delay  # on a full disk others would not get on either
     text = str(error) if isinstance(error, TROUBLES) else said(error)
-    return Verdict(Outcome.RETRIED, text, wait, is_trouble=True, since=since)
+    return AttemptVerdict(Outcome.RETRIED, text, wait, is_trouble=True, since=since)
 
 
-def judge_trouble(task: Task, error: BaseException, first: Got, now: float, delay: float) -> Verdict | None:
+def judge_trouble(task: Task, error: BaseException, first: Got, now: float, delay: float) -> AttemptVerdict | None:
     """The verdict on a call that failed because nothing can be put now; None: it was an attempt, as any other."""
     since = since_of(error, first, now)
     is_brief = since > 0 and now - since < task.trouble_for
@@ -206,7 +206,7 @@ def since_of(error: BaseException, first: Got, now: float) -> float:
     return min(last.since, now) if last is not None and last.since else now
 
 
-def back_out(unit: Any, first: Got, verdict: Verdict) -> None:
+def back_out(unit: Any, first: Got, verdict: AttemptVerdict) -> None:
     """Backs out the unit of a call that has failed. A final verdict is on disk with the message when this returns."""
     final = GivenUp(first.uid, verdict.reason if verdict.outcome is Outcome.DEAD else 0) if verdict.is_final else None
     # If our own store or dead-letter queue is in trouble, the error of the last attempt is to stay.
@@ -215,28 +215,30 @@ def back_out(unit: Any, first: Got, verdict: Verdict) -> None:
     unit._put_off(later)
 
 
-def as_settled(verdict: Verdict, status: str) -> Verdict:
+def as_settled(verdict: AttemptVerdict, status: str) -> AttemptVerdict:
     """The verdict on a call whose unit of work has ended so: the function may have ended it itself."""
     if status == "backed out" and not verdict.is_failure:
-        return Verdict(Outcome.RETRIED, "its unit of work was backed out, by the function or with its connection")
+        return AttemptVerdict(
+            Outcome.RETRIED, "its unit of work was backed out, by the function or with its connection"
+        )
     if status in ("committed", "prepared") and verdict.is_failure:
         text = f"its unit of work was {status}, then: {verdict.error}"
-        return Verdict(Outcome.DONE, text, trace=verdict.trace, is_failure=False)
+        return AttemptVerdict(Outcome.DONE, text, trace=verdict.trace, is_failure=False)
     return verdict
 
 
-def not_settled(verdict: Verdict, error: InorderError) -> Verdict:
+def not_settled(verdict: AttemptVerdict, error: InorderError) -> AttemptVerdict:
     """The verdict on a call whose unit of work could not be committed or backed out."""
-    return Verdict(Outcome.RETRIED, verdict.error or said(error), trace=verdict.trace)
+    return AttemptVerdict(Outcome.RETRIED, verdict.error or said(error), trace=verdict.trace)
 
 
-def decided(message: Got) -> Verdict | None:
+def decided(message: Got) -> AttemptVerdict | None:
     """The final verdict of an earlier call, which is to be carried out; None: there is none."""
     found, last = given_up(message), failure_of(message)
     if found is None or last is None:
         return None
     outcome = Outcome.DEAD if found.reason else Outcome.DISCARDED
-    return Verdict(outcome, last.error, reason=found.reason, is_failure=False)
+    return AttemptVerdict(outcome, last.error, reason=found.reason, is_failure=False)
 
 
 def said(error: BaseException) -> str:
@@ -275,7 +277,7 @@ def why_stopped(task: Task, first: Got, attempt: int, error: str) -> str:
     )
 
 
-def set_aside(qm: QueueManager, task: Task, messages: Iterable[Got], why: Verdict) -> None:
+def set_aside(qm: QueueManager, task: Task, messages: Iterable[Got], why: AttemptVerdict) -> None:
     """In the unit of work that got them: the messages become dead letters. Raises: Undeliverable, they cannot now."""
     for message in messages:
         qm.dead.add(message, queue=task.queue, reason=why.reason, error=why.error, attempts=message.backout_count)

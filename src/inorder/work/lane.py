@@ -26,7 +26,7 @@ from ..errors import (
 from ..model.message import Got
 from ..rules.retries import Backoff, Failure, failure_of
 from . import attempts
-from .attempts import Ended, OrderStops, Outcome, Taken, Verdict
+from .attempts import AttemptVerdict, Ended, OrderStops, Outcome, TakenMessages
 from .reporting import WorkerEvent
 from .tasks import ATTEMPTS_MAX, Task
 
@@ -38,7 +38,7 @@ SAID_SECONDS: Final = 600.0  # in which the same trouble is not logged again
 NOTHING = (NoMessageAvailable, OrderPending, WaitEnded)
 
 
-class Owner(Protocol):
+class LaneOwner(Protocol):
     """What a lane needs of its worker."""
 
     qm: Any
@@ -54,7 +54,7 @@ class Owner(Protocol):
     def lane_ends(self) -> None: ...
 
 
-class Lane:
+class WorkerLane:
     """A thread and its connection.
 
     While the function is called, the lane or another thread (the keeper, or one that stops the worker) may decide how
@@ -66,12 +66,12 @@ class Lane:
             replaced it: a process whose worker looked idle sooner would end before that.
     """
 
-    def __init__(self, worker: Owner, task: Task) -> None:
+    def __init__(self, worker: LaneOwner, task: Task) -> None:
         self.task, self._worker = task, worker
         self.thread = threading.Thread(target=self._run, name=f"inorder work {task.name}", daemon=True)
         self._lock = threading.Lock()
         self._qm: QueueManager | None = None
-        self._called: Taken | None = None  # what the function is at work on
+        self._called: TakenMessages | None = None  # what the function is at work on
         self._began = 0.0
         self._is_lost = self._is_shut = False
         self._troubles = 0  # in a row
@@ -105,7 +105,7 @@ class Lane:
             if limit is None or taken is None or self._is_lost or time.monotonic() < self._began + limit:
                 return
             delay = self.task.backoff.after(taken.first.backout_count + 1, 0.5)
-            verdict = Verdict(Outcome.OVERDUE, f"the call took longer than {limit:g} s", delay)
+            verdict = AttemptVerdict(Outcome.OVERDUE, f"the call took longer than {limit:g} s", delay)
             self._lose(verdict)
         self._report(taken.first, verdict)
         self._worker.replace(self)
@@ -113,7 +113,7 @@ class Lane:
 
     def give_back(self, why: str) -> bool:
         """Ends a call that has not ended by itself, and lets no other begin; whether there was one."""
-        verdict = Verdict(Outcome.RETURNED, why)
+        verdict = AttemptVerdict(Outcome.RETURNED, why)
         with self._lock:
             self._is_shut = True
             taken = self._called
@@ -124,7 +124,7 @@ class Lane:
         self._end()
         return True
 
-    def _lose(self, verdict: Verdict) -> None:
+    def _lose(self, verdict: AttemptVerdict) -> None:
         assert self._qm is not None
         self._is_lost = True
         try:
@@ -244,7 +244,7 @@ class Lane:
         """Seconds before a message in trouble may be read again: longer than the pause, so that others have a turn."""
         return 2 * TROUBLE.after(self._troubles + 1, 0.5)
 
-    def _settled_before(self, qm: QueueManager, taken: Taken) -> Verdict | None:
+    def _settled_before(self, qm: QueueManager, taken: TakenMessages) -> AttemptVerdict | None:
         """What was given up or tried often enough is set aside or removed, in the unit that is open. None: call it."""
         first = taken.first
         if not first.backout_count:
@@ -253,7 +253,7 @@ class Lane:
         if why is None:
             if first.backout_count < attempts.attempts_of(qm, self.task):
                 return None
-            why = Verdict(Outcome.DEAD, attempts.why_exhausted(first), is_failure=False)
+            why = AttemptVerdict(Outcome.DEAD, attempts.why_exhausted(first), is_failure=False)
         if why.outcome is Outcome.DEAD and attempts.local(qm, self.task.queue).read_order == "required":
             if self._worker.may_try_again(self.task, failure_of(first)):
                 return None
@@ -261,12 +261,12 @@ class Lane:
         self._carry_out(qm, (first,) if self.task.group is None else taken.given, why)
         return why
 
-    def _call(self, qm: QueueManager, taken: Taken) -> Verdict | None:
+    def _call(self, qm: QueueManager, taken: TakenMessages) -> AttemptVerdict | None:
         """Calls the function; None: another thread has decided."""
         failure: BaseException | None = None
         with self._lock:
             if self._is_shut:
-                return Verdict(Outcome.RETURNED, "the worker was stopped before this call began")
+                return AttemptVerdict(Outcome.RETURNED, "the worker was stopped before this call began")
             self._called = taken
         try:
             attempts.call(qm, self.task, taken)
@@ -289,7 +289,7 @@ class Lane:
         verdict = attempts.judge(self.task, failure, taken.first.backout_count + 1, most)
         return verdict._replace(since=attempts.since_of(failure, taken.first, now))
 
-    def _finish(self, qm: QueueManager, first: Got, verdict: Verdict) -> str | None:
+    def _finish(self, qm: QueueManager, first: Got, verdict: AttemptVerdict) -> str | None:
         """Gets again what was backed out, without a call of the function: to make it a dead letter, or to remove it.
 
         Returns: None if that is done; the trouble for which it is to be tried again; "" if another reader has it.
@@ -311,7 +311,7 @@ class Lane:
             return ""
         return None
 
-    def _carry_out(self, qm: QueueManager, messages: Iterable[Got], why: Verdict) -> None:
+    def _carry_out(self, qm: QueueManager, messages: Iterable[Got], why: AttemptVerdict) -> None:
         """In the unit that got the messages: they become dead letters, or go with its commit."""
         if why.outcome is Outcome.DEAD:
             attempts.set_aside(qm, self.task, messages, why)
@@ -319,7 +319,7 @@ class Lane:
             for _ in messages:
                 pass
 
-    def _report(self, first: Got, verdict: Verdict) -> None:
+    def _report(self, first: Got, verdict: AttemptVerdict) -> None:
         attempt = first.backout_count + (verdict.is_failure or verdict.outcome is Outcome.DONE)
         ended = Ended(
             verdict.outcome, first.message_id, first.group_id, attempt, verdict.delay, verdict.error, verdict.trace

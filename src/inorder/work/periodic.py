@@ -125,7 +125,7 @@ class Schedule:
         return made if isinstance(made, Message) else Message(made)
 
 
-class Run(NamedTuple):
+class ScheduledRun(NamedTuple):
     """A message that was put for a schedule.
 
     Args:
@@ -191,7 +191,7 @@ class Periodic:
     Args:
         qm: a connection of its own (`qm.connect()`), with no unit of work open.
         schedules: what to put.
-        on_put: called with each `Run` that this process has put, once it is on disk.
+        on_put: called with each `ScheduledRun` that this process has put, once it is on disk.
         on_failure: called by `look` and `run` with each schedule that failed, and with what it raised. None: it goes to
             the log.
 
@@ -206,7 +206,7 @@ class Periodic:
         qm: QueueManager,
         schedules: Iterable[Schedule],
         *,
-        on_put: Callable[[Run], object] | None = None,
+        on_put: Callable[[ScheduledRun], object] | None = None,
         on_failure: Callable[[Schedule, BaseException], object] | None = None,
     ) -> None:
         check_instance("qm", qm, QueueManager, "a QueueManager")
@@ -217,7 +217,7 @@ class Periodic:
 
     # --- one look
 
-    def put_due(self) -> list[Run]:
+    def put_due(self) -> list[ScheduledRun]:
         """Puts all that is due now, and returns what this process has put.
 
         Each message is on disk, and its line in the ledger, before the next one is tried. A put that fails leaves its
@@ -230,9 +230,9 @@ class Periodic:
             raise failure
         return runs
 
-    def _put_all(self) -> list[Run]:
+    def _put_all(self) -> list[ScheduledRun]:
         """Tries each schedule, whatever becomes of the others. Raises: `ENDS`."""
-        runs: list[Run] = []
+        runs: list[ScheduledRun] = []
         self.failing = {}
         for one in self.schedules:
             try:
@@ -249,7 +249,7 @@ class Periodic:
         dues = [one.times.next(self._last.get(one, now)) for one in self.schedules]
         return min((due for due in dues if due is not None), default=None)
 
-    def _put_due_of(self, schedule: Schedule, runs: list[Run]) -> None:
+    def _put_due_of(self, schedule: Schedule, runs: list[ScheduledRun]) -> None:
         for _ in range(PUTS_MAX):
             now, seen = self._qm.internals.clock.now(), self._last.get(schedule, -math.inf)
             if seen > -math.inf and not is_ahead(seen, now) and (schedule.times.next(seen) or now + 1) > now:
@@ -267,7 +267,7 @@ class Periodic:
             due = next(to_put(schedule.times, schedule.missed, last, now, ON_TIME_SECONDS), None)
             if due is not None:
                 if self._note(schedule, noted, due, [schedule.message(due)]):
-                    self._tell(Run(schedule, due, now), runs)
+                    self._tell(ScheduledRun(schedule, due, now), runs)
             elif (left_out := schedule.times.latest(last, now)) is not None:
                 self._note(schedule, noted, left_out, [])
             else:
@@ -292,7 +292,7 @@ class Periodic:
         self._last[schedule] = due
         return not settled.already
 
-    def _tell(self, run: Run, runs: list[Run]) -> None:
+    def _tell(self, run: ScheduledRun, runs: list[ScheduledRun]) -> None:
         runs.append(run)
         if self._on_put is not None:
             self._on_put(run)

@@ -61,7 +61,7 @@ class Happened(NamedTuple):
     error: str | None = None
 
 
-class Place:
+class ProcessPlace:
     """The place of a process, and of those that replace it: when the next one starts. Times are monotonic.
 
     Attributes:
@@ -91,7 +91,7 @@ class Place:
         return self.starts_at is not None and time.monotonic() >= self.starts_at
 
 
-class Child(Place):
+class Child(ProcessPlace):
     """One of the processes, and those that came before it in its place."""
 
     def __init__(self, number: int) -> None:

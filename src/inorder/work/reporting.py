@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import Any, Final, Literal, NamedTuple
 
 from .attempts import Ended, Outcome
-from .periodic import Run
+from .periodic import ScheduledRun
 
 log = logging.getLogger("inorder.work")
 
@@ -34,7 +34,7 @@ class WorkerEvent(NamedTuple):
     schedule: str = ""
     text: str = ""
     ended: Ended | None = None
-    run: Run | None = None
+    run: ScheduledRun | None = None
     seconds: float = 0.0
 
     @property

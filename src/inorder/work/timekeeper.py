@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from ..errors import ConnectionBroken, ConnectionClosed, InorderError, OutcomeUnknown, StoreError
 from ..rules.retries import Backoff
 from .attempts import said
-from .periodic import Periodic, Run, Schedule
+from .periodic import Periodic, Schedule, ScheduledRun
 from .reporting import WorkerEvent
 
 log = logging.getLogger("inorder.work")
@@ -24,7 +24,7 @@ log = logging.getLogger("inorder.work")
 TROUBLE: Final = Backoff(first=0.5, most=30.0, jitter=0.5)  # before a store that is in trouble is tried again
 
 
-class Owner(Protocol):
+class TimekeeperOwner(Protocol):
     """What a timekeeper needs of its worker."""
 
     qm: Any
@@ -45,7 +45,7 @@ class Timekeeper:
         is_at_work: it waits for what is due, or puts it.
     """
 
-    def __init__(self, worker: Owner, schedules: Sequence[Schedule]) -> None:
+    def __init__(self, worker: TimekeeperOwner, schedules: Sequence[Schedule]) -> None:
         self._worker, self._schedules = worker, schedules
         self.thread = threading.Thread(target=self._run, name="inorder work: schedules", daemon=True)
         self._wakes = threading.Event()
@@ -125,7 +125,7 @@ class Timekeeper:
 
     # --- what it reports
 
-    def _put(self, run: Run) -> None:
+    def _put(self, run: ScheduledRun) -> None:
         one = run.schedule
         self._worker.report(
             WorkerEvent("put", one.queue, schedule=one.name, run=run, seconds=max(0.0, run.put_at - run.due))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from ..errors import CallerError, InorderError, StoreError, bad_argument
 from ..model.options import check_instance, check_whole
 from ..rules.retries import Failure
-from .lane import Lane
+from .lane import WorkerLane
 from .reporting import WorkerEvent, to_log
 from .tasks import THREADS_MAX, Task, Tasks, check_seconds
 from .timekeeper import Timekeeper
@@ -77,7 +77,7 @@ class Worker:
         self._changed = threading.Condition()
         self._is_over, self._checks_at = False, 0.0
         self._keeper = threading.Thread(target=self._keep, name="inorder work", daemon=True)
-        self._lanes = [Lane(self, task) for task in tasks for _ in range(task.threads or threads)]
+        self._lanes = [WorkerLane(self, task) for task in tasks for _ in range(task.threads or threads)]
         self._timekeeper = Timekeeper(self, tasks.schedules) if tasks.schedules else None
         self._watches = any(task.timeout for task in tasks)
 
@@ -194,12 +194,12 @@ class Worker:
             self.stop_task(task, str(error))
         self._nudge()
 
-    def replace(self, lane: Lane) -> None:
+    def replace(self, lane: WorkerLane) -> None:
         """A lane is lost: another takes its place, or the process is worn."""
         if not self._replaces_threads:
             self.is_worn = True
         elif not self.ends.is_set():
-            fresh = Lane(self, lane.task)
+            fresh = WorkerLane(self, lane.task)
             with self._changed:  # `wait` must not see both of them idle
                 self._lanes[self._lanes.index(lane)] = fresh
                 fresh.start()

@@ -16,7 +16,7 @@ from inorder.errors import GetInhibited, NoMessageAvailable, PutInhibited, Queue
 from inorder.stores.postgresql.engine import FOLLOW_FRONTS
 from inorder.stores.postgresql.link import SYNCHRONOUSLY
 from inorder.stores.postgresql.making import PUTS, PUTS_TOGETHER, counted, in_arrays
-from inorder.stores.postgresql.pipeline import Answer, Pipeline
+from inorder.stores.postgresql.pipeline import Pipeline, StatementResult
 from inorder.stores.postgresql.statements import STATEMENTS
 from inorder.stores.sql.attention import IN_VAIN_MAX, LOOKED_FOR
 
@@ -26,8 +26,8 @@ NAMES = {text: name for name, text in STATEMENTS.items()} | {
     **dict.fromkeys(PUTS_TOGETHER.values(), "put together"),
     **{
         in_arrays(STATEMENTS[name], appends=appends, alike=True).text: f"{name} of many"
-        for name in ("arrive plain", "arrive content")
-        for appends in (False, name == "arrive plain")
+        for name in ("insert plain message", "insert content")
+        for appends in (False, name == "insert plain message")
     },
     SYNCHRONOUSLY: "synchronously",
     counted(STATEMENTS["restart unit"], 3): "restart unit",
@@ -55,7 +55,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     log: list[str] = []
     execute, sync, ask = Pipeline.execute, Pipeline.sync, Pipeline.ask
 
-    def executed(self: Pipeline, text: str, values: Any = ()) -> Answer:
+    def executed(self: Pipeline, text: str, values: Any = ()) -> StatementResult:
         log.append(NAMES.get(text, text))
         return execute(self, text, values)
 
@@ -99,19 +99,27 @@ def get_many(qm: QueueManager, queue: str) -> None:
 
 
 END = ["synchronously", WAITS]
-MANY = ["arrive plain of many", "arrive content of many"]
+MANY = ["insert plain message of many", "insert content of many"]
 COSTS: dict[str, tuple[Callable[[QueueManager, str], None], list[str]]] = {
     "put to Q": (put, ["put", WAITS]),
-    "put to U": (put, ["come together", "put together", WAITS]),
-    "get from Q": (get, ["take away one as known", ASKS, WAITS]),
-    "get from U": (get, ["come together", "take away one together as known", ASKS, WAITS]),
-    "put of many to Q": (put_many, ["here to append", ASKS, *MANY, "counted", *END]),
+    "put to U": (put, ["enter unordered queue", "put together", WAITS]),
+    "get from Q": (get, ["get and remove one as known", ASKS, WAITS]),
+    "get from U": (get, ["enter unordered queue", "get and remove one together as known", ASKS, WAITS]),
+    "put of many to Q": (put_many, ["queue state to append", ASKS, *MANY, "update queue counters", *END]),
     "put of many to U": (
         put_many,
-        ["come together", "here together to append", "draw places", ASKS, *MANY, "counted together", *END],
+        [
+            "enter unordered queue",
+            "queue state together to append",
+            "draw places",
+            ASKS,
+            *MANY,
+            "update queue counters together",
+            *END,
+        ],
     ),
-    "get of many from Q": (get_many, ["here as known", "take away", ASKS, *END]),
-    "get of many from U": (get_many, ["come together", "take away together as known", ASKS, *END]),
+    "get of many from Q": (get_many, ["queue state as known", "get and remove", ASKS, *END]),
+    "get of many from U": (get_many, ["enter unordered queue", "get and remove together as known", ASKS, *END]),
 }
 
 
@@ -142,18 +150,18 @@ def test_who_is_not_alone_commits_first_and_waits_for_the_disk_then(
         put(qm, "Q")
         put(qm, "Q")
     assert log == [
-        *("put", WAITS, "flush", WAITS),
+        *("put", WAITS, "flush commits", WAITS),
         *("put", WAITS),
     ]
     assert list(qm.admin.check()) == []
 
 
-@pytest.mark.parametrize(("queue", "comes"), [("Q", []), ("U", ["come together"])])
+@pytest.mark.parametrize(("queue", "comes"), [("Q", []), ("U", ["enter unordered queue"])])
 def test_a_unit_of_work_comes_to_its_queues_with_the_statement_that_counts_what_it_holds(
     qm: QueueManager, monkeypatch: pytest.MonkeyPatch, queue: str, comes: list[str]
 ) -> None:
     put = "put" if queue == "Q" else "put together"
-    here = "here locked" if queue == "Q" else "here together"
+    here = "queue state locked" if queue == "Q" else "queue state together"
     for _ in range(3):
         qm.put(queue, BODY, syncpoint=True)
         qm.commit()
@@ -162,7 +170,7 @@ def test_a_unit_of_work_comes_to_its_queues_with_the_statement_that_counts_what_
         assert log == [*comes, put, "restart unit", WAITS]
         log.clear()
         qm.commit()
-    assert log[:6] == ["queues of unit", ASKS, "lock queues", here, "shares", ASKS]
+    assert log[:6] == ["queues of unit", ASKS, "lock queues", here, "shares of unit", ASKS]
     assert ASKS not in log[6:]
     assert list(qm.admin.check()) == []
 
@@ -181,9 +189,9 @@ def test_what_begins_behind_fronts_is_as_few_statements(
             get(qm, queue)
     assert log == [
         *(MOVES_FRONTS, "put", WAITS),
-        *(MOVES_FRONTS, "here as known", "take away one behind", ASKS, *END),
-        *("come together", "put together", WAITS),
-        *("come together", "take away one together as known behind", ASKS, WAITS),
+        *(MOVES_FRONTS, "queue state as known", "get and remove one after fronts", ASKS, *END),
+        *("enter unordered queue", "put together", WAITS),
+        *("enter unordered queue", "get and remove one together as known after fronts", ASKS, WAITS),
     ]
     assert list(qm.admin.check()) == []
 
@@ -218,7 +226,7 @@ def test_those_who_listen_are_looked_for_while_there_are_some(
         assert call.result().body == BODY
         with sent(monkeypatch) as log:
             put(qm, queue)
-        assert {"wake", "wake and flush"} & set(log)
+        assert {"notify listeners", "notify listeners and flush"} & set(log)
         looking.execute("DELETE FROM listener")
         for _ in range(1 + IN_VAIN_MAX * LOOKED_FOR):
             put(qm, queue)
@@ -255,9 +263,9 @@ def test_numbers_are_reserved_for_many_puts_and_no_put_is_sent_in_vain(
     with sent(monkeypatch) as log:
         for _ in range(200):
             qm.put_many("Q", [BODY] * 100)
-    assert log.count("arrive plain of many") == 200
-    assert log.count("draw") <= 200 * 100 / 1000
-    assert log.count("here locked") <= 200 * 100 / 1000
+    assert log.count("insert plain message of many") == 200
+    assert log.count("draw numbers") <= 200 * 100 / 1000
+    assert log.count("queue state locked") <= 200 * 100 / 1000
 
 
 # --- what is taken for granted is not so

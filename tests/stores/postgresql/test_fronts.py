@@ -97,20 +97,21 @@ def test_gets_go_through_few_pages_however_much_is_dead(
         with idle(url):
             found = [one.body for _ in range(MESSAGES // EACH) for one in qm.get_many("Q", EACH)]
             assert found == [b"%06d" % n for n in range(MESSAGES)]
-            assert buffers(url, "take away", number, 1) > 3 * BUFFERS_MAX, "or this shows nothing"
+            assert buffers(url, "get and remove", number, 1) > 3 * BUFFERS_MAX, "or this shows nothing"
             known = asked(url, "SELECT revision FROM tally"), FRONTS
             come: list[tuple[Any, ...]]
             if read_order == "unordered":
-                come = [("here together", number), ("here together as known", number, *known),
-                        ("take single together behind", number, 1), ("take away together behind", number, 1),
-                        ("take away together as known behind", number, 1, *known),
-                        ("take away one together as known behind", number, *known, "'on'")]  # fmt: skip
+                come = [("queue state together", number), ("queue state together as known", number, *known),
+                        ("get available singles together after fronts", number, 1),
+                        ("get and remove together after fronts", number, 1),
+                        ("get and remove together as known after fronts", number, 1, *known),
+                        ("get and remove one together as known after fronts", number, *known, "'on'")]  # fmt: skip
             else:
-                come = [("here locked", number), ("one more", number, *known, MESSAGES),
-                        ("take away behind", number, 1), ("take away one behind", number),
-                        ("take single behind", number, 1), ("take behind", number, 1),
-                        ("counted", number, MESSAGES + 1000, 2 * MESSAGES, -1, 0)]  # fmt: skip
-            for name, *values in (*come, ("next available rank behind", number, 2, -10),
+                come = [("queue state locked", number), ("count one arrival", number, *known, MESSAGES),
+                        ("get and remove after fronts", number, 1), ("get and remove one after fronts", number),
+                        ("get available singles after fronts", number, 1), ("get available after fronts", number, 1),
+                        ("update queue counters", number, MESSAGES + 1000, 2 * MESSAGES, -1, 0)]  # fmt: skip
+            for name, *values in (*come, ("next available rank after fronts", number, 2, -10),
                                   ("next holder", number, -(2**62))):  # fmt: skip
                 assert buffers(url, name, *values) < BUFFERS_MAX, name
         assert not qm.admin.check()
@@ -126,7 +127,7 @@ def test_units_of_work_go_through_few_pages(url: str) -> None:
                 with qm.unit_of_work():
                     qm.get_many("Q", EACH)
             unit = asked(url, "SELECT id FROM unit")
-            for name, *values in (("shares", unit), ("queues of unit", unit), ("next holder", number, -(2**62)),
+            for name, *values in (("shares of unit", unit), ("queues of unit", unit), ("next holder", number, -(2**62)),
                                   ("restart unit", 0.0, unit)):  # fmt: skip
                 assert buffers(url, name, *values) < BUFFERS_MAX, name
 

@@ -225,14 +225,14 @@ def test_a_call_that_comes_into_another_is_before_or_after_it(world: Server, one
 # ---- each lock is missed
 
 MISSED = [
-    ("here locked", "put that opens", "put that opens"),
-    ("here locked", "get that opens", "get that opens"),
-    ("here to append", "put of two", "put of two"),
-    ("here as known", "get", "claim"),
+    ("queue state locked", "put that opens", "put that opens"),
+    ("queue state locked", "get that opens", "get that opens"),
+    ("queue state to append", "put of two", "put of two"),
+    ("queue state as known", "get", "claim"),
     ("lock queues", "put beside what expires", "put beside what expires"),
-    ("alone", "open alone", "open alone"),
-    ("hold stagings", "settle of one batch", "stage what is settled"),
-    ("begin staging", "stage under one name", "stage under one name"),
+    ("lock queue manager", "open alone", "open alone"),
+    ("lock stagings", "settle of one batch", "stage what is settled"),
+    ("lock staging name", "stage under one name", "stage under one name"),
 ]
 
 

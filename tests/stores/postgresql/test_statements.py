@@ -102,7 +102,10 @@ def test_the_checks_find_nothing_in_a_new_store(postgresql: str) -> None:
     assert [text for text in found if "the queue manager is missing" not in text] == []
 
 
-@pytest.mark.parametrize("name", ["available", "held", "members in order", "unplaced of unit"])
+@pytest.mark.parametrize(
+    "name",
+    ["available by place", "messages of holder by place", "group members by logical place", "unplaced puts of unit"],
+)
 def test_what_operators_choose_from_can_be_prepared(name: str, connection: Connection) -> None:
     held_by = " AND (m.unit = :held_by OR (m.lock = :held_by AND m.unit IS NULL))"
     condition = f"{listing.THERE}{listing.IS_FIRST} AND (m.flags & 30 <> 0 OR (true{held_by}))"
@@ -235,37 +238,37 @@ def plan(connection: Connection, text: str, mode: str) -> str:
 
 # What each goes by. Where three kinds of heads are asked for rows come merged, in order.
 HOT = {
-    "here": {"tally_newest", "slot_pkey"},
-    "here locked": {"tally_newest", "run_pkey"},
-    "here together": {"tally_newest", "slot_pkey", "run_pkey"},
-    "available": {"message_place"},
-    "held": {"message_held"},
+    "queue state": {"tally_newest", "slot_pkey"},
+    "queue state locked": {"tally_newest", "run_pkey"},
+    "queue state together": {"tally_newest", "slot_pkey", "run_pkey"},
+    "available by place": {"message_place"},
+    "messages of holder by place": {"message_held"},
     "next holder": {"message_held", "unit_pkey"},
     "next available rank": {"message_place"},
     "next held rank": {"message_held"},
-    "take": {"message_place"},
-    "take single": {"message_place"},
-    "take group": {"message_member"},
-    "hold": {"message_pkey"},
-    "hold many": {"message_pkey"},
-    "hold group": {"message_member"},
-    "remove": {"message_pkey"},
-    "remove many": {"message_pkey"},
-    "remove content": set(),
-    "claim of singles": {"message_place", "message_pkey"},
-    "claim of messages": {"message_place", "message_pkey"},
-    "anything next of singles": {"message_place"},
-    "read claimed": {"message_unit"},
-    "read messages": {"message_place", "message_pkey"},
-    "read group": {"message_member"},
+    "get available": {"message_place"},
+    "get available singles": {"message_place"},
+    "get available of group": {"message_member"},
+    "hold messages for unit": {"message_pkey"},
+    "hold messages for unit many": {"message_pkey"},
+    "hold group for unit": {"message_member"},
+    "delete messages": {"message_pkey"},
+    "delete messages many": {"message_pkey"},
+    "delete content": set(),
+    "claim messages of singles": {"message_place", "message_pkey"},
+    "claim messages of messages": {"message_place", "message_pkey"},
+    "exists next of singles": {"message_place"},
+    "messages of claim": {"message_unit"},
+    "messages of stretch": {"message_place", "message_pkey"},
+    "messages of group": {"message_member"},
     "heads of stretch": {"message_place", "gathering_pkey"},
-    "claimed": {"message_unit"},
-    "shares": {"message_unit"},
-    "remove of unit": {"message_unit"},
+    "size of claim": {"message_unit"},
+    "shares of unit": {"message_unit"},
+    "delete messages of unit": {"message_unit"},
     "rows by queue, member": {"message_member"},
     "next expiry": {"message_expiry", "message_held"},
     "next due": {"message_due"},
-    "withheld": {"message_place"},
+    "count withheld messages": {"message_place"},
 }
 
 
@@ -275,7 +278,10 @@ def complaints(steps: str) -> list[str]:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_statement_goes_by_index_and_sorts_nothing(mode: str, planning: Connection) -> None:
-    sent = {name: texts(name)[:4] if name in ("available", "held") else [STATEMENTS[name]] for name in HOT}
+    sent = {
+        name: texts(name)[:4] if name in ("available by place", "messages of holder by place") else [STATEMENTS[name]]
+        for name in HOT
+    }
     for name, text in [(name, text) for name, each in sent.items() for text in each]:
         steps = plan(planning, text, mode)
         assert complaints(steps) == [], steps
@@ -296,7 +302,7 @@ def emptied(postgresql: str) -> Iterator[Connection]:
 
 
 def test_what_is_taken_is_found_by_index_whatever_the_table_was_like_before(emptied: Connection) -> None:
-    for name in [name for name in STATEMENTS if name.startswith("take ") and "group" not in name]:
+    for name in [name for name in STATEMENTS if name.startswith("get ") and "group" not in name]:
         steps = plan(emptied, STATEMENTS[name], "force_generic_plan")
         assert "using message_place" in steps, steps
         assert "using message_pkey" not in steps, steps
@@ -310,7 +316,7 @@ TAKING = rf"Limit\s+->  LockRows\s+->  {GATE}Index Scan using message_place"
 @pytest.mark.parametrize("mode", MODES)
 def test_what_is_taken_together_is_found_by_index(mode: str, planning: Connection) -> None:
     """Only what was found is sorted."""
-    for name in [name for name in STATEMENTS if re.match("take .*together", name)]:
+    for name in [name for name in STATEMENTS if re.match("get .*together", name)]:
         steps = plan(planning, STATEMENTS[name], mode)
         assert re.search(TAKING, steps), steps
         assert len(complaints(steps)) == (" one " not in name), steps

@@ -25,7 +25,7 @@ from inorder.stores.engine.store import new_manager
 from inorder.stores.postgresql import drop, parse, upgrade_schema
 from inorder.stores.postgresql.opening import open_link
 from inorder.stores.postgresql.statements import LADDER, VERSION
-from inorder.stores.seam.migrations import Ladder, Step, Upgraded
+from inorder.stores.seam.migrations import Ladder, MigrationStep, Upgraded
 
 NEXT = invented.POSTGRESQL.newest
 POINTS = [
@@ -116,7 +116,7 @@ def test_a_step_that_fails_changes_nothing(store: str, admin: Connection, wrong:
     steps = invented.POSTGRESQL.from_version(VERSION)
     admin.execute(f"INSERT INTO {parse(store).schema}.process VALUES (1)")
     with pytest.raises(StoreError):
-        upgraded(store, Ladder(NEXT + 1, [*steps, Step(version=NEXT + 1, why="", statements=wrong)]))
+        upgraded(store, Ladder(NEXT + 1, [*steps, MigrationStep(version=NEXT + 1, why="", statements=wrong)]))
     check_is_older(store, admin)
 
 

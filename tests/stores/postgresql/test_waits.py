@@ -60,9 +60,9 @@ def database(url: str) -> Iterator[psycopg.Connection[Any]]:
         yield one
 
 
-def watch_of(qm: QueueManager) -> watch.Watch:
+def watch_of(qm: QueueManager) -> watch.PostgresWatch:
     store: Any = qm._services.store
-    found: watch.Watch = store.host.watch
+    found: watch.PostgresWatch = store.host.watch
     return found
 
 
@@ -146,14 +146,14 @@ def test_what_comes_while_nobody_listens_is_found_once_somebody_does(
     qm: QueueManager, child: Program, database: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The listening connection is lost, and made again only after the put: then the waiter looks at once."""
-    connects, goes_on = watch.Listener._connect, threading.Event()
+    connects, goes_on = watch.DatabaseListener._connect, threading.Event()
 
-    def late(listener: watch.Listener) -> object:
+    def late(listener: watch.DatabaseListener) -> object:
         assert goes_on.wait(LIMIT_SECONDS)
         return connects(listener)
 
     call = waiting(qm, lambda: qm.get("Q", wait=FOREVER))
-    monkeypatch.setattr(watch.Listener, "_connect", late)
+    monkeypatch.setattr(watch.DatabaseListener, "_connect", late)
     assert end_listener(database) >= 1
     until(lambda: not end_listener(database), "the server has ended it")
     child.run("qm.put('Q', b'1')")
@@ -170,7 +170,8 @@ def room_is_asleep(qm: QueueManager) -> bool:
 @pytest.mark.usefixtures("often")
 def test_a_put_whose_word_was_lost_is_found_by_the_next_look(qm: QueueManager, child: Program) -> None:
     """As by a process that is killed between its commit and the notification; also when that is in the first second."""
-    child.run("from inorder.stores.postgresql.statements import STATEMENTS; STATEMENTS['wake'] = 'SELECT ?1'")
+    child.run("from inorder.stores.postgresql.statements import STATEMENTS as all_of_them")
+    child.run("all_of_them['notify listeners'] = 'SELECT ?1'")
     for number in range(5):
         call = waiting(qm, lambda: qm.get("Q", wait=FOREVER))
         child.run(f"qm.put('Q', b'{number}')")

@@ -12,7 +12,7 @@ from tests.helpers.claiming import PHYSICAL, Application
 from tests.helpers.staged import Writer
 
 from inorder import Flags, NoMessageAvailable, QueueManager, connect
-from inorder.stores.seam.backend import Kind
+from inorder.stores.seam.backend import OperationKind
 from inorder.stores.seam.tables import DefinitionRow, WaitRow
 from inorder.stores.sql.attention import DUE, EDGES, ENTERED, EXPIRES, GROUPS, IN_VAIN_MAX, LEASES, MARKS
 from inorder.stores.sqlite import SqliteStore
@@ -157,7 +157,7 @@ def test_it_is_taken_back_when_there_is_nothing_left(
 
 def test_who_is_in_the_way_of_a_wait_is_noted(store: SqliteStore, qm: QueueManager) -> None:
     backend = store.backend
-    backend.begin(Kind())
+    backend.begin(OperationKind())
     (queue,) = (row.id for row in backend.select(DefinitionRow) if row.name == "Q")
     for levels in (None, "[[1]]"):
         backend.save(WaitRow(store.connections[qm.internals.owner].id, queue, None, 0, levels))

@@ -26,7 +26,7 @@ from inorder.stores.seam.changes import Change, Changes
 from inorder.stores.sqlite import SqliteStore, bell, watch
 from inorder.stores.sqlite.bell import QUEUE_BITS, SharedBell
 from inorder.stores.sqlite.coordination import RINGS, SLOTS_AT, WAITED, WAITERS, WORDS, Coordination
-from inorder.stores.sqlite.watch import QueueBell, WaitedQueues, Watch
+from inorder.stores.sqlite.watch import SqliteBell, SqliteWatch, WaitedQueues
 from inorder.support.locks import Lock
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux has the futex")
@@ -139,8 +139,8 @@ def is_told(monkeypatch: pytest.MonkeyPatch, made: list[int | None], first: str,
     queues = WaitedQueues()
     store: Any = Lone(lock=Lock(), changes=Changes())
     database: Any = Lone(bell=shared, seen=seen, expect=expect)
-    watching = Watch(store, database, queues)
-    told = QueueBell(watching, "Q")
+    watching = SqliteWatch(store, database, queues)
+    told = SqliteBell(watching, "Q")
     store.changes.subscribe(lambda happened: told.ring() if happened == Change("Q") else None)
     queues.attend(1)
     words.steps = -(1 << 30)  # the look was in a turn of its own
@@ -172,7 +172,7 @@ def is_told(monkeypatch: pytest.MonkeyPatch, made: list[int | None], first: str,
 @pytest.fixture
 def never_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits looks when it is woken, and not because time has gone by."""
-    monkeypatch.setattr(watch, "BURY_SECONDS", 1e6)
+    monkeypatch.setattr(watch, "DEAD_CHECK_SECONDS", 1e6)
 
 
 @pytest.mark.usefixtures("never_by_itself")
@@ -189,15 +189,15 @@ def test_no_order_of_steps_loses_a_change(monkeypatch: pytest.MonkeyPatch, what:
 @pytest.mark.usefixtures("never_by_itself")
 def test_a_ring_for_who_is_about_to_sleep_is_heard(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     """By another thread of its process, and not because the queue has changed."""
-    sleep, room, slept = QueueBell._sleep, room_of(qm), list[float]()
+    sleep, room, slept = SqliteBell._sleep, room_of(qm), list[float]()
 
-    def late(own: QueueBell, seconds: float) -> None:
+    def late(own: SqliteBell, seconds: float) -> None:
         if not slept:
             room.dismiss(room._waiters[0].owner)
         slept.append(seconds)
         sleep(own, seconds)
 
-    monkeypatch.setattr(QueueBell, "_sleep", late)
+    monkeypatch.setattr(SqliteBell, "_sleep", late)
     assert isinstance(Call(lambda: qm.get("Q", wait=FOREVER)).error(), ConnectionBroken)
     assert len(slept) == 1
 
@@ -324,7 +324,7 @@ def test_what_a_dead_waiter_leaves_costs_the_next_change_of_its_queue_two_calls(
 def test_a_stopped_waiter_holds_up_nobody_and_goes_on(path: Path, qm: QueueManager) -> None:
     with programs(path, 2) as [stopped, other]:
         for one in (stopped, other):
-            one.run("watch.BURY_SECONDS = 1e6; wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
+            one.run("watch.DEAD_CHECK_SECONDS = 1e6; wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
         process = stopped.process.pid
         assert process is not None
         os.kill(process, signal.SIGSTOP)
@@ -343,7 +343,7 @@ def test_who_is_killed_between_its_commit_and_its_ring_is_spoken_for(
     """By those who look for the dead: once a second, and here oftener."""
     child.run("import signal; bell.wake = lambda *_: os.kill(os.getpid(), signal.SIGKILL)")
     with programs(path, 1) as [waits]:
-        waits.run("watch.BURY_SECONDS = 0.05; wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
+        waits.run("watch.DEAD_CHECK_SECONDS = 0.05; wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
         child.begin("qm.put('Q', b'1')")
         child.process.join()
         assert waits.ask("wait.end()") == b"1"

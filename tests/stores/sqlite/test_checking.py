@@ -79,7 +79,7 @@ FAULTS = {
     "depth": ("UPDATE tally SET depth = depth + 1 WHERE queue > 0", "the depth is noted as 12, 11"),
     "manager": ("DELETE FROM manager", "the queue manager is missing"),
     "manager, counter": ("DELETE FROM tally WHERE queue = 0", "the counter of the numbers that name things is missing"),
-    "tallies": ("INSERT INTO tally (queue) VALUES (999)", "queue 999: it is counted and not defined"),
+    "queue counters": ("INSERT INTO tally (queue) VALUES (999)", "queue 999: it is counted and not defined"),
     "attention": ("UPDATE tally SET attention = 0", "there is something to look for, and it says 0"),
     "attention, revision": ("UPDATE tally SET revision = 77", "it knows the definitions of revision 77, they have 2"),
     "places": ("UPDATE tally SET counter = 3 WHERE queue > 0", "the counter says 3"),

@@ -59,7 +59,7 @@ WHOLE = {
     "json_each": "numbers that are given",
 }
 # Statements that scan an index that has nothing but what they are about.
-INDEXES = {"units that put": {"unit_session", "unit_prepared", "unit_leased"}}
+INDEXES = {"units with unplaced puts": {"unit_session", "unit_prepared", "unit_leased"}}
 # Statements that sort: what they sort is small, or they are not on the way of a put or get.
 SORTS = {
     "rows by unit": "all that one unit holds, row by row: an undo of a confirm id that has locks as well",
@@ -71,23 +71,23 @@ SORTS = {
     "rows by queue, forgotten": "once after a restart, when a prepared unit is backed out",
     "rows by queue, volatile": "once when a store is opened",
     "rows by queue, co_op_marked": "when the last of a cooperating set closes",
-    "shapes of group": "once for a group that is taken whole",
-    "shares": "one row for each queue and state, over an index",
+    "count gets for group": "once for a group that is taken whole",
+    "shares of unit": "one row for each queue and state, over an index",
     "shares of lock": "the same",
     "locks of unit": "once when a unit is settled",
-    "number unit": "the numbering itself",
+    "number puts of unit": "the numbering itself",
     "put staged in order": "what is put at once, in an order of its own",
     "put staged in groups": "the numbering of groups itself",
-    "first wrong number": "the numbers of groups that callers made",
-    "visible of stagings": "for listeners alone",
+    "first wrong number in groups": "the numbers of groups that callers made",
+    "messages of stagings": "for listeners alone",
     "doubtful groups": "members of the unusual groups of one claim or survey, over an index",
     "claim groups": "what a claim takes",
-    "read groups": "the members of a page's groups, without what they contain",
-    "claim of messages": "what a claim takes: running sums",
-    "claiming takers": "the claims that hold members of one group",
-    "weigh of messages": "what a survey shows: running sums",
+    "messages of groups": "the members of a page's groups, without what they contain",
+    "claim messages of messages": "what a claim takes: running sums",
+    "claims inside group": "the claims that hold members of one group",
+    "count next messages by bytes of messages": "what a survey shows: running sums",
     "stretches of groups": "what a survey shows: running sums",
-    "spans": "the groups of one claim",
+    "group bounds in claim": "the groups of one claim",
 }
 
 
@@ -188,7 +188,7 @@ CHOICES = {
 def test_the_search_steps_through_the_index_and_merges(
     choice: str, heads: tuple[int, ...], connection: apsw.Connection
 ) -> None:
-    for of, index in {"available": "message_place", "held": "message_held"}.items():
+    for of, index in {"available by place": "message_place", "messages of holder by place": "message_held"}.items():
         steps = plan(connection, selection.ordered(STATEMENTS[of], CHOICES[choice], heads))
         assert complaints("", steps) == []
         assert sum(index in step for step in steps) == len(heads), "one step into the index for each kind of head"
@@ -218,7 +218,7 @@ ONE = selection.Selection("", f" AND {selection.UID_CONDITION}", {}, one=True)
 def test_a_match_on_priority_steps_to_its_level_and_ends_behind_it(
     heads: tuple[int, ...], connection: apsw.Connection
 ) -> None:
-    steps = plan(connection, selection.ordered(STATEMENTS["available"], AT_LEVEL, heads))
+    steps = plan(connection, selection.ordered(STATEMENTS["available by place"], AT_LEVEL, heads))
     assert complaints("", steps) == []
     bounds = "message_place (queue=? AND head=? AND (rank,number,ordinal)>(?,?,?) AND rank<?)"
     assert sum(bounds in step for step in steps) == len(heads)
@@ -226,7 +226,7 @@ def test_a_match_on_priority_steps_to_its_level_and_ends_behind_it(
 
 @pytest.mark.parametrize("such", [selection.OPEN, selection.HELD_BY])
 def test_a_match_on_a_unique_id_is_a_step_whoever_holds_the_message(such: str, connection: apsw.Connection) -> None:
-    steps = plan(connection, selection.ordered(STATEMENTS["by unique id"], ONE.such(such)))
+    steps = plan(connection, selection.ordered(STATEMENTS["messages by unique id"], ONE.such(such)))
     assert complaints("", steps) == []
     searches = [step for step in steps if step.startswith("SEARCH")]
     assert ["PRIMARY KEY" in searches[0], "message_uid" in searches[1], len(searches)] == [True, True, 2]

@@ -135,7 +135,7 @@ def test_before_a_message_is_said_to_be_held_it_is_seen_whether_the_holder_lives
 @pytest.fixture
 def sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     """While calls of this process wait, it looks oftener for the dead than once a second."""
-    monkeypatch.setattr(watch, "BURY_SECONDS", 0.05)
+    monkeypatch.setattr(watch, "DEAD_CHECK_SECONDS", 0.05)
 
 
 @pytest.mark.usefixtures("sooner")

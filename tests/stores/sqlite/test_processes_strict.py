@@ -22,7 +22,7 @@ def ring(qm: QueueManager, path: Path) -> Iterator[list[Program]]:
         for one, queue in zip(each, "ABC", strict=True):
             qm.create_queue(queue)
             qm.put_many(queue, [b"%s1" % queue.encode(), b"%s2" % queue.encode()])
-            one.run(f"watch.BURY_SECONDS = 0.05; apart(lambda: qm.get({queue!r}, syncpoint=True))")
+            one.run(f"watch.DEAD_CHECK_SECONDS = 0.05; apart(lambda: qm.get({queue!r}, syncpoint=True))")
         yield each
 
 

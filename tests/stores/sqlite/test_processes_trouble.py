@@ -92,7 +92,7 @@ def test_a_number_that_still_lives_is_passed_over(path: Path, qm: QueueManager, 
 
 
 def test_a_wait_ends_when_the_file_is_deleted(path: Path, qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "BURY_SECONDS", 0.05)
+    monkeypatch.setattr(watch, "DEAD_CHECK_SECONDS", 0.05)
     other = qm.connect()
     call = waiting(other, lambda: other.get("Q", wait=60))
     path.unlink()

@@ -21,7 +21,7 @@ pytestmark = [gate, pytest.mark.usefixtures("woken")]
 @pytest.fixture
 def woken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits is woken or waits in vain: it does not look when a second has gone by."""
-    monkeypatch.setattr(watch, "BURY_SECONDS", 1e6)
+    monkeypatch.setattr(watch, "DEAD_CHECK_SECONDS", 1e6)
 
 
 @pytest.mark.parametrize("what", WAKING)

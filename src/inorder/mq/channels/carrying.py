@@ -222,7 +222,7 @@ class _Run:
         tries = there.message_retry_count
         for attempt in range(tries + 1):
             messages = aged(batch.messages, self._sending.now() - read_at)
-            now = batch._replace(messages=messages, attempts=attempt, buries=attempt == tries)
+            now = batch._replace(messages=messages, attempts=attempt, to_dead_letters=attempt == tries)
             try:
                 receipt = receiver.call(lambda store: store.receive(now))  # noqa: B023 - called at once
             except Undeliverable as error:

@@ -19,10 +19,10 @@ from .. import channels
 from ..channels.defining import KIND
 from .commands import ObjectCommand
 from .errors import syntax_error, unsupported
-from .lacking import LACKING_CHANNEL_TYPES, LACKING_IN_CHANNELS
 from .objects import Row, Words, chosen, fits, meets, read_define, read_display, without
 from .parameters import Parameter
-from .tokens import Token
+from .tokens import CommandToken
+from .unsupported import UNSUPPORTED_CHANNEL_TYPES, UNSUPPORTED_IN_CHANNELS
 from .values import Scalar, allowed_values, mqsc_value, read_value
 from .words import age
 
@@ -53,20 +53,28 @@ NUMBERS: Final[Mapping[tuple[str, str], str]] = {
 }
 
 
-def _read(attribute: Attribute, token: Token) -> Any:
+def _read(attribute: Attribute, token: CommandToken) -> Any:
     """The value of an attribute; MQ's other types are refused by name."""
-    if attribute.name == "type" and token.value in LACKING_CHANNEL_TYPES:
-        what, why = f"MQ's channel type {token.value}", LACKING_CHANNEL_TYPES[token.value]
+    if attribute.name == "type" and token.value in UNSUPPORTED_CHANNEL_TYPES:
+        what, why = f"MQ's channel type {token.value}", UNSUPPORTED_CHANNEL_TYPES[token.value]
         raise unsupported(token.at, what, why, allowed_values(attribute))
     return read_value(attribute, token)
 
 
 KEYWORDS: Final = {one.mqsc: one for one in CHANNEL_ATTRIBUTES.values()}
 WORDS: Final = Words(
-    who="a channel", keywords=KEYWORDS, shown=("ALTDATE", "ALTTIME"), lacking=LACKING_IN_CHANNELS, read=_read
+    who="a channel",
+    keywords=KEYWORDS,
+    shown=("ALTDATE", "ALTTIME"),
+    unsupported_names=UNSUPPORTED_IN_CHANNELS,
+    read=_read,
 )
 STATUS_WORDS: Final = Words(
-    who="a channel's status", keywords={}, shown=STATUS, integers=STATUS_INTEGERS, lacking=LACKING_IN_CHANNELS
+    who="a channel's status",
+    keywords={},
+    shown=STATUS,
+    integers=STATUS_INTEGERS,
+    unsupported_names=UNSUPPORTED_IN_CHANNELS,
 )
 
 
@@ -103,7 +111,7 @@ def _word(parameter: Parameter, words: Mapping[str, str]) -> str:
     return words[token.value]
 
 
-def _number(token: Token) -> int:
+def _number(token: CommandToken) -> int:
     if not token.value.isdecimal() or not 1 <= int(token.value[:12]) <= 999_999_999:
         raise syntax_error(token.at, token.found, "SEQNUM(1 to 999999999)")
     return int(token.value)

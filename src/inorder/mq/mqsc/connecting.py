@@ -1,8 +1,8 @@
 """Who has the queue manager open, and which queues: DISPLAY CONN, and DISPLAY QSTATUS of handles.
 
 The tables say what is shown, and where it comes from. What the store does not keep is not in them: MQ's other names are
-in `lacking`, each with the reason. A DISPLAY reads the connections, then their units of work, then the waits; each is
-one moment.
+in `unsupported.py`, each with the reason. A DISPLAY reads the connections, then their units of work, then the waits;
+each is one moment.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ...stores.seam.views import ConnectionView, Opening, Unit
 from .commands import Condition, Handles, ObjectCommand
 from .errors import shown, syntax_error
 from .filters import holds
-from .lacking import LACKING_IN_CONNECTIONS
 from .objects import OBJECTS, Found, Row, Words, chosen, fits, read_display
 from .parameters import Parameter
-from .tokens import Token
+from .tokens import CommandToken
+from .unsupported import UNSUPPORTED_IN_CONNECTIONS
 from .values import Value
 
 OBJECT: Final = "CONN"
@@ -32,7 +32,7 @@ TYPES: Final[Mapping[str, str]] = {"CONN": "CONN", "HANDLE": "HANDLE", "ALL": "A
 INTEGERS: Final = frozenset({"PID"})
 
 
-class Seen(NamedTuple):
+class SeenConnection(NamedTuple):
     """What is known of a connection, or of one of its handles.
 
     Args:
@@ -52,20 +52,20 @@ class Seen(NamedTuple):
         return self.handle
 
 
-Keywords = Mapping[str, Callable[[Seen], Value | None]]  # None: it is not known, and not shown
+Keywords = Mapping[str, Callable[[SeenConnection], Value | None]]  # None: it is not known, and not shown
 
 
-def _begun(form: str) -> Callable[[Seen], str]:
+def _begun(form: str) -> Callable[[SeenConnection], str]:
     return lambda seen: "" if seen.unit is None else format(utc(seen.unit.started_at), form)
 
 
-def _state(seen: Seen) -> str:
+def _state(seen: SeenConnection) -> str:
     """ACTIVE: a call waits. The store knows the queue on which a connection waits, and not the handle."""
     reads = seen.opening.input is not None or not seen.opening.output
     return "ACTIVE" if reads and seen.opening.queue in seen.waits else "INACTIVE"
 
 
-def _options(seen: Seen) -> tuple[str, ...]:
+def _options(seen: SeenConnection) -> tuple[str, ...]:
     """Those that the store keeps: not browse alone, inquire and set."""
     handle = seen.opening
     found = {
@@ -116,7 +116,7 @@ COMPARED: Final = OF_TYPE["ALL"]  # by WHERE, whatever is displayed
 # --- read
 
 
-def connection_number(token: Token) -> str:
+def connection_number(token: CommandToken) -> str:
     """The number in CONN(...), or its beginning and an asterisk. Raises: MqscSyntaxError."""
     number = token.value.upper()
     if not NUMBER.fullmatch(number):
@@ -142,7 +142,7 @@ def read_display_of_connections(name: str, parameters: Sequence[Parameter]) -> O
         keywords={},
         shown=OF_TYPE[kind],
         integers=INTEGERS,
-        lacking=LACKING_IN_CONNECTIONS,
+        unsupported_names=UNSUPPORTED_IN_CONNECTIONS,
         compared=COMPARED,
     )
     return replace(read_display(OBJECT, name, rest, words), given={"type": kind})
@@ -170,12 +170,12 @@ def handle_rows(qm: QueueManager, handles: Handles) -> Iterator[Row]:
                 yield row | {"TYPE": "HANDLE"}
 
 
-def _connections(qm: QueueManager) -> list[Seen]:
+def _connections(qm: QueueManager) -> list[SeenConnection]:
     connections = qm.inspect.connections()
     units = {one.connection: one for one in qm.inspect.units() if one.connection is not None}
     waits = qm.inspect.waits()
     return [
-        Seen(
+        SeenConnection(
             one,
             units.get(one.connection),
             frozenset(wait.queue for wait in waits if wait.connection == one.connection),
@@ -184,15 +184,15 @@ def _connections(qm: QueueManager) -> list[Seen]:
     ]
 
 
-def _handles(seen: Seen) -> list[Seen]:
+def _handles(seen: SeenConnection) -> list[SeenConnection]:
     return [seen._replace(handle=one) for one in seen.connection.opened]
 
 
-def _row(seen: Seen, keywords: Keywords) -> dict[str, Value]:
+def _row(seen: SeenConnection, keywords: Keywords) -> dict[str, Value]:
     return {word: value for word, of in keywords.items() if (value := of(seen)) is not None}
 
 
-def _connection_row(seen: Seen, command: ObjectCommand, kind: str) -> Found | None:
+def _connection_row(seen: SeenConnection, command: ObjectCommand, kind: str) -> Found | None:
     """A connection as it is shown, with the handles that the condition means; None: it is not meant."""
     own = _row(seen, CONNECTION)
     handles = [_row(one, HANDLE) for one in _handles(seen)]

@@ -18,7 +18,7 @@ from ...errors import CallerError, Reason, nearest_names
 FOUND_MAX = 40
 
 
-class Position(NamedTuple):
+class ScriptPosition(NamedTuple):
     """A place in a script, counted from 1."""
 
     line: int
@@ -41,7 +41,7 @@ class Unsupported(MqscSyntaxError):
     attribute."""
 
 
-def unsupported(at: Position, what: str, why: str, allowed: str, *, keyword: str | None = None) -> Unsupported:
+def unsupported(at: ScriptPosition, what: str, why: str, allowed: str, *, keyword: str | None = None) -> Unsupported:
     """The error for what MQ has and we have not.
 
     Args:
@@ -56,7 +56,7 @@ def unsupported(at: Position, what: str, why: str, allowed: str, *, keyword: str
     )
 
 
-def syntax_error(at: Position, found: str, allowed: str, *, nearest: Sequence[str] = ()) -> MqscSyntaxError:
+def syntax_error(at: ScriptPosition, found: str, allowed: str, *, nearest: Sequence[str] = ()) -> MqscSyntaxError:
     """The error for what does not belong where it stands.
 
     Args:
@@ -70,7 +70,7 @@ def syntax_error(at: Position, found: str, allowed: str, *, nearest: Sequence[st
     return MqscSyntaxError(text, line=at.line, column=at.column, found=found, allowed=allowed, nearest=list(nearest))
 
 
-def unknown_word(at: Position, word: str, what: str, known: Iterable[str]) -> MqscSyntaxError:
+def unknown_word(at: ScriptPosition, word: str, what: str, known: Iterable[str]) -> MqscSyntaxError:
     """The error for a word that is none of those known: with the nearest ones, or else with all.
 
     Args:

@@ -11,8 +11,8 @@ from typing import Any, Final
 from ...model.attribute import Attribute
 from .commands import Condition
 from .errors import syntax_error, unknown_word, unsupported
-from .lacking import Lacking
-from .tokens import Token
+from .tokens import CommandToken
+from .unsupported import UnsupportedName
 from .values import INTEGER, Value, comparable, digits, read_value
 from .words import INTEGER_STATUS, is_switch
 
@@ -37,12 +37,12 @@ FORM: Final = f"WHERE(KEYWORD EQ VALUE); instead of EQ: {', '.join(OPERATORS[1:]
 
 
 def read_condition(
-    token: Token,
-    values: Sequence[Token],
+    token: CommandToken,
+    values: Sequence[CommandToken],
     keywords: Mapping[str, Attribute | None],
-    lacking: Mapping[str, Lacking],
+    unsupported_names: Mapping[str, UnsupportedName],
     integers: Collection[str] = INTEGER_STATUS,
-    read: Callable[[Attribute, Token], Any] = read_value,
+    read: Callable[[Attribute, CommandToken], Any] = read_value,
 ) -> Condition:
     """The condition that stands in WHERE(...).
 
@@ -58,9 +58,9 @@ def read_condition(
     if len(values) != 3:
         raise syntax_error(token.at, f"WHERE with {len(values)} instead of 3 words", FORM)
     subject, comparison, value = values
-    if subject.kind == "word" and subject.value in lacking:
+    if subject.kind == "word" and subject.value in unsupported_names:
         allowed = f"one of {', '.join(keywords)}"
-        raise unsupported(subject.at, f"MQ's attribute {subject.value}", lacking[subject.value].why, allowed)
+        raise unsupported(subject.at, f"MQ's attribute {subject.value}", unsupported_names[subject.value].why, allowed)
     if subject.kind != "word" or subject.value not in keywords:
         raise unknown_word(subject.at, subject.value, "a keyword to compare", keywords)
     attribute = keywords[subject.value]
@@ -75,11 +75,11 @@ def read_condition(
     return Condition(keyword=subject.value, operator=comparison.value, value=compared)
 
 
-def _pattern(token: Token) -> str:
+def _pattern(token: CommandToken) -> str:
     return token.value if token.value.strip(" ") else ""  # blanks alone mean nothing in MQSC
 
 
-def _status(keyword: str, token: Token, integers: Collection[str]) -> int | str:
+def _status(keyword: str, token: CommandToken, integers: Collection[str]) -> int | str:
     if keyword not in integers:
         return token.value
     if INTEGER.fullmatch(token.value) is None:
@@ -87,7 +87,9 @@ def _status(keyword: str, token: Token, integers: Collection[str]) -> int | str:
     return int(token.value)
 
 
-def _value(attribute: Attribute, token: Token, read: Callable[[Attribute, Token], Any]) -> int | float | str | bool:
+def _value(
+    attribute: Attribute, token: CommandToken, read: Callable[[Attribute, CommandToken], Any]
+) -> int | float | str | bool:
     if is_switch(attribute):
         if token.value not in YES:
             raise syntax_error(token.at, token.found, "YES or NO")

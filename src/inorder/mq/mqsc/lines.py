@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, cast
 
-from .errors import MqscSyntaxError, Position, syntax_error
+from .errors import MqscSyntaxError, ScriptPosition, syntax_error
 
 LINE_LENGTH_MAX: Final = 2_048  # runmqsc's
 COMMAND_LENGTH_MAX: Final = 32_768
@@ -47,17 +47,17 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class CommandText:
     """A command put together: its text, and where the text of each line begins in it and in the script."""
 
     text: str
     starts: tuple[int, ...]
-    places: tuple[Position, ...]
+    places: tuple[ScriptPosition, ...]
 
-    def position(self, offset: int) -> Position:
+    def position(self, offset: int) -> ScriptPosition:
         """Where a character of the text stands in the script; the end of the text counts to its last line."""
         n = bisect_right(self.starts, offset) - 1
-        return Position(self.places[n].line, self.places[n].column + offset - self.starts[n])
+        return ScriptPosition(self.places[n].line, self.places[n].column + offset - self.starts[n])
 
 
 class Assembler:
@@ -101,14 +101,14 @@ def commands_in(lines: Iterable[str]) -> Iterator[Source]:
         yield last
 
 
-def together(source: Source) -> Text:
+def together(source: Source) -> CommandText:
     """The text of a command.
 
     Raises: MqscSyntaxError, a line or the command is too long, or its continuation is missing.
     """
     pieces: list[str] = []
     starts: list[int] = []
-    places: list[Position] = []
+    places: list[ScriptPosition] = []
     length = 0
     for n, (number, line) in enumerate(source.lines):
         _check_length(number, line)
@@ -118,15 +118,15 @@ def together(source: Source) -> Text:
             piece = piece[:-1]
         pieces.append(piece)
         starts.append(length)
-        places.append(Position(number, begin + 1))
+        places.append(ScriptPosition(number, begin + 1))
         length += len(piece)
         if length > COMMAND_LENGTH_MAX:
             raise syntax_error(places[-1], "a command that is too long", f"at most {COMMAND_LENGTH_MAX:,} characters")
     if source.goes_on:
         number, line = source.lines[-1]
         allowed = f"a further line, since this one ends with {line[-1]!r}"
-        raise syntax_error(Position(number, len(line)), "the end of the script", allowed)
-    return Text("".join(pieces), tuple(starts), tuple(places))
+        raise syntax_error(ScriptPosition(number, len(line)), "the end of the script", allowed)
+    return CommandText("".join(pieces), tuple(starts), tuple(places))
 
 
 def _beginning(source: Source, n: int) -> int:
@@ -139,4 +139,4 @@ def _beginning(source: Source, n: int) -> int:
 def _check_length(number: int, line: str) -> None:
     if len(line) > LINE_LENGTH_MAX:
         allowed = f"at most {LINE_LENGTH_MAX:,}; end the line with + and go on in the next"
-        raise syntax_error(Position(number, LINE_LENGTH_MAX + 1), f"a line of {len(line):,} characters", allowed)
+        raise syntax_error(ScriptPosition(number, LINE_LENGTH_MAX + 1), f"a line of {len(line):,} characters", allowed)

@@ -10,9 +10,9 @@ from ...model.attribute import Attribute
 from .commands import Condition, ObjectCommand
 from .errors import syntax_error, unknown_word
 from .filters import LIKE, holds, is_like, read_condition
-from .lacking import Lacking
-from .parameters import Parameter, refuse_lacking, without_effect
-from .tokens import Token
+from .parameters import Parameter, refuse_unsupported, without_effect
+from .tokens import CommandToken
+from .unsupported import UnsupportedName
 from .values import Value, allowed_values, comparable, read_value
 
 Row = Mapping[str, Value]
@@ -39,8 +39,8 @@ class Words:
     keywords: Mapping[str, Attribute]
     shown: Sequence[str] = ()
     integers: frozenset[str] = frozenset()
-    lacking: Mapping[str, Lacking]
-    read: Callable[[Attribute, Token], Any] = read_value
+    unsupported_names: Mapping[str, UnsupportedName]
+    read: Callable[[Attribute, CommandToken], Any] = read_value
     compared: Sequence[str] = ()
 
     def value(self, attribute: Attribute, parameter: Parameter) -> Any:
@@ -61,8 +61,8 @@ def read_define(verb: str, target: str, name: str, parameters: Iterable[Paramete
             like = each.value(NAME).value
         elif known is not None and known.name != "name":
             given[known.name] = words.value(known, each)
-        elif each.keyword in words.lacking:
-            idle.append(without_effect(each, words.lacking))
+        elif each.keyword in words.unsupported_names:
+            idle.append(without_effect(each, words.unsupported_names))
         else:
             raise unknown_word(each.token.at, each.keyword, f"an attribute of {words.who}", list(words.keywords))
     return ObjectCommand(
@@ -78,11 +78,13 @@ def read_display(target: str, name: str, parameters: Iterable[Parameter], words:
     for each in parameters:
         if each.keyword == "WHERE":
             compared = {**known, **dict.fromkeys(words.compared)}
-            where = read_condition(each.token, each.values or (), compared, words.lacking, words.integers, words.read)
+            where = read_condition(
+                each.token, each.values or (), compared, words.unsupported_names, words.integers, words.read
+            )
             continue
         if each.keyword not in (*known, "ALL"):
-            if each.keyword in words.lacking:
-                refuse_lacking(each, Lacking(why=words.lacking[each.keyword].why))
+            if each.keyword in words.unsupported_names:
+                refuse_unsupported(each, UnsupportedName(why=words.unsupported_names[each.keyword].why))
             raise unknown_word(each.token.at, each.keyword, "a keyword to display", [*known, "ALL", "WHERE"])
         each.refuse_value(f"{each.keyword} alone; WHERE({each.keyword} EQ ...) chooses")
         asked.append(each.keyword)

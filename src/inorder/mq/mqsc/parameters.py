@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from .errors import syntax_error, unsupported
-from .lacking import Lacking
-from .tokens import Token
+from .tokens import CommandToken
+from .unsupported import UnsupportedName
 from .words import QUEUE_KEYWORDS, SYNONYMS, is_switch
 
 SWITCHES: Final = ("REPLACE", "PURGE", *(word for word, each in QUEUE_KEYWORDS.items() if is_switch(each)))
@@ -18,8 +18,8 @@ SWITCHES: Final = ("REPLACE", "PURGE", *(word for word, each in QUEUE_KEYWORDS.i
 class Parameter:
     """A keyword, and what stands in parentheses behind it; None if there are none."""
 
-    token: Token
-    values: tuple[Token, ...] | None
+    token: CommandToken
+    values: tuple[CommandToken, ...] | None
 
     @property
     def keyword(self) -> str:
@@ -31,7 +31,7 @@ class Parameter:
         bare = self.keyword.removeprefix("NO")
         return bare if bare in SWITCHES else self.keyword
 
-    def value(self, allowed: str) -> Token:
+    def value(self, allowed: str) -> CommandToken:
         """The one value. Raises: MqscSyntaxError, there is none, or more than one."""
         if self.values is None:
             raise syntax_error(self.token.at, f"{self.keyword} without a value", allowed)
@@ -47,20 +47,20 @@ class Parameter:
 class Tokens:
     """The tokens of a command, taken from the left."""
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
+    def __init__(self, tokens: Sequence[CommandToken]) -> None:
         self._tokens = tokens
         self._next = 0
 
     @property
-    def next(self) -> Token:
+    def next(self) -> CommandToken:
         return self._tokens[self._next]
 
-    def take(self) -> Token:
+    def take(self) -> CommandToken:
         token = self.next
         self._next = min(self._next + 1, len(self._tokens) - 1)
         return token
 
-    def take_kind(self, kind: str, allowed: str) -> Token:
+    def take_kind(self, kind: str, allowed: str) -> CommandToken:
         if self.next.kind != kind:
             raise syntax_error(self.next.at, self.next.found, allowed)
         return self.take()
@@ -71,7 +71,7 @@ class Tokens:
             self.take_kind("end", "nothing behind the semicolon: each command begins on a line of its own")
         self.take_kind("end", "the end of the command")
 
-    def take_values(self, keyword: str) -> tuple[Token, ...]:
+    def take_values(self, keyword: str) -> tuple[CommandToken, ...]:
         """What stands in parentheses, which are taken too."""
         self.take_kind("(", f"{keyword}(...)")
         values = []
@@ -101,16 +101,16 @@ class Tokens:
         return Parameter(token, self.take_values(token.value) if self.next.kind == "(" else None)
 
 
-def without_effect(parameter: Parameter, lacking: Mapping[str, Lacking]) -> str:
+def without_effect(parameter: Parameter, unsupported_names: Mapping[str, UnsupportedName]) -> str:
     """The keyword, if what it asks for is nothing. Raises: Unsupported, it is something that we have not."""
-    known = lacking[parameter.keyword]
+    known = unsupported_names[parameter.keyword]
     value = None if parameter.values is None else " ".join(token.value for token in parameter.values)
     if not known.is_harmless(value):
-        refuse_lacking(parameter, known)
+        refuse_unsupported(parameter, known)
     return parameter.keyword
 
 
-def refuse_lacking(parameter: Parameter, known: Lacking) -> NoReturn:
+def refuse_unsupported(parameter: Parameter, known: UnsupportedName) -> NoReturn:
     """Raises: Unsupported, which says why."""
     at = parameter.token.at
     allowed = "a command without it"

@@ -22,18 +22,18 @@ from . import channelling, connecting, processes
 from .commands import Alter, AlterManager, Clear, Command, Define, Delete, Display, DisplayManager, End, Handles
 from .errors import Unsupported, shown, syntax_error, unknown_word, unsupported
 from .filters import read_condition
-from .lacking import (
-    LACKING_IN_HANDLES,
-    LACKING_IN_MANAGER,
-    LACKING_IN_QUEUES,
-    LACKING_IN_STATUS,
-    LACKING_OBJECTS,
-    LACKING_VERBS,
-    Lacking,
-)
 from .lines import Source, together
-from .parameters import Parameter, Tokens, refuse_lacking, without_effect
-from .tokens import Token, tokens_of
+from .parameters import Parameter, Tokens, refuse_unsupported, without_effect
+from .tokens import CommandToken, tokens_of
+from .unsupported import (
+    UNSUPPORTED_IN_HANDLES,
+    UNSUPPORTED_IN_MANAGER,
+    UNSUPPORTED_IN_QUEUES,
+    UNSUPPORTED_IN_STATUS,
+    UNSUPPORTED_OBJECTS,
+    UNSUPPORTED_VERBS,
+    UnsupportedName,
+)
 from .values import allowed_values, read_value
 from .words import (
     ENDS,
@@ -104,8 +104,8 @@ def _verb(tokens: Tokens) -> str:
     allowed = f"{', '.join(VERBS)} or END"
     if token.kind == "word" and (verb in VERBS or verb in ENDS):
         return verb
-    if token.kind == "word" and verb in LACKING_VERBS:
-        raise unsupported(token.at, f"MQ's command {verb}", LACKING_VERBS[verb], allowed)
+    if token.kind == "word" and verb in UNSUPPORTED_VERBS:
+        raise unsupported(token.at, f"MQ's command {verb}", UNSUPPORTED_VERBS[verb], allowed)
     if token.value == "DEL":
         allowed = "DELETE, which has no short form, as in MQ"
     raise syntax_error(token.at, token.found, allowed, nearest=nearest_names(token.value, VERBS))
@@ -117,8 +117,8 @@ def _object(tokens: Tokens, verb: str) -> str:
     if token.kind == "word" and target in OBJECTS[verb]:
         return target
     allowed = " or ".join(f"{verb} {each}" for each in OBJECTS[verb])
-    if token.kind == "word" and target in LACKING_OBJECTS:
-        raise unsupported(token.at, f"MQ's object {target}", LACKING_OBJECTS[target], allowed)
+    if token.kind == "word" and target in UNSUPPORTED_OBJECTS:
+        raise unsupported(token.at, f"MQ's object {target}", UNSUPPORTED_OBJECTS[target], allowed)
     raise syntax_error(token.at, token.found, allowed, nearest=nearest_names(token.value, OBJECTS[verb]))
 
 
@@ -131,7 +131,7 @@ def _name(tokens: Tokens, target: str, *, generic: bool) -> str:
     return _checked_name(values[0], generic=generic)
 
 
-def _checked_name(token: Token, *, generic: bool = False) -> str:
+def _checked_name(token: CommandToken, *, generic: bool = False) -> str:
     name = token.value
     if generic and name.endswith("*"):
         if name != "*":
@@ -141,7 +141,7 @@ def _checked_name(token: Token, *, generic: bool = False) -> str:
     return name
 
 
-def _check(name: str, token: Token, allowed: str) -> None:
+def _check(name: str, token: CommandToken, allowed: str) -> None:
     try:
         check_queue_name(name)
     except ArgumentError:
@@ -183,7 +183,7 @@ def _delete(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> Dele
             each.refuse_value("PURGE or NOPURGE")
             purge = each.keyword == "PURGE"
         elif each.keyword == "AUTHREC":
-            idle.append(without_effect(each, LACKING_IN_QUEUES))
+            idle.append(without_effect(each, UNSUPPORTED_IN_QUEUES))
         else:
             allowed = "PURGE or NOPURGE" if kind == "local" else "nothing more"
             raise syntax_error(each.token.at, each.token.found, allowed)
@@ -209,7 +209,7 @@ def _attributes(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The attributes that are given, by our names, and the keywords without effect."""
     keywords = {word: each for word, each in keywords_of(owner).items() if _is_open(each, owner, verb)}
-    lacking = LACKING_IN_MANAGER if owner == "manager" else LACKING_IN_QUEUES
+    unsupported_names = UNSUPPORTED_IN_MANAGER if owner == "manager" else UNSUPPORTED_IN_QUEUES
     given: dict[str, Any] = {}
     idle: list[str] = []
     for each in parameters:
@@ -218,8 +218,8 @@ def _attributes(
             given[found.name] = not each.keyword.startswith("NO")
         elif (found := keywords.get(each.keyword)) is not None and not is_switch(found):
             given[found.name] = read_value(found, each.value(allowed_values(found)))
-        elif each.keyword in lacking:
-            idle.append(without_effect(each, lacking))
+        elif each.keyword in unsupported_names:
+            idle.append(without_effect(each, unsupported_names))
         else:
             _refuse(each, owner, verb, [*_spelled(keywords), *also])
     return given, tuple(idle)
@@ -265,7 +265,7 @@ def _display(target: str, name: str, parameters: Sequence[Parameter]) -> Display
         else:
             rest.append(each)
     keywords = _displayable(kind)
-    asked, where = _asked(rest, keywords, LACKING_IN_QUEUES)
+    asked, where = _asked(rest, keywords, UNSUPPORTED_IN_QUEUES)
     return Display(name=name, type=kind, keywords=asked, where=where)
 
 
@@ -295,12 +295,12 @@ def _display_status(name: str, parameters: Sequence[Parameter]) -> Display:
         else:
             rest.append(each)
     if kind == "HANDLE":
-        asked, where = _asked(rest, dict.fromkeys(connecting.STATUS), LACKING_IN_HANDLES, connecting.INTEGERS)
+        asked, where = _asked(rest, dict.fromkeys(connecting.STATUS), UNSUPPORTED_IN_HANDLES, connecting.INTEGERS)
         return Display(name=name, keywords=asked, where=where, is_status=True, handles=cast(Handles, handles))
     if opening is not None:
         raise syntax_error(opening.token.at, opening.token.found, "OPENTYPE beside TYPE(HANDLE)")
     keywords: dict[str, Attribute | None] = {"QUEUE": QUEUE_KEYWORDS["QUEUE"], **dict.fromkeys(STATUS_KEYWORDS)}
-    asked, where = _asked(rest, keywords, LACKING_IN_STATUS)
+    asked, where = _asked(rest, keywords, UNSUPPORTED_IN_STATUS)
     return Display(name=name, keywords=asked, where=where, is_status=True)
 
 
@@ -318,14 +318,14 @@ def _display_manager(parameters: Sequence[Parameter]) -> DisplayManager:
     for each in parameters:
         if each.keyword == "WHERE":
             raise syntax_error(each.token.at, each.token.found, f"ALL, or one of {', '.join(keywords)}")
-    asked, _ = _asked(parameters, keywords, LACKING_IN_MANAGER)
+    asked, _ = _asked(parameters, keywords, UNSUPPORTED_IN_MANAGER)
     return DisplayManager(keywords=asked)
 
 
 def _asked(
     parameters: Iterable[Parameter],
     keywords: Mapping[str, Attribute | None],
-    lacking: Mapping[str, Lacking],
+    unsupported_names: Mapping[str, UnsupportedName],
     integers: Collection[str] = INTEGER_STATUS,
 ) -> tuple[tuple[str, ...], Any]:
     """The keywords that a DISPLAY asks for, none for all, and its condition."""
@@ -334,17 +334,19 @@ def _asked(
     wants_all = False
     for each in parameters:
         if each.keyword == "WHERE":
-            where = read_condition(each.token, each.values or (), keywords, lacking, integers)
+            where = read_condition(each.token, each.values or (), keywords, unsupported_names, integers)
             continue
         if each.keyword != "ALL" and each.keyword not in keywords:
-            _refuse_asked(each, [*keywords, "ALL", "WHERE"], lacking)
+            _refuse_asked(each, [*keywords, "ALL", "WHERE"], unsupported_names)
         each.refuse_value(f"{each.keyword} alone; WHERE({each.keyword} EQ ...) chooses")
         wants_all = wants_all or each.keyword == "ALL"
         asked.append(each.keyword)
     return () if wants_all else tuple(asked), where
 
 
-def _refuse_asked(parameter: Parameter, known: Sequence[str], lacking: Mapping[str, Lacking]) -> NoReturn:
-    if parameter.keyword in lacking:
-        refuse_lacking(parameter, Lacking(why=lacking[parameter.keyword].why))
+def _refuse_asked(
+    parameter: Parameter, known: Sequence[str], unsupported_names: Mapping[str, UnsupportedName]
+) -> NoReturn:
+    if parameter.keyword in unsupported_names:
+        refuse_unsupported(parameter, UnsupportedName(why=unsupported_names[parameter.keyword].why))
     raise unknown_word(parameter.token.at, parameter.keyword, "a keyword to display", known)

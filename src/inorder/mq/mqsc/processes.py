@@ -14,10 +14,10 @@ from ...stores.seam.damage import utc
 from ...stores.seam.definitions import process_of
 from .commands import ObjectCommand
 from .errors import shown, syntax_error
-from .lacking import LACKING_IN_PROCESSES
 from .objects import Row, Words, chosen, fits, meets, read_define, read_display, refuse_all, without
 from .parameters import Parameter
-from .tokens import Token
+from .tokens import CommandToken
+from .unsupported import UNSUPPORTED_IN_PROCESSES
 from .values import INTEGER, Scalar, allowed_values, mqsc_value, read_value
 
 OBJECT: Final = "PROCESS"
@@ -37,7 +37,7 @@ NUMBERS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
-def _read(attribute: Attribute, token: Token) -> Any:
+def _read(attribute: Attribute, token: CommandToken) -> Any:
     """The value of an attribute; a type may be a word."""
     if attribute.name != TYPE or INTEGER.fullmatch(token.value):
         return read_value(attribute, token)
@@ -50,7 +50,7 @@ WORDS: Final = Words(
     who="a process definition",
     keywords={one.mqsc: one for one in PROCESS_ATTRIBUTES.values()},
     shown=DATES,
-    lacking=LACKING_IN_PROCESSES,
+    unsupported_names=UNSUPPORTED_IN_PROCESSES,
     read=_read,
 )
 

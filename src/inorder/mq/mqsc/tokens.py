@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
-from .errors import Position, shown, syntax_error
-from .lines import Text
+from .errors import ScriptPosition, shown, syntax_error
+from .lines import CommandText
 
 TokenKind = Literal["word", "text", "(", ")", ";", "end"]
 WORD: Final = re.compile(r"[A-Za-z0-9./_%*]+")
@@ -24,7 +24,7 @@ UNQUOTED: Final = "A-Z a-z 0-9 . / _ % *"
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class CommandToken:
     """A piece of a command.
 
     Args:
@@ -35,7 +35,7 @@ class Token:
 
     kind: TokenKind
     value: str
-    at: Position
+    at: ScriptPosition
     is_apart: bool
 
     @property
@@ -48,7 +48,7 @@ class Token:
         return "the end of the command" if self.kind == "end" else shown(self.value)
 
 
-def tokens_of(text: Text) -> list[Token]:
+def tokens_of(text: CommandText) -> list[CommandToken]:
     """The tokens of a command; the last one is its end.
 
     Raises: MqscSyntaxError, a character that must be quoted, or a quote that is never closed.
@@ -56,7 +56,7 @@ def tokens_of(text: Text) -> list[Token]:
     return list(_tokens(text))
 
 
-def _tokens(text: Text) -> Iterator[Token]:
+def _tokens(text: CommandText) -> Iterator[CommandToken]:
     offset, is_apart = 0, True
     while offset < len(text.text):
         if blanks := SEPARATORS.match(text.text, offset):
@@ -65,19 +65,19 @@ def _tokens(text: Text) -> Iterator[Token]:
         token, offset = _token(text, offset, is_apart=is_apart)
         is_apart = False
         yield token
-    yield Token("end", "", text.position(len(text.text)), is_apart)
+    yield CommandToken("end", "", text.position(len(text.text)), is_apart)
 
 
-def _token(text: Text, offset: int, *, is_apart: bool) -> tuple[Token, int]:
+def _token(text: CommandText, offset: int, *, is_apart: bool) -> tuple[CommandToken, int]:
     at = text.position(offset)
     character = text.text[offset]
     if (sign := SIGNS.get(character)) is not None:
-        return Token(sign, character, at, is_apart), offset + 1
+        return CommandToken(sign, character, at, is_apart), offset + 1
     if word := WORD.match(text.text, offset):
-        return Token("word", word[0].upper(), at, is_apart), word.end()
+        return CommandToken("word", word[0].upper(), at, is_apart), word.end()
     if character != "'":
         raise syntax_error(at, shown(character), f"{UNQUOTED} outside single quotes")
     quoted = QUOTED.match(text.text, offset)
     if quoted is None:
         raise syntax_error(at, "a single quote that is never closed", "a closing one; a quote in a text is written ''")
-    return Token("text", quoted[1].replace("''", "'"), at, is_apart), quoted.end()
+    return CommandToken("text", quoted[1].replace("''", "'"), at, is_apart), quoted.end()

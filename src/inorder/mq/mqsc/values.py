@@ -10,7 +10,7 @@ from typing import Any, Final
 from ...errors import ArgumentError
 from ...model.attribute import Attribute
 from .errors import shown, syntax_error
-from .tokens import WORD, Token
+from .tokens import WORD, CommandToken
 
 Number = int | Decimal  # a fraction is a Decimal, which keeps each digit
 Scalar = Number | str | bool
@@ -31,7 +31,7 @@ def allowed_values(attribute: Attribute) -> str:
     return f"{attribute.mqsc}({attribute.allowed})"
 
 
-def read_value(attribute: Attribute, token: Token) -> Any:
+def read_value(attribute: Attribute, token: CommandToken) -> Any:
     """The value of an attribute, as it is kept.
 
     Raises: MqscSyntaxError, the attribute takes no such value.

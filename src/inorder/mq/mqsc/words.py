@@ -21,7 +21,7 @@ ENDS: Final = frozenset({"END", "QUIT", "EXIT"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class ObjectKind:
     """A kind of object that is defined, altered, displayed and deleted.
 
     Args:
@@ -42,11 +42,11 @@ class Kind:
     verbs: tuple[str, ...] = ON_ALL
 
 
-KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+KINDS: Final[Mapping[str, ObjectKind]] = MappingProxyType(
     {
         each.word: each
         for each in (
-            Kind(
+            ObjectKind(
                 word="QLOCAL",
                 short="QL",
                 type="local",
@@ -55,7 +55,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 create="create_queue",
                 verbs=(*ON_ALL, "CLEAR"),
             ),
-            Kind(
+            ObjectKind(
                 word="QALIAS",
                 short="QA",
                 type="alias",
@@ -63,7 +63,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 default="SYSTEM.DEFAULT.ALIAS.QUEUE",
                 create="create_alias",
             ),
-            Kind(
+            ObjectKind(
                 word="QMODEL",
                 short="QM",
                 type="model",
@@ -71,7 +71,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 default="SYSTEM.DEFAULT.MODEL.QUEUE",
                 create="create_model",
             ),
-            Kind(
+            ObjectKind(
                 word="QREMOTE",
                 short="QR",
                 type="remote",
@@ -82,7 +82,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         )
     }
 )
-BY_TYPE: Final[Mapping[str, Kind]] = MappingProxyType({each.type: each for each in KINDS.values()})
+BY_TYPE: Final[Mapping[str, ObjectKind]] = MappingProxyType({each.type: each for each in KINDS.values()})
 OTHERS: Final[Mapping[str, tuple[str, ...]]] = {  # what only some verbs go with
     "DEFINE": ("CHANNEL", "PROCESS"),
     "ALTER": ("QMGR", "CHANNEL", "PROCESS"),

@@ -19,8 +19,8 @@ from ...formats.json_lines import record_of, told_id
 from ...model.parameters import Integer
 from ..calls import Call
 from ..disconnects import IsWanted, while_wanted
-from .describing import JSON, Answer, Given, Operation, Parameter, ref
-from .parameters import Cursor, flag
+from .describing import JSON, ApiOperation, ApiParameter, ApiResponse, Given, ref
+from .parameters import BrowseCursor, flag
 from .schemas import listed
 from .taking import MATCH, READ_ORDER, READING, WAIT, match_of, rendered, wait_of
 
@@ -120,7 +120,7 @@ SCHEMAS: Final = {
     }
 }
 OPERATIONS: Final = (
-    Operation(
+    ApiOperation(
         name="browse",
         method="GET",
         path="queues/{queue}/browse",
@@ -133,18 +133,18 @@ OPERATIONS: Final = (
         ),
         handler=browse,
         parameters=(
-            Parameter("count", "The most messages in the page.", Integer(1, PAGE_MAX), default=10, example=100),
-            Parameter(
+            ApiParameter("count", "The most messages in the page.", Integer(1, PAGE_MAX), default=10, example=100),
+            ApiParameter(
                 "cursor",
                 "The `cursor` of the page after which to continue; without it the browse starts at the first message.",
-                Cursor("the cursor from the answer of a browse"),
+                BrowseCursor("the cursor from the answer of a browse"),
             ),
-            Parameter("read_order", "The read order.", READ_ORDER, default="strict"),
+            ApiParameter("read_order", "The read order.", READ_ORDER, default="strict"),
             flag("bodies", "Whether to include the bodies.", default=True),
             WAIT,
             *READING,
             *MATCH,
         ),
-        answers={200: Answer(summary="The page; it is empty if there is no message now.", schema=ref("Page"))},
+        answers={200: ApiResponse(summary="The page; it is empty if there is no message now.", schema=ref("Page"))},
     ),
 )

@@ -35,7 +35,7 @@ from ...stores.seam.records import Noted, Settled
 from ..calls import Call, check_media_type
 from ..disconnects import IsWanted, while_wanted
 from ..problems import problem
-from .describing import ARROW, Answer, Body, Given, Operation, Parameter, ref
+from .describing import ARROW, ApiBody, ApiOperation, ApiParameter, ApiResponse, Given, ref
 from .parameters import flag
 from .streaming import Streamed
 from .taking import ORDER, WAIT, get_and_hold, wait_of
@@ -182,7 +182,7 @@ def _reader(call: Call) -> str:
     return name
 
 
-class Taken(NamedTuple):
+class TakenClaim(NamedTuple):
     """A claim that is to be sent."""
 
     part: Slice
@@ -225,8 +225,8 @@ async def claim(call: Call, given: Given) -> Response:
         return await while_wanted(call, look)
 
 
-async def _taken(call: Call, given: Given, wait: float) -> Taken | None:
-    async def look() -> Taken:
+async def _taken(call: Call, given: Given, wait: float) -> TakenClaim | None:
+    async def look() -> TakenClaim:
         return await get_and_hold(call, lambda one: _take(one, call, given), waits=wait > 0)
 
     with suppress(NoMessageAvailable):
@@ -234,7 +234,7 @@ async def _taken(call: Call, given: Given, wait: float) -> Taken | None:
     return None
 
 
-def _take(qm: QueueManager, call: Call, given: Given) -> Taken:
+def _take(qm: QueueManager, call: Call, given: Given) -> TakenClaim:
     """The claim behind `after`, planned. Raises: NoMessageAvailable, there is nothing; as `ClaimReader.claim`."""
     after = given["after"]
     options = GetOptions(
@@ -252,21 +252,21 @@ def _take(qm: QueueManager, call: Call, given: Given) -> Taken:
             if lost.data.get("claim") != after + 1:
                 raise  # else this reader was given it before, and asks again
         (part,) = reader.plan(after, after + 1)
-        return Taken(part, reader.application, given["epoch"])
+        return TakenClaim(part, reader.application, given["epoch"])
 
 
 def _nothing() -> Response:
     return Response(status_code=204)
 
 
-def _sent(call: Call, taken: Taken, held: ExitStack) -> Response:
+def _sent(call: Call, taken: TakenClaim, held: ExitStack) -> Response:
     part = taken.part
     shown = {"Inorder-Claim": str(part.claim), "Inorder-Messages": str(part.last - part.first + 1)}
     seconds = call.context.settings.limits.body_seconds
     return Streamed(_parts_of(call, taken), held, seconds=seconds, media_type=ARROW, headers=shown)
 
 
-async def _parts_of(call: Call, taken: Taken) -> AsyncIterator[bytes]:
+async def _parts_of(call: Call, taken: TakenClaim) -> AsyncIterator[bytes]:
     """The claim as a stream: a page is read when the one before is on its way."""
     from ...arrow.streams import head  # noqa: PLC0415 - an extra
 
@@ -282,7 +282,7 @@ async def _parts_of(call: Call, taken: Taken) -> AsyncIterator[bytes]:
     yield END
 
 
-def _page(qm: QueueManager, queue: str, taken: Taken, part: Slice) -> tuple[int, list[bytes]]:
+def _page(qm: QueueManager, queue: str, taken: TakenClaim, part: Slice) -> tuple[int, list[bytes]]:
     """One page of what is left, as record batches; how many rows."""
     from ...arrow.streams import parts  # noqa: PLC0415 - an extra
 
@@ -310,7 +310,7 @@ async def release(call: Call, given: Given) -> Response:
 # --- the description
 
 NAME: Final = Text(NAME_LENGTH_MAX, least=1)
-EPOCH: Final = Parameter(
+EPOCH: Final = ApiParameter(
     "epoch", "The epoch from the answer to the reader's start.", Integer(1, NUMBER_MAX), required=True
 )
 STREAM: Final = {"type": "string", "format": "binary"}
@@ -336,7 +336,7 @@ SCHEMAS: Final = {
     },
 }
 OPERATIONS: Final = (
-    Operation(
+    ApiOperation(
         name="put_arrow",
         method="POST",
         path="queues/{queue}/arrow",
@@ -354,21 +354,21 @@ OPERATIONS: Final = (
         ),
         handler=put,
         parameters=(
-            Parameter(
+            ApiParameter(
                 KEY, "A key that identifies this stream among those of its writer.", NAME, where="header", required=True
             ),
-            Parameter("writer", "The writer to which the key belongs; default: the user's name.", NAME),
+            ApiParameter("writer", "The writer to which the key belongs; default: the user's name.", NAME),
         ),
-        body=Body(summary="The complete stream.", schema=STREAM, media_type=ARROW),
+        body=ApiBody(summary="The complete stream.", schema=STREAM, media_type=ARROW),
         answers={
-            200: Answer(
+            200: ApiResponse(
                 summary="The messages are on the queue; the answer has their number. A split body counts as its "
                 "segments.",
                 schema=ref(COUNTED),
             )
         },
     ),
-    Operation(
+    ApiOperation(
         name="begin_reader",
         method="POST",
         path="queues/{queue}/readers/{reader}",
@@ -379,9 +379,9 @@ OPERATIONS: Final = (
             "are refused. Names that begin with `channel ` belong to channels and are refused with 400."
         ),
         handler=begin,
-        answers={200: Answer(summary="The position of the reader.", schema=ref("ReaderStart"))},
+        answers={200: ApiResponse(summary="The position of the reader.", schema=ref("ReaderStart"))},
     ),
-    Operation(
+    ApiOperation(
         name="claim_arrow",
         method="POST",
         path="queues/{queue}/readers/{reader}/arrow",
@@ -396,11 +396,11 @@ OPERATIONS: Final = (
         handler=claim,
         parameters=(
             EPOCH,
-            Parameter("after", "The last finished claim.", Integer(0, NUMBER_MAX), required=True),
-            Parameter(
+            ApiParameter("after", "The last finished claim.", Integer(0, NUMBER_MAX), required=True),
+            ApiParameter(
                 "messages", "How many messages at most.", Integer(1, MESSAGES_MAX), default=10_000, example=1_000
             ),
-            Parameter(
+            ApiParameter(
                 "bytes",
                 "The most bytes of bodies; a claim always has at least one message.",
                 Integer(1, BYTES_MAX),
@@ -412,7 +412,7 @@ OPERATIONS: Final = (
             WAIT,
         ),
         answers={
-            200: Answer(
+            200: ApiResponse(
                 summary="The messages, in order.",
                 schema=STREAM,
                 media_type=ARROW,
@@ -421,26 +421,26 @@ OPERATIONS: Final = (
                     "Inorder-Messages": "the number of messages in it",
                 },
             ),
-            204: Answer(summary="There were no messages, and none came in time."),
+            204: ApiResponse(summary="There were no messages, and none came in time."),
         },
     ),
-    Operation(
+    ApiOperation(
         name="settle_claims",
         method="POST",
         path="queues/{queue}/readers/{reader}/settle",
         authority="get",
         summary="Confirm claims, which removes their messages. The request can be repeated safely.",
         handler=settle,
-        parameters=(EPOCH, Parameter("upto", "The last claim to confirm.", Integer(0, NUMBER_MAX), required=True)),
-        answers={200: Answer(summary="The number of messages removed.", schema=ref(COUNTED))},
+        parameters=(EPOCH, ApiParameter("upto", "The last claim to confirm.", Integer(0, NUMBER_MAX), required=True)),
+        answers={200: ApiResponse(summary="The number of messages removed.", schema=ref(COUNTED))},
     ),
-    Operation(
+    ApiOperation(
         name="release_claims",
         method="POST",
         path="queues/{queue}/readers/{reader}/release",
         authority="get",
         summary="Return the messages of open claims. The reader must start again.",
         handler=release,
-        answers={200: Answer(summary="The number of messages returned to their places.", schema=ref(COUNTED))},
+        answers={200: ApiResponse(summary="The number of messages returned to their places.", schema=ref(COUNTED))},
     ),
 )

@@ -15,7 +15,7 @@ from ...model.parameters import Integer, Seconds
 from ...rules.leases import LOCK_SECONDS_MAX
 from ..calls import Call
 from ..problems import problem
-from .describing import JSON, Answer, Body, Given, Operation, Parameter, Schema, ref
+from .describing import JSON, ApiBody, ApiOperation, ApiParameter, ApiResponse, Given, Schema, ref
 from .parameters import HELD_UNDER, ID_MAX
 from .schemas import listed
 from .taking import MATCH, match_of, rendered
@@ -153,8 +153,8 @@ SCHEMAS: Final = {
 }
 
 
-def _operation(name: str, handler: Callable[[Call, Given], Any], summary: str, **more: Any) -> Operation:
-    return Operation(
+def _operation(name: str, handler: Callable[[Call, Given], Any], summary: str, **more: Any) -> ApiOperation:
+    return ApiOperation(
         name=name, method="POST", path=f"queues/{{queue}}/{name}", handler=handler, summary=summary, **more
     )
 
@@ -165,17 +165,23 @@ OPERATIONS: Final = (
         confirm_put,
         "Confirm a put: the message becomes visible.",
         authority="put",
-        body=Body(summary="The message, and its confirm id if the server should check it.", schema=UID_AND_CONFIRM_ID),
-        answers={200: Answer(summary="The message is visible now, or already was.", schema=WARNED)},
+        body=ApiBody(
+            summary="The message, and its confirm id if the server should check it.", schema=UID_AND_CONFIRM_ID
+        ),
+        answers={200: ApiResponse(summary="The message is visible now, or already was.", schema=WARNED)},
     ),
     _operation(
         "confirm_get",
         confirm_get,
         "Confirm a get: the message is removed for good.",
         authority="get",
-        body=Body(summary="The message, and its confirm id if the server should check it.", schema=UID_AND_CONFIRM_ID),
+        body=ApiBody(
+            summary="The message, and its confirm id if the server should check it.", schema=UID_AND_CONFIRM_ID
+        ),
         answers={
-            200: Answer(summary="The message is removed; a warning tells whether it was already gone.", schema=WARNED)
+            200: ApiResponse(
+                summary="The message is removed; a warning tells whether it was already gone.", schema=WARNED
+            )
         },
     ),
     _operation(
@@ -184,8 +190,8 @@ OPERATIONS: Final = (
         "Take back everything that was put, got or locked under a confirm id.",
         authority="get",
         also=("put",),
-        body=Body(summary="The confirm id.", schema=_object("confirm_id", confirm_id=ID)),
-        answers={200: Answer(summary="How many messages.", schema=COUNTED)},
+        body=ApiBody(summary="The confirm id.", schema=_object("confirm_id", confirm_id=ID)),
+        answers={200: ApiResponse(summary="How many messages.", schema=COUNTED)},
     ),
     _operation(
         "browse_and_lock",
@@ -193,15 +199,15 @@ OPERATIONS: Final = (
         "Copy messages and lock them against all others, under a new lock id.",
         authority="get",
         parameters=(
-            Parameter(
+            ApiParameter(
                 "count",
                 "The number of messages, from the first in queue order.",
                 Integer(1, LOCKED_MAX),
                 default=10,
                 example=2,
             ),
-            Parameter("confirm_id", "For undo.", HELD_UNDER, example=7),
-            Parameter(
+            ApiParameter("confirm_id", "For undo.", HELD_UNDER, example=7),
+            ApiParameter(
                 "seconds",
                 "Seconds until the lock expires; without it the lock does not expire.",
                 LOCKED_FOR,
@@ -209,35 +215,35 @@ OPERATIONS: Final = (
             ),
             *MATCH,
         ),
-        answers={200: Answer(summary="The messages, and the lock id.", schema=ref("Locked"))},
+        answers={200: ApiResponse(summary="The messages, and the lock id.", schema=ref("Locked"))},
     ),
     _operation(
         "unlock",
         unlock,
         "Unlock one message.",
         authority="get",
-        body=Body(
+        body=ApiBody(
             summary="The message, and the lock id.", schema=_object("uid", "lock_id", uid=ref("UniqueId"), lock_id=ID)
         ),
-        answers={204: Answer(summary="The message is unlocked.")},
+        answers={204: ApiResponse(summary="The message is unlocked.")},
     ),
     _operation(
         "delete",
         delete,
         "Remove one message, unlocked, or locked under a lock id.",
         authority="get",
-        body=Body(summary="The message, and the lock id.", schema=_object("uid", uid=ref("UniqueId"), lock_id=ID)),
-        answers={204: Answer(summary="The message is removed.")},
+        body=ApiBody(summary="The message, and the lock id.", schema=_object("uid", uid=ref("UniqueId"), lock_id=ID)),
+        answers={204: ApiResponse(summary="The message is removed.")},
     ),
     _operation(
         "release_lock",
         release_lock,
         "Unlock all messages under a lock id.",
         authority="get",
-        body=Body(summary="The lock id.", schema=_object("lock_id", lock_id=ID)),
-        answers={200: Answer(summary="How many messages.", schema=COUNTED)},
+        body=ApiBody(summary="The lock id.", schema=_object("lock_id", lock_id=ID)),
+        answers={200: ApiResponse(summary="How many messages.", schema=COUNTED)},
     ),
-    Operation(
+    ApiOperation(
         name="unique_ids",
         method="GET",
         path="queues/{queue}/unique_ids",
@@ -245,9 +251,9 @@ OPERATIONS: Final = (
         summary="The unique ids of the messages under a confirm id or a lock id.",
         handler=unique_ids,
         parameters=(
-            Parameter("confirm_id", "The confirm id.", HELD_UNDER, example=7),
-            Parameter("lock_id", "The lock id, instead of a confirm id.", HELD_UNDER),
+            ApiParameter("confirm_id", "The confirm id.", HELD_UNDER, example=7),
+            ApiParameter("lock_id", "The lock id, instead of a confirm id.", HELD_UNDER),
         ),
-        answers={200: Answer(summary="The unique ids.", schema=ref("UniqueIds"))},
+        answers={200: ApiResponse(summary="The unique ids.", schema=ref("UniqueIds"))},
     ),
 )

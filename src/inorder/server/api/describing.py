@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from starlette.responses import Response
 
-from ...model.parameters import Kind
+from ...model.parameters import ParameterKind
 from ..calls import Call
 from ..identity import Authority
 
@@ -32,7 +32,7 @@ def ref(name: str) -> Schema:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ApiParameter:
     """Something small that a request says, in its query or in a header.
 
     Args:
@@ -47,7 +47,7 @@ class Parameter:
 
     name: str
     summary: str
-    kind: Kind[Any]
+    kind: ParameterKind[Any]
     _: KW_ONLY
     default: Any = None
     where: Literal["query", "header"] = "query"
@@ -61,7 +61,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
+class ApiBody:
     """What a request carries.
 
     Args:
@@ -78,7 +78,7 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ApiResponse:
     """What a client gets.
 
     Args:
@@ -95,7 +95,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class ApiOperation:
     """One request that can be made.
 
     Args:
@@ -120,11 +120,11 @@ class Operation:
     authority: Authority | None
     summary: str
     handler: Handler
-    answers: Mapping[int, Answer]
+    answers: Mapping[int, ApiResponse]
     also: tuple[Authority, ...] = ()
     text: str = ""
-    parameters: tuple[Parameter, ...] = ()
-    body: Body | None = None
+    parameters: tuple[ApiParameter, ...] = ()
+    body: ApiBody | None = None
 
     @property
     def pattern(self) -> tuple[str, ...]:

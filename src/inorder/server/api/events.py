@@ -31,8 +31,8 @@ from ...rules.ordering import UNSET
 from ..calls import Call
 from ..problems import Problem, of_our_error
 from .browsing import BODIES
-from .describing import EVENTS, Answer, Given, Operation, Parameter
-from .parameters import Cursor, flag
+from .describing import EVENTS, ApiOperation, ApiParameter, ApiResponse, Given
+from .parameters import BrowseCursor, flag
 from .streaming import Streamed, unless
 from .taking import SELECTOR
 
@@ -41,7 +41,7 @@ STREAM_SECONDS: Final = 900.0
 INTERVAL: Final = Integer(1, 60)
 RETRY_MS: Final = 1_000
 PAGE_MESSAGES, PAGE_BYTES = 100, 1_048_576
-FROM_AN_EVENT: Final = Cursor("the id of an event of this queue, or the cursor from the answer of a browse")
+FROM_AN_EVENT: Final = BrowseCursor("the id of an event of this queue, or the cursor from the answer of a browse")
 START: Final = Choice(("now", "first"))
 SHOWN: Final = (
     "name",
@@ -102,7 +102,7 @@ async def queues(call: Call, given: Given) -> Response:
     """How the queues stand that who asks may see."""
     with ExitStack() as held:
         held.enter_context(call.context.subscribers.taken())
-        out = held.enter_context(call.context.presence.watched(call.identity, until=call.session_ends_at))
+        out = held.enter_context(call.context.connected_clients.watched(call.identity, until=call.session_ends_at))
         return _answer(call, _changes(call, given["interval"], out), held.pop_all())
 
 
@@ -147,14 +147,14 @@ def _shown(view: QueueView) -> dict[str, Any]:
 # --- messages that arrive
 
 
-class Shown(NamedTuple):
+class ShownMessages(NamedTuple):
     """What a stream shows of which messages."""
 
     match: Match
     bodies: bool
 
 
-class Page(NamedTuple):
+class EventPage(NamedTuple):
     """Messages that a browse has come to, as events, and where it stands then."""
 
     events: list[bytes]
@@ -168,16 +168,16 @@ async def messages(call: Call, given: Given) -> Response:
         held.enter_context(call.context.subscribers.taken())
         if cursor is None:
             cursor = await call.context.qm.run(lambda one: _start(one, call.queue, given["start"]))
-        shown = Shown(Match(selector=given["selector"]), given["bodies"])
+        shown = ShownMessages(Match(selector=given["selector"]), given["bodies"])
         first = await call.context.qm.run(lambda one: _page(one, call.queue, cursor, shown))
-        watched = call.context.presence.watched(
+        watched = call.context.connected_clients.watched(
             call.identity, lambda one: one.may("browse", call.queue), until=call.session_ends_at
         )
         out = held.enter_context(watched)
         return _answer(call, _arrivals(call, shown, first, out), held.pop_all())
 
 
-async def _arrivals(call: Call, shown: Shown, page: Page, out: asyncio.Event) -> AsyncIterator[bytes]:
+async def _arrivals(call: Call, shown: ShownMessages, page: EventPage, out: asyncio.Event) -> AsyncIterator[bytes]:
     qm, stopping, ends_at = call.context.qm, call.context.stopping, _now() + STREAM_SECONDS
     yield BEGIN
     while True:
@@ -200,10 +200,10 @@ async def _arrivals(call: Call, shown: Shown, page: Page, out: asyncio.Event) ->
         page = page._replace(events=[]) if found is None else found
 
 
-async def _next(qm: SharedQueueManager, queue: str, cursor: str, shown: Shown) -> Page | None:
+async def _next(qm: SharedQueueManager, queue: str, cursor: str, shown: ShownMessages) -> EventPage | None:
     """The next messages; None: none came before a sign of life is due."""
 
-    def look(one: QueueManager) -> Page:
+    def look(one: QueueManager) -> EventPage:
         page = _page(one, queue, cursor, shown)
         if not page.events:
             raise NoMessageAvailable("no message has arrived")
@@ -223,7 +223,7 @@ def _start(qm: QueueManager, queue: str, start: str) -> str:
         return browser.token(browser.survey(GetOptions(read_order="strict")).cursor)
 
 
-def _page(qm: QueueManager, queue: str, cursor: str, shown: Shown) -> Page:
+def _page(qm: QueueManager, queue: str, cursor: str, shown: ShownMessages) -> EventPage:
     """What comes behind a cursor."""
     options: dict[str, Any] = {"match": shown.match}
     if not shown.bodies:
@@ -240,7 +240,7 @@ def _page(qm: QueueManager, queue: str, cursor: str, shown: Shown) -> Page:
             size += len(events[-1])
             if len(events) == PAGE_MESSAGES or size >= PAGE_BYTES:
                 break
-    return Page(events, cursor)
+    return EventPage(events, cursor)
 
 
 STREAM: Final = {"type": "string", "description": "events, as HTML's EventSource reads them"}
@@ -251,7 +251,7 @@ ENDS: Final = (
     "`message` and `reasonCode` (0 if MQ has none) give the cause."
 )
 OPERATIONS: Final = (
-    Operation(
+    ApiOperation(
         name="queue_events",
         method="GET",
         path="events",
@@ -262,10 +262,10 @@ OPERATIONS: Final = (
             f"ones) and `gone` (the names of deleted queues). {ENDS}"
         ),
         handler=queues,
-        parameters=(Parameter("interval", "Seconds between two checks.", INTERVAL, default=2, example=5),),
-        answers={200: Answer(summary="The events.", schema=STREAM, media_type=EVENTS)},
+        parameters=(ApiParameter("interval", "Seconds between two checks.", INTERVAL, default=2, example=5),),
+        answers={200: ApiResponse(summary="The events.", schema=STREAM, media_type=EVENTS)},
     ),
-    Operation(
+    ApiOperation(
         name="message_events",
         method="GET",
         path="queues/{queue}/events",
@@ -281,14 +281,14 @@ OPERATIONS: Final = (
         ),
         handler=messages,
         parameters=(
-            Parameter("Last-Event-ID", "The id of the last event.", FROM_AN_EVENT, where="header"),
-            Parameter(
+            ApiParameter("Last-Event-ID", "The id of the last event.", FROM_AN_EVENT, where="header"),
+            ApiParameter(
                 "cursor", "The same, for clients that cannot send a header; the header takes precedence.", FROM_AN_EVENT
             ),
-            Parameter("start", "The start position without a cursor.", START, default="now", example="first"),
+            ApiParameter("start", "The start position without a cursor.", START, default="now", example="first"),
             flag("bodies", "Whether the messages have their bodies.", example=True),
             SELECTOR,
         ),
-        answers={200: Answer(summary="The events.", schema=STREAM, media_type=EVENTS)},
+        answers={200: ApiResponse(summary="The events.", schema=STREAM, media_type=EVENTS)},
     ),
 )

@@ -15,7 +15,7 @@ from ..authentication import identity_of
 from ..calls import NO_BODY, Call, Context, has_body
 from ..problems import must_be, of_our_error, problem, wrong_parameter
 from . import browsing, bulk, confirming, events, leases, messages, queues, schemas
-from .describing import Answer, Given, Operation, Parameter, Schema
+from .describing import ApiOperation, ApiParameter, ApiResponse, Given, Schema
 from .openapi import description
 
 BASE: Final = ("inorder", "v1")
@@ -44,27 +44,27 @@ def document() -> dict[str, Any]:
     return description(GROUPS, SCHEMAS)
 
 
-GROUPS: Final[Mapping[str, tuple[Operation, ...]]] = {
+GROUPS: Final[Mapping[str, tuple[ApiOperation, ...]]] = {
     "Description": (
-        Operation(
+        ApiOperation(
             name="openapi",
             method="GET",
             path="openapi.json",
             authority=None,
             summary="This description, in OpenAPI 3.1.",
             handler=described,
-            answers={200: Answer(summary="The description.", schema={"type": "object"})},
+            answers={200: ApiResponse(summary="The description.", schema={"type": "object"})},
         ),
     ),
     **{group: module.OPERATIONS for group, module in MODULES.items()},
 }
-OPERATIONS: Final[tuple[Operation, ...]] = tuple(one for operations in GROUPS.values() for one in operations)
+OPERATIONS: Final[tuple[ApiOperation, ...]] = tuple(one for operations in GROUPS.values() for one in operations)
 SCHEMAS: Final[Mapping[str, Schema]] = {
     name: schema for module in (schemas, *MODULES.values()) for name, schema in getattr(module, "SCHEMAS", {}).items()
 }  # fmt: skip
 
 
-class Interface:
+class OwnInterface:
     """An ASGI application: our interface to one queue manager."""
 
     def __init__(self, context: Callable[[], Context]) -> None:
@@ -95,10 +95,10 @@ class Interface:
             raise of_our_error(error) from error
 
 
-def _found(request: Request) -> tuple[Mapping[str, Operation], dict[str, str]]:
+def _found(request: Request) -> tuple[Mapping[str, ApiOperation], dict[str, str]]:
     """The operations of an address by their methods, and its names. Raises: Problem 404."""
     segments = segments_of(request, BASE)
-    methods: dict[str, Operation] = {}
+    methods: dict[str, ApiOperation] = {}
     names: dict[str, str] = {}
     for operation in OPERATIONS:
         found = names_in(operation.pattern, segments)
@@ -109,14 +109,14 @@ def _found(request: Request) -> tuple[Mapping[str, Operation], dict[str, str]]:
     return methods, names
 
 
-def given_in(call: Call, operation: Operation) -> Given:
+def given_in(call: Call, operation: ApiOperation) -> Given:
     """What a request says, read as the operation has it. Raises: Problem 400."""
     in_query = call.query(*(one.name for one in operation.parameters if one.where == "query"))
     in_headers = _ours(call, operation)
     return {one.name: _value(one, in_query if one.where == "query" else in_headers) for one in operation.parameters}
 
 
-def _ours(call: Call, operation: Operation) -> dict[str, str]:
+def _ours(call: Call, operation: ApiOperation) -> dict[str, str]:
     known = {one.name.lower(): one.name for one in operation.parameters if one.where == "header"}
     found: dict[str, str] = {}
     for name in sorted(call.header_names()):
@@ -128,7 +128,7 @@ def _ours(call: Call, operation: Operation) -> dict[str, str]:
     return found
 
 
-def _value(one: Parameter, given: Mapping[str, str]) -> Any:
+def _value(one: ApiParameter, given: Mapping[str, str]) -> Any:
     text = given.get(one.name)
     if text is None:
         if one.required and one.where == "header":

@@ -13,10 +13,10 @@ from ...model.parameters import Seconds, Text
 from ...rules.leases import SECONDS_MAX
 from ..calls import Call
 from ..problems import problem
-from .describing import Answer, Given, Operation, Parameter, ref
+from .describing import ApiOperation, ApiParameter, ApiResponse, Given, ref
 from .taking import LEASE
 
-TOKEN: Final = Parameter(LEASE, "The token of the lease.", Text(200, least=1), where="header", required=True)
+TOKEN: Final = ApiParameter(LEASE, "The token of the lease.", Text(200, least=1), where="header", required=True)
 
 
 async def begin(call: Call, given: Given) -> Response:
@@ -81,11 +81,11 @@ SCHEMAS: Final = {
         "additionalProperties": False,
     }
 }
-SECONDS: Final = Parameter(
+SECONDS: Final = ApiParameter(
     "seconds", "Seconds from now until the deadline.", Seconds(0, SECONDS_MAX, above=True), default=30, example=60
 )
 OPERATIONS: Final = (
-    Operation(
+    ApiOperation(
         name="begin_lease",
         method="POST",
         path="leases",
@@ -97,9 +97,9 @@ OPERATIONS: Final = (
         ),
         handler=begin,
         parameters=(SECONDS,),
-        answers={201: Answer(summary="The lease, with its token.", schema=ref("Lease"))},
+        answers={201: ApiResponse(summary="The lease, with its token.", schema=ref("Lease"))},
     ),
-    Operation(
+    ApiOperation(
         name="lease",
         method="GET",
         path="lease",
@@ -107,9 +107,9 @@ OPERATIONS: Final = (
         summary="The lease with this token.",
         handler=show,
         parameters=(TOKEN,),
-        answers={200: Answer(summary="The lease; 409 with reason 9060 if it has ended.", schema=ref("Lease"))},
+        answers={200: ApiResponse(summary="The lease; 409 with reason 9060 if it has ended.", schema=ref("Lease"))},
     ),
-    Operation(
+    ApiOperation(
         name="extend_lease",
         method="POST",
         path="lease/extend",
@@ -117,9 +117,9 @@ OPERATIONS: Final = (
         summary="Set the deadline of a lease.",
         handler=extend,
         parameters=(TOKEN, SECONDS),
-        answers={200: Answer(summary="The lease.", schema=ref("Lease"))},
+        answers={200: ApiResponse(summary="The lease.", schema=ref("Lease"))},
     ),
-    Operation(
+    ApiOperation(
         name="commit_lease",
         method="POST",
         path="lease/commit",
@@ -128,10 +128,12 @@ OPERATIONS: Final = (
         handler=commit,
         parameters=(TOKEN,),
         answers={
-            204: Answer(summary="The lease is committed and on disk; 409 with reason 9060 if it had already ended.")
+            204: ApiResponse(
+                summary="The lease is committed and on disk; 409 with reason 9060 if it had already ended."
+            )
         },
     ),
-    Operation(
+    ApiOperation(
         name="back_out_lease",
         method="POST",
         path="lease/back_out",
@@ -139,6 +141,6 @@ OPERATIONS: Final = (
         summary="Back out a lease: its puts are undone, and its gets return to their places.",
         handler=back_out,
         parameters=(TOKEN,),
-        answers={204: Answer(summary="The lease is backed out.")},
+        answers={204: ApiResponse(summary="The lease is backed out.")},
     ),
 )

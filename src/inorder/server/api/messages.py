@@ -19,7 +19,7 @@ from ...rules.puts import PutResult
 from ..calls import AT_ONCE, Call
 from ..disconnects import IsGone, taken_in_one_call
 from ..problems import problem
-from .describing import Answer, Body, Given, Operation, Parameter, ref
+from .describing import ApiBody, ApiOperation, ApiParameter, ApiResponse, Given, ref
 from .parameters import HELD_UNDER, flag
 from .schemas import HOW_TO_PUT
 from .taking import IN_LEASE, LEASE, MATCH, ORDER, READING, WAIT, match_of, of_many, of_one, options_of, taken
@@ -219,25 +219,25 @@ def found_by(messages: Sequence[Got]) -> Sequence[Got]:
 
 # --- what can be asked
 
-CONFIRM_ID: Final = Parameter(
+CONFIRM_ID: Final = ApiParameter(
     "confirm_id", "Hold the message under this confirm id until it is confirmed or undone.", HELD_UNDER
 )
 ONCE: Final = (
     IN_LEASE,
-    Parameter(
+    ApiParameter(
         KEY,
         "A key for the put: a repeated request with the same key puts nothing.",
         Text(KEY_LENGTH_MAX, least=1),
         where="header",
         example="order-17",
     ),
-    Parameter("deduplicate_for", "Seconds for which the queue remembers the key; default: 3,600.", KEPT),
+    ApiParameter("deduplicate_for", "Seconds for which the queue remembers the key; default: 3,600.", KEPT),
 )
 TAKING: Final = (IN_LEASE, WAIT, ORDER, *MATCH)
-NOTHING: Final = Answer(summary="There was no suitable message, and none came in time.")
+NOTHING: Final = ApiResponse(summary="There was no suitable message, and none came in time.")
 
 OPERATIONS: Final = (
-    Operation(
+    ApiOperation(
         name="put",
         method="POST",
         path="queues/{queue}/put",
@@ -248,15 +248,17 @@ OPERATIONS: Final = (
         parameters=(
             *ONCE,
             CONFIRM_ID,
-            Parameter(
+            ApiParameter(
                 "uid", "The unique id from an earlier put of this message, which this request repeats.", UniqueIds()
             ),
             flag("resend", "With uid: do not fail if the message is already on the queue."),
         ),
-        body=Body(summary="The message.", schema=ref("Message"), example={"body": "two apples", "priority": 7}),
-        answers={201: Answer(summary="The message was put now, or earlier under this key.", schema=ref("PutResult"))},
+        body=ApiBody(summary="The message.", schema=ref("Message"), example={"body": "two apples", "priority": 7}),
+        answers={
+            201: ApiResponse(summary="The message was put now, or earlier under this key.", schema=ref("PutResult"))
+        },
     ),
-    Operation(
+    ApiOperation(
         name="put_many",
         method="POST",
         path="queues/{queue}/put_many",
@@ -264,20 +266,20 @@ OPERATIONS: Final = (
         summary="Put messages in order, all or none; also as a whole group.",
         handler=put_many,
         parameters=(*ONCE, flag("group", "Put the messages as one whole group.")),
-        body=Body(
+        body=ApiBody(
             summary="The messages, at most 10,000.",
             schema=ref("Messages"),
             example={"messages": [{"body": "header"}, {"body_json": {"line": 1}}]},
         ),
         answers={
-            201: Answer(
+            201: ApiResponse(
                 summary="A result for each message, in order. A repeat under a key puts nothing, and each result "
                 "then names the first message of the original put.",
                 schema=ref("PutResults"),
             )
         },
     ),
-    Operation(
+    ApiOperation(
         name="get",
         method="POST",
         path="queues/{queue}/get",
@@ -294,11 +296,11 @@ OPERATIONS: Final = (
             *TAKING,
             *READING,
             CONFIRM_ID,
-            Parameter("lock_id", "Get a message that was locked under this lock id.", HELD_UNDER),
+            ApiParameter("lock_id", "Get a message that was locked under this lock id.", HELD_UNDER),
         ),
-        answers={200: Answer(summary="The message.", schema=ref("GotMessage")), 204: NOTHING},
+        answers={200: ApiResponse(summary="The message.", schema=ref("GotMessage")), 204: NOTHING},
     ),
-    Operation(
+    ApiOperation(
         name="get_many",
         method="POST",
         path="queues/{queue}/get_many",
@@ -308,11 +310,11 @@ OPERATIONS: Final = (
         parameters=(
             *TAKING,
             *READING,
-            Parameter("count", "How many at most.", MANY, default=100, example=10),
+            ApiParameter("count", "How many at most.", MANY, default=100, example=10),
         ),
-        answers={200: Answer(summary="The messages, in order.", schema=ref("GotMessages")), 204: NOTHING},
+        answers={200: ApiResponse(summary="The messages, in order.", schema=ref("GotMessages")), 204: NOTHING},
     ),
-    Operation(
+    ApiOperation(
         name="get_group",
         method="POST",
         path="queues/{queue}/get_group",
@@ -320,6 +322,6 @@ OPERATIONS: Final = (
         summary="Remove a whole group, or a message in no group, with segments joined, and return it.",
         handler=get_group,
         parameters=TAKING,
-        answers={200: Answer(summary="Its messages, in order.", schema=ref("GotMessages")), 204: NOTHING},
+        answers={200: ApiResponse(summary="Its messages, in order.", schema=ref("GotMessages")), 204: NOTHING},
     ),
 )

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ..addresses import CSRF
 from ..problems import KINDS
-from .describing import Answer, Body, Operation, Parameter, Schema, ref
+from .describing import ApiBody, ApiOperation, ApiParameter, ApiResponse, Schema, ref
 
 VERSION: Final = "1"
 ERRORS: Final[Mapping[str, Schema]] = {
@@ -53,7 +53,7 @@ NAMES: Final[Mapping[str, Mapping[str, Any]]] = {
 NAME: Final[Schema] = {"type": "string", "minLength": 1}
 
 
-def description(groups: Mapping[str, Sequence[Operation]], schemas: Mapping[str, Schema]) -> dict[str, Any]:
+def description(groups: Mapping[str, Sequence[ApiOperation]], schemas: Mapping[str, Schema]) -> dict[str, Any]:
     """All of it, as a JSON object; a group is a tag."""
     paths: dict[str, dict[str, Any]] = {}
     for group, operations in groups.items():
@@ -89,7 +89,7 @@ def description(groups: Mapping[str, Sequence[Operation]], schemas: Mapping[str,
     }
 
 
-def _operation(one: Operation) -> dict[str, Any]:
+def _operation(one: ApiOperation) -> dict[str, Any]:
     names = [piece.strip("{}") for piece in one.pattern if piece.startswith("{")]
     parameters = [
         *({"name": name, "in": "path", "required": True, **NAMES[name], "schema": NAME} for name in names),
@@ -134,7 +134,7 @@ def _csrf() -> dict[str, Any]:
     }
 
 
-def _parameter(one: Parameter) -> dict[str, Any]:
+def _parameter(one: ApiParameter) -> dict[str, Any]:
     schema = dict(one.schema) if one.default is None else {**one.schema, "default": one.default}
     return {
         "name": one.name,
@@ -146,14 +146,14 @@ def _parameter(one: Parameter) -> dict[str, Any]:
     }
 
 
-def _body(one: Body) -> dict[str, Any]:
+def _body(one: ApiBody) -> dict[str, Any]:
     media: dict[str, Any] = {"schema": one.schema}
     if one.example is not None:
         media["example"] = one.example
     return {"description": one.summary, "required": True, "content": {one.media_type: media}}
 
 
-def _answer(one: Answer) -> dict[str, Any]:
+def _answer(one: ApiResponse) -> dict[str, Any]:
     found: dict[str, Any] = {"description": one.summary}
     if one.schema is not None:
         found["content"] = {one.media_type: {"schema": one.schema}}

@@ -6,30 +6,30 @@ from typing import Any, Final
 
 from ...errors import ArgumentError
 from ...model.options import MATCHABLE, Matchable
-from ...model.parameters import TEXT_ID, Integer, Kind, Octets, Switch
+from ...model.parameters import TEXT_ID, Integer, Octets, ParameterKind, Switch
 from ...rules.browse_token import decode
-from .describing import Parameter
+from .describing import ApiParameter
 
 ID_MAX: Final = 2**64 - 1
 HELD_UNDER: Final = Integer(1, ID_MAX)
 FLAG: Final = Switch(("true", "false"))
 
 
-def flag(name: str, summary: str, *, default: bool = False, **more: Any) -> Parameter:
+def flag(name: str, summary: str, *, default: bool = False, **more: Any) -> ApiParameter:
     """true or false."""
-    return Parameter(name, summary, FLAG, default=default, **more)
+    return ApiParameter(name, summary, FLAG, default=default, **more)
 
 
-def _matching(one: Matchable) -> Parameter:
+def _matching(one: Matchable) -> ApiParameter:
     named = isinstance(one.kind, Octets) and one.kind.named
     how = f" In hex, or {TEXT_ID}TEXT; a shorter one gets NULs." if named else ""
-    return Parameter(one.name, f"Only {one.doc}{how}", one.kind)
+    return ApiParameter(one.name, f"Only {one.doc}{how}", one.kind)
 
 
 MATCHING: Final = tuple(_matching(one) for one in MATCHABLE)
 
 
-class Cursor(Kind[str]):
+class BrowseCursor(ParameterKind[str]):
     """Where a strict browse stands, as an answer has it; `allowed` says where a client has it from."""
 
     __slots__ = ()

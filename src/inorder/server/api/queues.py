@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from ...client.manager import QueueManager
 from ...model.attributes import QueueAttributes, QueueStatus
 from ..calls import Call
-from .describing import Answer, Given, Operation, ref
+from .describing import ApiOperation, ApiResponse, Given, ref
 
 
 async def listed(call: Call, given: Given) -> Response:
@@ -56,22 +56,22 @@ SCHEMAS: Final = {
     },
 }
 OPERATIONS: Final = (
-    Operation(
+    ApiOperation(
         name="queues",
         method="GET",
         path="queues",
         authority=None,
         summary="List the names of the queues that you may inquire.",
         handler=listed,
-        answers={200: Answer(summary="Their names, in order.", schema=ref("QueueNames"))},
+        answers={200: ApiResponse(summary="Their names, in order.", schema=ref("QueueNames"))},
     ),
-    Operation(
+    ApiOperation(
         name="queue",
         method="GET",
         path="queues/{queue}",
         authority="inquire",
         summary="A queue: its attributes and its status.",
         handler=shown,
-        answers={200: Answer(summary="The queue.", schema=ref("Queue"))},
+        answers={200: ApiResponse(summary="The queue.", schema=ref("Queue"))},
     ),
 )

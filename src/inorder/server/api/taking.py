@@ -32,16 +32,18 @@ from ...model.parameters import Choice, Seconds, Text
 from ..calls import Call
 from ..disconnects import IsGone, IsWanted, check_wanted, is_gone_of, taken_in_one_unit, while_wanted
 from ..problems import Problem, wrong_parameter
-from .describing import JSON, Given, Parameter
+from .describing import JSON, ApiParameter, Given
 from .parameters import MATCHING, flag
 
 LEASE: Final = "Inorder-Lease"
 WAIT_MAX: Final = 3_600.0
 LEAST_SECONDS: Final = 0.1  # of a wait in a lease, whose deadline is by the clock of the store
 
-IN_LEASE: Final = Parameter(LEASE, "The token of the lease that this is a part of.", Text(200, least=1), where="header")
-WAIT: Final = Parameter("wait", "Seconds to wait for a message.", Seconds(0, WAIT_MAX), default=0, example=5)
-SELECTOR: Final = Parameter(
+IN_LEASE: Final = ApiParameter(
+    LEASE, "The token of the lease that this is a part of.", Text(200, least=1), where="header"
+)
+WAIT: Final = ApiParameter("wait", "Seconds to wait for a message.", Seconds(0, WAIT_MAX), default=0, example=5)
+SELECTOR: Final = ApiParameter(
     "selector", "Get only a message that matches this selector.", Text(10_000, least=1), example="colour = 'red'"
 )
 MATCH: Final = (*MATCHING, SELECTOR)
@@ -52,7 +54,7 @@ READING: Final = (
     flag("all_messages", "Get only if all messages of the group have arrived."),
 )
 READ_ORDER: Final = Choice(("strict", "relaxed"))
-ORDER: Final = Parameter("read_order", "The read order; default: the queue's.", READ_ORDER)
+ORDER: Final = ApiParameter("read_order", "The read order; default: the queue's.", READ_ORDER)
 
 
 def match_of(given: Given) -> Match:

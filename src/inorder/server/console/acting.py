@@ -15,7 +15,7 @@ from ...errors import ArgumentError, NoMessageAvailable, bad_argument
 from ...model.message import Got, UniqueId
 from ...model.options import Match
 from ...rules.ordering import ReadOrder
-from ...stores.seam.views import Position, Sight
+from ...stores.seam.views import MessageView, Position
 from . import listing
 
 CHOSEN_MAX: Final = 5_000
@@ -48,7 +48,7 @@ def uids_of(texts: Iterable[str]) -> list[UniqueId]:
     return found
 
 
-def uid_in(sight: Sight) -> UniqueId:
+def uid_in(sight: MessageView) -> UniqueId:
     """The unique id of a message on a queue. Every such message has one."""
     assert sight.message.uid is not None, "every message on a queue has a unique id"
     return sight.message.uid
@@ -57,7 +57,7 @@ def uid_in(sight: Sight) -> UniqueId:
 # --- which messages
 
 
-class Missing(NamedTuple):
+class UnavailableMessage(NamedTuple):
     """A chosen message that was left alone.
 
     Args:
@@ -78,15 +78,15 @@ class Meant(NamedTuple):
         others: messages that match the selector but are held or delayed.
     """
 
-    sights: Sequence[Sight]
-    missing: Sequence[Missing]
+    sights: Sequence[MessageView]
+    missing: Sequence[UnavailableMessage]
     has_more: bool = False
     others: int = 0
 
 
 def page_of(
     qm: QueueManager, queue: str, *, match: Match, preview: int, after: Position | None, most: int = PAGE
-) -> list[Sight]:
+) -> list[MessageView]:
     """One page of a listing. Raises: as `qm.inspect.look`."""
     return list(islice(qm.inspect.look(queue, match=match, preview=preview, most=most, after=after), most))
 
@@ -99,16 +99,16 @@ def chosen(qm: QueueManager, queue: str, uids: Sequence[UniqueId], *, preview: i
         if sight is not None and sight.state == "available":
             sights.append(sight)
         else:
-            missing.append(Missing(uid, why(sight)))
+            missing.append(UnavailableMessage(uid, why(sight)))
     return Meant(sights, missing)
 
 
-def sight_of(qm: QueueManager, queue: str, uid: UniqueId, preview: int = 0) -> Sight | None:
+def sight_of(qm: QueueManager, queue: str, uid: UniqueId, preview: int = 0) -> MessageView | None:
     """The message with this id in any state, or None if it does not exist."""
     return next(qm.inspect.look(queue, match=Match(uid=uid), preview=preview, most=1), None)
 
 
-def why(sight: Sight | None) -> str:
+def why(sight: MessageView | None) -> str:
     """Why a message is not available."""
     if sight is None:
         return "it has gone"
@@ -131,8 +131,8 @@ class Acted(NamedTuple):
     """
 
     messages: int
-    missing: Sequence[Missing]
-    stayed: Sequence[Missing] = ()
+    missing: Sequence[UnavailableMessage]
+    stayed: Sequence[UnavailableMessage] = ()
 
 
 def remove(qm: QueueManager, queue: str, uids: Sequence[UniqueId]) -> Acted:
@@ -151,12 +151,12 @@ def move(qm: QueueManager, queue: str, uids: Sequence[UniqueId], target: str) ->
 def copy(qm: QueueManager, queue: str, uids: Sequence[UniqueId], target: str) -> Acted:
     """Copies messages unchanged to another queue. Raises: as `move`; in that case none was copied."""
     check_two(qm, queue, target)
-    order, missing, copied = _read_order(qm, queue), list[Missing](), 0
+    order, missing, copied = _read_order(qm, queue), list[UnavailableMessage](), 0
     with qm.unit_of_work():
         for uid in uids:
             message = next(iter(qm.browse(queue, match=Match(uid=uid), read_order=order)), None)
             if message is None:
-                missing.append(Missing(uid, why(sight_of(qm, queue, uid))))
+                missing.append(UnavailableMessage(uid, why(sight_of(qm, queue, uid))))
                 continue
             qm.put(target, message, context="set_all", syncpoint=True)
             copied += 1
@@ -165,13 +165,13 @@ def copy(qm: QueueManager, queue: str, uids: Sequence[UniqueId], target: str) ->
 
 def _taken(qm: QueueManager, queue: str, uids: Sequence[UniqueId], work: Callable[[Got], object]) -> Acted:
     """Gets messages in one unit of work, and passes each to `work`."""
-    order, missing, taken = _read_order(qm, queue), list[Missing](), 0
+    order, missing, taken = _read_order(qm, queue), list[UnavailableMessage](), 0
     with qm.unit_of_work():
         for uid in uids:
             try:
                 message = qm.get(queue, match=Match(uid=uid), read_order=order, syncpoint=True)
             except NoMessageAvailable:
-                missing.append(Missing(uid, why(sight_of(qm, queue, uid))))
+                missing.append(UnavailableMessage(uid, why(sight_of(qm, queue, uid))))
                 continue
             work(message)
             taken += 1

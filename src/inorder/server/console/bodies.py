@@ -14,7 +14,7 @@ HEX_MAX: Final = 8_192
 LINE: Final = 16
 
 
-class Body(NamedTuple):
+class BodyView(NamedTuple):
     """The views that a body has, the one that is shown, and its text.
 
     Args:
@@ -27,7 +27,7 @@ class Body(NamedTuple):
     cut: int
 
 
-def shown(data: bytes, length: int, wanted: str = "") -> Body:
+def shown(data: bytes, length: int, wanted: str = "") -> BodyView:
     """A body in the view that is wanted, or in the first of those that it has.
 
     Args:
@@ -45,7 +45,7 @@ def shown(data: bytes, length: int, wanted: str = "") -> Body:
     found["hex"] = _hex(data[:HEX_MAX])
     view = next((one for one in found if one == wanted), next(iter(found)))
     seen = min(len(data), HEX_MAX) if view == "hex" else len(data)
-    return Body(tuple(found), view, found[view], 0 if seen >= length else seen)
+    return BodyView(tuple(found), view, found[view], 0 if seen >= length else seen)
 
 
 def _text(data: bytes, *, is_whole: bool) -> str | None:

@@ -20,7 +20,7 @@ from ..identity import Identity
 from ..logs import LOGGER
 from ..problems import Problem, of_admin_error, problem
 from . import files, forms, log_in
-from .groups import Groups
+from .groups import GroupSearches
 from .page import BASE, Page, Visit, address
 from .pages import PAGES
 from .rendering import framed, plain_page, shown
@@ -36,17 +36,17 @@ class Console:
     def __init__(self, context: Callable[[], Context]) -> None:
         self._context = context
         self._watching: Watching | None = None
-        self._groups: Groups | None = None
+        self._groups: GroupSearches | None = None
 
     async def close(self) -> None:
         """The worker stops."""
         if self._watching is not None:
             await self._watching.close()
 
-    def _known(self, context: Context) -> tuple[Watching, Groups]:
+    def _known(self, context: Context) -> tuple[Watching, GroupSearches]:
         """What visits share; made in the loop in which they are."""
         if self._watching is None or self._groups is None:
-            self._watching, self._groups = Watching(context.samples.look), Groups(context.qm)
+            self._watching, self._groups = Watching(context.samples.look), GroupSearches(context.qm)
         return self._watching, self._groups
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import quote as encoded
 from urllib.parse import urlencode
 
 from ..api.describing import EVENTS, JSON
-from .described import Operation, resolved
+from .described import ShownOperation, resolved
 
 TOKEN: Final = '-H "Authorization: Bearer $token"'  # the shell puts it in
 FIRST: Final = "/queues"  # which everybody may ask for
@@ -21,7 +21,7 @@ FILE: Final = "messages.arrow"
 LINE: Final = " \\\n     "
 
 
-def line_of(at: str, one: Operation) -> str:
+def line_of(at: str, one: ShownOperation) -> str:
     """The line for an operation: of a shell, in several lines.
 
     Args:
@@ -30,13 +30,13 @@ def line_of(at: str, one: Operation) -> str:
     return _line(at, one, [each for each in one.raw["parameters"] if each["required"]])
 
 
-def longer_line_of(at: str, one: Operation) -> str:
+def longer_line_of(at: str, one: ShownOperation) -> str:
     """The same with optional parameters; empty: there are none."""
     chosen = [each for each in one.raw["parameters"] if each["required"] or "example" in each]
     return _line(at, one, chosen) if any(not each["required"] for each in chosen) else ""
 
 
-def _line(at: str, one: Operation, parameters: Sequence[Mapping[str, Any]]) -> str:
+def _line(at: str, one: ShownOperation, parameters: Sequence[Mapping[str, Any]]) -> str:
     return LINE.join([f"curl {TOKEN}", *_options(one, parameters), quote(at + _path(one, parameters))])
 
 
@@ -50,7 +50,7 @@ def by_password(at: str) -> str:
     return f"curl -u NAME {quote(at + FIRST)}"
 
 
-def _options(one: Operation, parameters: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _options(one: ShownOperation, parameters: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for each in parameters:
         if each["in"] != "header":
             continue
@@ -68,7 +68,7 @@ def _options(one: Operation, parameters: Sequence[Mapping[str, Any]]) -> Iterato
         yield f"--output {FILE}"
 
 
-def _path(one: Operation, parameters: Sequence[Mapping[str, Any]]) -> str:
+def _path(one: ShownOperation, parameters: Sequence[Mapping[str, Any]]) -> str:
     values = {each["name"]: str(_value(each)) for each in parameters if each["in"] == "path"}
     path = one.path.format_map({name: encoded(value, safe="") for name, value in values.items()})
     query = {each["name"]: _in_query(_value(each)) for each in parameters if each["in"] == "query"}

@@ -20,7 +20,7 @@ from ...rules.authorities import MANAGER
 from ...rules.dead_letters import WhyDead, reason_name
 from ..problems import Problem, problem
 from . import acting, notices
-from .acting import Acted, Missing
+from .acting import Acted, UnavailableMessage
 from .form_results import noted, refused, text_in, texts_in, told
 from .listing import uid_text
 from .page import Page, Visit, to
@@ -163,13 +163,15 @@ def _asked_of(visit: Visit, why: WhyDead) -> str:
     return why.queue if why.manager in ("", visit.context.name) else MANAGER
 
 
-def letters_of(qm: QueueManager, there: str, uids: Sequence[UniqueId]) -> tuple[list[DeadLetter], list[Missing]]:
+def letters_of(
+    qm: QueueManager, there: str, uids: Sequence[UniqueId]
+) -> tuple[list[DeadLetter], list[UnavailableMessage]]:
     """The dead letters with these ids, and the ids that are not available."""
-    letters, missing = list[DeadLetter](), list[Missing]()
+    letters, missing = list[DeadLetter](), list[UnavailableMessage]()
     for uid in uids:
         letter = next(iter(qm.dead.letters(match=Match(uid=uid), dead_letter_queue=there)), None)
         if letter is None:
-            missing.append(Missing(uid, acting.why(acting.sight_of(qm, there, uid))))
+            missing.append(UnavailableMessage(uid, acting.why(acting.sight_of(qm, there, uid))))
         else:
             letters.append(letter)
     return letters, missing
@@ -177,14 +179,14 @@ def letters_of(qm: QueueManager, there: str, uids: Sequence[UniqueId]) -> tuple[
 
 def replayed(qm: QueueManager, there: str, uids: Sequence[UniqueId], target: str | None) -> Acted:
     """Replays these dead letters, each in its own unit of work. Returns those that stay, with the error."""
-    messages, missing, stayed = 0, list[Missing](), list[Missing]()
+    messages, missing, stayed = 0, list[UnavailableMessage](), list[UnavailableMessage]()
     for uid in uids:
         done = qm.dead.replay(to=target, match=Match(uid=uid), dead_letter_queue=there)
         messages += done.messages
         if done.stayed:
-            stayed += [Missing(uid, str(one.error)) for one in done.stayed]
+            stayed += [UnavailableMessage(uid, str(one.error)) for one in done.stayed]
         elif not done.messages:
-            missing.append(Missing(uid, acting.why(acting.sight_of(qm, there, uid))))
+            missing.append(UnavailableMessage(uid, acting.why(acting.sight_of(qm, there, uid))))
     return Acted(messages, missing, stayed)
 
 

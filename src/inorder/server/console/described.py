@@ -27,7 +27,7 @@ class Word(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class ShownField:
     """A parameter, or a key of an object; of an object in an object its name has periods.
 
     Args:
@@ -52,11 +52,11 @@ class Content:
     media_type: str
     kind: Sequence[Word]
     text: str
-    fields: Sequence[Field]
+    fields: Sequence[ShownField]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ShownResponse:
     """An answer by its status; ``default`` stands for all others."""
 
     status: str
@@ -66,7 +66,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class ShownOperation:
     """One operation.
 
     Args:
@@ -83,10 +83,10 @@ class Operation:
     authorities: Sequence[str]
     roles: Sequence[str]
     is_granted: bool
-    parameters: Sequence[Field]
+    parameters: Sequence[ShownField]
     about: str
     body: Content | None
-    answers: Sequence[Answer]
+    answers: Sequence[ShownResponse]
     raw: Schema
 
 
@@ -96,7 +96,7 @@ class Object:
 
     name: str
     text: str
-    fields: Sequence[Field]
+    fields: Sequence[ShownField]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class Described:
 
     version: str
     path: str
-    groups: Mapping[str, Sequence[Operation]]
+    groups: Mapping[str, Sequence[ShownOperation]]
     objects: Sequence[Object]
     errors: Sequence[Error]
 
@@ -130,7 +130,7 @@ def _document() -> Schema:
 def described() -> Described:
     """The description of this server's interface; it is the same for every visitor."""
     found = _document()
-    groups: dict[str, list[Operation]] = {tag["name"]: [] for tag in found["tags"]}
+    groups: dict[str, list[ShownOperation]] = {tag["name"]: [] for tag in found["tags"]}
     for path, methods in found["paths"].items():
         for method, one in methods.items():
             groups[one["tags"][0]].append(_operation(path, method, one))
@@ -165,9 +165,9 @@ def resolved(found: Any) -> Any:
     return found
 
 
-def _operation(path: str, method: str, one: Schema) -> Operation:
+def _operation(path: str, method: str, one: Schema) -> ShownOperation:
     body, authorities = one.get("requestBody"), one.get("x-authorities", ())
-    return Operation(
+    return ShownOperation(
         name=one["operationId"],
         method=method.upper(),
         path=path,
@@ -184,9 +184,9 @@ def _operation(path: str, method: str, one: Schema) -> Operation:
     )
 
 
-def _parameter(one: Schema) -> Field:
+def _parameter(one: Schema) -> ShownField:
     schema = one["schema"]
-    return Field(
+    return ShownField(
         name=one["name"],
         where=one["in"],
         kind=kind_of(schema),
@@ -208,10 +208,10 @@ def _written(default: Any) -> str:
     return str(default)
 
 
-def _answer(status: str, one: Schema) -> Answer:
+def _answer(status: str, one: Schema) -> ShownResponse:
     found = resolved(one)
     headers = {name: each["description"] for name, each in found.get("headers", {}).items()}
-    return Answer(status=status, text=found["description"], headers=headers, content=_content(found))
+    return ShownResponse(status=status, text=found["description"], headers=headers, content=_content(found))
 
 
 def _content(one: Schema) -> Content | None:
@@ -228,11 +228,11 @@ def _content(one: Schema) -> Content | None:
     return None
 
 
-def _fields(schema: Schema, before: str = "") -> Iterator[Field]:
+def _fields(schema: Schema, before: str = "") -> Iterator[ShownField]:
     """The keys of an object, and of objects in it that have no name of their own."""
     required = schema.get("required", ())
     for name, one in schema.get("properties", {}).items():
-        yield Field(
+        yield ShownField(
             name=before + name,
             kind=kind_of(one),
             range=range_of(one),

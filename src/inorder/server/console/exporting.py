@@ -27,7 +27,7 @@ from ...formats.json_lines import lines_of
 from ...model.message import Message, UniqueId
 from ...model.options import EVERYTHING, Match
 from ...model.parameters import one_of
-from ...stores.seam.views import Sight
+from ...stores.seam.views import MessageView
 from ..api.streaming import Streamed
 from ..problems import problem
 from . import acting
@@ -38,7 +38,7 @@ PREVIEW: Final = 65_536  # bytes of a body that are read with its page; longer o
 PAGE: Final = 100  # messages
 
 
-class File(Protocol):
+class ExportFile(Protocol):
     """A file whose bytes are taken as they are made."""
 
     def rows(self, messages: Sequence[Message]) -> bytes:
@@ -80,10 +80,10 @@ class _Dump:
         return b"" if self._goes_on else self.rows([])
 
 
-def _parquet(queue: str) -> File:
+def _parquet(queue: str) -> ExportFile:
     if find_spec("pyarrow") is None:
         raise problem("INWB0040E", "Parquet", "pyarrow")
-    made: File = import_module("inorder.arrow.parquet").ParquetFile(queue)
+    made: ExportFile = import_module("inorder.arrow.parquet").ParquetFile(queue)
     return made
 
 
@@ -98,7 +98,7 @@ class Form:
     word: str
     suffix: str
     media_type: str
-    begin: Callable[[str], File]
+    begin: Callable[[str], ExportFile]
 
 
 FORMS: Final[Mapping[str, Form]] = MappingProxyType(
@@ -168,7 +168,9 @@ async def _with_first(first: bytes, pieces: AsyncGenerator[bytes, None]) -> Asyn
             yield piece
 
 
-async def _pieces(visit: Visit, uids: Sequence[UniqueId], match: Match, file: File) -> AsyncGenerator[bytes, None]:
+async def _pieces(
+    visit: Visit, uids: Sequence[UniqueId], match: Match, file: ExportFile
+) -> AsyncGenerator[bytes, None]:
     """The file, piece by piece. Each is read and written in the thread of a connection that is then free again."""
     qm, queue, is_first = visit.context.qm, visit.queue, True
     async for page in _chosen(qm, queue, uids) if uids else _all(qm, queue, match):
@@ -184,7 +186,7 @@ async def _pieces(visit: Visit, uids: Sequence[UniqueId], match: Match, file: Fi
     yield file.end()
 
 
-async def _all(qm: QueueManagerOfTasks, queue: str, match: Match) -> AsyncIterator[Sequence[Sight]]:
+async def _all(qm: QueueManagerOfTasks, queue: str, match: Match) -> AsyncIterator[Sequence[MessageView]]:
     """The messages that match, page by page."""
     after = None
     while True:
@@ -199,7 +201,9 @@ async def _all(qm: QueueManagerOfTasks, queue: str, match: Match) -> AsyncIterat
         after = page[-1].position
 
 
-async def _chosen(qm: QueueManagerOfTasks, queue: str, uids: Sequence[UniqueId]) -> AsyncIterator[Sequence[Sight]]:
+async def _chosen(
+    qm: QueueManagerOfTasks, queue: str, uids: Sequence[UniqueId]
+) -> AsyncIterator[Sequence[MessageView]]:
     """The messages with these ids, so many at a time."""
     for begin in range(0, len(uids), PAGE):
         some = uids[begin : begin + PAGE]
@@ -207,9 +211,9 @@ async def _chosen(qm: QueueManagerOfTasks, queue: str, uids: Sequence[UniqueId])
         yield found.sights
 
 
-def _runs(sights: Sequence[Sight]) -> Iterator[Sequence[Sight]]:
+def _runs(sights: Sequence[MessageView]) -> Iterator[Sequence[MessageView]]:
     """Neighbours whose bodies are there, and each of those alone whose body is longer than that."""
-    run: list[Sight] = []
+    run: list[MessageView] = []
     for sight in sights:
         if sight.length > PREVIEW:
             if run:
@@ -222,7 +226,7 @@ def _runs(sights: Sequence[Sight]) -> Iterator[Sequence[Sight]]:
         yield run
 
 
-def _alone(qm: QueueManager, queue: str, sight: Sight, file: File) -> bytes:
+def _alone(qm: QueueManager, queue: str, sight: MessageView, file: ExportFile) -> bytes:
     """The bytes of a message with a long body, if it is there still."""
     whole = acting.sight_of(qm, queue, acting.uid_in(sight), sight.length)
     return file.rows([whole.message]) if whole is not None and whole.state == "available" else b""

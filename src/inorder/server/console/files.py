@@ -22,7 +22,7 @@ TYPES: Final[Mapping[str, str]] = {
 FOR_GOOD: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
-class File(NamedTuple):
+class StaticFile(NamedTuple):
     """A file with the hash that its address has."""
 
     data: bytes
@@ -31,14 +31,14 @@ class File(NamedTuple):
 
 
 @cache
-def files() -> Mapping[str, File]:
+def files() -> Mapping[str, StaticFile]:
     """All files by name."""
     return {path.name: _read(path) for path in sorted(FOLDER.iterdir()) if path.suffix in TYPES}
 
 
-def _read(path: Path) -> File:
+def _read(path: Path) -> StaticFile:
     data = path.read_bytes()
-    return File(data, TYPES[path.suffix], hashlib.sha256(data).hexdigest()[:16])
+    return StaticFile(data, TYPES[path.suffix], hashlib.sha256(data).hexdigest()[:16])
 
 
 def static(name: str) -> str:

@@ -10,9 +10,9 @@ from starlette.responses import Response
 from ...client.manager import QueueManager
 from ...client.operator_log import Acting
 from ...errors import InorderError, StoreError
-from ..acting import acted
+from ..operator_log import acted
 from ..problems import Problem, of_admin_error, stated
-from .acting import Missing
+from .acting import UnavailableMessage
 from .page import Visit
 from .rendering import shown
 
@@ -41,7 +41,7 @@ async def noted(
     return await acted(visit.context, visit.request, act, queue, inside)
 
 
-def told(visit: Visit, queue: str, missing: Sequence[Missing]) -> Sequence[Missing]:
+def told(visit: Visit, queue: str, missing: Sequence[UnavailableMessage]) -> Sequence[UnavailableMessage]:
     """The unavailable messages, with their holders if the visitor may see them."""
     if visit.identity.may("display", queue):
         return missing

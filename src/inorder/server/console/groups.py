@@ -9,14 +9,14 @@ from typing import Final, NamedTuple
 from ... import aio
 from ...model.message import ANY_GROUP, ANY_SEGMENT, Message
 from ...rules.gaps import Gaps, gaps, member_of
-from ...stores.seam.views import QueueView, Sight
+from ...stores.seam.views import MessageView, QueueView
 
 LOOKED_MAX: Final = 500
 AGAIN_SECONDS: Final = 5.0
 BUDGET_SECONDS: Final = 0.25
 
 
-class Lacking(NamedTuple):
+class IncompleteGroup(NamedTuple):
     """An incomplete group."""
 
     group_id: bytes
@@ -27,11 +27,11 @@ class Lacking(NamedTuple):
 class Wholeness(NamedTuple):
     """The result of a search. `is_all`: it covered the whole queue."""
 
-    lacking: tuple[Lacking, ...] = ()
+    lacking: tuple[IncompleteGroup, ...] = ()
     is_all: bool = True
 
 
-class Groups:
+class GroupSearches:
     """Search results, kept while the queue does not change, and for some seconds while it does."""
 
     def __init__(self, qm: aio.QueueManager, clock: Callable[[], float] = time.monotonic) -> None:
@@ -64,7 +64,7 @@ class Groups:
         return found
 
 
-def wholeness(sights: Sequence[Sight], most: int) -> Wholeness:
+def wholeness(sights: Sequence[MessageView], most: int) -> Wholeness:
     """The gaps in a listing in logical order, up to a limit."""
     found = by_group(one.message for one in sights)
     is_all = len(sights) < most
@@ -74,7 +74,7 @@ def wholeness(sights: Sequence[Sight], most: int) -> Wholeness:
     for group_id, members in found.items():
         missing = gaps(member_of(one) for one in sorted(members, key=lambda one: (one.sequence_number, one.offset)))
         if not missing.is_complete:
-            lacking.append(Lacking(group_id, missing, min(one.put_at for one in members)))
+            lacking.append(IncompleteGroup(group_id, missing, min(one.put_at for one in members)))
     return Wholeness(tuple(lacking), is_all)
 
 

@@ -18,7 +18,7 @@ from ...errors import InorderError, UnitNotFound, UnknownObject
 from ...model.parameters import one_of
 from ...rules.ordering import pending_text
 from ...stores.seam.records import Claims, Outcome
-from ...stores.seam.views import LockView, Sight, Unit
+from ...stores.seam.views import LockView, MessageView, Unit
 from ..problems import problem
 from . import notices
 from .form_results import noted, refused, text_in
@@ -60,7 +60,7 @@ async def show_unit(visit: Visit) -> Mapping[str, Any]:
 
 
 async def _unit(visit: Visit) -> dict[str, Any]:
-    def look(qm: QueueManager) -> tuple[Unit, list[tuple[str, list[Sight]]]]:
+    def look(qm: QueueManager) -> tuple[Unit, list[tuple[str, list[MessageView]]]]:
         one = find_unit(qm, visit.names["unit"])
         return one, [(queue, list(islice(qm.inspect.look(queue, unit=one, most=SHOWN), SHOWN))) for queue in one.queues]
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from ...client.labels import in_words, name_of, place_of, text_of
 from ...model.message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, Message, UniqueId
 from ...rules.gaps import Gaps
-from ...stores.seam.views import Holder, Sight
+from ...stores.seam.views import Holder, MessageView
 from . import labels
 from .groups import group_of
 
@@ -36,10 +36,10 @@ COLUMNS: Final[Mapping[str, str]] = {
 USUAL: Final = ("group", "state", "age", "length", "body")
 
 
-class Row(NamedTuple):
+class MessageRow(NamedTuple):
     """A message. `shade`: of its group, the same wherever it is shown."""
 
-    sight: Sight
+    sight: MessageView
     uid: str
     place: str
     group: str
@@ -68,7 +68,7 @@ class Block(NamedTuple):
     name: str
     anchor: str
     shade: int
-    rows: Sequence[Row]
+    rows: Sequence[MessageRow]
     begun: bool
     goes_on: bool
     missing: str
@@ -79,13 +79,13 @@ class Block(NamedTuple):
     since: float
 
 
-def rows(sights: Sequence[Sight]) -> list[Row]:
+def rows(sights: Sequence[MessageView]) -> list[MessageRow]:
     """As they come."""
     return [row(one) for one in sights]
 
 
 def blocks(
-    sights: Sequence[Sight], missing: Mapping[bytes, Gaps], before: bytes = b"", following: bytes = b""
+    sights: Sequence[MessageView], missing: Mapping[bytes, Gaps], before: bytes = b"", following: bytes = b""
 ) -> list[Block]:
     """In logical order.
 
@@ -101,12 +101,12 @@ def blocks(
     return found
 
 
-def groups_in(sights: Sequence[Sight]) -> set[bytes]:
+def groups_in(sights: Sequence[MessageView]) -> set[bytes]:
     """The ids of the groups among these."""
     return {name for name in map(_group_of, sights) if name}
 
 
-def _block(group_id: bytes, sights: Sequence[Sight], missing: Mapping[bytes, Gaps]) -> Block:
+def _block(group_id: bytes, sights: Sequence[MessageView], missing: Mapping[bytes, Gaps]) -> Block:
     found = rows(sights)
     lacks = missing.get(group_id)
     return Block(
@@ -125,16 +125,16 @@ def _block(group_id: bytes, sights: Sequence[Sight], missing: Mapping[bytes, Gap
     )
 
 
-def without_holders(sights: Sequence[Sight]) -> Sequence[Sight]:
+def without_holders(sights: Sequence[MessageView]) -> Sequence[MessageView]:
     """For somebody who may browse, and not see who holds what."""
     return [replace(one, holder=None) for one in sights]
 
 
-def row(sight: Sight) -> Row:
+def row(sight: MessageView) -> MessageRow:
     """One message."""
     message, group_id = sight.message, group_of(sight.message)
     text = text_of(message)
-    return Row(
+    return MessageRow(
         sight=sight,
         uid="" if message.uid is None else uid_text(message.uid),
         place=place_of(sight) or "none",
@@ -197,7 +197,7 @@ def _anchor(group_id: bytes) -> str:
     return group_id.rstrip(b"\0").hex()
 
 
-def _group_of(sight: Sight) -> bytes:
+def _group_of(sight: MessageView) -> bytes:
     return group_of(sight.message)
 
 

@@ -18,7 +18,7 @@ from ...model.message import Message, UniqueId
 from ...rules.dead_letters import is_dead, reason_name, why_dead
 from ...rules.gaps import Gaps
 from ...rules.retries import failure_of
-from ...stores.seam.views import Holder, Sight
+from ...stores.seam.views import Holder, MessageView
 from ..problems import problem
 from . import bodies, labels, listing
 from .groups import group_of
@@ -67,7 +67,7 @@ async def body(visit: Visit) -> Response:
     return Response(sight.message.body, headers=headers, media_type="application/octet-stream")
 
 
-def _look(qm: QueueManager, queue: str, text: str, preview: int) -> tuple[Sight, Gaps | None]:
+def _look(qm: QueueManager, queue: str, text: str, preview: int) -> tuple[MessageView, Gaps | None]:
     """The message in any state, and the gaps of its group. Raises: Problem 404, if it does not exist."""
     uid: UniqueId | None = listing.uid_of(text)
     found = [] if uid is None else list(qm.inspect.look(queue, match=Match(uid=uid), preview=preview, most=1))
@@ -111,7 +111,7 @@ def _value(value: Any) -> str:
     return "" if value is None else labels.visible(str(value))
 
 
-def _life(sight: Sight, now: float) -> Iterator[tuple[float | None, str]]:
+def _life(sight: MessageView, now: float) -> Iterator[tuple[float | None, str]]:
     """Past and future events of the message, as far as the store knows them. None: the time is not recorded."""
     message = sight.message
     program = f" by {message.put_application_name}" if message.put_application_name else ""

@@ -16,7 +16,7 @@ from ...stores.seam.views import Dropped, QueueView, Unit, Wait
 from ..api.describing import EVENTS
 from ..api.streaming import Streamed
 from .page import Page, Visit
-from .problems import Seen, troubles
+from .problems import SeenStore, troubles
 from .rendering import shown
 from .watching import Recent
 
@@ -24,7 +24,7 @@ SHOWN_MAX: Final = 200  # queues
 FULL_MAX: Final = 1_000_000  # a queue with a larger maximum has no bar
 
 
-class Row(NamedTuple):
+class QueueRow(NamedTuple):
     """A queue in the table. `full`: in percent; None if its depth is not limited."""
 
     view: QueueView
@@ -33,7 +33,7 @@ class Row(NamedTuple):
     kind: str
 
 
-class Found(NamedTuple):
+class OverviewState(NamedTuple):
     """The state of the store at one moment."""
 
     queues: list[QueueView]
@@ -44,8 +44,8 @@ class Found(NamedTuple):
     manager: ManagerAttributes
 
 
-def _look(qm: QueueManager) -> Found:
-    return Found(
+def _look(qm: QueueManager) -> OverviewState:
+    return OverviewState(
         qm.inspect.overview(),
         qm.queues(),
         qm.inspect.waits(),
@@ -62,7 +62,7 @@ async def show(visit: Visit) -> Response:
     now = time.time()
     may = visit.identity.may
     local = [one for one in found.queues if may("inquire", one.name)]
-    seen = Seen(
+    seen = SeenStore(
         now=now,
         queues=local,
         attributes={one.name: one for one in found.attributes},
@@ -75,7 +75,7 @@ async def show(visit: Visit) -> Response:
     wrong = troubles(seen, {one.name for one in local})
     kinds = {one.queue: one.kind for one in reversed(wrong)}
     rows = [
-        Row(one, visit.watching.recent(one), _full(one, seen), kinds.get(one.name, ""))
+        QueueRow(one, visit.watching.recent(one), _full(one, seen), kinds.get(one.name, ""))
         for one in local
         if wanted.lower() in one.name.lower()
     ]
@@ -91,7 +91,7 @@ async def show(visit: Visit) -> Response:
     return await asyncio.to_thread(shown, visit, values)  # many queues take some time
 
 
-def _full(one: QueueView, seen: Seen) -> int | None:
+def _full(one: QueueView, seen: SeenStore) -> int | None:
     attributes = seen.attributes.get(one.name)
     if attributes is None or attributes.max_depth > FULL_MAX:
         return None
@@ -103,7 +103,7 @@ async def live(visit: Visit) -> Response:
     visit.query()
     with ExitStack() as held:
         held.enter_context(visit.watching.listening.taken())
-        out = held.enter_context(visit.context.presence.watched(visit.identity, until=visit.session_ends_at))
+        out = held.enter_context(visit.context.connected_clients.watched(visit.identity, until=visit.session_ends_at))
         seconds = visit.context.settings.limits.body_seconds
         return Streamed(_events(visit, out), held.pop_all(), seconds=seconds, media_type=EVENTS)
 

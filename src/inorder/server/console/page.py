@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ...rules.authorities import Authority
 from ..calls import Call
-from .groups import Groups
+from .groups import GroupSearches
 from .watching import Watching
 
 BASE = "/console"
@@ -36,7 +36,7 @@ class Visit(Call):
     csrf: str
     menu: Sequence[Page]
     watching: Watching
-    groups: Groups
+    groups: GroupSearches
     form: FormData
 
     @property

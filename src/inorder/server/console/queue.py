@@ -15,7 +15,17 @@ from ...model.parameters import one_of
 from ...rules.gaps import Gaps
 from ...rules.ordering import Pending, pending_text
 from ...rules.selectors import Selector, compile_selector
-from ...stores.seam.views import ListingOrder, LockView, Opening, OrderView, Position, QueueView, Sight, Unit, Wait
+from ...stores.seam.views import (
+    ListingOrder,
+    LockView,
+    MessageView,
+    Opening,
+    OrderView,
+    Position,
+    QueueView,
+    Unit,
+    Wait,
+)
 from ..calls import QUERY_FIELDS_MAX
 from ..problems import problem
 from . import cursors, listing
@@ -29,7 +39,7 @@ ORDERS: Final[Mapping[str, str]] = {"physical": "in order of arrival", "logical"
 KNOWN: Final = ("physical", "logical", "selector", "show", "order")
 
 
-class Listed(NamedTuple):
+class ListedOrder(NamedTuple):
     """The part of the page for one order.
 
     Args:
@@ -38,13 +48,13 @@ class Listed(NamedTuple):
         looked: the number of messages checked against a selector.
     """
 
-    sights: Sequence[Sight] = ()
+    sights: Sequence[MessageView] = ()
     behind: Position | None = None
     following: bytes = b""
     looked: int = 0
 
 
-class Wanted(NamedTuple):
+class QueuePageQuery(NamedTuple):
     """The query of the page."""
 
     after: Mapping[str, Position | None]
@@ -65,14 +75,14 @@ class Held(NamedTuple):
 NOBODY: Final = Held((), (), (), ())
 
 
-class Found(NamedTuple):
+class QueuePageState(NamedTuple):
     """The state of a queue in the store."""
 
     view: QueueView
     attributes: QueueAttributes
     order: OrderView
     held: Held
-    sides: Mapping[str, Listed]
+    sides: Mapping[str, ListedOrder]
     missing: Mapping[bytes, Gaps]
     wrong: str
 
@@ -118,12 +128,12 @@ def _pairs(visit: Visit) -> list[tuple[str, str]]:
     return pairs
 
 
-def _wanted(pairs: Sequence[tuple[str, str]]) -> Wanted:
+def _wanted(pairs: Sequence[tuple[str, str]]) -> QueuePageQuery:
     query = dict(pairs)
     if query.get("order", "") not in ("", *ORDERS):
         raise problem("INWB0003E", "order", f"must be {one_of(ORDERS)}, or left out")
     shown = [order for order in ORDERS if query.get("order") in (None, "", order)]
-    return Wanted(
+    return QueuePageQuery(
         after={name: cursors.read(name, query.get(name)) for name in ORDERS},
         selector=query.get("selector", "").strip(),
         columns=listing.chosen([value for name, value in pairs if name == "show"]),
@@ -131,7 +141,7 @@ def _wanted(pairs: Sequence[tuple[str, str]]) -> Wanted:
     )
 
 
-def _look(qm: QueueManager, queue: str, wanted: Wanted, *, with_holders: bool) -> Found:
+def _look(qm: QueueManager, queue: str, wanted: QueuePageQuery, *, with_holders: bool) -> QueuePageState:
     """Reads everything at (almost) one moment. Only visitors with the authority "display" see holders and waiting
     readers.
 
@@ -143,7 +153,7 @@ def _look(qm: QueueManager, queue: str, wanted: Wanted, *, with_holders: bool) -
     view = next(iter(qm.inspect.overview(name)), None)
     if view is None:
         raise UnknownQueue(f"there is no queue {name!r}", queue=name)
-    sides: dict[str, Listed] = dict.fromkeys(wanted.orders, Listed())
+    sides: dict[str, ListedOrder] = dict.fromkeys(wanted.orders, ListedOrder())
     wrong = ""
     try:
         selector = compile_selector(wanted.selector) if wanted.selector else None
@@ -156,12 +166,12 @@ def _look(qm: QueueManager, queue: str, wanted: Wanted, *, with_holders: bool) -
     held = _held(qm, name) if with_holders else NOBODY
     if not with_holders:
         sides = {order: one._replace(sights=listing.without_holders(one.sights)) for order, one in sides.items()}
-    return Found(view, qm.attributes(name), qm.inspect.order_view(name), held, sides, missing, wrong)
+    return QueuePageState(view, qm.attributes(name), qm.inspect.order_view(name), held, sides, missing, wrong)
 
 
 def _listed(
     qm: QueueManager, name: str, order: ListingOrder, after: Position | None, selector: Selector | None
-) -> Listed:
+) -> ListedOrder:
     """A page of one order. A selector is applied to a limited number of messages, so that a deep queue does not delay
     the page.
     """
@@ -169,11 +179,11 @@ def _listed(
     looked = list(qm.inspect.look(name, order=order, preview=listing.PREVIEW, most=most, after=after))
     fitting = [one for one in looked if selector is None or selector.fits(one.message)]
     if len(fitting) > PAGE:
-        return Listed(
+        return ListedOrder(
             fitting[:PAGE], fitting[PAGE - 1].position, following=group_of(fitting[PAGE].message), looked=len(looked)
         )
     is_end = selector is None or len(looked) < LOOKED_MAX
-    return Listed(fitting, None if is_end else looked[-1].position, looked=len(looked))
+    return ListedOrder(fitting, None if is_end else looked[-1].position, looked=len(looked))
 
 
 def _held(qm: QueueManager, name: str) -> Held:
@@ -187,7 +197,7 @@ def _held(qm: QueueManager, name: str) -> Held:
 
 
 def _side(
-    queue: str, order: ListingOrder, found: Found, wanted: Wanted, pairs: Sequence[tuple[str, str]]
+    queue: str, order: ListingOrder, found: QueuePageState, wanted: QueuePageQuery, pairs: Sequence[tuple[str, str]]
 ) -> Mapping[str, Any]:
     """One of the two lists."""
     shown, behind, following, looked = found.sides[order]

@@ -19,7 +19,7 @@ from ...model.message import UniqueId
 from ...model.options import EVERYTHING, Match
 from ...model.parameters import one_of
 from ...rules.authorities import Authority
-from ...stores.seam.views import Sight
+from ...stores.seam.views import MessageView
 from ..problems import Problem, problem
 from . import acting, exporting, notices
 from .acting import Acted, Meant
@@ -167,7 +167,7 @@ async def meant(visit: Visit, wish: Wish) -> Meant:
     if wish.uids:
         found = await qm.run(lambda one: acting.chosen(one, wish.queue, wish.uids))
         return found._replace(missing=told(visit, wish.queue, found.missing))
-    sights: list[Sight] = []
+    sights: list[MessageView] = []
     others = 0
     after = None
     while True:

@@ -18,7 +18,7 @@ from ...errors import InorderError
 from ...stores.seam.views import QueueView
 from ..calls import Room
 from ..logs import LOGGER
-from ..sampling import Look
+from ..sampling import SampledQueues
 
 log = logging.getLogger(LOGGER)
 EVERY_SECONDS: Final = 1.0
@@ -30,7 +30,7 @@ LISTENERS_MAX: Final = 200
 LISTENED_SECONDS: Final = 300.0  # then the browser connects and authenticates again
 
 
-class Sample(NamedTuple):
+class QueueSample(NamedTuple):
     """A queue at one moment. `at` is monotonic time."""
 
     at: float
@@ -69,13 +69,13 @@ class Watching:
 
     def __init__(
         self,
-        look: Callable[[], Awaitable[Look]],
+        look: Callable[[], Awaitable[SampledQueues]],
         clock: Callable[[], float] = time.monotonic,
         *,
         every: float = EVERY_SECONDS,
     ) -> None:
         self._look, self._clock, self._every = look, clock, every
-        self._samples: dict[tuple[str, float], deque[Sample]] = {}
+        self._samples: dict[tuple[str, float], deque[QueueSample]] = {}
         self._before: list[QueueView] = []
         self._number, self._changed = 0, asyncio.Condition()
         self._wanted_at = 0.0
@@ -132,10 +132,10 @@ class Watching:
             await asyncio.sleep(self._every)
         self._samples.clear()
 
-    async def see(self, look: Look) -> None:
+    async def see(self, look: SampledQueues) -> None:
         """Stores a sample, and notifies listeners if it differs from the one before."""
         at, now = look
-        known = {(one.name, one.created_at): Sample(at, one.depth, one.arrived) for one in now}
+        known = {(one.name, one.created_at): QueueSample(at, one.depth, one.arrived) for one in now}
         for key in self._samples.keys() - known.keys():
             del self._samples[key]
         for key, sample in known.items():
@@ -150,7 +150,7 @@ class Watching:
                 self._changed.notify_all()
 
 
-def _recent(samples: Sequence[Sample]) -> Recent:
+def _recent(samples: Sequence[QueueSample]) -> Recent:
     known = list(samples)
     steps = [_rates(one, other) for one, other in pairwise(known)]
     since = next(one for one in known if one.at >= known[-1].at - RATE_SECONDS)
@@ -159,7 +159,7 @@ def _recent(samples: Sequence[Sample]) -> Recent:
     return Recent(put, got, puts, gets, [float(one.depth) for one in known])
 
 
-def _rates(one: Sample, other: Sample) -> tuple[float, float]:
+def _rates(one: QueueSample, other: QueueSample) -> tuple[float, float]:
     """Messages put and got a second between two samples."""
     seconds = max(other.at - one.at, 0.001)
     put = other.arrived - one.arrived

@@ -10,7 +10,7 @@ from .load import load as load
 from .progress import Progress as Progress
 from .reorder import Reordered as Reordered
 from .reorder import reorder as reorder
-from .replay import Replayed as Replayed
+from .replay import ReplayResult as ReplayResult
 from .replay import replay as replay
 from .sessions import session as session
 from .summary import Audited as Audited
@@ -25,7 +25,7 @@ __all__ = [
     "Loaded",
     "Progress",
     "Reordered",
-    "Replayed",
+    "ReplayResult",
     "Unloaded",
     "audit",
     "drain",

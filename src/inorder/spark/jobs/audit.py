@@ -155,7 +155,7 @@ class _Judged(NamedTuple):
     """
 
     positioned: DataFrame
-    sample: lanes.Sample
+    sample: lanes.KeySample
     notes: DataFrame
 
 
@@ -183,7 +183,7 @@ def _judge(
     positioned = _by_head(once, members) if order == "logical" else _by_place(once)
     tell("looking for gaps, repeats, overtakes and broken groups")
     keys, most = (*DELIVERY, *PLACE, *KEY), max(slices, wanted)
-    sample = lanes.Sample(positioned, keys, row_count=totals.messages, lanes_max=most)
+    sample = lanes.KeySample(positioned, keys, row_count=totals.messages, lanes_max=most)
     by_delivery, by_place = sample.cut(DELIVERY, wanted), sample.cut(("queue", *PLACE), wanted)
     found = [
         findings.in_groups(members, promised=order),

@@ -23,7 +23,7 @@ Severity = Literal["error", "note"]
 Promised = Literal["physical", "logical", "none"]
 
 
-class Kind(NamedTuple):
+class FindingKind(NamedTuple):
     """A kind of finding: how grave it is, and what it means."""
 
     severity: Severity
@@ -31,22 +31,24 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "delivery_gap": Kind("error", "delivery numbers are missing: messages were delivered that the archive lacks"),
-    "delivery_repeated": Kind("error", "two rows have one delivery number"),
-    "message_repeated": Kind("error", "the same message (unique id) stands in the archive more than once"),
-    "place_repeated": Kind("error", "two messages have one place on the queue"),
-    "overtake": Kind("error", "a message was delivered after one that stood behind it"),
-    "overtake_in_group": Kind("error", "a message was delivered after a later one of its group"),
-    "sequence_gap": Kind("error", "a group lacks messages in its middle"),
-    "sequence_repeated": Kind("error", "two messages have one sequence number in a group"),
-    "group_first_missing": Kind("error", "a group lacks its first message"),
-    "group_last_missing": Kind("error", "no message is marked as the last of its group"),
-    "group_after_last": Kind("error", "a group goes on after its last message"),
-    "segment_gap": Kind("error", "a logical message lacks a segment"),
-    "segment_overlap": Kind("error", "two segments hold the same bytes of a logical message"),
-    "segment_after_last": Kind("error", "a logical message goes on after its last segment"),
-    "segment_last_missing": Kind("error", "no segment is marked as the last of its logical message"),
-    "redelivered": Kind("note", "a get of the message had been backed out before"),
+    "delivery_gap": FindingKind(
+        "error", "delivery numbers are missing: messages were delivered that the archive lacks"
+    ),
+    "delivery_repeated": FindingKind("error", "two rows have one delivery number"),
+    "message_repeated": FindingKind("error", "the same message (unique id) stands in the archive more than once"),
+    "place_repeated": FindingKind("error", "two messages have one place on the queue"),
+    "overtake": FindingKind("error", "a message was delivered after one that stood behind it"),
+    "overtake_in_group": FindingKind("error", "a message was delivered after a later one of its group"),
+    "sequence_gap": FindingKind("error", "a group lacks messages in its middle"),
+    "sequence_repeated": FindingKind("error", "two messages have one sequence number in a group"),
+    "group_first_missing": FindingKind("error", "a group lacks its first message"),
+    "group_last_missing": FindingKind("error", "no message is marked as the last of its group"),
+    "group_after_last": FindingKind("error", "a group goes on after its last message"),
+    "segment_gap": FindingKind("error", "a logical message lacks a segment"),
+    "segment_overlap": FindingKind("error", "two segments hold the same bytes of a logical message"),
+    "segment_after_last": FindingKind("error", "a logical message goes on after its last segment"),
+    "segment_last_missing": FindingKind("error", "no segment is marked as the last of its logical message"),
+    "redelivered": FindingKind("note", "a get of the message had been backed out before"),
 }
 
 IDENTITY = ("queue", "group_id", "sequence_number", "offset", "delivery_number", *PLACE)

@@ -77,7 +77,7 @@ def _literal(value: str | int) -> str:
     return f"CAST(X'{value.encode().hex()}' AS STRING)" if isinstance(value, str) else f"{value}L"
 
 
-class Sample:
+class KeySample:
     """Some of the keys of many rows, drawn once, when lanes are first cut from it.
 
     Args:
@@ -118,10 +118,10 @@ def wanted_lanes(row_count: int, rows_per_lane: int) -> int:
 def make_lanes(rows: DataFrame, keys: Sequence[str], *, row_count: int, rows_per_lane: int) -> Lanes:
     """Borders from a sample of the keys, of at most some hundred thousand rows however many there are.
 
-    Args: as those of `Sample`; rows_per_lane: how many rows a lane should hold.
+    Args: as those of `KeySample`; rows_per_lane: how many rows a lane should hold.
     """
     wanted = wanted_lanes(row_count, rows_per_lane)
-    return Sample(rows, keys, row_count=row_count, lanes_max=wanted).cut(keys, wanted)
+    return KeySample(rows, keys, row_count=row_count, lanes_max=wanted).cut(keys, wanted)
 
 
 def partitions(spark: SparkSession, row_count: int, rows_per_partition: int) -> int:

@@ -20,7 +20,7 @@ DEFAULT_APPLICATION = "replay"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
+class ReplayResult:
     """What `replay` did.
 
     Args:
@@ -43,7 +43,7 @@ def replay(
     where: str | Column | None = None,
     order: Literal["logical", "physical"] = "logical",
     progress: Tell | None = None,
-) -> Replayed:
+) -> ReplayResult:
     """Puts an archive's messages on a queue, all of them in one step, in their order.
 
     They keep their descriptors, group ids and numbers; places and unique ids are new. What is left of a group by
@@ -62,7 +62,7 @@ def replay(
     if order not in ("logical", "physical"):
         raise bad_argument("order", order, "one of: logical, physical")
     if transaction_time(fspath(url), queue, transaction, application) is not None:
-        return Replayed(messages=0, already=True)
+        return ReplayResult(messages=0, already=True)
     register(spark)
     with told_plainly(), told(spark, progress):
         rows = read_archive(spark, archive).withColumn("expiry", F.coalesce("expiry", F.lit(float("inf"))))
@@ -77,7 +77,7 @@ def replay(
             .mode("append")
             .save()
         )
-    return Replayed(messages=counted.get["messages"], already=False)
+    return ReplayResult(messages=counted.get["messages"], already=False)
 
 
 def in_order(rows: DataFrame, order: str) -> DataFrame:

@@ -18,7 +18,7 @@ from ...errors import NoMessageAvailable, bad_argument
 from ...formats import FORMAT, get_file
 from ...formats.file_group import EXISTING, Existing
 from ...stores.open import is_of_any_store
-from ..files import DUMPED, MEMBER, PART, Report, Trouble, register_formats
+from ..files import DUMPED, MEMBER, PART, UnwrittenFile, WriteReport, register_formats
 from .archive import MEMBER_OF, Archive, check_local, is_member, read_archive
 from .progress import Tell, told
 from .replay import in_order
@@ -41,7 +41,7 @@ class Unloaded:
     size: int
     files: int
     failed: int
-    troubles: tuple[Trouble, ...]
+    troubles: tuple[UnwrittenFile, ...]
     others: int
     seconds: float
 
@@ -132,14 +132,14 @@ def _made(target: str | PathLike[str]) -> Path:
     return place
 
 
-def _write(rows: DataFrame, format_: str, target: Path, progress: Tell | None, **options: str) -> Report:
+def _write(rows: DataFrame, format_: str, target: Path, progress: Tell | None, **options: str) -> WriteReport:
     """Has the tasks write; what they report."""
     register_formats(rows.sparkSession)
     with tempfile.TemporaryDirectory(prefix="inorder-report-") as folder:
         report = str(Path(folder) / "report.json")
         with told_plainly(), told(rows.sparkSession, progress):
             rows.write.format(format_).mode("append").options(target=str(target), report=report, **options).save()
-        return Report.load(report)
+        return WriteReport.load(report)
 
 
 def unload_queue(

@@ -21,7 +21,7 @@ from ...model.message import REPORT_GENERATED, Message, Row
 from ...rules.authorities import LAUNCH_TOKEN, MANAGER, Grants, may
 from ..seam.damage import decodes
 from ..seam.tables import ObjectRow
-from .operation import Verb
+from .operation import Operation
 
 OWN: Final = ""
 """The mark of the queue manager."""
@@ -34,7 +34,7 @@ REPORT, REPLY_TO, REPLY_TO_MANAGER = (
 )
 
 
-class User(NamedTuple):
+class UserRights(NamedTuple):
     """What of a user counts here. The identifier is another one after the user was deleted, or disabled."""
 
     identifier: str
@@ -44,38 +44,38 @@ class User(NamedTuple):
 
 
 @decodes("a user")
-def _read(text: str) -> User:
+def _read(text: str) -> UserRights:
     kept = json.loads(text)
-    return User(*(kept[name] for name in User._fields))
+    return UserRights(*(kept[name] for name in UserRights._fields))
 
 
-def _found(verb: Verb, name: str) -> User | None:
-    rows = verb.backend.select(ObjectRow, type=USER, name=name)
+def _found(operation: Operation, name: str) -> UserRights | None:
+    rows = operation.backend.select(ObjectRow, type=USER, name=name)
     return _read(rows[0].attributes) if rows else None
 
 
-def mark_of(verb: Verb, user: str | None) -> str | None:
+def mark_of(operation: Operation, user: str | None) -> str | None:
     """The mark of what is put on behalf of a user; None: it is a program's.
 
     Whoever has the launch token of a server may do what the server may, which is a program.
     """
     if user is None or user == LAUNCH_TOKEN:
         return None
-    found = _found(verb, user)
+    found = _found(operation, user)
     return UNKNOWN if found is None else f"{found.identifier}:{user}"
 
 
-def of_gone(verb: Verb) -> str | None:
+def of_gone(operation: Operation) -> str | None:
     """The mark for a message that is not in the store any more: where there are users it may have been any of them."""
-    return UNKNOWN if any(one.type == USER for one in verb.backend.select(ObjectRow)) else None
+    return UNKNOWN if any(one.type == USER for one in operation.backend.select(ObjectRow)) else None
 
 
-def mark_asked(verb: Verb, user: str, rows: Iterable[Row]) -> str | None:
+def mark_asked(operation: Operation, user: str, rows: Iterable[Row]) -> str | None:
     """The mark for rows that are put on behalf of a user; None: none of them asks for reports. Raises: as `check`."""
-    return check(verb, user, ((row[REPORT], row[REPLY_TO], row[REPLY_TO_MANAGER]) for row in rows))
+    return check(operation, user, ((row[REPORT], row[REPLY_TO], row[REPLY_TO_MANAGER]) for row in rows))
 
 
-def check(verb: Verb, user: str, asked: Iterable[tuple[int, str, str]]) -> str | None:
+def check(operation: Operation, user: str, asked: Iterable[tuple[int, str, str]]) -> str | None:
     """The mark of a user who puts messages, if some of them ask for reports.
 
     Args:
@@ -84,10 +84,10 @@ def check(verb: Verb, user: str, asked: Iterable[tuple[int, str, str]]) -> str |
     Raises: NotAuthorized 2035, the user may not put where a report would go.
     """
     targets = {(queue, manager) for report, queue, manager in asked if report & ANY_REPORT and queue}
-    mark = mark_of(verb, user) if targets else None
+    mark = mark_of(operation, user) if targets else None
     for queue, manager in sorted(targets):
-        if not may_put(verb, mark, queue, manager):
-            name = _asked_of(verb, queue, manager)
+        if not may_put(operation, mark, queue, manager):
+            name = _asked_of(operation, queue, manager)
             where = f"queue {name}" if name else f"queue manager {manager}"
             raise NotAuthorized(
                 f"user {user} may not put on {where}, the destination of the reports that the message asks for",
@@ -98,22 +98,22 @@ def check(verb: Verb, user: str, asked: Iterable[tuple[int, str, str]]) -> str |
     return mark
 
 
-def may_put(verb: Verb, mark: str | None, name: str, manager: str = "") -> bool:
+def may_put(operation: Operation, mark: str | None, name: str, manager: str = "") -> bool:
     """Whether what the queue manager makes for whoever has this mark may be put there now."""
     if not mark:
         return True
     identifier, _, user = mark.partition(":")
-    found = _found(verb, user) if user else None
+    found = _found(operation, user) if user else None
     if found is None or not found.enabled or found.identifier != identifier:
         return False
-    return may(found.roles, found.queues, "put", _asked_of(verb, name, manager))
+    return may(found.roles, found.queues, "put", _asked_of(operation, name, manager))
 
 
-def _asked_of(verb: Verb, name: str, manager: str) -> str:
+def _asked_of(operation: Operation, name: str, manager: str) -> str:
     """Of which queue the authority is asked: the name itself, if it is here, as with any put; else the transmission
     queue. Of the queue manager, if nothing leads there.
     """
-    names = verb.store.definitions.names
+    names = operation.store.definitions.names
     if names.is_here(manager):
         return name
     try:

@@ -33,8 +33,8 @@ from ..seam.surveying import moved, stretches
 from ..seam.telemetry import count, event, first
 from . import claiming, points, staging
 from .catalog import Catalog, get_allowed
-from .claiming import Claiming, Taken
-from .operation import Verb, in_verb
+from .claiming import ClaimedPart, Claiming
+from .operation import Operation, in_operation
 from .process import OpenHandle, OpenStore
 from .queue import LocalQueue
 from .reading import release
@@ -71,12 +71,17 @@ class Shortcuts(Protocol):
     """
 
     def get(
-        self, verb: Verb, handle: OpenHandle, queue: LocalQueue, request: GetRequest, attributes: QueueAttributes
+        self,
+        operation: Operation,
+        handle: OpenHandle,
+        queue: LocalQueue,
+        request: GetRequest,
+        attributes: QueueAttributes,
     ) -> GetOutcome | None:
         """What a plain get is given."""
         ...
 
-    def claim(self, claiming: Claiming) -> Taken | None:
+    def claim(self, claiming: Claiming) -> ClaimedPart | None:
         """What a claim of plain messages, or of whole groups, takes."""
         ...
 
@@ -93,10 +98,10 @@ class BulkVerbs(OpenStore):
     # --- claims
 
     @event("begin_claims", keys="application unit", handle=first, about=lambda _, __, name: [name, "claim"])
-    @in_verb()
-    def begin_claims(self, verb: Verb, handle: int, application: str) -> ClaimStart:
+    @in_operation()
+    def begin_claims(self, operation: Operation, handle: int, application: str) -> ClaimStart:
         one = self.handle(handle)
-        return claiming.begin_claims(verb, verb.queue_of(one), one.connection.holder, application)
+        return claiming.begin_claims(operation, operation.queue_of(one), one.connection.holder, application)
 
     @event(
         "claim",
@@ -108,76 +113,78 @@ class BulkVerbs(OpenStore):
     )
     def claim(self, request: ClaimRequest) -> Claim | None:
         claim = self._claim(request)
-        if claim is None and self.bury_dead():
+        if claim is None and self.end_dead_processes():
             claim = self._claim(request)
         return claim
 
-    @in_verb(alone=False)
-    def _claim(self, verb: Verb, request: ClaimRequest) -> Claim | None:
-        return self.take_claim(verb, request)
+    @in_operation(alone=False)
+    def _claim(self, operation: Operation, request: ClaimRequest) -> Claim | None:
+        return self.take_claim(operation, request)
 
-    def take_claim(self, verb: Verb, request: ClaimRequest) -> Claim | None:
+    def take_claim(self, operation: Operation, request: ClaimRequest) -> Claim | None:
         """The next claim, as part of a verb."""
         handle = self.handle(request.claimer.handle)
-        queue = tidied(verb, handle)
-        resolved = get_allowed(verb, handle, queue)
-        account, held, takes = claiming.to_take(verb, queue, request)
+        queue = tidied(operation, handle)
+        resolved = get_allowed(operation, handle, queue)
+        account, held, takes = claiming.to_take(operation, queue, request)
         if not takes:
             return held
-        reading = Claiming(verb, handle, queue, request, resolved, verb.manager, account)
+        reading = Claiming(operation, handle, queue, request, resolved, operation.manager, account)
         taken = None if self.shortcuts is None else self.shortcuts.claim(reading)
         return claiming.taken(reading, reading.run_claim() if taken is None else taken)
 
     @event("plan_claims", keys="application unit", handle=_of_claimer, about=_by_claimer)
-    @in_verb(alone=False)
-    def plan_claims(self, verb: Verb, claimer: Claimer, after: int, upto: int, slices: int) -> Sequence[Slice]:
-        return claiming.plan_claims(verb, self._queue_of(verb, claimer), claimer, after, upto, slices)
+    @in_operation(alone=False)
+    def plan_claims(
+        self, operation: Operation, claimer: Claimer, after: int, upto: int, slices: int
+    ) -> Sequence[Slice]:
+        return claiming.plan_claims(operation, self._queue_of(operation, claimer), claimer, after, upto, slices)
 
     @event("read_claim", "messages bytes", "application unit", handle=_of_claimer, measured=_page, about=_by_claimer)
-    @in_verb(writes=False)
-    def read_claim(self, verb: Verb, claimer: Claimer, part: Slice, first: int) -> BulkPage:
-        return claiming.read_page(verb, self._queue_of(verb, claimer), claimer, part, first)
+    @in_operation(writes=False)
+    def read_claim(self, operation: Operation, claimer: Claimer, part: Slice, first: int) -> BulkPage:
+        return claiming.read_page(operation, self._queue_of(operation, claimer), claimer, part, first)
 
     @event("settle_claims", "messages", "application unit", handle=_of_claimer, measured=count, about=_by_claimer)
-    @in_verb(alone=False)
-    def settle_claims(self, verb: Verb, claimer: Claimer, upto: int) -> int:
-        return claiming.settle_claims(verb, self._queue_of(verb, claimer), claimer, upto)
+    @in_operation(alone=False)
+    def settle_claims(self, operation: Operation, claimer: Claimer, upto: int) -> int:
+        return claiming.settle_claims(operation, self._queue_of(operation, claimer), claimer, upto)
 
     @event("return_ahead", "messages", "application unit", handle=_of_claimer, measured=count, about=_by_claimer)
-    @in_verb(alone=False)
-    def return_ahead(self, verb: Verb, claimer: Claimer) -> int:
-        return claiming.return_ahead(verb, self._queue_of(verb, claimer), claimer)
+    @in_operation(alone=False)
+    def return_ahead(self, operation: Operation, claimer: Claimer) -> int:
+        return claiming.return_ahead(operation, self._queue_of(operation, claimer), claimer)
 
-    def _queue_of(self, verb: Verb, claimer: Claimer) -> LocalQueue:
-        return verb.queue_of(self.handle(claimer.handle))
+    def _queue_of(self, operation: Operation, claimer: Claimer) -> LocalQueue:
+        return operation.queue_of(self.handle(claimer.handle))
 
     @event("finish_claims", "messages", "queue application unit", measured=count, about=_by_name)
-    @in_verb()
-    def finish_claims(self, verb: Verb, queue: str, application: str, upto: int) -> int:
-        known = Catalog(verb).local(queue)
-        claiming.refuse_channel(verb, known, application)
-        return claiming.finish_claims(verb, known, application, upto)
+    @in_operation()
+    def finish_claims(self, operation: Operation, queue: str, application: str, upto: int) -> int:
+        known = Catalog(operation).local(queue)
+        claiming.refuse_channel(operation, known, application)
+        return claiming.finish_claims(operation, known, application, upto)
 
     @event("release_claims", "messages", "queue application unit", measured=count, about=_by_name)
-    @in_verb()
-    def release_claims(self, verb: Verb, queue: str, application: str) -> int:
-        known = Catalog(verb).local(queue)
-        claiming.refuse_channel(verb, known, application)
-        return claiming.release_claims(verb, known, application)
+    @in_operation()
+    def release_claims(self, operation: Operation, queue: str, application: str) -> int:
+        known = Catalog(operation).local(queue)
+        claiming.refuse_channel(operation, known, application)
+        return claiming.release_claims(operation, known, application)
 
     @event(
         "leave_claimed_group",
         keys="queue application unit acted",
         about=lambda acted, *given: [*_by_name(acted, *given), bool(acted)],
     )
-    @in_verb()
-    def leave_claimed_group(self, verb: Verb, queue: str, application: str) -> bool:
-        return claiming.leave_claimed_group(verb, Catalog(verb).local(queue), application)
+    @in_operation()
+    def leave_claimed_group(self, operation: Operation, queue: str, application: str) -> bool:
+        return claiming.leave_claimed_group(operation, Catalog(operation).local(queue), application)
 
     @event("claims")
-    @in_verb(writes=False)
-    def claims(self, verb: Verb) -> Sequence[Claims]:
-        return claiming.claims(verb)
+    @in_operation(writes=False)
+    def claims(self, operation: Operation) -> Sequence[Claims]:
+        return claiming.claims(operation)
 
     # --- surveys
 
@@ -187,17 +194,17 @@ class BulkVerbs(OpenStore):
         claiming.check_limits(request.most, request.most_bytes)
         return self._survey(request)
 
-    @in_verb(buries=True, alone=False)
-    def _survey(self, verb: Verb, request: SurveyRequest) -> Survey:
+    @in_operation(ends_dead=True, alone=False)
+    def _survey(self, operation: Operation, request: SurveyRequest) -> Survey:
         handle = self.handle(request.handle)
-        queue = tidied(verb, handle)
-        resolved = get_allowed(verb, handle, queue)
-        release(verb, handle, queue)
+        queue = tidied(operation, handle)
+        resolved = get_allowed(operation, handle, queue)
+        release(operation, handle, queue)
         asked = request.options.read_order or handle.options.read_order
         strict, logical = read_order(resolved.read_order, asked) == "strict", request.options.logical
-        reader = _reader(handle.id, handle, verb)._replace(horizon=request.horizon)
+        reader = _reader(handle.id, handle, operation)._replace(horizon=request.horizon)
         limits = request.most, request.most_bytes, request.slices
-        cuts = verb.backend.survey(queue, reader, request.cursor, *limits, logical=logical, strict=strict)
+        cuts = operation.backend.survey(queue, reader, request.cursor, *limits, logical=logical, strict=strict)
         cursor, total = moved(request.cursor, cuts, logical=logical), sum(one.messages for one in cuts)
         return Survey(cursor, total, stretches(cuts, logical=logical), queue.counter)
 
@@ -207,20 +214,22 @@ class BulkVerbs(OpenStore):
             self._tidy(handle)
         return self._read_stretch(handle, stretch, after)
 
-    @in_verb(writes=False)
-    def _has_work(self, verb: Verb, handle: int) -> bool:
-        return verb.queue_of(self.handle(handle)).has_work(verb.now)
+    @in_operation(writes=False)
+    def _has_work(self, operation: Operation, handle: int) -> bool:
+        return operation.queue_of(self.handle(handle)).has_work(operation.now)
 
-    @in_verb(alone=False)
-    def _tidy(self, verb: Verb, handle: int) -> None:
-        tidied(verb, self.handle(handle))
+    @in_operation(alone=False)
+    def _tidy(self, operation: Operation, handle: int) -> None:
+        tidied(operation, self.handle(handle))
 
-    @in_verb(writes=False)
-    def _read_stretch(self, verb: Verb, handle: int, stretch: Stretch, after: Behind) -> tuple[BulkPage, Behind | None]:
+    @in_operation(writes=False)
+    def _read_stretch(
+        self, operation: Operation, handle: int, stretch: Stretch, after: Behind
+    ) -> tuple[BulkPage, Behind | None]:
         one = self.handle(handle)
-        queue = verb.queue_of(one)
-        get_allowed(verb, one, queue)
-        return verb.backend.stretch_page(queue, _reader(NOBODY, one, verb), stretch, after)
+        queue = operation.queue_of(one)
+        get_allowed(operation, one, queue)
+        return operation.backend.stretch_page(queue, _reader(NOBODY, one, operation), stretch, after)
 
     # --- stagings
 
@@ -237,10 +246,10 @@ class BulkVerbs(OpenStore):
         if points.reached:
             points.reached("staged")
 
-    @in_verb(feeds=True, alone=False, beside=True)
-    def _stage(self, verb: Verb, request: StageRequest, columns: Columns) -> None:
+    @in_operation(feeds=True, alone=False, beside=True)
+    def _stage(self, operation: Operation, request: StageRequest, columns: Columns) -> None:
         handle = self.handle(request.handle)
-        staging.stage(verb, handle, verb.queue_of(handle), request, columns)
+        staging.stage(operation, handle, operation.queue_of(handle), request, columns)
 
     @event(
         "settle_staging",
@@ -255,11 +264,11 @@ class BulkVerbs(OpenStore):
         staging.check_settle(key, stagings, after)
         return self._settle_staging(key, stagings, after, None if owner is None else self.connection(owner).user)
 
-    @in_verb(feeds=True, unless_dead=(QueueFull,), alone=False)
+    @in_operation(feeds=True, unless_dead=(QueueFull,), alone=False)
     def _settle_staging(
-        self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged], after: str | None, user: str | None
+        self, operation: Operation, key: LedgerKey, stagings: Sequence[Staged], after: str | None, user: str | None
     ) -> Settled:
-        return staging.Settling(verb, key, stagings, after, user).run()
+        return staging.Settling(operation, key, stagings, after, user).run()
 
     @event("undo_staging", "stagings", "unit", measured=count, about=lambda *_: ["staging"])
     def undo_staging(self, names: Sequence[str]) -> int:
@@ -267,25 +276,25 @@ class BulkVerbs(OpenStore):
             staging.check_name("names", name)
         return self._undo_staging(names)
 
-    @in_verb()
-    def _undo_staging(self, verb: Verb, names: Sequence[str]) -> int:
-        found = staging.found_all(verb, dict.fromkeys(names))
+    @in_operation()
+    def _undo_staging(self, operation: Operation, names: Sequence[str]) -> int:
+        found = staging.found_all(operation, dict.fromkeys(names))
         for _, known in found.values():
-            staging.drop(verb, known)
+            staging.drop(operation, known)
         return len(found)
 
     @event("in_ledger", keys="queue application", about=lambda _, queue, key: [queue, key.application])
-    @in_verb(writes=False)
-    def in_ledger(self, verb: Verb, queue: str, key: LedgerKey) -> Noted | None:
+    @in_operation(writes=False)
+    def in_ledger(self, operation: Operation, queue: str, key: LedgerKey) -> Noted | None:
         staging.check_key(key)
-        return staging.noted(verb, Catalog(verb).local(queue), key)
+        return staging.noted(operation, Catalog(operation).local(queue), key)
 
     @event("last_settled", keys="queue application", about=lambda _, queue, application, __: [queue, application])
-    @in_verb(writes=False)
-    def last_settled(self, verb: Verb, queue: str, application: str, query: str) -> str:
+    @in_operation(writes=False)
+    def last_settled(self, operation: Operation, queue: str, application: str, query: str) -> str:
         staging.check_key(LedgerKey(application, query, ""))
-        return staging.last_noted(verb, Catalog(verb).local(queue), application, query)
+        return staging.last_noted(operation, Catalog(operation).local(queue), application, query)
 
 
-def _reader(number: int, handle: OpenHandle, verb: Verb) -> Reader:
-    return Reader(number, handle.connection.id, co_op=False, now=verb.now, mark_interval=0.0)
+def _reader(number: int, handle: OpenHandle, operation: Operation) -> Reader:
+    return Reader(number, handle.connection.id, co_op=False, now=operation.now, mark_interval=0.0)

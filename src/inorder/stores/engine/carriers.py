@@ -11,54 +11,54 @@ from ..seam.records import ChannelNow
 from ..seam.tables import ChannelRow, ConnectionRow, SentRow
 from .catalog import Catalog
 from .claiming import Account, account_of
-from .operation import Verb
+from .operation import Operation
 from .queue import LocalQueue
 
 RUNS = ("starting", "running", "retrying", "paused", "stopping")
 
 
-def row_of_channel(verb: Verb, channel: str) -> ChannelRow:
+def row_of_channel(operation: Operation, channel: str) -> ChannelRow:
     """Its status; of a channel that never ran, the initial one."""
-    found = verb.backend.select(ChannelRow, name=channel)
-    return found[0] if found else ChannelRow(channel, "inactive", None, 0, "", 0, 0, 0, "", verb.now)
+    found = operation.backend.select(ChannelRow, name=channel)
+    return found[0] if found else ChannelRow(channel, "inactive", None, 0, "", 0, 0, 0, "", operation.now)
 
 
-def sent_of_channel(verb: Verb, queue: LocalQueue, channel: str) -> SentRow:
+def sent_of_channel(operation: Operation, queue: LocalQueue, channel: str) -> SentRow:
     """The record of the batches and messages that a channel has sent from a queue."""
-    found = verb.backend.select(SentRow, queue=queue.id, channel=channel)
+    found = operation.backend.select(SentRow, queue=queue.id, channel=channel)
     return found[0] if found else SentRow(queue.id, channel, 0, 0, 0, None)
 
 
-def runs(verb: Verb, row: ChannelRow) -> bool:
+def runs(operation: Operation, row: ChannelRow) -> bool:
     """Whether a living connection carries it."""
-    return row.carrier is not None and bool(verb.backend.select(ConnectionRow, id=row.carrier))
+    return row.carrier is not None and bool(operation.backend.select(ConnectionRow, id=row.carrier))
 
 
-def account_of_channel(verb: Verb, queue: LocalQueue, channel: str) -> Account:
+def account_of_channel(operation: Operation, queue: LocalQueue, channel: str) -> Account:
     """Its claims."""
-    known = account_of(verb, queue, CHANNEL + channel)
+    known = account_of(operation, queue, CHANNEL + channel)
     return known or Account(CHANNEL + channel, Program())
 
 
-def channel_now(verb: Verb, channel: str, name: str, oldest: Mapping[int, float | None]) -> ChannelNow:
+def channel_now(operation: Operation, channel: str, name: str, oldest: Mapping[int, float | None]) -> ChannelNow:
     """What a channel does.
 
     Args:
         name: its transmission queue.
         oldest: of queues by their numbers, when the oldest message was put.
     """
-    row = row_of_channel(verb, channel)
+    row = row_of_channel(operation, channel)
     status = row.status
-    if status in RUNS and not runs(verb, row):
+    if status in RUNS and not runs(operation, row):
         status = "stopped" if row.stop else "inactive"
     sent, in_doubt, waiting, number = SentRow(0, channel, 0, 0, 0, None), 0, 0, 0
     try:
-        queue = Catalog(verb).local(name)
+        queue = Catalog(operation).local(name)
     except (UnknownQueue, WrongQueueType):
         pass  # it was deleted, and says so when the channel runs
     else:
-        sent, waiting, number = sent_of_channel(verb, queue, channel), queue.depth, queue.id
-        known = account_of_channel(verb, queue, channel).open
+        sent, waiting, number = sent_of_channel(operation, queue, channel), queue.depth, queue.id
+        known = account_of_channel(operation, queue, channel).open
         in_doubt = 0 if known is None else known.messages
     return ChannelNow(
         name=channel,

@@ -28,7 +28,7 @@ from ...rules.ordering import read_order
 from ..seam.damage import only
 from ..seam.definitions import as_text, queue_of
 from ..seam.tables import DefinitionRow, HandleRow, ManagerRow, UnitRow
-from .operation import Verb
+from .operation import Operation
 from .process import OpenHandle
 from .queue import LocalQueue
 
@@ -62,9 +62,9 @@ class ToOpen(NamedTuple):
 class Catalog:
     """Everything that is defined and open, as one verb sees it; not the messages."""
 
-    def __init__(self, verb: Verb) -> None:
-        self._verb, self._backend = verb, verb.backend
-        self._known = verb.store.definitions.current(verb.backend)
+    def __init__(self, operation: Operation) -> None:
+        self._operation, self._backend = operation, operation.backend
+        self._known = operation.store.definitions.current(operation.backend)
 
     @property
     def manager(self) -> ManagerAttributes:
@@ -101,11 +101,11 @@ class Catalog:
 
     def contents(self, queue: str) -> Contents:
         """What lies on a local queue."""
-        return contents(self._verb, self._verb.queue(self.number(queue), queue))
+        return contents(self._operation, self._operation.queue(self.number(queue), queue))
 
     def add(self, attributes: QueueAttributes) -> None:
         """Writes a new definition, which has been checked."""
-        number, now = self._verb.number(), self._verb.now
+        number, now = self._operation.number(), self._operation.now
         text = as_text(attributes)
         self._backend.save(DefinitionRow(number, attributes.name, attributes.type, text, now, now))
         self._changed(None if _leads_on(attributes) else ())
@@ -113,7 +113,7 @@ class Catalog:
     def change(self, attributes: QueueAttributes) -> None:
         """Writes a definition that was altered."""
         row, before = self._known.row(attributes.name), self._known[attributes.name]
-        self._backend.save(row._replace(attributes=as_text(attributes), altered_at=self._verb.now))
+        self._backend.save(row._replace(attributes=as_text(attributes), altered_at=self._operation.now))
         is_own = before.type == "local" and not (_leads_on(before) or _leads_on(attributes))
         self._changed([row.id] if is_own else None)
 
@@ -135,11 +135,11 @@ class Catalog:
         Args:
             queues: those on which calls through open handles go by something else now; None: any may.
         """
-        self._verb.defines = True
+        self._operation.defines = True
         row = only(self._backend.select(ManagerRow), "the queue manager")
         self._backend.save(row._replace(revision=row.revision + 1))
         self._backend.revise(queues)
-        self._verb.durable = True
+        self._operation.durable = True
         self._known.current(self._backend)
 
     def local(self, name: str) -> LocalQueue:
@@ -147,7 +147,7 @@ class Catalog:
         found = self.resolve(name).name
         if self.find(found) is None:
             raise UnknownQueue(f"{found} has not been used, so it has no messages", queue=found)
-        return self._verb.queue(self.number(found), found, name)
+        return self._operation.queue(self.number(found), found, name)
 
     def is_unused(self, name: str) -> bool:
         """Whether the name stands for a local queue that every store has, and that this one keeps nothing of."""
@@ -160,7 +160,7 @@ class Catalog:
             current_depth=queue.depth,
             open_input_count=sum(one.input for one in handles),
             open_output_count=sum(one.output for one in handles),
-            uncommitted=contents(self._verb, queue).unsettled,
+            uncommitted=contents(self._operation, queue).unsettled,
             created_at=row.created_at,
             altered_at=row.altered_at,
         )
@@ -320,7 +320,7 @@ class Catalog:
             )
         name = pattern
         if pattern.endswith("*"):
-            name = f"{pattern[:-1] or DEFAULT_PREFIX}{self._verb.number():015X}"
+            name = f"{pattern[:-1] or DEFAULT_PREFIX}{self._operation.number():015X}"
         temporary = model.definition_type == "temporary_dynamic"
         attributes = replace(
             model,
@@ -339,19 +339,19 @@ def _leads_on(attributes: QueueAttributes) -> bool:
     return attributes.type == "remote" or attributes.usage == "transmission"
 
 
-def get_allowed(verb: Verb, handle: OpenHandle, queue: LocalQueue) -> QueueAttributes:
+def get_allowed(operation: Operation, handle: OpenHandle, queue: LocalQueue) -> QueueAttributes:
     """The attributes that a get through this handle goes by. Raises: GetInhibited 2016."""
     attributes = queue.attributes
     if not handle.is_direct:
-        attributes = Catalog(verb).resolved(handle, attributes)
+        attributes = Catalog(operation).resolved(handle, attributes)
     if not attributes.get_allowed:
         raise GetInhibited(f"gets from {handle.name} are inhibited", queue=handle.name)
     return attributes
 
 
-def contents(verb: Verb, queue: LocalQueue) -> Contents:
+def contents(operation: Operation, queue: LocalQueue) -> Contents:
     """What lies on a queue."""
-    (counts,) = verb.backend.overview(verb.now, queue.id, briefly=True)
+    (counts,) = operation.backend.overview(operation.now, queue.id, briefly=True)
     return Contents(queue.depth + counts.gets > 0, counts.puts + counts.gets, counts.puts > 0)
 
 

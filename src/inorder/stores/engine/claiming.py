@@ -13,7 +13,7 @@ from ...model.message import NO_ID
 from ...model.options import GetOptions, check_whole
 from ...rules import claims as rules
 from ...rules.channels import CHANNEL
-from ...rules.claims import Next, Record
+from ...rules.claims import ClaimRecord, Next
 from ...rules.grouping import NOTHING_OPEN, GroupState, is_head, state_after
 from ...rules.ordering import UNSET
 from ...rules.puts import Program
@@ -23,7 +23,7 @@ from ..seam.queued import QueuedMessage, Reader, available
 from ..seam.records import Claim, Claimer, ClaimRequest, Claims, ClaimStart, GetRequest, Outcome, Slice
 from ..seam.tables import AccountRow, ClaimRow, SentRow, UnitRow, application_reader
 from . import group_readers
-from .operation import Verb
+from .operation import Operation
 from .process import OpenHandle
 from .queue import LocalQueue
 from .reading import Reading
@@ -80,12 +80,12 @@ class Account:
         return self.claim(self.settled + 2)
 
     @property
-    def record(self) -> Record:
+    def record(self) -> ClaimRecord:
         one = self.open
-        return Record(self.epoch, self.settled, one is not None, one is not None and one.planned, bool(self.ahead))
+        return ClaimRecord(self.epoch, self.settled, one is not None, one is not None and one.planned, bool(self.ahead))
 
 
-class Taken(NamedTuple):
+class ClaimedPart(NamedTuple):
     """What a claim has taken, where its reader stands then, and whether its limits have left messages behind."""
 
     messages: int
@@ -97,57 +97,57 @@ class Taken(NamedTuple):
 # --- the records
 
 
-def account_of(verb: Verb, queue: LocalQueue, application: str) -> Account | None:
+def account_of(operation: Operation, queue: LocalQueue, application: str) -> Account | None:
     """What is kept of an application."""
-    found = verb.backend.select(AccountRow, queue=queue.id, application=application)
-    return _account(verb, found[0]) if found else None
+    found = operation.backend.select(AccountRow, queue=queue.id, application=application)
+    return _account(operation, found[0]) if found else None
 
 
-def _account(verb: Verb, row: AccountRow) -> Account:
+def _account(operation: Operation, row: AccountRow) -> Account:
     by = Program(row.user, row.program)
     account = Account(row.application, by, row.epoch, row.settled, row.delivered, state_of(row.state))
-    for one in verb.backend.select(ClaimRow, queue=row.queue, application=row.application):
-        unit, state = verb.unit(one.unit), state_of(one.state)
+    for one in operation.backend.select(ClaimRow, queue=row.queue, application=row.application):
+        unit, state = operation.unit(one.unit), state_of(one.state)
         held = HeldClaim(one.number, unit, one.messages, one.size, state, bool(one.more), bool(one.planned))
         account.held.append(held)
     account.held.sort(key=lambda one: one.number)
     return account
 
 
-def keep(verb: Verb, queue: LocalQueue, account: Account) -> None:
+def keep(operation: Operation, queue: LocalQueue, account: Account) -> None:
     """Writes down how far an application has come."""
-    verb.durable = True
+    operation.durable = True
     by = account.program
     counts = account.epoch, account.settled, account.delivered
     state = _state_text(account.state)
-    verb.backend.save(AccountRow(queue.id, account.application, by.user, by.name, *counts, state))
+    operation.backend.save(AccountRow(queue.id, account.application, by.user, by.name, *counts, state))
 
 
-def _keep_claim(verb: Verb, queue: LocalQueue, account: Account, one: HeldClaim) -> None:
+def _keep_claim(operation: Operation, queue: LocalQueue, account: Account, one: HeldClaim) -> None:
     """Writes down a claim that is new, or was planned."""
-    verb.durable = True
+    operation.durable = True
     counted = one.number, one.messages, one.size
     state = _state_text(one.state)
-    verb.backend.save(ClaimRow(one.unit.id, queue.id, account.application, *counted, state, one.more, one.planned))
+    operation.backend.save(ClaimRow(one.unit.id, queue.id, account.application, *counted, state, one.more, one.planned))
 
 
-def _end(verb: Verb, account: Account, claim: HeldClaim, outcome: Outcome) -> int:
+def _end(operation: Operation, account: Account, claim: HeldClaim, outcome: Outcome) -> int:
     """Confirms or backs out all that a claim holds, and forgets it; how many messages."""
-    settle(verb, claim.unit.id, outcome, was_given=claim is not account.ahead, delivers=account.delivers)
-    verb.end_unit(claim.unit.id)
-    verb.backend.remove_records(ClaimRow, unit=claim.unit.id)
+    settle(operation, claim.unit.id, outcome, was_given=claim is not account.ahead, delivers=account.delivers)
+    operation.end_unit(claim.unit.id)
+    operation.backend.remove_records(ClaimRow, unit=claim.unit.id)
     account.held.remove(claim)
     return claim.messages
 
 
-def _remove_over(verb: Verb, account: Account) -> int:
+def _remove_over(operation: Operation, account: Account) -> int:
     """The messages of claims that are over go; how many."""
-    return sum(_end(verb, account, one, "commit") for one in account.held[:] if one.number <= account.settled)
+    return sum(_end(operation, account, one, "commit") for one in account.held[:] if one.number <= account.settled)
 
 
-def _return_ahead(verb: Verb, account: Account) -> int:
+def _return_ahead(operation: Operation, account: Account) -> int:
     """The messages of the claim that was taken ahead return to their places; how many."""
-    return 0 if account.ahead is None else _end(verb, account, account.ahead, "back_out")
+    return 0 if account.ahead is None else _end(operation, account, account.ahead, "back_out")
 
 
 def _is_inside(state: GroupState) -> bool:
@@ -177,7 +177,7 @@ class Claiming(Reading):
 
     def __init__(
         self,
-        verb: Verb,
+        operation: Operation,
         handle: OpenHandle,
         queue: LocalQueue,
         request: ClaimRequest,
@@ -191,13 +191,13 @@ class Claiming(Reading):
         self.number = account.settled + 1 if before is None else before.number + 1
         self._unit_begun: UnitRow | None = None
         as_get = GetRequest(handle.id, request.options, self.state, UNSET, syncpoint=False)
-        super().__init__(verb, handle, queue, as_get, queue_attributes, manager)
+        super().__init__(operation, handle, queue, as_get, queue_attributes, manager)
 
     @property
     def unit(self) -> UnitRow:
         if self._unit_begun is None:
             name = f"{self.account.application}#{self.number}"
-            self._unit_begun = self.verb.begin_unit(self.account.program, "claim", name, self.queue.id)
+            self._unit_begun = self.operation.begin_unit(self.account.program, "claim", name, self.queue.id)
         return self._unit_begun
 
     def _reader(self) -> Reader:
@@ -210,7 +210,7 @@ class Claiming(Reading):
             ._replace(unit=unit, horizon=self.wants.horizon, application=application, earlier_units=earlier)
         )
 
-    def run_claim(self) -> Taken:
+    def run_claim(self) -> ClaimedPart:
         """Takes what the request asks for."""
         options, state = self.request.options, self.state
         messages = size = 0
@@ -234,9 +234,9 @@ class Claiming(Reading):
                 state = state_after(found.rows[-1].message, in_unit=True, logical=True)
                 first = found.rows[0]
                 if is_head(first.message) and (state.group_open or state.message_open):
-                    first = self.verb.backend.read([first], 0)[0]  # others may choose by what is in it
+                    first = self.operation.backend.read([first], 0)[0]  # others may choose by what is in it
                 self._note_group(first, state, self.unit, logical=True)
-        return Taken(messages, size, state, more)
+        return ClaimedPart(messages, size, state, more)
 
     def _whole(self, rows: Sequence[QueuedMessage]) -> Sequence[QueuedMessage]:
         """All that belongs to the group, or to the segmented message, that begins here."""
@@ -279,20 +279,20 @@ def check_limits(most: int, most_bytes: int) -> None:
 # --- the verbs
 
 
-def begin_claims(verb: Verb, queue: LocalQueue, program: Program, application: str) -> ClaimStart:
+def begin_claims(operation: Operation, queue: LocalQueue, program: Program, application: str) -> ClaimStart:
     """An application starts: `Store.begin_claims`."""
-    account = account_of(verb, queue, check_application(application)) or Account(application, program)
-    _remove_over(verb, account)
-    _return_ahead(verb, account)
+    account = account_of(operation, queue, check_application(application)) or Account(application, program)
+    _remove_over(operation, account)
+    _return_ahead(operation, account)
     account.epoch += 1
     account.program = program
-    keep(verb, queue, account)
+    keep(operation, queue, account)
     return ClaimStart(account.epoch, account.settled, queue.counter)
 
 
-def live_account(verb: Verb, queue: LocalQueue, claimer: Claimer) -> Account:
+def live_account(operation: Operation, queue: LocalQueue, claimer: Claimer) -> Account:
     """The account of a claimer that is not fenced."""
-    account = account_of(verb, queue, claimer.application)
+    account = account_of(operation, queue, claimer.application)
     if account is None:
         raise Fenced(
             f"application {written(claimer.application)} has not begun to claim on {queue.attributes.name}: call "
@@ -305,28 +305,28 @@ def live_account(verb: Verb, queue: LocalQueue, claimer: Claimer) -> Account:
     return account
 
 
-def to_take(verb: Verb, queue: LocalQueue, request: ClaimRequest) -> tuple[Account, Claim | None, bool]:
+def to_take(operation: Operation, queue: LocalQueue, request: ClaimRequest) -> tuple[Account, Claim | None, bool]:
     """Whose claim is to be taken; or one that is held already and is given; and whether there is anything to take.
 
     What is done is confirmed.
     """
     check_options(request.options)
     check_limits(request.most, request.most_bytes)
-    account = live_account(verb, queue, request.claimer)
+    account = live_account(operation, queue, request.claimer)
     if request.ahead:
         takes = _may_take_ahead(account, request.start)
         if takes:
-            _remove_over(verb, account)
+            _remove_over(operation, account)
         return account, None, takes
     answer = rules.next_claim(account.record, request.start, account.application)
     if answer in (Next.TAKE, Next.CONFIRM_AND_TAKE):
         if answer is Next.CONFIRM_AND_TAKE:
-            confirm(verb, queue, account)
+            confirm(operation, queue, account)
         return account, None, True
     if answer is Next.CONFIRM_AND_GIVE:
-        _remove_over(verb, account)  # of a claim before, if nobody has come to it
+        _remove_over(operation, account)  # of a claim before, if nobody has come to it
         _note_done(account)
-        keep(verb, queue, account)
+        keep(operation, queue, account)
     assert account.open is not None
     return account, shown(account, account.open), False
 
@@ -339,14 +339,14 @@ def _may_take_ahead(account: Account, start: int) -> bool:
     return not _is_inside(account.open.state)
 
 
-def taken(claiming: Claiming, taken: Taken) -> Claim | None:
+def taken(claiming: Claiming, taken: ClaimedPart) -> Claim | None:
     """What was taken is a claim of the application from now on; None: nothing was."""
     account = claiming.account
     if not taken.messages:
         return None
     claim = HeldClaim(claiming.number, claiming.unit, *taken)
     account.held.append(claim)
-    _keep_claim(claiming.verb, claiming.queue, account, claim)
+    _keep_claim(claiming.operation, claiming.queue, account, claim)
     return shown(account, claim)
 
 
@@ -357,41 +357,43 @@ def _note_done(account: Account) -> None:
     account.settled, account.delivered, account.state = done.number, account.delivered + done.messages, done.state
 
 
-def confirm(verb: Verb, queue: LocalQueue, account: Account) -> int:
+def confirm(operation: Operation, queue: LocalQueue, account: Account) -> int:
     """The open claim is confirmed; how many messages go, with those of a claim that was over before."""
     _note_done(account)
-    keep(verb, queue, account)
-    return _remove_over(verb, account)
+    keep(operation, queue, account)
+    return _remove_over(operation, account)
 
 
-def plan_claims(verb: Verb, queue: LocalQueue, claimer: Claimer, after: int, upto: int, most: int) -> Sequence[Slice]:
+def plan_claims(
+    operation: Operation, queue: LocalQueue, claimer: Claimer, after: int, upto: int, most: int
+) -> Sequence[Slice]:
     """The slices of the open claim: `Store.plan_claims`."""
-    account = live_account(verb, queue, claimer)
+    account = live_account(operation, queue, claimer)
     if not most:
         if rules.skip(account.record, upto, account.application):
             account.settled = upto
-            keep(verb, queue, account)
+            keep(operation, queue, account)
         return []
     if not rules.plan(account.record, after, upto, account.application):
         return []
     assert account.open is not None
     if not account.open.planned:
         account.open.planned = True
-        _keep_claim(verb, queue, account, account.open)
-    spans = verb.backend.spans(account.open.unit) if most > 1 else ()
+        _keep_claim(operation, queue, account, account.open)
+    spans = operation.backend.spans(account.open.unit) if most > 1 else ()
     cut = rules.slices(account.open.messages, spans, most)
     return [Slice(upto, first, last, account.delivered) for first, last in cut]
 
 
-def read_page(verb: Verb, queue: LocalQueue, claimer: Claimer, part: Slice, first: int) -> BulkPage:
+def read_page(operation: Operation, queue: LocalQueue, claimer: Claimer, part: Slice, first: int) -> BulkPage:
     """The rows of a slice from position `first` on, as many as make a page."""
-    account = live_account(verb, queue, claimer)
+    account = live_account(operation, queue, claimer)
     rules.plan(account.record, part.claim - 1, part.claim, account.application)
     assert account.open is not None
     if not 1 <= part.first <= part.last <= account.open.messages:
         allowed = f"positions from 1 to {account.open.messages}"
         raise bad_argument("part", part, allowed)
-    page = verb.backend.claim_page(account.open.unit, first, part.last)
+    page = operation.backend.claim_page(account.open.unit, first, part.last)
     positions = page.column("delivery")
     if not page or (positions[0], positions[-1]) != (first, first + len(page) - 1):
         where = f"claim {part.claim} of {account.application} on queue {queue.attributes.name}"
@@ -399,22 +401,22 @@ def read_page(verb: Verb, queue: LocalQueue, claimer: Claimer, part: Slice, firs
     return page
 
 
-def settle_claims(verb: Verb, queue: LocalQueue, claimer: Claimer, upto: int) -> int:
+def settle_claims(operation: Operation, queue: LocalQueue, claimer: Claimer, upto: int) -> int:
     """Confirms: `Store.settle_claims`."""
-    account = live_account(verb, queue, claimer)
+    account = live_account(operation, queue, claimer)
     if rules.settle(account.record, upto, account.application):
-        return confirm(verb, queue, account)
-    return _remove_over(verb, account) if upto == account.settled else 0
+        return confirm(operation, queue, account)
+    return _remove_over(operation, account) if upto == account.settled else 0
 
 
-def return_ahead(verb: Verb, queue: LocalQueue, claimer: Claimer) -> int:
+def return_ahead(operation: Operation, queue: LocalQueue, claimer: Claimer) -> int:
     """Returns the claim that was taken ahead: `Store.return_ahead`."""
-    return _return_ahead(verb, live_account(verb, queue, claimer))
+    return _return_ahead(operation, live_account(operation, queue, claimer))
 
 
-def known_account(verb: Verb, queue: LocalQueue, application: str) -> Account:
+def known_account(operation: Operation, queue: LocalQueue, application: str) -> Account:
     """For an operator. Raises: NotFound."""
-    account = account_of(verb, queue, check_application(application))
+    account = account_of(operation, queue, check_application(application))
     if account is None:
         raise NotFound(
             f"application {written(application)} has never claimed messages on {queue.attributes.name}; the list of "
@@ -424,62 +426,62 @@ def known_account(verb: Verb, queue: LocalQueue, application: str) -> Account:
     return account
 
 
-def refuse_channel(verb: Verb, queue: LocalQueue, application: str) -> None:
+def refuse_channel(operation: Operation, queue: LocalQueue, application: str) -> None:
     """What a channel has claimed may be at its receiver's, which must be asked first. Raises: ObjectInUse 2042."""
-    if verb.backend.select(SentRow, queue=queue.id, channel=application.removeprefix(CHANNEL)):
+    if operation.backend.select(SentRow, queue=queue.id, channel=application.removeprefix(CHANNEL)):
         raise ObjectInUse(
             f"{application} has batches at another queue manager: `inorder channel resolve` asks it about the last one",
             queue=queue.attributes.name,
         )
 
 
-def finish_claims(verb: Verb, queue: LocalQueue, application: str, upto: int) -> int:
+def finish_claims(operation: Operation, queue: LocalQueue, application: str, upto: int) -> int:
     """Confirms for an operator: `Store.finish_claims`."""
-    account = known_account(verb, queue, application)
+    account = known_account(operation, queue, application)
     done = rules.settle(account.record, upto, application)
     account.epoch += 1
-    _return_ahead(verb, account)
+    _return_ahead(operation, account)
     if done:
-        return confirm(verb, queue, account)
-    keep(verb, queue, account)
-    return _remove_over(verb, account)
+        return confirm(operation, queue, account)
+    keep(operation, queue, account)
+    return _remove_over(operation, account)
 
 
-def release_claims(verb: Verb, queue: LocalQueue, application: str) -> int:
+def release_claims(operation: Operation, queue: LocalQueue, application: str) -> int:
     """Undoes for an operator: `Store.release_claims`."""
-    account = known_account(verb, queue, application)
+    account = known_account(operation, queue, application)
     account.epoch += 1
-    _remove_over(verb, account)
-    released = _return_ahead(verb, account)
+    _remove_over(operation, account)
+    released = _return_ahead(operation, account)
     if account.open is not None:
-        released += _end(verb, account, account.open, "back_out")
+        released += _end(operation, account, account.open, "back_out")
         account.settled += 1
-    keep(verb, queue, account)
+    keep(operation, queue, account)
     return released
 
 
-def leave_claimed_group(verb: Verb, queue: LocalQueue, application: str) -> bool:
+def leave_claimed_group(operation: Operation, queue: LocalQueue, application: str) -> bool:
     """Ends an application's being inside a group: `Store.leave_claimed_group`."""
-    account = known_account(verb, queue, application)
+    account = known_account(operation, queue, application)
     states = [account.state, *(one.state for one in account.held)]
     account.epoch += 1
     account.state = NOTHING_OPEN
     for one in account.held:
         one.state = NOTHING_OPEN
-        _keep_claim(verb, queue, account, one)
+        _keep_claim(operation, queue, account, one)
     if group_readers.leave_all(queue, application_reader(application)):
-        verb.touch(queue)
-    keep(verb, queue, account)
+        operation.touch(queue)
+    keep(operation, queue, account)
     return any(map(_is_inside, states))
 
 
-def claims(verb: Verb) -> list[Claims]:
+def claims(operation: Operation) -> list[Claims]:
     """All applications' claims, by queue and application."""
     found = []
-    for row in verb.backend.select(AccountRow):
-        account = _account(verb, row)
+    for row in operation.backend.select(AccountRow):
+        account = _account(operation, row)
         counts = account.epoch, account.settled, account.delivered
-        name = verb.queue(row.queue).attributes.name
+        name = operation.queue(row.queue).attributes.name
         held = tuple(shown(account, one) for one in account.held)
         found.append(Claims(name, account.application, account.program, *counts, held))
     return sorted(found, key=lambda one: (one.queue, one.application))

@@ -12,7 +12,7 @@ from ...errors import ObjectInUse, QueueNotEmpty
 from ..seam.telemetry import count, event, first
 from . import connections, settling
 from .catalog import Catalog
-from .operation import Verb, in_verb
+from .operation import Operation, in_operation
 from .process import OpenStore
 from .queue import LocalQueue
 from .settling import tidied
@@ -29,18 +29,18 @@ class ClearingVerbs(OpenStore):
             while not self._close(handle, delete=delete or purge, purge=purge):
                 pass
 
-    @in_verb(unless_dead=(ObjectInUse, QueueNotEmpty))
-    def _close(self, verb: Verb, handle: int, *, delete: bool, purge: bool) -> bool:
+    @in_operation(unless_dead=(ObjectInUse, QueueNotEmpty))
+    def _close(self, operation: Operation, handle: int, *, delete: bool, purge: bool) -> bool:
         """Whether it is closed; else some messages of the queue are gone."""
         one = self.handle(handle)
-        queue = tidied(verb, one) if delete else None
+        queue = tidied(operation, one) if delete else None
         if queue is not None:
-            Catalog(verb).check_delete_at_close(one.name, queue.attributes, purge=purge)
-            if queue.depth > STEP and _clear(verb, queue, queue.counter):
+            Catalog(operation).check_delete_at_close(one.name, queue.attributes, purge=purge)
+            if queue.depth > STEP and _clear(operation, queue, queue.counter):
                 return False
-        connections.close_handle(verb, one)
+        connections.close_handle(operation, one)
         if queue is not None and self.backend.state(queue.id) is not None:
-            connections.vanish(verb, verb.queue(queue.id))
+            connections.vanish(operation, operation.queue(queue.id))
         return True
 
     @event("delete_queue", keys="queue", about=lambda _, name, **__: [name])
@@ -48,18 +48,18 @@ class ClearingVerbs(OpenStore):
         while not self._delete_queue(name, purge=purge):
             pass
 
-    @in_verb(unless_dead=(ObjectInUse, QueueNotEmpty))
-    def _delete_queue(self, verb: Verb, name: str, *, purge: bool) -> bool:
+    @in_operation(unless_dead=(ObjectInUse, QueueNotEmpty))
+    def _delete_queue(self, operation: Operation, name: str, *, purge: bool) -> bool:
         """Whether it is gone; else some of its messages are."""
-        catalog = Catalog(verb)
-        queue = _without_expired(verb, catalog, name)
+        catalog = Catalog(operation)
+        queue = _without_expired(operation, catalog, name)
         catalog.check_delete(name, purge=purge)
         if queue is None:
             catalog.remove(name)
-        elif queue.depth > STEP and _clear(verb, queue, queue.counter):
+        elif queue.depth > STEP and _clear(operation, queue, queue.counter):
             return False
         else:
-            connections.vanish(verb, queue)
+            connections.vanish(operation, queue)
         return True
 
     @event("clear_queue", "messages", "queue", measured=count, about=lambda _, name: [name])
@@ -71,35 +71,35 @@ class ClearingVerbs(OpenStore):
             total += gone
         return total
 
-    @in_verb(unless_dead=(ObjectInUse, QueueNotEmpty))
-    def _begin_clear(self, verb: Verb, name: str) -> tuple[int, int, int]:
+    @in_operation(unless_dead=(ObjectInUse, QueueNotEmpty))
+    def _begin_clear(self, operation: Operation, name: str) -> tuple[int, int, int]:
         """The queue, the last number on it, and how many messages are gone."""
-        catalog = Catalog(verb)
-        queue = _without_expired(verb, catalog, name)
+        catalog = Catalog(operation)
+        queue = _without_expired(operation, catalog, name)
         catalog.check_clear(name)
         assert queue is not None
-        return queue.id, queue.counter, _clear(verb, queue, queue.counter)
+        return queue.id, queue.counter, _clear(operation, queue, queue.counter)
 
-    @in_verb(alone=False)
-    def _clear_more(self, verb: Verb, number: int, upto: int) -> int:
+    @in_operation(alone=False)
+    def _clear_more(self, operation: Operation, number: int, upto: int) -> int:
         """How many messages are gone; none where the queue is."""
-        return 0 if self.backend.state(number) is None else _clear(verb, verb.queue(number), upto)
+        return 0 if self.backend.state(number) is None else _clear(operation, operation.queue(number), upto)
 
 
-def _clear(verb: Verb, queue: LocalQueue, upto: int) -> int:
+def _clear(operation: Operation, queue: LocalQueue, upto: int) -> int:
     """Messages with numbers up to this one go, and lock ids that lock nothing any more; how many."""
-    gone = verb.backend.clear_some(queue.id, upto, STEP)
-    verb.idle.update(gone.units)
+    gone = operation.backend.clear_some(queue.id, upto, STEP)
+    operation.idle.update(gone.units)
     if gone.total:
-        verb.touch(queue)
+        operation.touch(queue)
         queue.count(-gone.total)
     return gone.total
 
 
-def _without_expired(verb: Verb, catalog: Catalog, name: str) -> LocalQueue | None:
+def _without_expired(operation: Operation, catalog: Catalog, name: str) -> LocalQueue | None:
     """A local queue, what has expired discarded; None: an alias or a model. Raises: UnknownQueue."""
     if catalog.made(name).type != "local":
         return None
-    queue = verb.queue(catalog.number(name), name)
-    settling.discard(verb, queue)
+    queue = operation.queue(catalog.number(name), name)
+    settling.discard(operation, queue)
     return queue

@@ -8,14 +8,14 @@ from itertools import islice
 from ...errors import ConfirmIdMismatch, LockMismatch, NotFound, Reason, WrongState
 from ...model.message import Got, UniqueId
 from ...rules.grouping import wanted_by
-from ...rules.lifecycle import REFUSALS, Answer, Event, Presented, State, step
+from ...rules.lifecycle import REFUSALS, Event, Presented, State, StepAnswer, step
 from ...rules.ordering import UNSET
 from ..seam.queued import QueuedMessage, Reader, as_got
 from ..seam.records import Locked, LockRequest, OneMessage
 from ..seam.tables import UnitRow
 from . import group_readers
 from .incremental_search import NOT_YET, Ahead, look_ahead
-from .operation import Verb
+from .operation import Operation
 from .process import OpenHandle
 from .queue import LocalQueue
 from .settling import give_number, happen, settle
@@ -24,7 +24,7 @@ CONFIRMS = (Event.CONFIRM_PUT, Event.CONFIRM_GET)
 ERRORS = {Reason.LOCK_MISMATCH: LockMismatch, Reason.NOT_FOUND: NotFound, Reason.WRONG_STATE: WrongState}
 
 
-def locker(verb: Verb, handle: OpenHandle, ahead: Ahead) -> Reader:
+def locker(operation: Operation, handle: OpenHandle, ahead: Ahead) -> Reader:
     """A reader that looks for what it can lock.
 
     Args:
@@ -34,7 +34,7 @@ def locker(verb: Verb, handle: OpenHandle, ahead: Ahead) -> Reader:
         handle.id,
         handle.connection.id,
         co_op=False,
-        now=verb.now,
+        now=operation.now,
         mark_interval=0.0,
         passed=ahead.passed,
         noted=ahead.noted,
@@ -42,99 +42,103 @@ def locker(verb: Verb, handle: OpenHandle, ahead: Ahead) -> Reader:
     )
 
 
-def look_ahead_to_lock(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: LockRequest, before: Ahead) -> Ahead:
+def look_ahead_to_lock(
+    operation: Operation, handle: OpenHandle, queue: LocalQueue, request: LockRequest, before: Ahead
+) -> Ahead:
     """One step of the search for what `browse_and_lock` is to lock; it notes what is new, and no more."""
-    asked_at = verb.now if before.asked_at is None else before.asked_at
-    reader = locker(verb, handle, before._replace(asked_at=asked_at))
+    asked_at = operation.now if before.asked_at is None else before.asked_at
+    reader = locker(operation, handle, before._replace(asked_at=asked_at))
     most = math.inf if request.most is None else request.most
     wanted = wanted_by(request.match)
     return look_ahead(queue, wanted, reader, UNSET, most, before, logical=False, strict=False)
 
 
 def browse_and_lock(
-    verb: Verb, handle: OpenHandle, queue: LocalQueue, request: LockRequest, ahead: Ahead = NOT_YET
+    operation: Operation, handle: OpenHandle, queue: LocalQueue, request: LockRequest, ahead: Ahead = NOT_YET
 ) -> Locked:
     """What is available and matches, or the first so many, is locked under one id; nothing that comes later (A-13)."""
-    reader = locker(verb, handle, ahead)
-    lock_id = verb.number()
-    ends_at = None if request.lease is None else verb.now + request.lease
-    unit = verb.begin_unit(handle.connection.holder, "lock", str(lock_id), queue.id, lease_ends_at=ends_at)
-    verb.idle.add(unit.id)  # if nothing matches
+    reader = locker(operation, handle, ahead)
+    lock_id = operation.number()
+    ends_at = None if request.lease is None else operation.now + request.lease
+    unit = operation.begin_unit(handle.connection.holder, "lock", str(lock_id), queue.id, lease_ends_at=ends_at)
+    operation.idle.add(unit.id)  # if nothing matches
     found = list(islice(queue.find_all(wanted_by(request.match), reader), request.most))
-    verb.durable |= bool(found)
+    operation.durable |= bool(found)
     messages: list[Got] = []
-    for row in verb.backend.read(found):
+    for row in operation.backend.read(found):
         taken: QueuedMessage | None = row
         if row.state is State.LOCKED:  # by this handle's own browse lock: the lock id takes over
-            taken = happen(verb, queue, row, Event.UNLOCK, presents=Presented.RIGHT)
+            taken = happen(operation, queue, row, Event.UNLOCK, presents=Presented.RIGHT)
         assert taken is not None
-        happen(verb, queue, taken, Event.BROWSE_LOCK, lock=unit.id, lock_confirm=request.confirm_id)
-        messages.append(as_got(row, verb.now))
+        happen(operation, queue, taken, Event.BROWSE_LOCK, lock=unit.id, lock_confirm=request.confirm_id)
+        messages.append(as_got(row, operation.now))
     return Locked(messages, lock_id)
 
 
-def one_message(verb: Verb, queue: LocalQueue, request: OneMessage) -> Reason | None:
+def one_message(operation: Operation, queue: LocalQueue, request: OneMessage) -> Reason | None:
     """One event happens to one message, if table A.3 lets it; the warning NOT_FOUND of a confirm of nothing."""
     row = queue.by_uid(request.uid)
     state = State.ABSENT if row is None else row.state
-    lock = Presented.NONE if row is None else _presented(verb, row, request.lock_id)
+    lock = Presented.NONE if row is None else _presented(operation, row, request.lock_id)
     answer, _ = step(state, request.event, lock)
-    if answer is Answer.IGNORED_WARNING:
+    if answer is StepAnswer.IGNORED_WARNING:
         return Reason.NOT_FOUND
     if answer in REFUSALS:
         raise ERRORS[REFUSALS[answer]](f"{request.uid}: {answer.value} ({state.name.lower()})", uid=request.uid)
-    if answer is not Answer.DONE:
+    if answer is not StepAnswer.DONE:
         return None
     assert row is not None
     if request.event in CONFIRMS:
-        _check_confirm(verb, row, request)
+        _check_confirm(operation, row, request)
         if request.event is Event.CONFIRM_PUT:
-            row = give_number(verb, queue, row)
-    happen(verb, queue, row, request.event, presents=lock)
+            row = give_number(operation, queue, row)
+    happen(operation, queue, row, request.event, presents=lock)
     return None
 
 
-def _presented(verb: Verb, row: QueuedMessage, lock_id: int) -> Presented:
+def _presented(operation: Operation, row: QueuedMessage, lock_id: int) -> Presented:
     if not lock_id:
         return Presented.NONE
-    is_right = row.lock is not None and verb.unit(row.lock).name == str(lock_id)
+    is_right = row.lock is not None and operation.unit(row.lock).name == str(lock_id)
     return Presented.RIGHT if is_right else Presented.OTHER
 
 
-def _check_confirm(verb: Verb, row: QueuedMessage, request: OneMessage) -> None:
+def _check_confirm(operation: Operation, row: QueuedMessage, request: OneMessage) -> None:
     """Only a confirm id is confirmed message by message; if it is named it must be the right one (A-11)."""
     assert row.unit is not None
-    unit = verb.unit(row.unit)
+    unit = operation.unit(row.unit)
     if unit.kind != "confirm":
         raise WrongState(f"{request.uid} is held by a unit of work, not by a confirm id", uid=request.uid)
     if request.confirm_id and unit.name != str(request.confirm_id):
         raise ConfirmIdMismatch(f"{request.uid} is held under another confirm id", uid=request.uid)
 
 
-def undo(verb: Verb, queue: LocalQueue, confirm_id: int) -> int:
+def undo(operation: Operation, queue: LocalQueue, confirm_id: int) -> int:
     """What was put, got and locked under the id goes back to before (A-15 to A-17)."""
-    unit = verb.held_by(queue, confirm_id)
-    if unit is not None and not verb.backend.rows(1, queue=queue.id, lock_confirm=confirm_id):
-        held = sum(share.messages for share in verb.backend.shares(unit.id))
+    unit = operation.held_by(queue, confirm_id)
+    if unit is not None and not operation.backend.rows(1, queue=queue.id, lock_confirm=confirm_id):
+        held = sum(share.messages for share in operation.backend.shares(unit.id))
         if not held:
             raise _nothing_held(queue, confirm_id)
-        settle(verb, unit.id, "back_out")  # without locks it is the back out of a unit, at once
-        verb.end_unit(unit.id)
+        settle(operation, unit.id, "back_out")  # without locks it is the back out of a unit, at once
+        operation.end_unit(unit.id)
         return held
     if unit is not None:
         group_readers.settle(queue, unit.id, "back_out")
-    rows = _undone(verb, queue, unit, confirm_id)
+    rows = _undone(operation, queue, unit, confirm_id)
     for row, event in rows:
-        happen(verb, queue, row, event)
+        happen(operation, queue, row, event)
     if not rows:
         raise _nothing_held(queue, confirm_id)
     return len(rows)
 
 
-def _undone(verb: Verb, queue: LocalQueue, unit: UnitRow | None, confirm_id: int) -> list[tuple[QueuedMessage, Event]]:
+def _undone(
+    operation: Operation, queue: LocalQueue, unit: UnitRow | None, confirm_id: int
+) -> list[tuple[QueuedMessage, Event]]:
     """What stands under a confirm id, in queue order, and behind it what has no place; with what its undo does."""
-    held = () if unit is None else verb.backend.rows(unit=unit.id)
-    locked = verb.backend.rows(queue=queue.id, lock_confirm=confirm_id)
+    held = () if unit is None else operation.backend.rows(unit=unit.id)
+    locked = operation.backend.rows(queue=queue.id, lock_confirm=confirm_id)
     rows = {row.number: row for row in (*held, *locked)}
     ordered = sorted(rows.values(), key=lambda row: (not row.placed, row.place))
     events = ((row, _undoing(row, unit, confirm_id)) for row in ordered)
@@ -149,30 +153,30 @@ def _undoing(row: QueuedMessage, unit: UnitRow | None, confirm_id: int) -> Event
     return Event.UNDO_LOCK if locked and row.state is State.LOCKED else None
 
 
-def release_lock(verb: Verb, queue: LocalQueue, lock_id: int) -> int:
+def release_lock(operation: Operation, queue: LocalQueue, lock_id: int) -> int:
     """Everything that the lock id still locks is unlocked (A-19)."""
-    rows = [row for row in _locked_under(verb, queue, lock_id) if row.state is State.LOCKED]
+    rows = [row for row in _locked_under(operation, queue, lock_id) if row.state is State.LOCKED]
     for row in rows:
-        happen(verb, queue, row, Event.UNDO_LOCK)
+        happen(operation, queue, row, Event.UNDO_LOCK)
     if not rows:
         raise _nothing_locked(queue, lock_id)
     return len(rows)
 
 
-def _locked_under(verb: Verb, queue: LocalQueue, lock_id: int) -> list[QueuedMessage]:
+def _locked_under(operation: Operation, queue: LocalQueue, lock_id: int) -> list[QueuedMessage]:
     """What a lock id locks, and what was got under it, in queue order."""
     unit = queue.named_unit("lock", str(lock_id))
-    return [] if unit is None else list(verb.backend.rows(lock=unit.id))
+    return [] if unit is None else list(operation.backend.rows(lock=unit.id))
 
 
-def unique_ids(verb: Verb, queue: LocalQueue, confirm_id: int, lock_id: int) -> list[UniqueId]:
+def unique_ids(operation: Operation, queue: LocalQueue, confirm_id: int, lock_id: int) -> list[UniqueId]:
     """What stands under a confirm id, as far as its undo would act on it, or under a lock id; in queue order."""
     if confirm_id:
-        rows = [row for row, _ in _undone(verb, queue, verb.held_by(queue, confirm_id), confirm_id)]
+        rows = [row for row, _ in _undone(operation, queue, operation.held_by(queue, confirm_id), confirm_id)]
         if not rows:
             raise _nothing_held(queue, confirm_id)
     else:
-        rows = _locked_under(verb, queue, lock_id)
+        rows = _locked_under(operation, queue, lock_id)
         if not rows:
             raise _nothing_locked(queue, lock_id)
     return [row.message.uid for row in rows if row.message.uid is not None]

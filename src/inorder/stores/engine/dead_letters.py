@@ -8,12 +8,12 @@ from ...model.message import Message
 from ...rules.dead_letters import Buried, WhyDead
 from .catalog import Catalog
 from .delivering import set_aside
-from .operation import Verb
+from .operation import Operation
 from .reports import report_exception
 
 
-def bury(
-    verb: Verb,
+def move_to_dead_letters(
+    operation: Operation,
     message: Message,
     *,
     reason: Reason,
@@ -38,7 +38,7 @@ def bury(
     Raises: Undeliverable: the target requires the order (B-24), or there is no place for a dead letter. Nothing has
         changed; the caller stops delivering, and shows why.
     """
-    local = Catalog(verb).find(target)
+    local = Catalog(operation).find(target)
     if local is not None and local.read_order == "required":
         raise Undeliverable(
             f"{target} does not accept the message ({_text(reason)}), and its read order is required: no message "
@@ -47,15 +47,15 @@ def bury(
             queue=target,
         )
     if not message.report & Report.DISCARD_MESSAGE:
-        why = WhyDead(int(reason), target, manager, verb.now, program or verb.manager.name, attempts, error)
-        fault = set_aside(verb, message, why)
+        why = WhyDead(int(reason), target, manager, operation.now, program or operation.manager.name, attempts, error)
+        fault = set_aside(operation, message, why)
         if fault is not None:
-            name = verb.manager.dead_letter_queue
+            name = operation.manager.dead_letter_queue
             lack = f"the dead-letter queue {name} does not accept it ({_text(fault)})" if name else _NONE
             raise Undeliverable(
                 f"{target} does not accept the message ({_text(reason)}), and {lack}", reason=reason, queue=target
             )
-    report_exception(verb, message, reason, None, cause)
+    report_exception(operation, message, reason, None, cause)
     return "discarded" if message.report & Report.DISCARD_MESSAGE else "buried"
 
 

@@ -15,11 +15,11 @@ from ..seam.backend import Alone
 from ..seam.tables import DroppedRow, UnitRow
 from . import authority
 from .catalog import Catalog
-from .operation import Verb
+from .operation import Operation
 from .queue import LocalQueue
 
 
-def as_put(verb: Verb, queue: LocalQueue | None, message: Message, number: int) -> Row:
+def as_put(operation: Operation, queue: LocalQueue | None, message: Message, number: int) -> Row:
     """A message as it arrives on a queue, again or for the first time: a number of its own, and its unique id.
 
     Args:
@@ -27,7 +27,7 @@ def as_put(verb: Verb, queue: LocalQueue | None, message: Message, number: int) 
     """
     uid = message.uid
     if uid is None or queue is None or queue.by_uid(uid) is not None:
-        uid = UniqueId(verb.manager.origin, number)
+        uid = UniqueId(operation.manager.origin, number)
     row: Row = message.with_values(
         backout_count=0, token=number.to_bytes(16, "big"), uid=uid, place=None, earlier_pending=None, warning=None
     ).row
@@ -43,9 +43,9 @@ def target_of(catalog: Catalog, name: str, manager: str = "") -> Route | Reason:
     return route if route.attributes.put_allowed else Reason.PUT_INHIBITED
 
 
-def fault_of(verb: Verb, queue: LocalQueue, message: Message) -> Reason | None:
+def fault_of(operation: Operation, queue: LocalQueue, message: Message) -> Reason | None:
     """Why a queue does not take a message now (C-5)."""
-    attributes, manager = queue.attributes, verb.manager
+    attributes, manager = queue.attributes, operation.manager
     if message.length > attributes.max_length:
         return Reason.MSG_TOO_BIG_FOR_Q
     if message.length > manager.max_length:
@@ -53,13 +53,13 @@ def fault_of(verb: Verb, queue: LocalQueue, message: Message) -> Reason | None:
     if message.persistent and attributes.definition_type == "temporary_dynamic":
         return Reason.PERSISTENT_NOT_ALLOWED
     if queue.depth >= attributes.max_depth:
-        verb.backend.check_certain(queue.id)
+        operation.backend.check_certain(queue.id)
         return Reason.Q_FULL
     return None
 
 
 def deliver(
-    verb: Verb,
+    operation: Operation,
     message: Message,
     name: str,
     manager: str = "",
@@ -73,36 +73,36 @@ def deliver(
     Args:
         put_by: its mark (`authority`).
     """
-    catalog = Catalog(verb)
+    catalog = Catalog(operation)
     target = target_of(catalog, name, manager)
     if isinstance(target, Reason):
         return target
-    if catalog.find(target.queue.name) is None and not verb.kind.alone:
+    if catalog.find(target.queue.name) is None and not operation.kind.alone:
         raise Alone  # the store has kept nothing of that queue so far
     try:
-        queue = verb.queue(catalog.number(catalog.made(target.queue.name).name))
+        queue = operation.queue(catalog.number(catalog.made(target.queue.name).name))
     except QueueDeleted:  # just now, by somebody whom this verb does not keep waiting
         return Reason.UNKNOWN_OBJECT_NAME
-    fault = fault_of(verb, queue, message)
+    fault = fault_of(operation, queue, message)
     if fault is None:
         going = message.with_values(transmission=target.transmission)
         if unit is not None:  # it may be another connection's
-            verb.pass_others()
-        verb.arrive(queue, [as_put(verb, None if is_new else queue, going, verb.number())], unit, put_by)
+            operation.pass_others()
+        operation.arrive(queue, [as_put(operation, None if is_new else queue, going, operation.number())], unit, put_by)
     return fault
 
 
-def set_aside(verb: Verb, message: Message, why: WhyDead, unit: UnitRow | None = None) -> Reason | None:
+def set_aside(operation: Operation, message: Message, why: WhyDead, unit: UnitRow | None = None) -> Reason | None:
     """Puts a message on the dead-letter queue; None, or why that cannot be: there is none, or what is wrong with it."""
-    name = verb.manager.dead_letter_queue
+    name = operation.manager.dead_letter_queue
     if not name:
         return Reason.UNKNOWN_OBJECT_NAME
     dead = buried(message, why)
-    return dead if isinstance(dead, Reason) else deliver(verb, dead, name, is_new=False, unit=unit)
+    return dead if isinstance(dead, Reason) else deliver(operation, dead, name, is_new=False, unit=unit)
 
 
 def send(
-    verb: Verb,
+    operation: Operation,
     message: Message,
     name: str,
     manager: str,
@@ -120,20 +120,20 @@ def send(
             is one without body and properties if they may not put on the dead-letter queue, either (P-3).
     """
     reason: Reason | None = Reason.NOT_AUTHORIZED
-    if authority.may_put(verb, of, name, manager):
+    if authority.may_put(operation, of, name, manager):
         put_by = authority.OWN if of == authority.OWN else None
-        reason = deliver(verb, message, name, manager, unit=unit, put_by=put_by)
+        reason = deliver(operation, message, name, manager, unit=unit, put_by=put_by)
     if reason is None:
         return
-    if not authority.may_put(verb, of, verb.manager.dead_letter_queue):
+    if not authority.may_put(operation, of, operation.manager.dead_letter_queue):
         message = message.with_values(body=b"", length=0, format="", properties=NO_PROPERTIES)
-    why = WhyDead(int(reason), name, manager, verb.now, verb.manager.name)
-    if set_aside(verb, message, why, unit) is not None:
-        count_dropped(verb, cause, reason)
+    why = WhyDead(int(reason), name, manager, operation.now, operation.manager.name)
+    if set_aside(operation, message, why, unit) is not None:
+        count_dropped(operation, cause, reason)
 
 
-def count_dropped(verb: Verb, cause: int, reason: Reason) -> None:
+def count_dropped(operation: Operation, cause: int, reason: Reason) -> None:
     """Something that the queue manager had made was dropped: it could not be put for this reason."""
-    found = verb.backend.select(DroppedRow, queue=cause)
+    found = operation.backend.select(DroppedRow, queue=cause)
     before = found[0].messages if found else 0
-    verb.backend.save(DroppedRow(cause, before + 1, verb.now, int(reason)))
+    operation.backend.save(DroppedRow(cause, before + 1, operation.now, int(reason)))

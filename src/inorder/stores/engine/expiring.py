@@ -8,7 +8,7 @@ from ..seam.tables import UnitRow
 from ..seam.telemetry import count, event
 from . import putkeys, settling, staging
 from .connections import end_lease, leases_over
-from .operation import Verb, in_verb
+from .operation import Operation, in_operation
 from .process import OpenStore
 
 
@@ -27,30 +27,32 @@ class ExpiringVerbs(OpenStore):
             end_lease(self, unit)
         return discarded
 
-    @in_verb(writes=False)
-    def _what_is_over(self, verb: Verb) -> tuple[list[int], list[int], list[int], bool]:
+    @in_operation(writes=False)
+    def _what_is_over(self, operation: Operation) -> tuple[list[int], list[int], list[int], bool]:
         """By what time it is: queues with something to do, stagings, leases, whether there are keys of puts."""
-        queues = [number for number in verb.backend.timed_queues() if verb.queue(number).has_work(verb.now)]
-        return queues, staging.that_are_over(verb), leases_over(verb), putkeys.are_over(verb)
+        queues = [
+            number for number in operation.backend.timed_queues() if operation.queue(number).has_work(operation.now)
+        ]
+        return queues, staging.that_are_over(operation), leases_over(operation), putkeys.are_over(operation)
 
-    @in_verb()
-    def _drop_staging(self, verb: Verb, unit: int) -> None:
+    @in_operation()
+    def _drop_staging(self, operation: Operation, unit: int) -> None:
         """Drops a staging whose time is over."""
-        names = [one.name for one in verb.backend.select(UnitRow, id=unit)]
-        for _, one in staging.found_all(verb, names).values():
-            if one.expires_at <= verb.now:
-                staging.drop(verb, one)
+        names = [one.name for one in operation.backend.select(UnitRow, id=unit)]
+        for _, one in staging.found_all(operation, names).values():
+            if one.expires_at <= operation.now:
+                staging.drop(operation, one)
 
-    @in_verb(alone=False)
-    def _forget_keys(self, verb: Verb, limit: int) -> None:
-        putkeys.forget(verb, limit)
+    @in_operation(alone=False)
+    def _forget_keys(self, operation: Operation, limit: int) -> None:
+        putkeys.forget(operation, limit)
 
-    @in_verb(alone=False)
-    def _discard_expired(self, verb: Verb, queues: Sequence[int], limit: int) -> int:
+    @in_operation(alone=False)
+    def _discard_expired(self, operation: Operation, queues: Sequence[int], limit: int) -> int:
         room = limit
         for number in queues:
             if self.backend.state(number) is not None:
-                queue = verb.queue(number)
-                room -= settling.discard(verb, queue, room)
-                settling.end_leases(verb, queue)
+                queue = operation.queue(number)
+                room -= settling.discard(operation, queue, room)
+                settling.end_leases(operation, queue)
         return limit - room

@@ -12,15 +12,15 @@ from time import perf_counter
 
 from ...errors import ConnectionBroken, LeaseOver, NoMessageUnderCursor, OrderDeadlock, OutcomeUnknown, WaitEnded
 from ...model.message import Got
-from ..seam.queued import Noted, onlooker
+from ..seam.queued import NotedMessage, onlooker
 from ..seam.records import GetOutcome, GetRequest, Locked, LockRequest, Rest
 from ..seam.telemetry import event, first, length, of_request, unit_of
 from . import confirming
 from .bulk import Shortcuts
 from .catalog import get_allowed
 from .incremental_search import NOT_YET, Ahead, rest
-from .operation import Verb, in_verb
-from .paging import Page
+from .operation import Operation, in_operation
+from .paging import PageReading
 from .process import OpenStore
 from .reading import Reading, read_rest
 from .settling import earliest, lease_end, tidied
@@ -100,10 +100,10 @@ class GettingVerbs(OpenStore, ABC):
                 else:
                     found = self._take(request, waits, accepts=accepts)
             except (NoMessageUnderCursor, OrderDeadlock):
-                if is_again or not self.bury_dead():
+                if is_again or not self.end_dead_processes():
                     raise
             else:
-                if is_again or found[0].messages or not self.bury_dead():
+                if is_again or found[0].messages or not self.end_dead_processes():
                     return found
             is_again = True
 
@@ -121,15 +121,15 @@ class GettingVerbs(OpenStore, ABC):
             with contextlib.suppress(ConnectionBroken, OutcomeUnknown):  # the same: the caller still gets its answer
                 self._forget_wait(owner)
 
-    @in_verb(though_stopped=True, alone=False)
-    def _forget_wait(self, verb: Verb, owner: int) -> None:
+    @in_operation(though_stopped=True, alone=False)
+    def _forget_wait(self, operation: Operation, owner: int) -> None:
         if (connection := self.connections.get(owner)) is not None:
-            end_wait(verb, connection)
+            end_wait(operation, connection)
 
     @event("read_rest", "messages bytes", handle=first, measured=lambda found, *_: [len(found[0]), length(found[0])])
-    @in_verb(writes=False)
-    def read_rest(self, verb: Verb, handle: int, rest: Rest) -> tuple[list[Got], Rest | None]:
-        return read_rest(verb, self.handle(handle), rest)
+    @in_operation(writes=False)
+    def read_rest(self, operation: Operation, handle: int, rest: Rest) -> tuple[list[Got], Rest | None]:
+        return read_rest(operation, self.handle(handle), rest)
 
     def end_waits(self, owner: int) -> bool:
         return self.waiting.dismiss(owner, WaitEnded("another thread has ended the waits of this connection"))
@@ -145,14 +145,14 @@ class GettingVerbs(OpenStore, ABC):
 
         self.waiting.watch(one.connection.id, one.queue_name, look)
 
-    @in_verb(alone=False)
-    def _expect(self, verb: Verb, handle: int) -> float | None:
+    @in_operation(alone=False)
+    def _expect(self, operation: Operation, handle: int) -> float | None:
         """The next change of the queue ends the sleep that follows; when time alone may bring somebody something."""
         one = self.handle(handle)
-        queue = tidied(verb, one)
+        queue = tidied(operation, one)
         self.host.looked(one.queue, one.queue_name)
-        again_at = verb.backend.look_again_at(queue, onlooker(verb.now), strict=True)
-        return earliest(again_at, lease_end(verb))
+        again_at = operation.backend.look_again_at(queue, onlooker(operation.now), strict=True)
+        return earliest(again_at, lease_end(operation))
 
     def _look_far(self, request: GetRequest, waits: bool, search: Search, accepts: Accepts | None) -> Looked:
         """With a selector: a search that goes far looks ahead first, and so does one for many messages."""
@@ -176,12 +176,12 @@ class GettingVerbs(OpenStore, ABC):
                 return found
             is_far = True
 
-    @in_verb(writes=False)
-    def _step_ahead(self, verb: Verb, request: GetRequest, ahead: Ahead) -> Ahead:
+    @in_operation(writes=False)
+    def _step_ahead(self, operation: Operation, request: GetRequest, ahead: Ahead) -> Ahead:
         handle = self.handle(request.handle)
-        queue = verb.queue_of(handle)
-        resolved = get_allowed(verb, handle, queue)
-        return Reading(verb, handle, queue, request, resolved, verb.manager, ahead=ahead).look_ahead()
+        queue = operation.queue_of(handle)
+        resolved = get_allowed(operation, handle, queue)
+        return Reading(operation, handle, queue, request, resolved, operation.manager, ahead=ahead).look_ahead()
 
     def _look_or_take(self, request: GetRequest, waits: bool, ahead: Ahead = NOT_YET) -> Looked:
         if not waits and self._only_looks(request):
@@ -190,29 +190,29 @@ class GettingVerbs(OpenStore, ABC):
                 return outcome, None
         return self._take(request, waits, ahead)
 
-    @in_verb(writes=False)
-    def _browse(self, verb: Verb, request: GetRequest, ahead: Ahead) -> GetOutcome | None:
+    @in_operation(writes=False)
+    def _browse(self, operation: Operation, request: GetRequest, ahead: Ahead) -> GetOutcome | None:
         """What a browse that changes nothing finds; None: something must be tidied first."""
         handle = self.handle(request.handle)
-        queue = verb.queue_of(handle)
-        if queue.has_work(verb.now):
+        queue = operation.queue_of(handle)
+        if queue.has_work(operation.now):
             return None
-        resolved = get_allowed(verb, handle, queue)
-        return Reading(verb, handle, queue, request, resolved, verb.manager, ahead=ahead).run()
+        resolved = get_allowed(operation, handle, queue)
+        return Reading(operation, handle, queue, request, resolved, operation.manager, ahead=ahead).run()
 
-    @in_verb(writes=False)
-    def _page(self, verb: Verb, request: GetRequest, most: int) -> list[GetOutcome]:
+    @in_operation(writes=False)
+    def _page(self, operation: Operation, request: GetRequest, most: int) -> list[GetOutcome]:
         handle = self.handle(request.handle)
-        queue = verb.queue_of(handle)
-        if queue.has_work(verb.now):
+        queue = operation.queue_of(handle)
+        if queue.has_work(operation.now):
             return []
-        resolved = get_allowed(verb, handle, queue)
-        return Page(verb, handle, queue, request, resolved, verb.manager).outcomes(most)
+        resolved = get_allowed(operation, handle, queue)
+        return PageReading(operation, handle, queue, request, resolved, operation.manager).outcomes(most)
 
-    @in_verb(alone=False, together=True, unless_dead=(LeaseOver,))
+    @in_operation(alone=False, together=True, unless_dead=(LeaseOver,))
     def _take(
         self,
-        verb: Verb,
+        operation: Operation,
         request: GetRequest,
         waits: bool,
         ahead: Ahead = NOT_YET,
@@ -220,23 +220,23 @@ class GettingVerbs(OpenStore, ABC):
     ) -> Looked:
         handle = self.handle(request.handle)
         if handle.connection.is_leased and (request.syncpoint or request.options.syncpoint_if_persistent):
-            verb.lease_of(handle.connection)
-        queue = tidied(verb, handle)
+            operation.lease_of(handle.connection)
+        queue = tidied(operation, handle)
         if handle.connection.waits:
-            end_wait(verb, handle.connection)
-        resolved = get_allowed(verb, handle, queue)
+            end_wait(operation, handle.connection)
+        resolved = get_allowed(operation, handle, queue)
         if self.shortcuts is not None:
-            taken = self.shortcuts.get(verb, handle, queue, request, resolved)
+            taken = self.shortcuts.get(operation, handle, queue, request, resolved)
             if taken is not None:
                 return (taken if accepts is None else _accepted(accepts, taken)), None
-        reading = Reading(verb, handle, queue, request, resolved, verb.manager, waits=waits, ahead=ahead)
+        reading = Reading(operation, handle, queue, request, resolved, operation.manager, waits=waits, ahead=ahead)
         outcome = reading.run()
         if accepts is not None:
             _accepted(accepts, outcome)
         if outcome.messages or outcome.is_far or not waits:
             return outcome, None
-        begin_wait(verb, handle, outcome, reading.in_its_way)
-        return outcome, earliest(reading.look_again_at(), lease_end(verb))
+        begin_wait(operation, handle, outcome, reading.in_its_way)
+        return outcome, earliest(reading.look_again_at(), lease_end(operation))
 
     def _only_looks(self, request: GetRequest) -> bool:
         """Whether the call is a browse that changes nothing: it then waits for no writer."""
@@ -253,7 +253,7 @@ class GettingVerbs(OpenStore, ABC):
         """With a selector: it looks ahead, and then locks what it has noted, and what has come since."""
         if request.match.selector is None:
             return self._lock(request, NOT_YET)
-        ahead, noted = NOT_YET, list[Noted]()
+        ahead, noted = NOT_YET, list[NotedMessage]()
         while not ahead.is_over:
             began = perf_counter()
             left = None if request.most is None else request.most - sum(one.suits for one in noted)
@@ -263,19 +263,19 @@ class GettingVerbs(OpenStore, ABC):
                 rest(began)
         return self._lock(request, ahead._replace(noted=tuple(sorted(noted))))
 
-    @in_verb(writes=False)
-    def _step_to_lock(self, verb: Verb, request: LockRequest, ahead: Ahead) -> Ahead:
+    @in_operation(writes=False)
+    def _step_to_lock(self, operation: Operation, request: LockRequest, ahead: Ahead) -> Ahead:
         handle = self.handle(request.handle)
-        queue = verb.queue_of(handle)
-        get_allowed(verb, handle, queue)
-        return confirming.look_ahead_to_lock(verb, handle, queue, request, ahead)
+        queue = operation.queue_of(handle)
+        get_allowed(operation, handle, queue)
+        return confirming.look_ahead_to_lock(operation, handle, queue, request, ahead)
 
-    @in_verb(buries=True, alone=False)
-    def _lock(self, verb: Verb, request: LockRequest, ahead: Ahead) -> Locked:
+    @in_operation(ends_dead=True, alone=False)
+    def _lock(self, operation: Operation, request: LockRequest, ahead: Ahead) -> Locked:
         handle = self.handle(request.handle)
-        queue = tidied(verb, handle)
-        get_allowed(verb, handle, queue)
-        return confirming.browse_and_lock(verb, handle, queue, request, ahead)
+        queue = tidied(operation, handle)
+        get_allowed(operation, handle, queue)
+        return confirming.browse_and_lock(operation, handle, queue, request, ahead)
 
 
 def _accepted(accepts: Accepts, outcome: GetOutcome) -> GetOutcome:

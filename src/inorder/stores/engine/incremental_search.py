@@ -22,7 +22,7 @@ from ...rules.grouping import Wanted
 from ...rules.ordering import Cursor
 from ...rules.retries import PREFIX
 from ...rules.selectors import Selector
-from ..seam.queued import ASKS_MAX, COST_MAX, STEP, Noted, QueuedMessage, Reader, available
+from ..seam.queued import ASKS_MAX, COST_MAX, STEP, NotedMessage, QueuedMessage, Reader, available
 from .queue import LocalQueue
 
 NOTING: Final = 8  # the additional cost of looking at a message that fits
@@ -45,7 +45,7 @@ class Ahead(NamedTuple):
     """
 
     passed: tuple[Place, ...] = ()
-    noted: tuple[Noted, ...] = ()
+    noted: tuple[NotedMessage, ...] = ()
     asked_at: float | None = None
     lasts: bool = True
     is_over: bool = False
@@ -78,7 +78,7 @@ def look_ahead(
         return available(row, reader) and queue.has_what_it_needs(row, wanted, reader)
 
     rows = [(one, queue.row(one.number)) for one in before.noted]
-    noted = [Noted(one.place, one.number, can_be_given(row)) for one, row in rows if row is not None]
+    noted = [NotedMessage(one.place, one.number, can_be_given(row)) for one, row in rows if row is not None]
     passed = {place.rank: place for place in before.passed}
     shown = dict(cursor.levels) if strict else {}
     behind = None if strict else cursor.behind(logical=logical)
@@ -105,7 +105,7 @@ def look_ahead(
                 left -= NOTING
                 suits = can_be_given(row)
                 if suits or len(noted) < NOTED_MAX:
-                    noted.append(Noted(seen.place, seen.number, suits))
+                    noted.append(NotedMessage(seen.place, seen.number, suits))
                     suit.append(suits)
                 elif strict:
                     return ahead(is_over=True)

@@ -2,8 +2,8 @@
 
 A lease is a unit of kind "lease" with a `LeaseRow`. Its name is derived from its token, and the token itself is not
 stored. A connection that enters a lease uses it as its unit of work until it leaves it, so puts and gets under a lease
-are those of any unit. Verbs that act under a lease, settle it or end it run alone (`backend.Kind`): one at a time, even
-if several processes have the token. `rules.leases` says when it ends.
+are those of any unit. Verbs that act under a lease, settle it or end it run alone (`backend.OperationKind`): one at a
+time, even if several processes have the token. `rules.leases` says when it ends.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from ..seam.damage import only
 from ..seam.records import Leased
 from ..seam.tables import LeaseRow, UnitRow
 from ..seam.telemetry import event
-from .operation import Verb, in_verb
+from .operation import Operation, in_operation
 from .process import OpenStore
 from .settling import settle_lease
 
 
-def find_lease(verb: Verb, name: str, user: str | None) -> tuple[UnitRow, LeaseRow]:
+def find_lease(operation: Operation, name: str, user: str | None) -> tuple[UnitRow, LeaseRow]:
     """A lease that is not over. Raises: LeaseOver, it is, or it is another user's."""
-    units = verb.backend.select(UnitRow, kind="lease", name=name)
+    units = operation.backend.select(UnitRow, kind="lease", name=name)
     for unit in units:
-        row = only(verb.backend.select(LeaseRow, unit=unit.id), f"lease {name}")
-        if user in (None, unit.user) and not is_over(row.ends_at, verb.backend.common_time(verb.now)):
+        row = only(operation.backend.select(LeaseRow, unit=unit.id), f"lease {name}")
+        if user in (None, unit.user) and not is_over(row.ends_at, operation.backend.common_time(operation.now)):
             return unit, row
     raise LeaseOver(
         f"there is no lease {written(name)}: it was committed or backed out, or it expired and was backed out",
@@ -32,13 +32,13 @@ def find_lease(verb: Verb, name: str, user: str | None) -> tuple[UnitRow, LeaseR
     )
 
 
-def _open(verb: Verb, user: str, most: int) -> list[UnitRow]:
+def _open(operation: Operation, user: str, most: int) -> list[UnitRow]:
     """The leases of a user that are not over, or as many of them as matter."""
-    now = verb.backend.common_time(verb.now)
-    units = [one for one in verb.backend.select(UnitRow, kind="lease") if one.user == user]
+    now = operation.backend.common_time(operation.now)
+    units = [one for one in operation.backend.select(UnitRow, kind="lease") if one.user == user]
     if len(units) < most:
         return units
-    ends = {one.unit: one.ends_at for one in verb.backend.select(LeaseRow)}
+    ends = {one.unit: one.ends_at for one in operation.backend.select(LeaseRow)}
     return [one for one in units if not is_over(ends.get(one.id, now), now)]
 
 
@@ -50,52 +50,54 @@ class LeasingVerbs(OpenStore):
     """The part of a store for leases; `protocol.Store` says what the verbs guarantee."""
 
     @event("begin_lease", keys="unit name", about=lambda _, __, name, *___: ["lease", name])
-    @in_verb(feeds=True)
-    def begin_lease(self, verb: Verb, owner: int, name: str, user: str, seconds: float, most: int | None) -> Leased:
-        if most is not None and len(_open(verb, user, most)) >= most:
+    @in_operation(feeds=True)
+    def begin_lease(
+        self, operation: Operation, owner: int, name: str, user: str, seconds: float, most: int | None
+    ) -> Leased:
+        if most is not None and len(_open(operation, user, most)) >= most:
             raise UnitNotAvailable(f"user {user} has {most:,} leases open, the most allowed", user=user, most=most)
         program = self.connection(owner).program
-        unit = verb.begin_unit(program._replace(user=user), "lease", name)
-        row = LeaseRow(unit.id, verb.backend.common_time(verb.now) + seconds, seconds, 0)
-        verb.backend.save(row)
-        verb.durable = True
+        unit = operation.begin_unit(program._replace(user=user), "lease", name)
+        row = LeaseRow(unit.id, operation.backend.common_time(operation.now) + seconds, seconds, 0)
+        operation.backend.save(row)
+        operation.durable = True
         return _leased(unit, row)
 
     @event("lease", keys="unit name", about=lambda _, name, *__: ["lease", name])
-    @in_verb(writes=False, unless_dead=(LeaseOver,))
-    def lease(self, verb: Verb, name: str, user: str | None) -> Leased:
-        return _leased(*find_lease(verb, name, user))
+    @in_operation(writes=False, unless_dead=(LeaseOver,))
+    def lease(self, operation: Operation, name: str, user: str | None) -> Leased:
+        return _leased(*find_lease(operation, name, user))
 
     @event("extend_lease", keys="unit name", about=lambda _, name, *__: ["lease", name])
-    @in_verb(unless_dead=(LeaseOver,))
-    def extend_lease(self, verb: Verb, name: str, user: str | None, seconds: float) -> Leased:
-        unit, row = find_lease(verb, name, user)
-        row = row._replace(ends_at=verb.backend.common_time(verb.now) + seconds, seconds=seconds)
-        verb.backend.save(row)
-        verb.durable = True
+    @in_operation(unless_dead=(LeaseOver,))
+    def extend_lease(self, operation: Operation, name: str, user: str | None, seconds: float) -> Leased:
+        unit, row = find_lease(operation, name, user)
+        row = row._replace(ends_at=operation.backend.common_time(operation.now) + seconds, seconds=seconds)
+        operation.backend.save(row)
+        operation.durable = True
         return _leased(unit, row)
 
     @event("enter_lease", keys="unit name", about=lambda _, __, name, *___: ["lease", name])
-    @in_verb(writes=False, unless_dead=(LeaseOver,))
-    def enter_lease(self, verb: Verb, owner: int, name: str, user: str | None) -> Leased:
+    @in_operation(writes=False, unless_dead=(LeaseOver,))
+    def enter_lease(self, operation: Operation, owner: int, name: str, user: str | None) -> Leased:
         connection = self.connection(owner)
         if connection.unit is not None:
             raise CallerError("the connection has a unit of work already", reason=Reason.UOW_IN_PROGRESS)
-        unit, row = find_lease(verb, name, user)
-        verb.enter_lease(connection, row)
+        unit, row = find_lease(operation, name, user)
+        operation.enter_lease(connection, row)
         return _leased(unit, row)
 
     def leave_lease(self, owner: int) -> None:
         if owner in self.connections and self.connections[owner].is_leased:
             self._leave_lease(owner)
 
-    @in_verb(writes=False, though_stopped=True)
-    def _leave_lease(self, verb: Verb, owner: int) -> None:
+    @in_operation(writes=False, though_stopped=True)
+    def _leave_lease(self, operation: Operation, owner: int) -> None:
         connection = self.connection(owner)
-        verb.leave_unit(connection, connection.record)
+        operation.leave_unit(connection, connection.record)
 
     @event("end_lease", keys="unit name", about=lambda _, name: ["lease", name])
-    @in_verb()
-    def end_lease(self, verb: Verb, name: str) -> None:
-        unit, _ = find_lease(verb, name, None)
-        settle_lease(verb, unit.id, "back_out")
+    @in_operation()
+    def end_lease(self, operation: Operation, name: str) -> None:
+        unit, _ = find_lease(operation, name, None)
+        settle_lease(operation, unit.id, "back_out")

@@ -24,7 +24,7 @@ from ...rules.leases import is_over
 from ...rules.lifecycle import Event, State, becomes_visible, step
 from ...rules.ordering import DRAWS, Moment
 from ...rules.puts import Program
-from ..seam.backend import Alone, Kind, Passing, Tally
+from ..seam.backend import Alone, OperationKind, Passing, QueueCounters
 from ..seam.changes import Change
 from ..seam.queued import QueuedMessage, number_of
 from ..seam.records import PutOutcome
@@ -32,7 +32,7 @@ from ..seam.tables import LeaseRow, MarkRow, UnitKind, UnitRow
 from . import group_readers
 from .process import NO_NUMBERS, OpenConnection, OpenHandle, OpenStore
 from .queue import LocalQueue
-from .unit_owners import Holders
+from .unit_owners import UnitOwners
 
 P = ParamSpec("P")
 S = TypeVar("S", bound=OpenStore)
@@ -46,14 +46,14 @@ PERSISTENT, TOKEN = Message.FIELDS["persistent"].index, Message.FIELDS["token"].
 OF_UNIT = "unit", "record", "calls", "ended", "is_leased"  # of a connection
 AFTER_PUT, AFTER_HELD_PUT = step(State.ABSENT, Event.PUT).to, step(State.ABSENT, Event.PUT_HELD).to
 
-WRITING = Kind()
+WRITING = OperationKind()
 
 
 class _Left(Exception):
     """A verb was left half done: more exceptions came from outside than it could withstand."""
 
 
-class Verb:
+class Operation:
     """The work of one verb: all of it, or with an error nothing. `run` runs it.
 
     What has expired is discarded in a step of its own before (`settling.tidy`), which an error of the caller's or a
@@ -79,7 +79,7 @@ class Verb:
     _refused: Sequence[Change] = ()  # reported also if the verb fails
     _kept: Mapping[int, Change] = NOTHING  # what is reported if the verb fails after a step of its own
 
-    def __init__(self, store: OpenStore, kind: Kind) -> None:
+    def __init__(self, store: OpenStore, kind: OperationKind) -> None:
         self.store, self.backend, self.kind = store, store.backend, kind
         self.idle: set[int] = set()
         self.newcomers: dict[int, list[Message]] = {}
@@ -88,7 +88,7 @@ class Verb:
         self._before: list[tuple[Any, Sequence[Any], Sequence[Any]]] = []
         self._queues: dict[int, LocalQueue] = {}
         self._changes: dict[int, Change] = {}
-        self.holders = _tuple(Holders, (store.backend, store.handles, {}))
+        self.unit_owners = _tuple(UnitOwners, (store.backend, store.handles, {}))
 
     def begin(self) -> None:
         """Begins the transaction, under the store's lock. Whatever it raises, `undo` is to follow."""
@@ -107,8 +107,8 @@ class Verb:
     def commit(self) -> None:
         """All of it has happened."""
         if self.kind.writes:
-            tallies = self._finish()
-            self._ticket = self.backend.commit(tallies, self._changes, reserves=self._reserves, durable=self.durable)
+            counts = self._finish()
+            self._ticket = self.backend.commit(counts, self._changes, reserves=self._reserves, durable=self.durable)
             if self.store.changes.is_heard or self.has_discarded or self._refused:
                 self._report()
         else:
@@ -149,7 +149,7 @@ class Verb:
         if failure is not None:
             raise failure
 
-    def tell(self, answer: object) -> None:
+    def emit(self, answer: object) -> None:
         """After the store's lock is free: what was done is reported, and what was promised is brought to disk."""
         store = self.store
         promises = store.gathering.promises
@@ -213,7 +213,7 @@ class Verb:
             if definitions.revision < state.revision:
                 definitions.current(self.backend)
             attributes = definitions.by_number.get(number) or definitions.queue(number)
-            queue = self._queues[number] = LocalQueue(self.backend, self.holders, number, attributes, state)
+            queue = self._queues[number] = LocalQueue(self.backend, self.unit_owners, number, attributes, state)
         return queue
 
     def queue_of(self, handle: OpenHandle) -> LocalQueue:
@@ -340,7 +340,7 @@ class Verb:
         self._kept = {number: change.copy() for number, change in self._changes.items()}
         self._queues = {}
 
-    def _finish(self) -> Sequence[Tally]:
+    def _finish(self) -> Sequence[QueueCounters]:
         """The last writes of the verb; the counters as they are then."""
         if self.newcomers or self.returned or self.released:
             self.store.trigger(self)
@@ -354,17 +354,17 @@ class Verb:
                 self.backend.forget_edges(number, self.waiter)
             if queue.has_entries:
                 group_readers.forget(queue)
-        tallies = []
+        counts = []
         for queue in self._queues.values():
             if queue.changed:
                 reserved = queue.state.reserved
                 if queue.counter > reserved:  # its numbers are promised not to return (B-2)
                     reserved, self._reserves = queue.counter + RESERVE, True
-                tallies.append(_tuple(Tally, (queue.id, queue.counter, reserved, queue.added, queue.arrived)))
+                counts.append(_tuple(QueueCounters, (queue.id, queue.counter, reserved, queue.added, queue.arrived)))
         # Numbers are promised before they are given away; who made a reservation may have died before its sync.
-        if not self.durable and (tallies or self._names):
+        if not self.durable and (counts or self._names):
             self.durable = self._reserves or self.store.host.is_reservation_open()
-        return tallies
+        return counts
 
     def forget_queue(self, queue: LocalQueue) -> None:
         """The queue is gone: none of its counters are written at the end."""
@@ -374,7 +374,7 @@ class Verb:
 
     def unit(self, number: int) -> UnitRow:
         """A unit by its number."""
-        return self.holders.unit(number)
+        return self.unit_owners.unit(number)
 
     def begin_unit(
         self,
@@ -389,7 +389,7 @@ class Verb:
         number = self.number()
         unit = UnitRow(number, kind, name, queue, connection, program.user, program.name, self.now, lease_ends_at)
         self.backend.save(unit)
-        self.holders.units[number] = unit
+        self.unit_owners.units[number] = unit
         return unit
 
     def end_unit(self, number: int) -> None:
@@ -412,7 +412,7 @@ class Verb:
             self.backend.restart_unit(record, self.now)
             user, program = connection.program
             unit = UnitRow(record, "session", "", None, connection.id, user, program, self.now, None)
-            self.holders.units[record] = unit
+            self.unit_owners.units[record] = unit
         if lease is not None:
             self.backend.save(lease._replace(calls=used + calls))
             self.durable = True  # another process may commit it after a crash
@@ -478,33 +478,37 @@ class Verb:
 
 
 def run(
-    store: S, kind: Kind, act: Callable[..., T], given: Sequence[Any] = (), by_name: Mapping[str, Any] = NOTHING
+    store: S,
+    kind: OperationKind,
+    act: Callable[..., T],
+    given: Sequence[Any] = (),
+    by_name: Mapping[str, Any] = NOTHING,
 ) -> T:
     """Runs one verb: what `act` makes of it, which is called with the store, the verb and what is given.
 
     An exception from outside may come anywhere (see `locks`): one in the verb, and one in each of two attempts to undo
     it, leave nothing held that others wait for. After more of them the next verb of this thread undoes it.
     """
-    verb = Verb(store, kind)
+    operation = Operation(store, kind)
     answer: T = None  # type: ignore[assignment]
     try:
         with store.lock:
             try:
-                verb.begin()
-                answer = act(store, verb, *given, **by_name)
-                verb.commit()
+                operation.begin()
+                answer = act(store, operation, *given, **by_name)
+                operation.commit()
             except BaseException as error:
                 try:
-                    verb.undo(error)
+                    operation.undo(error)
                 finally:
                     try:
-                        if store.unfinished is verb:
-                            verb.undo(error)
+                        if store.unfinished is operation:
+                            operation.undo(error)
                     finally:
-                        if store.unfinished is verb:
-                            verb.undo(error)
+                        if store.unfinished is operation:
+                            operation.undo(error)
                 raise
-        verb.tell(answer)
+        operation.emit(answer)
     except BaseException as error:
         if isinstance(error, OutcomeUnknown) and isinstance(answer, PutOutcome):
             error.data["uids"] = tuple(one.uid for one in answer.results)
@@ -513,7 +517,7 @@ def run(
     return answer
 
 
-def in_verb(
+def in_operation(
     *,
     writes: bool = True,
     though_stopped: bool = False,
@@ -522,25 +526,25 @@ def in_verb(
     appends: bool = False,
     beside: bool = False,
     together: bool = False,
-    buries: bool = False,
+    ends_dead: bool = False,
     unless_dead: tuple[type[InorderError], ...] = (),
-) -> Callable[[Callable[Concatenate[S, Verb, P], T]], Callable[Concatenate[S, P], T]]:
+) -> Callable[[Callable[Concatenate[S, Operation, P], T]], Callable[Concatenate[S, P], T]]:
     """A method of a store whose body is one verb, which it is given. If the medium is full it is tried once more.
 
     Args:
         feeds: it brings more into the store.
-        alone, appends, beside, together: see `backend.Kind`.
-        buries: the dead are buried first, and leases that are over backed out.
+        alone, appends, beside, together: see `backend.OperationKind`.
+        ends_dead: dead processes are ended first, and leases that are over backed out.
         unless_dead: errors that say that somebody is in the way; before one is raised, the call checks that they live.
     """
 
-    kind = Kind(writes, though_stopped, feeds, alone=alone, appends=appends, beside=beside, together=together)
+    kind = OperationKind(writes, though_stopped, feeds, alone=alone, appends=appends, beside=beside, together=together)
 
-    def decorated(act: Callable[Concatenate[S, Verb, P], T]) -> Callable[Concatenate[S, P], T]:
+    def decorated(act: Callable[Concatenate[S, Operation, P], T]) -> Callable[Concatenate[S, P], T]:
         @functools.wraps(act)
         def call(store: S, /, *given: P.args, **by_name: P.kwargs) -> T:
-            if buries:
-                store.bury_dead()
+            if ends_dead:
+                store.end_dead_processes()
             now = kind
             while True:
                 try:
@@ -554,7 +558,7 @@ def in_verb(
                 except Passing:
                     continue
                 except unless_dead:
-                    if not store.bury_dead():
+                    if not store.end_dead_processes():
                         raise
 
         return call
@@ -562,7 +566,7 @@ def in_verb(
     return decorated
 
 
-@in_verb(though_stopped=True, alone=False)
-def _step(_store: OpenStore, _verb: Verb, act: Callable[[], object]) -> None:
+@in_operation(though_stopped=True, alone=False)
+def _step(_store: OpenStore, _operation: Operation, act: Callable[[], object]) -> None:
     """What is left to do after a verb is done in steps of their own: the verb has happened, and does not run again."""
     act()

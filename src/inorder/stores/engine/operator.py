@@ -19,11 +19,22 @@ from ..seam.queued import GOT
 from ..seam.records import ChannelNow
 from ..seam.tables import ConnectionRow, DroppedRow, HandleRow, LeaseRow, ObjectRow, StagingRow, UnitRow, WaitRow
 from ..seam.telemetry import event
-from ..seam.views import ConnectionView, Dropped, LockView, LookRequest, Opening, Position, QueueView, Sight, Unit, Wait
+from ..seam.views import (
+    ConnectionView,
+    Dropped,
+    LockView,
+    LookRequest,
+    MessageView,
+    Opening,
+    Position,
+    QueueView,
+    Unit,
+    Wait,
+)
 from .carriers import channel_now
 from .catalog import Catalog
 from .incremental_search import rest
-from .operation import Verb, in_verb
+from .operation import Operation, in_operation
 from .process import OpenStore
 from .queue import LocalQueue
 
@@ -40,8 +51,8 @@ class OperatorVerbs(OpenStore, ABC):
         measured=lambda found, _: [len(found)],
         about=lambda _, request: [request.queue, request.order],
     )
-    def look(self, request: LookRequest) -> Sequence[Sight]:
-        self.bury_dead()
+    def look(self, request: LookRequest) -> Sequence[MessageView]:
+        self.end_dead_processes()
         began = perf_counter()
         found, reached = self._look_on(request)
         while reached is not None and len(found) < request.most:  # a selector was asked about as much as a step may be
@@ -51,47 +62,49 @@ class OperatorVerbs(OpenStore, ABC):
             found += more
         return found
 
-    @in_verb(writes=False)
-    def _look_on(self, verb: Verb, request: LookRequest) -> tuple[list[Sight], Position | None]:
-        catalog = Catalog(verb)
+    @in_operation(writes=False)
+    def _look_on(self, operation: Operation, request: LookRequest) -> tuple[list[MessageView], Position | None]:
+        catalog = Catalog(operation)
         if catalog.is_unused(request.queue):
             return [], None
         queue = catalog.local(request.queue)
-        unit = None if request.unit is None else _number_of(verb, queue, request.unit)
-        listed = verb.backend.listing(queue, request, unit, verb.now)
-        owners = _Owners(verb)
+        unit = None if request.unit is None else _number_of(operation, queue, request.unit)
+        listed = operation.backend.listing(queue, request, unit, operation.now)
+        owners = _Owners(operation)
         found = [
-            sight_of(row, position, verb.now, holder_of(row, verb.unit, verb.holders.whose_handle, owners))
+            sight_of(
+                row, position, operation.now, holder_of(row, operation.unit, operation.unit_owners.whose_handle, owners)
+            )
             for position, row in listed.found
         ]
         return found, listed.reached
 
     @event("gaps", keys="queue", about=lambda _, queue, __: [queue])
-    @in_verb(writes=False)
-    def gaps(self, verb: Verb, queue: str, group_id: bytes) -> Gaps:
-        catalog = Catalog(verb)
+    @in_operation(writes=False)
+    def gaps(self, operation: Operation, queue: str, group_id: bytes) -> Gaps:
+        catalog = Catalog(operation)
         if catalog.is_unused(queue):
             return gaps(())
-        rows = verb.backend.rows(queue=catalog.local(queue).id, everything_of=group_id)
+        rows = operation.backend.rows(queue=catalog.local(queue).id, everything_of=group_id)
         there = [row for row in rows if group_of(row.message) == group_id]
-        there = [row for row in there if row.expires_at > verb.now or row.is_kept]
+        there = [row for row in there if row.expires_at > operation.now or row.is_kept]
         there.sort(key=lambda row: (*logical_key(row)[:2], not row.placed, row.place, row.number))
         return gaps(member_of(row.message) for row in there)
 
     @event("overview", "queues", measured=lambda found, *_: [len(found)])
-    @in_verb(writes=False, buries=True)
-    def overview(self, verb: Verb, name: str | None = None) -> list[QueueView]:
-        defined = {row.id: row for row in Catalog(verb).rows(name) if row.type == "local"}
+    @in_operation(writes=False, ends_dead=True)
+    def overview(self, operation: Operation, name: str | None = None) -> list[QueueView]:
+        defined = {row.id: row for row in Catalog(operation).rows(name) if row.type == "local"}
         if not defined:
             return []
         of_queue = {} if name is None else {"queue": next(iter(defined))}
         opens: dict[int, list[HandleRow]] = {}
-        for handle in verb.backend.select(HandleRow, **of_queue):
+        for handle in operation.backend.select(HandleRow, **of_queue):
             opens.setdefault(handle.queue, []).append(handle)
-        waits = Counter(wait.queue for wait in verb.backend.select(WaitRow, **of_queue))
-        dropped = {row.queue: row.messages for row in verb.backend.select(DroppedRow, **of_queue)}
-        counts = verb.backend.overview(verb.now, of_queue.get("queue"))
-        carried = _carried(verb, {one.queue: one.oldest_put_at for one in counts}, name)
+        waits = Counter(wait.queue for wait in operation.backend.select(WaitRow, **of_queue))
+        dropped = {row.queue: row.messages for row in operation.backend.select(DroppedRow, **of_queue)}
+        counts = operation.backend.overview(operation.now, of_queue.get("queue"))
+        carried = _carried(operation, {one.queue: one.oldest_put_at for one in counts}, name)
         views = []
         for one in counts:
             row, handles = defined[one.queue], opens.get(one.queue, ())
@@ -117,10 +130,10 @@ class OperatorVerbs(OpenStore, ABC):
         return sorted(views, key=lambda view: view.name)
 
     @event("dropped", "messages", measured=lambda found: [sum(one.messages for one in found)])
-    @in_verb(writes=False)
-    def dropped(self, verb: Verb) -> list[Dropped]:
-        rows, found = verb.backend.select(DroppedRow), dict[str, Dropped]()
-        names = _names(verb) if rows else {}
+    @in_operation(writes=False)
+    def dropped(self, operation: Operation) -> list[Dropped]:
+        rows, found = operation.backend.select(DroppedRow), dict[str, Dropped]()
+        names = _names(operation) if rows else {}
         for row in sorted(rows, key=lambda row: row.last_at):
             name = names.get(row.queue, "")
             before = found[name].messages if name in found else 0
@@ -130,19 +143,19 @@ class OperatorVerbs(OpenStore, ABC):
     # --- who holds, and who waits
 
     @event("units")
-    @in_verb(writes=False, buries=True)
-    def units(self, verb: Verb) -> list[Unit]:
-        owners, known = _Owners(verb), verb.store.definitions.current(verb.backend)
-        units = sorted(verb.backend.select(UnitRow), key=lambda unit: (unit.started_at, unit.id))
-        found = [_unit(verb, unit, owners, known) for unit in units]
+    @in_operation(writes=False, ends_dead=True)
+    def units(self, operation: Operation) -> list[Unit]:
+        owners, known = _Owners(operation), operation.store.definitions.current(operation.backend)
+        units = sorted(operation.backend.select(UnitRow), key=lambda unit: (unit.started_at, unit.id))
+        found = [_unit(operation, unit, owners, known) for unit in units]
         # The record of a session stays behind its last unit of work.
         return [one for one in found if one.kind != "session" or one.puts or one.gets]
 
     @event("waits", "waits", measured=lambda found: [len(found)])
-    @in_verb(writes=False, buries=True)
-    def waits(self, verb: Verb) -> list[Wait]:
-        owners, rows = _Owners(verb), verb.backend.select(WaitRow)
-        names = _names(verb) if rows else {}
+    @in_operation(writes=False, ends_dead=True)
+    def waits(self, operation: Operation) -> list[Wait]:
+        owners, rows = _Owners(operation), operation.backend.select(WaitRow)
+        names = _names(operation) if rows else {}
         return [
             Wait(
                 queue=names[one.queue],
@@ -157,23 +170,23 @@ class OperatorVerbs(OpenStore, ABC):
         ]
 
     @event("locks", "locks", measured=lambda found: [len(found)])
-    @in_verb(writes=False, buries=True)
-    def locks(self, verb: Verb) -> list[LockView]:
-        known = verb.store.definitions.current(verb.backend)
-        found = [*_handle_locks(verb, known), *_lock_ids(verb, known)]
+    @in_operation(writes=False, ends_dead=True)
+    def locks(self, operation: Operation) -> list[LockView]:
+        known = operation.store.definitions.current(operation.backend)
+        found = [*_handle_locks(operation, known), *_lock_ids(operation, known)]
         return sorted(found, key=lambda one: (one.since, one.queue))
 
     @event("list_connections", "connections", measured=lambda found: [len(found)])
-    @in_verb(writes=False, buries=True)
-    def list_connections(self, verb: Verb) -> list[ConnectionView]:
-        names, peers = _names(verb), dict[int, Peer]()
+    @in_operation(writes=False, ends_dead=True)
+    def list_connections(self, operation: Operation) -> list[ConnectionView]:
+        names, peers = _names(operation), dict[int, Peer]()
         opened: dict[int, list[Opening]] = {}
-        for handle in sorted(verb.backend.select(HandleRow), key=lambda row: row.id):
+        for handle in sorted(operation.backend.select(HandleRow), key=lambda row: row.id):
             opened.setdefault(handle.connection, []).append(_opening(handle, names.get(handle.queue, "")))
-        found = sorted(verb.backend.select(ConnectionRow), key=lambda row: row.id)
+        found = sorted(operation.backend.select(ConnectionRow), key=lambda row: row.id)
         for one in found:
             if one.process not in peers:
-                peers[one.process] = verb.store.host.peer(one.process)
+                peers[one.process] = operation.store.host.peer(one.process)
         return [
             ConnectionView(
                 connection=one.id,
@@ -195,14 +208,14 @@ class OperatorVerbs(OpenStore, ABC):
 class _Owners:
     """To whom connections belong, asked once for each: their programs, and the ids of their processes."""
 
-    def __init__(self, verb: Verb) -> None:
-        self._verb = verb
+    def __init__(self, operation: Operation) -> None:
+        self._operation = operation
         self._known: dict[int, tuple[Program, int | None]] = {}
 
     def __call__(self, connection: int) -> tuple[Program, int | None]:
         if connection not in self._known:
-            one = only(self._verb.backend.select(ConnectionRow, id=connection), f"connection {connection}")
-            process = self._verb.store.host.process_of(one.process)
+            one = only(self._operation.backend.select(ConnectionRow, id=connection), f"connection {connection}")
+            process = self._operation.store.host.process_of(one.process)
             self._known[connection] = Program(one.user, one.program), process
         return self._known[connection]
 
@@ -218,40 +231,42 @@ def _opening(handle: HandleRow, queue: str) -> Opening:
     )
 
 
-def _names(verb: Verb) -> Mapping[int, str]:
+def _names(operation: Operation) -> Mapping[int, str]:
     """The names of all queues, by number."""
-    return {row.id: row.name for row in Catalog(verb).rows()}
+    return {row.id: row.name for row in Catalog(operation).rows()}
 
 
-def _carried(verb: Verb, oldest: Mapping[int, float | None], only_from: str | None) -> Mapping[str, list[ChannelNow]]:
+def _carried(
+    operation: Operation, oldest: Mapping[int, float | None], only_from: str | None
+) -> Mapping[str, list[ChannelNow]]:
     """What the channels do that send from each queue, or from one alone; by their names."""
-    defined = [channel_of(one.attributes) for one in verb.backend.select(ObjectRow) if one.type == "channel"]
+    defined = [channel_of(one.attributes) for one in operation.backend.select(ObjectRow) if one.type == "channel"]
     senders = sorted((one.name, one.transmission_queue) for one in defined if one.type == "sender")
     found: dict[str, list[ChannelNow]] = {}
     for name, queue in senders:
         if only_from in (None, queue):
-            found.setdefault(queue, []).append(channel_now(verb, name, queue, oldest))
+            found.setdefault(queue, []).append(channel_now(operation, name, queue, oldest))
     return found
 
 
-def _number_of(verb: Verb, queue: LocalQueue, unit: Unit) -> int:
+def _number_of(operation: Operation, queue: LocalQueue, unit: Unit) -> int:
     """The number of a unit that an operator has seen; 0 if it is over, or lives on another queue."""
     if unit.kind == "session":
-        found = verb.backend.select(UnitRow, kind="session", connection=unit.connection)
+        found = operation.backend.select(UnitRow, kind="session", connection=unit.connection)
     elif unit.kind == "prepared":
-        found = verb.backend.select(UnitRow, kind="prepared", name=unit.name)
+        found = operation.backend.select(UnitRow, kind="prepared", name=unit.name)
     elif unit.kind == "lease":
-        found = verb.backend.select(UnitRow, kind="lease", name=unit.name)
+        found = operation.backend.select(UnitRow, kind="lease", name=unit.name)
     else:
-        found = verb.backend.select(UnitRow, queue=queue.id, kind=unit.kind, name=unit.name)
+        found = operation.backend.select(UnitRow, queue=queue.id, kind=unit.kind, name=unit.name)
     return found[0].id if found else 0
 
 
-def _unit(verb: Verb, unit: UnitRow, owners: _Owners, known: Definitions) -> Unit:
+def _unit(operation: Operation, unit: UnitRow, owners: _Owners, known: Definitions) -> Unit:
     """A unit as an operator sees it."""
-    shares = verb.backend.shares(unit.id)
+    shares = operation.backend.shares(unit.id)
     queues = {known.queue(number).name for number in _queues_of(unit, shares)}
-    staged = sum(one.messages for one in _stagings(verb, unit))
+    staged = sum(one.messages for one in _stagings(operation, unit))
     return Unit(
         kind=unit.kind,
         name=unit.name,
@@ -260,11 +275,11 @@ def _unit(verb: Verb, unit: UnitRow, owners: _Owners, known: Definitions) -> Uni
         started_at=unit.started_at,
         puts=staged + sum(share.messages for share in shares if share.state not in GOT),
         gets=sum(share.messages for share in shares if share.state in GOT),
-        locks=_locked(verb, unit) if unit.kind == "lock" else 0,
+        locks=_locked(operation, unit) if unit.kind == "lock" else 0,
         connection=unit.connection,
         process=None if unit.connection is None else owners(unit.connection)[1],
         queues=tuple(sorted(queues)),
-        ends_at=_end_of(verb, unit),
+        ends_at=_end_of(operation, unit),
     )
 
 
@@ -272,26 +287,26 @@ def _queues_of(unit: UnitRow, shares: Sequence[Share]) -> set[int]:
     return {share.queue for share in shares} if unit.queue is None else {unit.queue}
 
 
-def _locked(verb: Verb, unit: UnitRow) -> int:
+def _locked(operation: Operation, unit: UnitRow) -> int:
     """How many messages a lock id locks, those that were got under it included."""
-    return sum(share.messages for share in verb.backend.shares(unit.id, locked=True))
+    return sum(share.messages for share in operation.backend.shares(unit.id, locked=True))
 
 
-def _stagings(verb: Verb, unit: UnitRow) -> Sequence[StagingRow]:
-    return verb.backend.select(StagingRow, unit=unit.id) if unit.kind == "staging" else ()
+def _stagings(operation: Operation, unit: UnitRow) -> Sequence[StagingRow]:
+    return operation.backend.select(StagingRow, unit=unit.id) if unit.kind == "staging" else ()
 
 
-def _end_of(verb: Verb, unit: UnitRow) -> float | None:
+def _end_of(operation: Operation, unit: UnitRow) -> float | None:
     """When a unit ends by itself."""
     if unit.kind == "lease":
-        return only(verb.backend.select(LeaseRow, unit=unit.id), f"lease {unit.name}").ends_at
-    return next((one.expires_at for one in _stagings(verb, unit)), None)
+        return only(operation.backend.select(LeaseRow, unit=unit.id), f"lease {unit.name}").ends_at
+    return next((one.expires_at for one in _stagings(operation, unit)), None)
 
 
-def _handle_locks(verb: Verb, known: Definitions) -> Iterator[LockView]:
-    owners = _Owners(verb)
-    for handle in verb.backend.select(HandleRow):
-        rows = verb.backend.rows(locked_handle=handle.id)
+def _handle_locks(operation: Operation, known: Definitions) -> Iterator[LockView]:
+    owners = _Owners(operation)
+    for handle in operation.backend.select(HandleRow):
+        rows = operation.backend.rows(locked_handle=handle.id)
         if rows:
             program, process = owners(handle.connection)
             yield LockView(
@@ -306,8 +321,8 @@ def _handle_locks(verb: Verb, known: Definitions) -> Iterator[LockView]:
             )
 
 
-def _lock_ids(verb: Verb, known: Definitions) -> Iterator[LockView]:
-    for unit in verb.backend.select(UnitRow, kind="lock"):
+def _lock_ids(operation: Operation, known: Definitions) -> Iterator[LockView]:
+    for unit in operation.backend.select(UnitRow, kind="lock"):
         if unit.queue is None or not unit.name.isdecimal():
             raise damaged(f"unit {unit.id}", f"a lock id cannot be {unit.name!r} on queue {unit.queue}")
         yield LockView(
@@ -318,6 +333,6 @@ def _lock_ids(verb: Verb, known: Definitions) -> Iterator[LockView]:
             connection=None,
             process=None,
             since=unit.started_at,
-            messages=_locked(verb, unit),
+            messages=_locked(operation, unit),
             lease_ends_at=unit.lease_ends_at,
         )

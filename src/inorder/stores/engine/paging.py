@@ -28,7 +28,7 @@ class Ready(NamedTuple):
     rows: Iterator[QueuedMessage]
 
 
-class Page(Reading):
+class PageReading(Reading):
     """See the module."""
 
     _ready: Ready | None = None
@@ -86,7 +86,7 @@ class Page(Reading):
         with contextlib.suppress(Far):  # a page less long
             rows.extend(islice(behind, self._left - 1))
         rows = rows[: page_end((row.message.length for row in rows), len(rows), PAGE_BYTES)]
-        return self.verb.backend.read(rows)
+        return self.operation.backend.read(rows)
 
     def _undisputed(self, wanted: Wanted, first: QueuedMessage) -> Iterator[QueuedMessage]:
         for row in self.queue.backend.rows_at(self.queue, wanted, self.reader, first.place.rank, first.place):

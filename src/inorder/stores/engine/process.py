@@ -17,7 +17,7 @@ from ...support.locks import Lock
 from ..seam.backend import Backend, Host
 from ..seam.changes import Changes
 from ..seam.definitions import Definitions
-from ..seam.gathering import Gathering, Step, Tell
+from ..seam.gathering import Emit, Gathering, Step
 from ..seam.records import PutOutcome
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class OpenHandle:
 class VerbLock(Lock):
     """Held while a verb runs: one at a time in a process, and only in the process that opened the store.
 
-    Its thread may have it for all verbs that it is about to run (`Promises.at_once`).
+    Its thread may have it for all verbs that it is about to run (`EnginePromises.at_once`).
 
     Raises: ForkedConnection, in a child made by fork, which has a copy of no use; CallInProgress, a finalizer or
     a signal handler made a call in the middle of a verb of its own thread.
@@ -98,7 +98,7 @@ class VerbLock(Lock):
         self._store, self._life = store, forks.current
 
     def recovered(self) -> bool:
-        """Gives it back where `Promises.at_once` is over and has not, as too many exceptions came; whether so."""
+        """Gives it back where `EnginePromises.at_once` is over and has not, as too many exceptions came; whether so."""
         holder = self._store.gathering.holder
         if holder is None or holder.at_it.is_mine or not self._is_owned():
             return False
@@ -132,7 +132,7 @@ class Undoable(Protocol):
         """Nothing of it has happened. Harmless when repeated."""
 
 
-class Promises:
+class EnginePromises:
     """See `protocol.Promises`."""
 
     def __init__(self, store: OpenStore) -> None:
@@ -141,8 +141,8 @@ class Promises:
         self._ticket: int | None = None
         self._step: Step | None = None
         self._puts: list[PutOutcome] = []
-        self._new: list[Tell] = []  # of the calls that are gathered now
-        self._untold: list[Tell] = []  # of calls before, until `keep`
+        self._new: list[Emit] = []  # of the calls that are gathered now
+        self._untold: list[Emit] = []  # of calls before, until `keep`
         self.count = self._before = 0
 
     def add(self, ticket: int, answer: object) -> None:
@@ -156,9 +156,9 @@ class Promises:
         """See `Gatherer`."""
         self._step = step
 
-    def tell_later(self, tell: Tell) -> None:
+    def emit_later(self, emit: Emit) -> None:
         """See `Gatherer`."""
-        self._new.append(tell)
+        self._new.append(emit)
 
     def take_puts(self) -> Sequence[PutOutcome]:
         """See `protocol.Promises`."""
@@ -189,8 +189,8 @@ class Promises:
         finally:
             if self._untold:
                 untold, self._untold = self._untold, []
-                for tell in untold:
-                    tell(failure)
+                for emit in untold:
+                    emit(failure)
         if step is not None:
             self._store.host.after(step)
 
@@ -237,16 +237,16 @@ class Promises:
         self._store.gathering.promises = None
         self._store.report()
         if self._new:
-            self._hear()
+            self._emit()
 
-    def _hear(self) -> None:
+    def _emit(self) -> None:
         """Observers hear of calls that have promised nothing; of others when that is kept."""
         new, self._new = self._new, []
         if self.count > self._before:
             self._untold += new
         else:
-            for tell in new:
-                tell(None)
+            for emit in new:
+                emit(None)
 
     def __enter__(self) -> None:
         self._before, self._store.gathering.promises = self.count, self
@@ -284,21 +284,21 @@ class OpenStore:
         self.handles: dict[int, OpenHandle] = {}
         self.is_closed = False
 
-    def trigger(self, verb: Any) -> None:
+    def trigger(self, operation: Any) -> None:
         """Puts the trigger messages that are due by what a verb has noted (R4.9)."""
         raise NotImplementedError
 
-    def bury_dead(self) -> bool:
-        """See `connections.bury_dead`."""
+    def end_dead_processes(self) -> bool:
+        """See `connections.end_dead_processes`."""
         raise NotImplementedError
 
     def refuse_lost(self) -> None:
         """See `Host.refuse_lost`."""
         self.host.refuse_lost()
 
-    def promises(self) -> Promises:
+    def promises(self) -> EnginePromises:
         """See `LocalStore.promises`."""
-        return Promises(self)
+        return EnginePromises(self)
 
     def set_user(self, owner: int, user: str | None) -> str | None:
         """See `LocalStore.set_user`."""
@@ -324,7 +324,7 @@ class OpenStore:
             gathering.holder = None
 
     def report(self) -> None:
-        """What verbs have changed is reported to those who listen, outside of locks, and of `Promises`."""
+        """What verbs have changed is reported to those who listen, outside of locks, and of `EnginePromises`."""
         if self.changes.waiting and self.gathering.promises is None and not self.lock.is_mine:
             self.changes.hand_out()
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ...errors import DuplicatePending, Reason
 from ...model.message import Message, UniqueId
-from ...rules.duplicates import Kept, Verdict, check_whole, judge, settled
+from ...rules.duplicates import DuplicateVerdict, Kept, check_whole, judge, settled
 from ...rules.puts import Planned, PutResult
 from ..seam.clocks import is_ahead
 from ..seam.records import Outcome, PutRequest
 from ..seam.tables import PutKeyRow, UnitRow, UpTo
-from .operation import Verb
+from .operation import Operation
 from .process import OpenConnection
 from .queue import LocalQueue
 
@@ -18,7 +18,7 @@ TRANSMISSION = Message.FIELDS["transmission"].index
 
 
 def duplicates(
-    verb: Verb, connection: OpenConnection, queue: LocalQueue, request: PutRequest, planned: Planned
+    operation: Operation, connection: OpenConnection, queue: LocalQueue, request: PutRequest, planned: Planned
 ) -> list[PutResult] | None:
     """The results of a put whose key is taken; None: it is not.
 
@@ -26,16 +26,16 @@ def duplicates(
     """
     if request.options.logical:
         check_whole(request.state, planned.state)
-    row = _known(verb, queue, request, planned)
-    kept = None if row is None else Kept(row.unit, _free_at(row, verb.now))
-    verdict = judge(kept, connection.unit if request.in_unit else None, verb.now)
-    if row is None or verdict is Verdict.PUT:
+    row = _known(operation, queue, request, planned)
+    kept = None if row is None else Kept(row.unit, _free_at(row, operation.now))
+    verdict = judge(kept, connection.unit if request.in_unit else None, operation.now)
+    if row is None or verdict is DuplicateVerdict.PUT:
         return None
-    if verdict is Verdict.REFUSED:
-        raise _pending(verb, queue, row)
-    verb.durable = True  # what was put before may be on its way to the disk still
-    if row.unit is None and row.met_at is None and is_ahead(row.put_at, verb.now):
-        verb.backend.save(row._replace(met_at=verb.now))
+    if verdict is DuplicateVerdict.REFUSED:
+        raise _pending(operation, queue, row)
+    operation.durable = True  # what was put before may be on its way to the disk still
+    if row.unit is None and row.met_at is None and is_ahead(row.put_at, operation.now):
+        operation.backend.save(row._replace(met_at=operation.now))
     uid = UniqueId(row.uid_origin, row.uid_number)
     return [
         result._replace(message_id=row.message_id, uid=uid, warning=Reason.DUPLICATE_PUT, duplicate_of=uid)
@@ -44,7 +44,7 @@ def duplicates(
 
 
 def take(
-    verb: Verb,
+    operation: Operation,
     connection: OpenConnection,
     queue: LocalQueue,
     request: PutRequest,
@@ -52,11 +52,11 @@ def take(
     unit: UnitRow | None,
 ) -> None:
     """The messages of a put have its key, which nobody has."""
-    options, first, now = request.options, planned.results[0], verb.now
+    options, first, now = request.options, planned.results[0], operation.now
     assert options.deduplicate is not None
     if unit is not None:
         connection.keyed = connection.ended
-    verb.backend.save(
+    operation.backend.save(
         PutKeyRow(
             queue.id,
             _target(planned),
@@ -68,36 +68,38 @@ def take(
             *first.uid,
         )
     )
-    forget(verb, FORGOTTEN_BY_A_PUT)
+    forget(operation, FORGOTTEN_BY_A_PUT)
 
 
-def settle(verb: Verb, unit: int, outcome: Outcome) -> None:
+def settle(operation: Operation, unit: int, outcome: Outcome) -> None:
     """The keys of a unit of work are kept from now on, or free again."""
-    for row in verb.backend.select(PutKeyRow, unit=unit):
+    for row in operation.backend.select(PutKeyRow, unit=unit):
         if outcome == "commit":
-            put_at, expires_at = settled(row.put_at, row.expires_at, verb.now)
-            verb.backend.save(row._replace(unit=None, put_at=put_at, expires_at=expires_at))
+            put_at, expires_at = settled(row.put_at, row.expires_at, operation.now)
+            operation.backend.save(row._replace(unit=None, put_at=put_at, expires_at=expires_at))
     if outcome == "back_out":
-        verb.backend.remove_records(PutKeyRow, unit=unit)
+        operation.backend.remove_records(PutKeyRow, unit=unit)
 
 
-def are_over(verb: Verb) -> bool:
+def are_over(operation: Operation) -> bool:
     """Whether there are keys whose time is over."""
-    return bool(verb.backend.select(PutKeyRow, unit=None, expires_at=UpTo(verb.now, 1)))
+    return bool(operation.backend.select(PutKeyRow, unit=None, expires_at=UpTo(operation.now, 1)))
 
 
-def forget(verb: Verb, most: int) -> int:
+def forget(operation: Operation, most: int) -> int:
     """Forgets keys whose time is over, so many at most; how many."""
-    over = verb.backend.select(PutKeyRow, unit=None, expires_at=UpTo(verb.now, most))
+    over = operation.backend.select(PutKeyRow, unit=None, expires_at=UpTo(operation.now, most))
     for row in over:  # somebody may have taken it since: then its time is another
-        verb.backend.remove_records(
+        operation.backend.remove_records(
             PutKeyRow, queue=row.queue, target=row.target, key=row.key, unit=None, expires_at=row.expires_at
         )
     return len(over)
 
 
-def _known(verb: Verb, queue: LocalQueue, request: PutRequest, planned: Planned) -> PutKeyRow | None:
-    known = verb.backend.select(PutKeyRow, queue=queue.id, target=_target(planned), key=request.options.deduplicate)
+def _known(operation: Operation, queue: LocalQueue, request: PutRequest, planned: Planned) -> PutKeyRow | None:
+    known = operation.backend.select(
+        PutKeyRow, queue=queue.id, target=_target(planned), key=request.options.deduplicate
+    )
     return known[0] if known else None
 
 
@@ -117,9 +119,9 @@ def _target(planned: Planned) -> str:
     return "" if sent is None else f"{sent.queue}@{sent.manager}"
 
 
-def _pending(verb: Verb, queue: LocalQueue, row: PutKeyRow) -> DuplicatePending:
+def _pending(operation: Operation, queue: LocalQueue, row: PutKeyRow) -> DuplicatePending:
     assert row.unit is not None
-    by, age = verb.unit(row.unit), max(0.0, verb.now - row.put_at)
+    by, age = operation.unit(row.unit), max(0.0, operation.now - row.put_at)
     name = f"the prepared unit {by.name!r}" if by.kind == "prepared" else f"a unit of work of {by.program or by.user}"
     return DuplicatePending(
         f"{name}, which is not settled yet, put under the key {row.key!r} on {queue.attributes.name} {age:,.1f} s ago; "

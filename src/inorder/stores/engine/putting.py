@@ -9,13 +9,13 @@ from typing import NamedTuple
 from ...errors import DuplicateMessage, OptionsError, QueueFull, WrongState
 from ...model.message import Message
 from ...model.options import PutOptions
-from ...rules.lifecycle import Answer, Event, step
+from ...rules.lifecycle import Event, StepAnswer, step
 from ...rules.puts import Planned, PutCircumstances, PutPlan, PutResult
 from ..seam.queued import QueuedMessage
 from ..seam.records import PutOutcome, PutRequest
 from . import authority, putkeys
 from .catalog import Catalog
-from .operation import Verb
+from .operation import Operation
 from .process import OpenConnection, OpenHandle
 from .queue import LocalQueue
 from .reports import report_arrivals
@@ -24,66 +24,66 @@ from .settling import happen
 _tuple = tuple.__new__  # makes a named tuple without the call in between: each put makes some
 
 
-def put(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: PutRequest) -> PutOutcome:
+def put(operation: Operation, handle: OpenHandle, queue: LocalQueue, request: PutRequest) -> PutOutcome:
     """A put request: all of its messages, or with an error none."""
     messages, options, in_unit = request.messages, request.options, request.in_unit
-    connection, state, new_number = handle.connection, request.state, verb.number
+    connection, state, new_number = handle.connection, request.state, operation.number
     if len(messages) != 1 or options.confirm_id or connection.is_leased:
         if not messages:
             return PutOutcome([], state)
-        new_number = _numbers(verb, connection, request)
-    plan = _plan(verb, handle, queue, options)
-    at = _tuple(PutCircumstances, (in_unit, connection.unit is not None, verb.now, new_number))
+        new_number = _numbers(operation, connection, request)
+    plan = _plan(operation, handle, queue, options)
+    at = _tuple(PutCircumstances, (in_unit, connection.unit is not None, operation.now, new_number))
     planned = plan.puts(messages, state, at)
     earlier = None
     if options.uid is not None or options.confirm_id:
-        again = Repeat(verb, queue, request)
+        again = Repeat(operation, queue, request)
         earlier = again.earlier_copy()
         if earlier is not None and not again.replaces(earlier, planned):
             return PutOutcome([_as_stored(earlier, planned.results[0])], state)  # it is where it should be
         again.check_one_piece(planned)
     if options.deduplicate is not None:
-        told = putkeys.duplicates(verb, connection, queue, request, planned)
+        told = putkeys.duplicates(operation, connection, queue, request, planned)
         if told is not None:
             return PutOutcome(told, state)
     depth = queue.state.depth + queue.added - (earlier is not None)
     if depth + len(planned.arriving) > queue.attributes.max_depth:
         _check_room(queue, depth, planned)
-    put_by = None if connection.user is None else authority.mark_asked(verb, connection.user, planned.arriving)
+    put_by = None if connection.user is None else authority.mark_asked(operation, connection.user, planned.arriving)
     unit = None
     if in_unit:
-        unit = verb.enlist(connection, len(messages), verb.manager.max_uncommitted)
+        unit = operation.enlist(connection, len(messages), operation.manager.max_uncommitted)
     elif options.confirm_id:
-        unit = verb.confirm_unit(connection.holder, queue, options.confirm_id)
+        unit = operation.confirm_unit(connection.holder, queue, options.confirm_id)
     if earlier is not None:
-        happen(verb, queue, earlier, Event.BACK_OUT)
-    if verb.arrive(queue, planned.arriving, unit, put_by) and unit is None:
-        report_arrivals(verb, queue, planned.arriving, put_by)
+        happen(operation, queue, earlier, Event.BACK_OUT)
+    if operation.arrive(queue, planned.arriving, unit, put_by) and unit is None:
+        report_arrivals(operation, queue, planned.arriving, put_by)
     if options.deduplicate is not None:
-        putkeys.take(verb, connection, queue, request, planned, unit)
+        putkeys.take(operation, connection, queue, request, planned, unit)
     return _tuple(PutOutcome, (planned.results, planned.state))
 
 
-def _numbers(verb: Verb, connection: OpenConnection, request: PutRequest) -> Callable[[], int]:
+def _numbers(operation: Operation, connection: OpenConnection, request: PutRequest) -> Callable[[], int]:
     """Gives the numbers that name several messages, or one in a unit that several connections may work for."""
     if request.options.confirm_id or (request.in_unit and connection.is_leased):
-        verb.pass_others()
-    return chain(verb.numbers(len(request.messages)), iter(verb.number, 0)).__next__
+        operation.pass_others()
+    return chain(operation.numbers(len(request.messages)), iter(operation.number, 0)).__next__
 
 
-def _plan(verb: Verb, handle: OpenHandle, queue: LocalQueue, options: PutOptions) -> PutPlan:
+def _plan(operation: Operation, handle: OpenHandle, queue: LocalQueue, options: PutOptions) -> PutPlan:
     """What this handle's puts have in common, as the last put has left it while it is still so."""
-    plan, manager, attributes = handle.plan, verb.store.definitions.manager, queue.attributes
+    plan, manager, attributes = handle.plan, operation.store.definitions.manager, queue.attributes
     if plan is None or plan.manager is not manager or not (plan.options is options or plan.options == options):
         if not handle.is_direct:
-            attributes = Catalog(verb).resolved(handle, attributes)
+            attributes = Catalog(operation).resolved(handle, attributes)
         plan = handle.plan = PutPlan(
             options,
             attributes,
             manager,
             handle.connection.program,
             transmission=handle.transmission,
-            reply_to=verb.store.definitions.names.reply_to,
+            reply_to=operation.store.definitions.names.reply_to,
         )
     return plan
 
@@ -103,7 +103,7 @@ def _check_room(queue: LocalQueue, depth: int, planned: Planned) -> None:
 class Repeat(NamedTuple):
     """A put that may have come before (A-3, A-22)."""
 
-    verb: Verb
+    operation: Operation
     queue: LocalQueue
     request: PutRequest
 
@@ -124,11 +124,11 @@ class Repeat(NamedTuple):
         else:
             event = Event.PUT_HELD if held else Event.PUT
         answer, to = step(earlier.state, event)
-        if answer is Answer.DUPLICATE:
-            self.verb.refuse(self.queue, Message.from_row(planned.arriving[0]))
+        if answer is StepAnswer.DUPLICATE:
+            self.operation.refuse(self.queue, Message.from_row(planned.arriving[0]))
             name = self.queue.attributes.name
             raise DuplicateMessage(f"{options.uid} is already on {name}; to repeat a put, use resend", uid=options.uid)
-        if to is not None and earlier.unit is not None and self.verb.unit(earlier.unit).kind != "confirm":
+        if to is not None and earlier.unit is not None and self.operation.unit(earlier.unit).kind != "confirm":
             raise WrongState(f"{options.uid} was put in a unit of work", uid=options.uid)
         return to is not None
 

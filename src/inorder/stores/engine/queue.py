@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ...model.attributes import QueueAttributes
 from ...model.message import Place, UniqueId
 from ...rules.grouping import Members, Numbers, Wanted, has_what_it_needs, is_head
-from ...rules.ordering import Cursor, Decision, Kind, Pending, Standing
+from ...rules.ordering import Cursor, Decision, Pending, PendingKind, StrictMatch
 from ..seam.backend import Backend, QueueState
 from ..seam.queued import (
     NO_PLACE,
@@ -23,7 +23,7 @@ from ..seam.queued import (
 )
 from ..seam.tables import EnteredRow, UnitKind, UnitRow
 from .group_records import Entry, entry_of
-from .unit_owners import Holders
+from .unit_owners import UnitOwners
 
 
 class LocalQueue:
@@ -44,15 +44,15 @@ class LocalQueue:
         "changed",
         "counter",
         "has_entries",
-        "holders",
         "id",
         "state",
+        "unit_owners",
     )
 
     def __init__(
-        self, backend: Backend, holders: Holders, number: int, attributes: QueueAttributes, state: QueueState
+        self, backend: Backend, unit_owners: UnitOwners, number: int, attributes: QueueAttributes, state: QueueState
     ) -> None:
-        self.backend, self.holders = backend, holders
+        self.backend, self.unit_owners = backend, unit_owners
         self.id, self.attributes, self.state = number, attributes, state
         self.counter = state.counter
         self.has_entries = bool(state.has_entered)
@@ -86,10 +86,10 @@ class LocalQueue:
         self.changed |= difference != 0
 
     def unit(self, number: int) -> UnitRow:
-        return self.holders.unit(number)
+        return self.unit_owners.unit(number)
 
     def has_locked(self, handle: int) -> bool:
-        return self.holders.has_locked(handle)
+        return self.unit_owners.has_locked(handle)
 
     # --- finding
 
@@ -176,46 +176,46 @@ class LocalQueue:
 
     def pending_of(self, row: QueuedMessage, reader: Reader) -> Pending | None:
         """Why this reader cannot be given the row yet; None if it can."""
-        return pending_of(row, reader, self.holders.unit, self.holders.whose_handle)
+        return pending_of(row, reader, self.unit_owners.unit, self.unit_owners.whose_handle)
 
     def judge(
         self, row: QueuedMessage, wanted: Wanted, reader: Reader, *, logical: bool
-    ) -> Standing[QueuedMessage] | None:
+    ) -> StrictMatch[QueuedMessage] | None:
         if row.expires_at <= reader.now or not self.selects(row, wanted, reader):
             return None  # what can no longer become readable holds nothing back (B-14)
         pending = self.pending_of(row, reader)
         if self.has_what_it_needs(row, wanted, reader):
-            return Standing(row.place, row, pending)
+            return StrictMatch(row.place, row, pending)
         missing = pending or self._pending_member(row, reader)
         if not logical:  # what will never be complete as it stands matches nothing and blocks nothing
             whole = missing is not None and self._would_have_what_it_needs(row, wanted, reader)
-            return Standing(row.place, row, missing) if whole else None
+            return StrictMatch(row.place, row, missing) if whole else None
         if pending is None:
             since = row.visible_at if missing is None else missing.since
             holder, by = (None, "") if missing is None else (missing.holder, missing.by)
-            pending = Pending(Kind.GROUP_INCOMPLETE, row.place, holder, by, since)
-        return Standing(row.place, row, pending)
+            pending = Pending(PendingKind.GROUP_INCOMPLETE, row.place, holder, by, since)
+        return StrictMatch(row.place, row, pending)
 
-    def entered_by_others(self, wanted: Wanted, reader: Reader) -> list[Standing[QueuedMessage]]:
+    def entered_by_others(self, wanted: Wanted, reader: Reader) -> list[StrictMatch[QueuedMessage]]:
         if not self.has_entries:
             return []
-        found: list[Standing[QueuedMessage]] = []
+        found: list[StrictMatch[QueuedMessage]] = []
         for one in self.backend.select(EnteredRow, queue=self.id):
             entry = entry_of(one.entry)
             if wanted.match.accepts(entry.head) and (wanted.selector is None or wanted.selector.fits(entry.head)):
-                found += [Standing(entry.place, None, pending) for pending in self._held_by(one, entry, reader)]
+                found += [StrictMatch(entry.place, None, pending) for pending in self._held_by(one, entry, reader)]
         return sorted(found, key=lambda one: one.place)
 
     def _held_by(self, one: EnteredRow, entry: Entry, reader: Reader) -> list[Pending]:
         """Who holds this reader back at the place of a group that was entered."""
         takers = self.backend.takers(self.id, one.group_id, reader.now)
         found = [
-            pending_under(self.unit(unit), Kind.OUT, entry.place, reader)
+            pending_under(self.unit(unit), PendingKind.OUT, entry.place, reader)
             for unit in takers
             if not reader.has_got_in(unit)
         ]
         if one.reader is not None and one.reader != reader.id:
-            found.append(Pending(Kind.OUT, entry.place, entry.connection, entry.by, entry.since))
+            found.append(Pending(PendingKind.OUT, entry.place, entry.connection, entry.by, entry.since))
         return found
 
     def _pending_member(self, row: QueuedMessage, reader: Reader) -> Pending | None:
@@ -238,4 +238,4 @@ class LocalQueue:
                 return Decision(row)
         holds = (self.pending_of(row, reader) for row in rows)
         pending = next((hold for hold in holds if hold is not None), None)
-        return Decision(pending=pending or Pending(Kind.GROUP_INCOMPLETE, NO_PLACE, since=reader.now))
+        return Decision(pending=pending or Pending(PendingKind.GROUP_INCOMPLETE, NO_PLACE, since=reader.now))

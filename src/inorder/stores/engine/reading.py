@@ -19,7 +19,7 @@ from ...errors import (
 from ...model.attributes import ManagerAttributes, QueueAttributes
 from ...model.message import ANY_GROUP, ANY_SEGMENT, EarlierPending, Got, Message
 from ...rules import gets
-from ...rules.gets import Verdict
+from ...rules.gets import GetVerdict
 from ...rules.grouping import GroupState, Wanted, is_head, wanted, wanted_by
 from ...rules.lifecycle import Event, Presented, State
 from ...rules.ordering import UNSET, Cursor, Decision, Pending, blocks_itself, read_order
@@ -30,7 +30,7 @@ from ..seam.tables import MarkRow, UnitRow
 from . import group_readers
 from .group_records import Entry
 from .incremental_search import NOT_YET, Ahead, changes_by_others, lasts, look_ahead
-from .operation import Verb
+from .operation import Operation
 from .process import OpenHandle
 from .queue import LocalQueue
 from .settling import happen
@@ -68,7 +68,7 @@ class Reading:
 
     def __init__(
         self,
-        verb: Verb,
+        operation: Operation,
         handle: OpenHandle,
         queue: LocalQueue,
         request: GetRequest,
@@ -78,7 +78,7 @@ class Reading:
         waits: bool = False,
         ahead: Ahead = NOT_YET,
     ) -> None:
-        self.verb, self.handle, self.queue, self.request, self.manager = verb, handle, queue, request, manager
+        self.operation, self.handle, self.queue, self.request, self.manager = operation, handle, queue, request, manager
         self.waits, self.ahead = waits, ahead
         order = read_order(queue_attributes.read_order, request.options.read_order or handle.options.read_order)
         # An explicit choice of a message is outside the promise (B-17).
@@ -94,14 +94,14 @@ class Reading:
         if in_unit:
             unit = self.handle.connection.unit
         else:
-            held_by = self.verb.held_by(queue, options.confirm_id) if options.confirm_id else None
+            held_by = self.operation.held_by(queue, options.confirm_id) if options.confirm_id else None
             unit = None if held_by is None else held_by.id
         lock = queue.named_unit("lock", str(options.lock_id)) if options.lock_id else None
         return Reader(
             handle=self.handle.id,
             connection=self.handle.connection.id,
             co_op=self.handle.options.co_op,
-            now=self.verb.now,
+            now=self.operation.now,
             mark_interval=math.inf if interval is None else interval,
             unit=unit,
             lock_id=options.lock_id,
@@ -131,7 +131,7 @@ class Reading:
             before = before._replace(lasts=False)
         state, cursor = gets.begin(options, self.request.state, self.request.cursor)
         above = cursor if options.browse else UNSET
-        asked_at = self.verb.now if before.asked_at is None else before.asked_at
+        asked_at = self.operation.now if before.asked_at is None else before.asked_at
         reader = self.reader._replace(asks=math.inf, asked_at=asked_at)
         most = 1 if self.request.one_group else self.request.most
         looked_for, logical = wanted(state, options), options.logical
@@ -182,7 +182,7 @@ class Reading:
             numbers = {row.number for row in rows}
             self.ahead = self.ahead._replace(noted=tuple(one for one in self.ahead.noted if one.number not in numbers))
 
-    def _is_enough(self, verdict: Verdict) -> bool:
+    def _is_enough(self, verdict: GetVerdict) -> bool:
         if self.request.one_group:
             return not (verdict.state.group_open or verdict.state.message_open)
         return verdict.message.warning is not None
@@ -214,7 +214,7 @@ class Reading:
 
     def look_again_at(self) -> float | None:
         """After a call that was given nothing: when time alone may bring something."""
-        return self.verb.backend.look_again_at(self.queue, self.reader, strict=self.strict)
+        return self.operation.backend.look_again_at(self.queue, self.reader, strict=self.strict)
 
     # --- find
 
@@ -266,7 +266,7 @@ class Reading:
         if (
             self.reader.co_op
             and marked
-            and not self.verb.backend.select(MarkRow, message=marked[0].number, handle=self.handle.id)
+            and not self.operation.backend.select(MarkRow, message=marked[0].number, handle=self.handle.id)
         ):
             raise QueueCondition(
                 "the message of this token is marked by the cooperating set", reason=Reason.MSG_MARKED_BROWSE_CO_OP
@@ -279,13 +279,13 @@ class Reading:
         if self.request.one_group and not (state.group_open or state.message_open):
             self._check_group_fits(rows[0])
         most = self.request.options.buffer if len(rows) == 1 else None  # what is joined is cut when it is whole
-        return self.verb.backend.read(rows, most)
+        return self.operation.backend.read(rows, most)
 
-    def _judge(self, state: GroupState, found: Found) -> Verdict | None:
+    def _judge(self, state: GroupState, found: Found) -> GetVerdict | None:
         if not found.rows:
             return None
         return gets.judge(
-            [as_got(row, self.verb.now) for row in found.rows],
+            [as_got(row, self.operation.now) for row in found.rows],
             self.request.options,
             state,
             found.wanted,
@@ -296,7 +296,7 @@ class Reading:
     def _check_group_fits(self, head: QueuedMessage) -> None:
         """A group is taken whole or not at all: the unit must have room for all of it (R5.8)."""
         used, limit = self.handle.connection.calls, self.manager.max_uncommitted
-        size = self.verb.backend.gets_of_group(self.queue.id, head.message.group_id)
+        size = self.operation.backend.gets_of_group(self.queue.id, head.message.group_id)
         if used + size > limit:
             raise UnitTooLarge(
                 f"the group has {size:,} messages, but a unit of work holds at most {limit:,} and already has {used:,}",
@@ -305,7 +305,7 @@ class Reading:
 
     # --- do
 
-    def _do(self, cursor: Cursor, found: Found, verdict: Verdict, unit: UnitRow | None) -> Cursor:
+    def _do(self, cursor: Cursor, found: Found, verdict: GetVerdict, unit: UnitRow | None) -> Cursor:
         rows = found.rows[: verdict.takes]
         if self.request.options.browse:
             return self._browse(rows, cursor, heads=found.wanted.heads)
@@ -314,26 +314,28 @@ class Reading:
         self._note_group(found.rows[0], verdict.state, unit, logical=self.request.options.logical)
         return cursor
 
-    def _unit(self, verdict: Verdict | None) -> UnitRow | None:
+    def _unit(self, verdict: GetVerdict | None) -> UnitRow | None:
         """What comes to hold the message. Raises: UnitTooLarge 2024."""
         if verdict is None or not verdict.takes or self.request.options.browse:
             return None
         if verdict.in_unit:
-            return self.verb.enlist(self.handle.connection, 1, self.manager.max_uncommitted)
+            return self.operation.enlist(self.handle.connection, 1, self.manager.max_uncommitted)
         if self.request.options.confirm_id:
-            return self.verb.confirm_unit(self.handle.connection.holder, self.queue, self.request.options.confirm_id)
+            return self.operation.confirm_unit(
+                self.handle.connection.holder, self.queue, self.request.options.confirm_id
+            )
         return None
 
     def _take(self, row: QueuedMessage, unit: UnitRow | None, **values: Any) -> None:
         """A removing get: at once, or held; the handle's browse lock and marks end (R3.70, R3.74)."""
         lock = presented(row, self.reader)
         if row.state is State.LOCKED and row.locked_handle is not None:
-            unlocked = happen(self.verb, self.queue, row, Event.UNLOCK, presents=lock)
+            unlocked = happen(self.operation, self.queue, row, Event.UNLOCK, presents=lock)
             assert unlocked is not None
             row, lock = unlocked, presented(unlocked, self.reader)
-        self.verb.unmark(self.queue, row)
+        self.operation.unmark(self.queue, row)
         event = Event.GET if unit is None else Event.GET_HELD
-        happen(self.verb, self.queue, row, event, unit, presents=lock, co_op_marked_at=NEVER, **values)
+        happen(self.operation, self.queue, row, event, unit, presents=lock, co_op_marked_at=NEVER, **values)
 
     def _note_group(self, first: QueuedMessage, state: GroupState, unit: UnitRow | None, *, logical: bool) -> None:
         """A reader whose logical get enters a group, or a message in segments, is inside it until it goes elsewhere
@@ -348,7 +350,7 @@ class Reading:
             group_readers.leave(self.queue, self.reader.id, held, open_unit)
             undone_with = None if unit is None or unit.kind == "confirm" else unit.id  # an undo moves no handle
             group_readers.enter(
-                self.queue, self.verb.number(), self.reader.id, message.group_id, self._entry(first), undone_with
+                self.queue, self.operation.number(), self.reader.id, message.group_id, self._entry(first), undone_with
             )
         else:  # it stands at this message now, so it is inside no group but this (R3.30)
             but = message.group_id if message.flags & (ANY_GROUP | ANY_SEGMENT) else None
@@ -358,8 +360,8 @@ class Reading:
         connection = self.handle.connection
         by = self.reader.application or connection.program.name
         owner = None if self.reader.application else connection.id
-        head_of_group = as_got(head, self.verb.now).with_values(body=b"", place=None)
-        return Entry(head.place, head_of_group, owner, by, self.verb.now)
+        head_of_group = as_got(head, self.operation.now).with_values(body=b"", place=None)
+        return Entry(head.place, head_of_group, owner, by, self.operation.now)
 
     def _browse(self, rows: Sequence[QueuedMessage], cursor: Cursor, *, heads: bool) -> Cursor:
         """The effects of a browse: the old lock goes, the new lock and marks come, the cursor moves."""
@@ -371,22 +373,24 @@ class Reading:
             if options.lock and row.state is State.UNLOCKED:
                 row = self._lock(row)  # noqa: PLW2901 - what it is now
             if options.mark_handle:
-                self.verb.backend.save(MarkRow(row.number, handle.id))
+                self.operation.backend.save(MarkRow(row.number, handle.id))
             if options.unmark_handle:
-                self.verb.backend.remove_records(MarkRow, message=row.number, handle=handle.id)
+                self.operation.backend.remove_records(MarkRow, message=row.number, handle=handle.id)
             if options.mark_co_op or options.unmark_co_op:
-                marked_at = self.verb.now if options.mark_co_op and not options.unmark_co_op else NEVER
-                self.verb.backend.write(row, row._replace(co_op_marked_at=marked_at))
+                marked_at = self.operation.now if options.mark_co_op and not options.unmark_co_op else NEVER
+                self.operation.backend.write(row, row._replace(co_op_marked_at=marked_at))
             if options.unmark_co_op:
-                self.verb.touch(queue)
+                self.operation.touch(queue)
         if options.browse == "cursor":
             return cursor
         return cursor.moved(first.place, first.number, logical=options.logical, head=heads, strict=self.strict)
 
     def _lock(self, row: QueuedMessage) -> QueuedMessage:
         """The browse locks the row for its handle (R3.69)."""
-        since = self.verb.now
-        locked = happen(self.verb, self.queue, row, Event.BROWSE_LOCK, locked_handle=self.handle.id, locked_at=since)
+        since = self.operation.now
+        locked = happen(
+            self.operation, self.queue, row, Event.BROWSE_LOCK, locked_handle=self.handle.id, locked_at=since
+        )
         assert locked is not None
         self.handle.has_locked = True
         return locked
@@ -395,23 +399,23 @@ class Reading:
         """A browse that moves on, also one that finds nothing, frees the handle's lock (R3.70); whether it had one."""
         options = self.request.options
         if options.browse in ("first", "next") or (options.browse == "cursor" and not options.lock):
-            return release(self.verb, self.handle, self.queue)
+            return release(self.operation, self.handle, self.queue)
         return False
 
 
-def release(verb: Verb, handle: OpenHandle, queue: LocalQueue) -> bool:
+def release(operation: Operation, handle: OpenHandle, queue: LocalQueue) -> bool:
     """Frees the handle's browse lock; whether there was one (R3.71)."""
     if not handle.has_locked:
         return False
-    verb.remember(handle, "has_locked")
+    operation.remember(handle, "has_locked")
     handle.has_locked = False
-    rows = verb.backend.rows(locked_handle=handle.id)
+    rows = operation.backend.rows(locked_handle=handle.id)
     for row in rows:
-        happen(verb, queue, row, Event.UNLOCK, presents=Presented.RIGHT)
+        happen(operation, queue, row, Event.UNLOCK, presents=Presented.RIGHT)
     return bool(rows)
 
 
-def read_rest(verb: Verb, handle: OpenHandle, rest: Rest) -> tuple[list[Got], Rest | None]:
+def read_rest(operation: Operation, handle: OpenHandle, rest: Rest) -> tuple[list[Got], Rest | None]:
     """The next page of a large group that a unit of work has got, and what is then left; see `Store.read_rest`."""
     if handle.connection.unit != rest.unit or handle.connection.ended != rest.ended:
         raise UnitNotFound(
@@ -424,11 +428,11 @@ def read_rest(verb: Verb, handle: OpenHandle, rest: Rest) -> tuple[list[Got], Re
         "first": rest.sequence_number + 1,
         "state": State.GET_UNCONFIRMED,
     }
-    rows = verb.backend.rows(REST_MESSAGES, **where)
+    rows = operation.backend.rows(REST_MESSAGES, **where)
     if not rows:
         raise LeaseOver("the lease that took this group has ended before the whole group was read")
     rows = rows[: page_end((row.message.length for row in rows), REST_MESSAGES, REST_BYTES)]
-    messages = [as_got(row, rest.got_at) for row in verb.backend.read(rows)]
+    messages = [as_got(row, rest.got_at) for row in operation.backend.read(rows)]
     left = rest.messages - len(messages)
     return messages, rest._replace(messages=left, sequence_number=messages[-1].sequence_number) if left else None
 

@@ -25,8 +25,8 @@ from ..seam.tables import ReceivedRow
 from ..seam.telemetry import event
 from . import points
 from .catalog import Catalog
-from .dead_letters import bury
-from .operation import Verb, in_verb
+from .dead_letters import move_to_dead_letters
+from .operation import Operation, in_operation
 from .process import OpenStore
 from .queue import LocalQueue
 from .reports import report_arrivals
@@ -35,12 +35,12 @@ from .settling import discard
 AS_IT_IS = PutOptions(context="set_all")
 
 
-def _row(verb: Verb, sender: Sender) -> ReceivedRow:
+def _row(operation: Operation, sender: Sender) -> ReceivedRow:
     """What is known of a sender; of a new one, that nothing has come."""
-    found = verb.backend.select(
+    found = operation.backend.select(
         ReceivedRow, identifier=sender.identifier, incarnation=sender.incarnation, channel=sender.channel
     )
-    return found[0] if found else ReceivedRow(*sender, 0, 0, 0, b"", verb.now)
+    return found[0] if found else ReceivedRow(*sender, 0, 0, 0, b"", operation.now)
 
 
 def _last(row: ReceivedRow) -> Last:
@@ -51,25 +51,25 @@ def _shown(row: ReceivedRow) -> Received:
     return Received(Sender(*row[:4]), *row[4:])
 
 
-def receive(verb: Verb, batch: ChannelBatch) -> Receipt:
+def receive(operation: Operation, batch: ChannelBatch) -> Receipt:
     """A batch comes: `Store.receive`."""
-    row, channel = _row(verb, batch.sender), batch.sender.channel
+    row, channel = _row(operation, batch.sender), batch.sender.channel
     if rules.was_done(_last(row), batch.number, batch.epoch, batch.digest, channel):
         return Receipt(True)
-    receipt = _Delivery(verb, batch).run()
+    receipt = _Delivery(operation, batch).run()
     if points.reached:
         points.reached("delivered")
-    verb.backend.save(
+    operation.backend.save(
         row._replace(
             manager=batch.sender.manager,
             number=batch.number,
             epoch=batch.epoch,
             messages=len(batch.messages),
             digest=batch.digest,
-            received_at=verb.now,
+            received_at=operation.now,
         )
     )
-    verb.durable = True
+    operation.durable = True
     return receipt
 
 
@@ -92,7 +92,7 @@ def _arrived(message: Message, *, goes_on: bool) -> Message:
     return message.with_values(transmission=None, properties=Properties(properties))
 
 
-class _Target(NamedTuple):
+class _TargetQueue(NamedTuple):
     """A queue that messages of a batch go to, by the names that they say: another name has other defaults.
 
     Args:
@@ -117,17 +117,17 @@ class _Target(NamedTuple):
         self.rows.extend(planned.arriving)
 
 
-def _numbers(verb: Verb, count: int) -> Callable[[], int]:
+def _numbers(operation: Operation, count: int) -> Callable[[], int]:
     """Numbers that name messages: so many are drawn at once, more where some are split."""
-    return chain(verb.numbers(count), iter(verb.number, 0)).__next__
+    return chain(operation.numbers(count), iter(operation.number, 0)).__next__
 
 
 class _Delivery:
     """The messages of one batch, in one verb."""
 
-    def __init__(self, verb: Verb, batch: ChannelBatch) -> None:
-        self._verb, self._batch, self._catalog = verb, batch, Catalog(verb)
-        self._at = PutCircumstances(False, False, verb.now, _numbers(verb, len(batch.messages)))
+    def __init__(self, operation: Operation, batch: ChannelBatch) -> None:
+        self._operation, self._batch, self._catalog = operation, batch, Catalog(operation)
+        self._at = PutCircumstances(False, False, operation.now, _numbers(operation, len(batch.messages)))
         self._buried = self._discarded = 0
 
     def run(self) -> Receipt:
@@ -148,16 +148,16 @@ class _Delivery:
             except InorderError as error:
                 self._refuse(message, going, error)
         for queue, rows in arriving:
-            if rows and self._verb.arrive(queue, rows, None):
-                report_arrivals(self._verb, queue, rows, None)
+            if rows and self._operation.arrive(queue, rows, None):
+                report_arrivals(self._operation, queue, rows, None)
         put = len(self._batch.messages) - self._buried - self._discarded
         return Receipt(False, put, self._buried, self._discarded)
 
-    def _targets(self) -> tuple[dict[Transmission, _Target | InorderError], list[tuple[LocalQueue, list[Row]]]]:
+    def _targets(self) -> tuple[dict[Transmission, _TargetQueue | InorderError], list[tuple[LocalQueue, list[Row]]]]:
         """Where each goes, or why it goes nowhere; the queues, come to in the order of their numbers."""
-        found: dict[Transmission, _Target | InorderError] = {}
+        found: dict[Transmission, _TargetQueue | InorderError] = {}
         routes: dict[Transmission, tuple[int, Route]] = {}
-        names = self._verb.store.definitions.names
+        names = self._operation.store.definitions.names
         for going in dict.fromkeys(one.transmission for one in self._batch.messages):
             assert going is not None
             try:
@@ -175,34 +175,34 @@ class _Delivery:
                 plan = PutPlan(
                     AS_IT_IS,
                     route.attributes,
-                    self._verb.manager,
+                    self._operation.manager,
                     program,
                     transmission=route.transmission,
                     reply_to=names.reply_to,
                 )
-                found[going] = _Target(queue, plan, route.transmission is not None, rows)
+                found[going] = _TargetQueue(queue, plan, route.transmission is not None, rows)
             except InorderError as error:
                 found[going] = error
         return found, list(queues.values())
 
     def _come_to(self, number: int) -> LocalQueue:
-        queue = self._verb.queue(number)
-        if queue.has_work(self._verb.now):
-            discard(self._verb, queue)
+        queue = self._operation.queue(number)
+        if queue.has_work(self._operation.now):
+            discard(self._operation, queue)
         return queue
 
     def _refuse(self, message: Message, going: Transmission, error: InorderError) -> None:
         """A message that cannot be put: the batch comes again, or it is a dead letter. Raises: Undeliverable."""
         batch = self._batch
-        if not batch.buries or self._is_required(going):
+        if not batch.to_dead_letters or self._is_required(going):
             raise Undeliverable(
                 f"channel {batch.sender.channel}: {going.queue} does not accept a message of batch {batch.number}: "
                 f"{error.args[0]}",
                 reason=error.reason,
                 queue=going.queue,
             )
-        done = bury(
-            self._verb,
+        done = move_to_dead_letters(
+            self._operation,
             message.with_values(transmission=None),
             reason=error.reason,
             target=going.queue,
@@ -217,7 +217,7 @@ class _Delivery:
     def _is_required(self, going: Transmission) -> bool:
         """Whether nothing may pass what goes there (B-24)."""
         try:
-            route = self._verb.store.definitions.names.route(going.queue, going.manager)
+            route = self._operation.store.definitions.names.route(going.queue, going.manager)
         except InorderError:  # nobody reads there
             return False
         return route.transmission is None and route.queue.read_order == "required"
@@ -237,31 +237,33 @@ class ReceivingVerbs(OpenStore):
         check_batch(batch)
         return self._receive(batch)
 
-    @in_verb(feeds=True, unless_dead=(Undeliverable,))
-    def _receive(self, verb: Verb, batch: ChannelBatch) -> Receipt:
-        return receive(verb, batch)
+    @in_operation(feeds=True, unless_dead=(Undeliverable,))
+    def _receive(self, operation: Operation, batch: ChannelBatch) -> Receipt:
+        return receive(operation, batch)
 
     @event("bind_channel", keys="channel", about=lambda _, sender, __: [sender.channel])
-    @in_verb()
-    def bind_channel(self, verb: Verb, sender: Sender, epoch: int) -> Received:
-        row = _row(verb, sender)
+    @in_operation()
+    def bind_channel(self, operation: Operation, sender: Sender, epoch: int) -> Received:
+        row = _row(operation, sender)
         rules.check_epoch(_last(row), epoch, sender.channel)
         row = row._replace(epoch=epoch, manager=sender.manager)
-        verb.backend.save(row)
-        verb.durable = True
+        operation.backend.save(row)
+        operation.durable = True
         return _shown(row)
 
     @event("reset_received", keys="channel", about=lambda _, sender, *__: [sender.channel])
-    @in_verb()
-    def reset_received(self, verb: Verb, sender: Sender, epoch: int, number: int) -> None:
-        row = _row(verb, sender)
-        verb.backend.save(row._replace(number=number, epoch=epoch, messages=0, digest=b"", received_at=verb.now))
-        verb.durable = True
+    @in_operation()
+    def reset_received(self, operation: Operation, sender: Sender, epoch: int, number: int) -> None:
+        row = _row(operation, sender)
+        operation.backend.save(
+            row._replace(number=number, epoch=epoch, messages=0, digest=b"", received_at=operation.now)
+        )
+        operation.durable = True
 
     @event("received")
-    @in_verb(writes=False)
-    def received(self, verb: Verb) -> list[Received]:
-        return [_shown(row) for row in verb.backend.select(ReceivedRow)]
+    @in_operation(writes=False)
+    def received(self, operation: Operation) -> list[Received]:
+        return [_shown(row) for row in operation.backend.select(ReceivedRow)]
 
 
 def check_batch(batch: ChannelBatch) -> None:

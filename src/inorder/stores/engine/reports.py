@@ -20,12 +20,12 @@ from ...model.message import Message, Row
 from ...rules import reports as rules
 from ...rules.lifecycle import Event, State, becomes_visible
 from ...rules.puts import make_id
-from ...rules.reports import COA, COD, EXCEPTION, EXPIRATION, Kind
+from ...rules.reports import COA, COD, EXCEPTION, EXPIRATION, ReportKind
 from ..seam.damage import only
 from ..seam.queued import QueuedMessage
 from ..seam.tables import UnitRow
 from .delivering import send
-from .operation import Verb
+from .operation import Operation
 from .queue import LocalQueue
 
 PUT = State.PUT_UNCONFIRMED
@@ -33,7 +33,7 @@ PUT = State.PUT_UNCONFIRMED
 DELIVERIES = frozenset({Event.GET, Event.CONFIRM_GET, Event.CONFIRM, Event.DELETE})
 
 
-def report_arrivals(verb: Verb, queue: LocalQueue, arrived: Sequence[Row], put_by: str | None) -> None:
+def report_arrivals(operation: Operation, queue: LocalQueue, arrived: Sequence[Row], put_by: str | None) -> None:
     """Messages have come to a queue, and all can see them: COA.
 
     Args:
@@ -42,50 +42,50 @@ def report_arrivals(verb: Verb, queue: LocalQueue, arrived: Sequence[Row], put_b
     if _is_final(queue):
         for message in map(Message.from_row, arrived):
             if rules.asks(message, COA):
-                _send(verb, message, COA, Feedback.COA, _left(message), queue.id, put_by)
+                _send(operation, message, COA, Feedback.COA, _left(message), queue.id, put_by)
 
 
-def report_placed(verb: Verb, queue: LocalQueue, first: int) -> None:
+def report_placed(operation: Operation, queue: LocalQueue, first: int) -> None:
     """The same of everything whose place has this number, or a higher one."""
     if _is_final(queue):
-        rows = verb.backend.rows(queue=queue.id, reporting_from=first)
+        rows = operation.backend.rows(queue=queue.id, reporting_from=first)
         for row in sorted(rows, key=lambda row: row.place[1:]):  # as they came
-            _about(verb, queue, row, COA, Feedback.COA)
+            _about(operation, queue, row, COA, Feedback.COA)
 
 
-def report_settled(verb: Verb, unit: int, queue: LocalQueue, state: State) -> None:
+def report_settled(operation: Operation, unit: int, queue: LocalQueue, state: State) -> None:
     """Reports messages of a unit, in one state on one queue, just before they are confirmed: COA for puts, COD for
     gets.
     """
     if _is_final(queue):
         kind, feedback = (COA, Feedback.COA) if state is PUT else (COD, Feedback.COD)
-        for row in verb.backend.rows(unit=unit, reporting_on=queue.id):
+        for row in operation.backend.rows(unit=unit, reporting_on=queue.id):
             if row.state is state:
-                _about(verb, queue, row, kind, feedback)
+                _about(operation, queue, row, kind, feedback)
 
 
-def report_step(verb: Verb, queue: LocalQueue, row: QueuedMessage, event: Event, after: State) -> None:
+def report_step(operation: Operation, queue: LocalQueue, row: QueuedMessage, event: Event, after: State) -> None:
     """One event is about to happen to one message."""
     if becomes_visible(row.state, after) and _is_final(queue):
-        _about(verb, queue, row, COA, Feedback.COA)
+        _about(operation, queue, row, COA, Feedback.COA)
     elif after is State.ABSENT and row.state is not PUT and event in DELIVERIES and _is_final(queue):
-        _about(verb, queue, row, COD, Feedback.COD)
+        _about(operation, queue, row, COD, Feedback.COD)
 
 
-def report_expired(verb: Verb, queue: LocalQueue, rows: Sequence[QueuedMessage]) -> None:
+def report_expired(operation: Operation, queue: LocalQueue, rows: Sequence[QueuedMessage]) -> None:
     """The life of these messages is over, and they are about to be discarded.
 
     What nobody has seen that is held by a unit of work is reported in that unit; what is held by a confirm id leaves no
     trace, as if it were undone.
     """
     for row in rows:
-        unit = None if row.unit is None or row.state is not PUT else verb.unit(row.unit)
+        unit = None if row.unit is None or row.state is not PUT else operation.unit(row.unit)
         if unit is None or unit.kind != "confirm":
-            _about(verb, queue, row, EXPIRATION, Feedback.EXPIRATION, unit)
+            _about(operation, queue, row, EXPIRATION, Feedback.EXPIRATION, unit)
 
 
 def report_exception(
-    verb: Verb, message: Message, reason: int, put_by: str | None, cause: int = 0, unit: UnitRow | None = None
+    operation: Operation, message: Message, reason: int, put_by: str | None, cause: int = 0, unit: UnitRow | None = None
 ) -> None:
     """A message cannot be delivered (R6.7).
 
@@ -96,7 +96,7 @@ def report_exception(
         unit: in which the report is put; None: at once.
     """
     if rules.asks(message, EXCEPTION):
-        _send(verb, message, EXCEPTION, int(reason), _left(message), cause, put_by, unit=unit)
+        _send(operation, message, EXCEPTION, int(reason), _left(message), cause, put_by, unit=unit)
 
 
 def _left(message: Message) -> float:
@@ -109,23 +109,28 @@ def _is_final(queue: LocalQueue) -> bool:
 
 
 def _about(
-    verb: Verb, queue: LocalQueue, row: QueuedMessage, kind: Kind, feedback: Feedback, unit: UnitRow | None = None
+    operation: Operation,
+    queue: LocalQueue,
+    row: QueuedMessage,
+    kind: ReportKind,
+    feedback: Feedback,
+    unit: UnitRow | None = None,
 ) -> None:
     """A report about a message on a queue, if it asks for it."""
-    (row,) = verb.backend.read([row], 0)
+    (row,) = operation.backend.read([row], 0)
     if not rules.asks(row.message, kind):
         return
     most = rules.bytes_of(row.message, kind)
     if most != 0:
-        (row,) = verb.backend.read([row], most)
-    put_by = only(verb.backend.signed(row.number), f"message {row.number}")
-    _send(verb, row.message, kind, feedback, row.expires_at - verb.now, queue.id, put_by, unit=unit)
+        (row,) = operation.backend.read([row], most)
+    put_by = only(operation.backend.signed(row.number), f"message {row.number}")
+    _send(operation, row.message, kind, feedback, row.expires_at - operation.now, queue.id, put_by, unit=unit)
 
 
 def _send(
-    verb: Verb,
+    operation: Operation,
     message: Message,
-    kind: Kind,
+    kind: ReportKind,
     feedback: int,
     left: float,
     cause: int,
@@ -133,8 +138,8 @@ def _send(
     *,
     unit: UnitRow | None = None,
 ) -> None:
-    manager = verb.manager
-    new_id = make_id(manager.origin, verb.number())
+    manager = operation.manager
+    new_id = make_id(manager.origin, operation.number())
     left = left if left == math.inf else max(0.1, left)
-    made = rules.report(message, kind, feedback, manager=manager.name, new_id=new_id, now=verb.now, left=left)
-    send(verb, made, message.reply_to_queue, message.reply_to_queue_manager, cause, unit=unit, of=put_by)
+    made = rules.report(message, kind, feedback, manager=manager.name, new_id=new_id, now=operation.now, left=left)
+    send(operation, made, message.reply_to_queue, message.reply_to_queue_manager, cause, unit=unit, of=put_by)

@@ -20,19 +20,21 @@ from .bulk import BulkVerbs
 from .carriers import RUNS, account_of_channel, channel_now, row_of_channel, runs, sent_of_channel
 from .catalog import Catalog
 from .claiming import Account
-from .operation import Verb, in_verb
+from .operation import Operation, in_operation
 from .process import OpenHandle
 from .queue import LocalQueue
 
 
-def _confirmed(verb: Verb, queue: LocalQueue, channel: str, claim: tuple[int, int]) -> None:
+def _confirmed(operation: Operation, queue: LocalQueue, channel: str, claim: tuple[int, int]) -> None:
     """One batch more is there: so many messages, and bytes."""
-    row = sent_of_channel(verb, queue, channel)
+    row = sent_of_channel(operation, queue, channel)
     messages, size = claim
-    verb.backend.save(
-        row._replace(number=row.number + 1, messages=row.messages + messages, size=row.size + size, sent_at=verb.now)
+    operation.backend.save(
+        row._replace(
+            number=row.number + 1, messages=row.messages + messages, size=row.size + size, sent_at=operation.now
+        )
     )
-    verb.durable = True
+    operation.durable = True
 
 
 def _open_of(account: Account) -> tuple[int, int]:
@@ -46,10 +48,10 @@ class SendingVerbs(BulkVerbs):
     # --- by whom a channel is carried
 
     @event("take_channel", keys="channel", handle=first, about=lambda _, __, channel, **___: [channel])
-    @in_verb(unless_dead=(ObjectInUse,))
-    def take_channel(self, verb: Verb, handle: int, channel: str, *, operates: bool = False) -> Carrying:
+    @in_operation(unless_dead=(ObjectInUse,))
+    def take_channel(self, operation: Operation, handle: int, channel: str, *, operates: bool = False) -> Carrying:
         one = self.handle(handle)
-        row, queue = row_of_channel(verb, channel), verb.queue_of(one)
+        row, queue = row_of_channel(operation, channel), operation.queue_of(one)
         if queue.attributes.usage != "transmission":
             raise WrongQueueType(
                 f"channel {channel} sends from {queue.attributes.name}, whose usage is not 'transmission'",
@@ -58,18 +60,18 @@ class SendingVerbs(BulkVerbs):
             )
         if row.stop and not operates:
             raise ChannelStopped(f"channel {channel} is stopped: start it first", channel=channel)
-        if row.carrier != one.connection.id and runs(verb, row):
+        if row.carrier != one.connection.id and runs(operation, row):
             raise ObjectInUse(f"another program is running channel {channel}", channel=channel)
-        start = claiming.begin_claims(verb, queue, one.connection.program, CHANNEL + channel)
-        sent, account = sent_of_channel(verb, queue, channel), account_of_channel(verb, queue, channel)
-        verb.backend.save(sent)
+        start = claiming.begin_claims(operation, queue, one.connection.program, CHANNEL + channel)
+        sent, account = sent_of_channel(operation, queue, channel), account_of_channel(operation, queue, channel)
+        operation.backend.save(sent)
         status = row.status if operates else "starting"
-        verb.backend.save(
-            row._replace(status=status, carrier=one.connection.id, epoch=start.epoch, changed_at=verb.now)
+        operation.backend.save(
+            row._replace(status=status, carrier=one.connection.id, epoch=start.epoch, changed_at=operation.now)
         )
-        verb.durable = True
+        operation.durable = True
         return Carrying(
-            _sender(verb, queue, channel), start.epoch, sent.number, start.settled, account.open is not None
+            _sender(operation, queue, channel), start.epoch, sent.number, start.settled, account.open is not None
         )
 
     @event(
@@ -78,10 +80,10 @@ class SendingVerbs(BulkVerbs):
         handle=first,
         about=lambda _, __, channel, status, **___: [channel, status],
     )
-    @in_verb(alone=False)
+    @in_operation(alone=False)
     def note_channel(
         self,
-        verb: Verb,
+        operation: Operation,
         handle: int,
         channel: str,
         status: str,
@@ -91,7 +93,7 @@ class SendingVerbs(BulkVerbs):
         short_retries: int = 0,
         long_retries: int = 0,
     ) -> str:
-        row = self._own_row(verb, self.handle(handle), channel)
+        row = self._own_row(operation, self.handle(handle), channel)
         is_over = status not in RUNS
         stop = row.stop or ("quiesce" if status == "stopped" else "")  # it stopped by itself: an operator must act
         changed = row._replace(
@@ -102,13 +104,13 @@ class SendingVerbs(BulkVerbs):
             error=error,
             short_retries=short_retries,
             long_retries=long_retries,
-            changed_at=verb.now,
+            changed_at=operation.now,
         )
-        verb.backend.save(changed)
+        operation.backend.save(changed)
         return row.stop
 
-    def _own_row(self, verb: Verb, one: OpenHandle, channel: str) -> ChannelRow:
-        row = row_of_channel(verb, channel)
+    def _own_row(self, operation: Operation, one: OpenHandle, channel: str) -> ChannelRow:
+        row = row_of_channel(operation, channel)
         if row.carrier != one.connection.id:
             raise Fenced(f"this program no longer runs channel {channel}", application=channel)
         return row
@@ -118,117 +120,118 @@ class SendingVerbs(BulkVerbs):
     @event("next_batch", "messages bytes", "channel", handle=lambda request, _: request.claimer.handle,
            measured=lambda found, *_: [found.claim.messages, found.claim.size] if found.claim else [0, 0],
            about=lambda _, __, channel: [channel])  # fmt: skip
-    @in_verb(alone=False)
-    def next_batch(self, verb: Verb, request: ClaimRequest, channel: str) -> NextBatch:
-        queue = verb.queue_of(self.handle(request.claimer.handle))
-        account = claiming.live_account(verb, queue, request.claimer)
+    @in_operation(alone=False)
+    def next_batch(self, operation: Operation, request: ClaimRequest, channel: str) -> NextBatch:
+        queue = operation.queue_of(self.handle(request.claimer.handle))
+        account = claiming.live_account(operation, queue, request.claimer)
         confirms = request.start > account.settled
         done = _open_of(account) if confirms and account.open is not None else None
-        stop = row_of_channel(verb, channel).stop
+        stop = row_of_channel(operation, channel).stop
         if not stop:
-            claim = self.take_claim(verb, request)
+            claim = self.take_claim(operation, request)
         elif done is not None:
-            claiming.settle_claims(verb, queue, request.claimer, request.start)
+            claiming.settle_claims(operation, queue, request.claimer, request.start)
         if done is not None:
-            _confirmed(verb, queue, channel, done)
+            _confirmed(operation, queue, channel, done)
         return NextBatch(None if stop else claim, stop)
 
     @event("confirm_batch", "messages", "channel", handle=lambda request, _: request.claimer.handle,
            measured=lambda messages, *_: [messages], about=lambda _, __, channel: [channel])  # fmt: skip
-    @in_verb(alone=False)
-    def confirm_batch(self, verb: Verb, request: ClaimRequest, channel: str) -> int:
-        queue = verb.queue_of(self.handle(request.claimer.handle))
-        account = claiming.live_account(verb, queue, request.claimer)
+    @in_operation(alone=False)
+    def confirm_batch(self, operation: Operation, request: ClaimRequest, channel: str) -> int:
+        queue = operation.queue_of(self.handle(request.claimer.handle))
+        account = claiming.live_account(operation, queue, request.claimer)
         if account.open is None or request.start <= account.settled:
             return 0
         done = _open_of(account)
-        messages = claiming.settle_claims(verb, queue, request.claimer, request.start)
-        _confirmed(verb, queue, channel, done)
+        messages = claiming.settle_claims(operation, queue, request.claimer, request.start)
+        _confirmed(operation, queue, channel, done)
         return messages
 
     # --- what operators do
 
     @event("stop_channel", keys="channel mode", about=lambda _, __, channel, mode: [channel, mode])
-    @in_verb(buries=True)
-    def stop_channel(self, verb: Verb, queue: str, channel: str, mode: str) -> None:
-        row = row_of_channel(verb, channel)
-        is_running = runs(verb, row)
+    @in_operation(ends_dead=True)
+    def stop_channel(self, operation: Operation, queue: str, channel: str, mode: str) -> None:
+        row = row_of_channel(operation, channel)
+        is_running = runs(operation, row)
         if mode != "quiesce" and is_running:  # the program that carries it is fenced at its next call
-            known = Catalog(verb).local(queue)
-            account = account_of_channel(verb, known, channel)
+            known = Catalog(operation).local(queue)
+            account = account_of_channel(operation, known, channel)
             account.epoch += 1
-            claiming.keep(verb, known, account)
+            claiming.keep(operation, known, account)
         goes_on = is_running and mode != "terminate"
-        verb.backend.save(
+        operation.backend.save(
             row._replace(
                 status="stopping" if goes_on else "stopped",
                 carrier=row.carrier if goes_on else None,
                 stop=mode,
-                changed_at=verb.now,
+                changed_at=operation.now,
             )
         )
-        verb.durable = True
+        operation.durable = True
 
     @event("start_channel", keys="channel", about=lambda _, channel: [channel])
-    @in_verb(buries=True)
-    def start_channel(self, verb: Verb, channel: str) -> None:
-        row = row_of_channel(verb, channel)
-        is_running = runs(verb, row)
-        verb.backend.save(
+    @in_operation(ends_dead=True)
+    def start_channel(self, operation: Operation, channel: str) -> None:
+        row = row_of_channel(operation, channel)
+        is_running = runs(operation, row)
+        operation.backend.save(
             row._replace(
                 status="running" if is_running else "inactive",
                 carrier=row.carrier if is_running else None,
                 stop="",
                 reason=0,
                 error="",
-                changed_at=verb.now,
+                changed_at=operation.now,
             )
         )
-        verb.durable = True
+        operation.durable = True
 
     @event("resolve_channel", "messages", "channel outcome", handle=first, measured=lambda messages, *_: [messages],
            about=lambda _, __, channel, outcome: [channel, outcome])  # fmt: skip
-    @in_verb()
-    def resolve_channel(self, verb: Verb, handle: int, channel: str, outcome: Outcome) -> int:
+    @in_operation()
+    def resolve_channel(self, operation: Operation, handle: int, channel: str, outcome: Outcome) -> int:
         one = self.handle(handle)
-        self._own_row(verb, one, channel)
-        queue = verb.queue_of(one)
-        account = account_of_channel(verb, queue, channel)
+        self._own_row(operation, one, channel)
+        queue = operation.queue_of(one)
+        account = account_of_channel(operation, queue, channel)
         if account.open is None:
             raise NotFound(f"channel {channel} has no batch in doubt", channel=channel)
         if outcome == "back_out":
-            return claiming.release_claims(verb, queue, CHANNEL + channel)
+            return claiming.release_claims(operation, queue, CHANNEL + channel)
         done = _open_of(account)
-        messages = claiming.finish_claims(verb, queue, CHANNEL + channel, account.settled + 1)
-        _confirmed(verb, queue, channel, done)
+        messages = claiming.finish_claims(operation, queue, CHANNEL + channel, account.settled + 1)
+        _confirmed(operation, queue, channel, done)
         return messages
 
     @event("reset_channel", keys="channel", handle=first, about=lambda _, __, channel, ___: [channel])
-    @in_verb()
-    def reset_channel(self, verb: Verb, handle: int, channel: str, number: int) -> None:
+    @in_operation()
+    def reset_channel(self, operation: Operation, handle: int, channel: str, number: int) -> None:
         one = self.handle(handle)
-        self._own_row(verb, one, channel)
-        queue = verb.queue_of(one)
-        if account_of_channel(verb, queue, channel).open is not None:
+        self._own_row(operation, one, channel)
+        queue = operation.queue_of(one)
+        if account_of_channel(operation, queue, channel).open is not None:
             raise QueueCondition(
                 f"channel {channel} has a batch in doubt: resolve it before you set its number",
                 reason=Reason.CHANNEL_IN_DOUBT,
                 channel=channel,
             )
-        verb.backend.save(sent_of_channel(verb, queue, channel)._replace(number=number))
-        verb.durable = True
+        operation.backend.save(sent_of_channel(operation, queue, channel)._replace(number=number))
+        operation.durable = True
 
     @event("channels", "channels", measured=lambda found, _: [len(found)])
-    @in_verb(writes=False, buries=True)
-    def channels(self, verb: Verb, wanted: Sequence[tuple[str, str]]) -> list[ChannelNow]:
-        numbers = {row.id for _, queue in wanted for row in Catalog(verb).rows(queue) if row.type == "local"}
+    @in_operation(writes=False, ends_dead=True)
+    def channels(self, operation: Operation, wanted: Sequence[tuple[str, str]]) -> list[ChannelNow]:
+        numbers = {row.id for _, queue in wanted for row in Catalog(operation).rows(queue) if row.type == "local"}
         counts = {
-            one: only(verb.backend.overview(verb.now, one), f"the counters of queue {one}") for one in sorted(numbers)
+            one: only(operation.backend.overview(operation.now, one), f"the counters of queue {one}")
+            for one in sorted(numbers)
         }
         oldest = {one: found.oldest_put_at for one, found in counts.items()}
-        return [channel_now(verb, channel, queue, oldest) for channel, queue in wanted]
+        return [channel_now(operation, channel, queue, oldest) for channel, queue in wanted]
 
 
-def _sender(verb: Verb, queue: LocalQueue, channel: str) -> Sender:
-    manager = only(verb.backend.select(ManagerRow), "the queue manager")
-    return Sender(manager.identifier, queue.id, channel, verb.manager.name)
+def _sender(operation: Operation, queue: LocalQueue, channel: str) -> Sender:
+    manager = only(operation.backend.select(ManagerRow), "the queue manager")
+    return Sender(manager.identifier, queue.id, channel, operation.manager.name)

@@ -14,7 +14,7 @@ from ...errors import InconsistentCall, Reason, UnitExists, UnitNotFound, WrongS
 from ...model.message import LAST_IN_GROUP, Message, Place, stored_flags
 from ...rules.grouping import GroupState
 from ...rules.leases import deadline
-from ...rules.lifecycle import Answer, Event, Presented, State, adds_backout, becomes_visible, step
+from ...rules.lifecycle import Event, Presented, State, StepAnswer, adds_backout, becomes_visible, step
 from ...rules.ordering import Moment, draws_number
 from ...rules.retries import Later, failed, noted
 from ..seam.backend import Share
@@ -22,7 +22,7 @@ from ..seam.queued import GOT, HELD, LOCKS, QueuedMessage
 from ..seam.records import Outcome
 from ..seam.tables import LeaseRow, UnitRow, UpTo
 from . import group_readers, putkeys
-from .operation import Verb
+from .operation import Operation
 from .process import OpenConnection, OpenHandle
 from .queue import LocalQueue
 from .reports import report_expired, report_settled, report_step
@@ -35,17 +35,17 @@ PUT = State.PUT_UNCONFIRMED
 # --- single steps
 
 
-def give_number(verb: Verb, queue: LocalQueue, row: QueuedMessage) -> QueuedMessage:
+def give_number(operation: Operation, queue: LocalQueue, row: QueuedMessage) -> QueuedMessage:
     """A single message is confirmed: if it has no number yet it is drawn now (A-26, B-53b)."""
     if row.placed:
         return row
     placed = row._replace(place=Place(row.rank, queue.draw_number(), 0))
-    verb.backend.write(row, placed)
+    operation.backend.write(row, placed)
     return placed
 
 
 def happen(
-    verb: Verb,
+    operation: Operation,
     queue: LocalQueue,
     row: QueuedMessage,
     event: Event,
@@ -62,34 +62,36 @@ def happen(
         values: what comes with the event: the lock of a browse.
     """
     before, (answer, after) = row.state, step(row.state, event, presents)
-    assert answer is Answer.DONE, (before, event, answer)
+    assert answer is StepAnswer.DONE, (before, event, answer)
     if after is None:
         return row
     if queue.state.has_reports:
-        report_step(verb, queue, row, event, after)
-    _promise(verb, row, event, unit)
-    _note_idle(verb, row, after)
-    change = verb.touch(queue)
+        report_step(operation, queue, row, event, after)
+    _promise(operation, row, event, unit)
+    _note_idle(operation, row, after)
+    change = operation.touch(queue)
     shows = becomes_visible(before, after)
-    if shows and verb.store.changes.is_watched:
-        change.visible.append(verb.backend.read([row])[0].message)
+    if shows and operation.store.changes.is_watched:
+        change.visible.append(operation.backend.read([row])[0].message)
     is_lost = after is State.UNLOCKED and row.forgotten and not shows
     if after is State.ABSENT or is_lost:  # what a restart had lost does not return
         queue.count(row.away - 1)
-        verb.backend.remove([row], before)
+        operation.backend.remove([row], before)
         return None
-    changed = _changed(verb, row, before, after, unit)._replace(**values)
+    changed = _changed(operation, row, before, after, unit)._replace(**values)
     queue.count(row.away - changed.away)
-    verb.backend.write(row, changed)
+    operation.backend.write(row, changed)
     if queue.attributes.trigger_control and after is State.UNLOCKED:
         if shows:
-            verb.note_arrivals(queue, [verb.backend.read([row], 0)[0].message])
+            operation.note_arrivals(queue, [operation.backend.read([row], 0)[0].message])
         elif row.unit is not None or row.lock is not None:
-            verb.note_returns(queue, [row])
+            operation.note_returns(queue, [row])
     return changed
 
 
-def _changed(verb: Verb, row: QueuedMessage, before: State, after: State, unit: UnitRow | None) -> QueuedMessage:
+def _changed(
+    operation: Operation, row: QueuedMessage, before: State, after: State, unit: UnitRow | None
+) -> QueuedMessage:
     """The row in its new state."""
     held = row.unit if after in HELD and unit is None else None if unit is None else unit.id
     is_away = row.away if unit is None else unit.kind in ("session", "prepared", "lease")
@@ -100,7 +102,7 @@ def _changed(verb: Verb, row: QueuedMessage, before: State, after: State, unit: 
         unit=held,
         away=is_away and after in GOT,
         claimed=row.claimed if held is not None else 0,
-        visible_at=verb.now if shows else row.visible_at,
+        visible_at=operation.now if shows else row.visible_at,
         forgotten=row.forgotten and not shows,
         backouts=row.backouts + adds_backout(before, after),
         locked_handle=row.locked_handle if locked else None,
@@ -110,92 +112,92 @@ def _changed(verb: Verb, row: QueuedMessage, before: State, after: State, unit: 
     )
 
 
-def _note_idle(verb: Verb, row: QueuedMessage, after: State) -> None:
-    if after not in HELD and row.unit is not None and verb.unit(row.unit).kind == "confirm":
-        verb.idle.add(row.unit)
+def _note_idle(operation: Operation, row: QueuedMessage, after: State) -> None:
+    if after not in HELD and row.unit is not None and operation.unit(row.unit).kind == "confirm":
+        operation.idle.add(row.unit)
     if after not in LOCKS and row.lock is not None:
-        verb.idle.add(row.lock)
+        operation.idle.add(row.lock)
 
 
-def _promise(verb: Verb, row: QueuedMessage, event: Event, unit: UnitRow | None) -> None:
+def _promise(operation: Operation, row: QueuedMessage, event: Event, unit: UnitRow | None) -> None:
     """Removals of persistent messages, and all that named units do, are on disk when the call returns."""
     if event is Event.GET:
-        verb.durable |= bool(row.message.persistent) or row.lock is not None
+        operation.durable |= bool(row.message.persistent) or row.lock is not None
     elif event is Event.GET_HELD and unit is not None:
-        verb.durable |= unit.kind != "session"
+        operation.durable |= unit.kind != "session"
 
 
 # --- time
 
 
-def tidied(verb: Verb, handle: OpenHandle) -> LocalQueue:
+def tidied(operation: Operation, handle: OpenHandle) -> LocalQueue:
     """The handle's queue; see `tidy`."""
-    queue = verb.queue(handle.queue, handle.queue_name, handle.name)
-    return tidy(verb, queue) if queue.has_work(verb.now) else queue
+    queue = operation.queue(handle.queue, handle.queue_name, handle.name)
+    return tidy(operation, queue) if queue.has_work(operation.now) else queue
 
 
-def tidy(verb: Verb, queue: LocalQueue) -> LocalQueue:
+def tidy(operation: Operation, queue: LocalQueue) -> LocalQueue:
     """Discards what has expired, ends locks that are over, and makes readable what is due: a step of its own.
 
     It stays if the verb fails.
     """
-    discard(verb, queue)
-    end_leases(verb, queue)
-    verb.keep()
-    return verb.queue(queue.id)
+    discard(operation, queue)
+    end_leases(operation, queue)
+    operation.keep()
+    return operation.queue(queue.id)
 
 
-def discard(verb: Verb, queue: LocalQueue, limit: int | None = None) -> int:
+def discard(operation: Operation, queue: LocalQueue, limit: int | None = None) -> int:
     """Discards what has expired; how many (R6.2). What is due can be read from then on."""
     _, _, _, expiry, due, *_ = queue.state
-    if min(ALL if expiry is None else expiry, ALL if due is None else due) > verb.now:
+    if min(ALL if expiry is None else expiry, ALL if due is None else due) > operation.now:
         return 0
     assert all(step(state, Event.EXPIRE).to is State.ABSENT for state in State if state), "all expire alike"
     total, room = 0, math.inf if limit is None else limit
     while room > total:
         most = int(min(DISCARD_STEP, room - total))
-        messages = _about_to_expire(verb, queue, most)
-        gone = verb.backend.expire(queue.id, verb.now, most)
-        verb.idle.update(gone.units)
+        messages = _about_to_expire(operation, queue, most)
+        gone = operation.backend.expire(queue.id, operation.now, most)
+        operation.idle.update(gone.units)
         queue.count(-gone.total)
         total += gone.total
         if messages:
-            verb.touch(queue).expired.extend(messages)
+            operation.touch(queue).expired.extend(messages)
         if gone.total < most:
             break
     if total:
-        verb.touch(queue).discarded += total
-        verb.has_discarded = True
+        operation.touch(queue).discarded += total
+        operation.has_discarded = True
     return total
 
 
-def _about_to_expire(verb: Verb, queue: LocalQueue, most: int) -> Sequence[Message]:
+def _about_to_expire(operation: Operation, queue: LocalQueue, most: int) -> Sequence[Message]:
     """Sees to the reports about what is going to be discarded; the messages, if there are hooks."""
-    is_watched, reports = verb.store.changes.is_watched, queue.state.has_reports
-    rows = verb.backend.rows(most, queue=queue.id, over=verb.now) if is_watched or reports else ()
+    is_watched, reports = operation.store.changes.is_watched, queue.state.has_reports
+    rows = operation.backend.rows(most, queue=queue.id, over=operation.now) if is_watched or reports else ()
     if reports:
-        report_expired(verb, queue, rows)
-    return [row.message for row in verb.backend.read(rows)] if is_watched else ()
+        report_expired(operation, queue, rows)
+    return [row.message for row in operation.backend.read(rows)] if is_watched else ()
 
 
-def end_leases(verb: Verb, queue: LocalQueue) -> int:
+def end_leases(operation: Operation, queue: LocalQueue) -> int:
     """Lock ids whose lease is over end: what they lock is unlocked, and gets that were made go on (A-19)."""
-    if queue.state.next_lease_end is None or queue.state.next_lease_end > verb.now:
+    if queue.state.next_lease_end is None or queue.state.next_lease_end > operation.now:
         return 0
-    over = verb.backend.select(UnitRow, queue=queue.id, lease_ends_at=UpTo(verb.now))
+    over = operation.backend.select(UnitRow, queue=queue.id, lease_ends_at=UpTo(operation.now))
     for unit in over:
-        for row in verb.backend.rows(lock=unit.id):
-            happen(verb, queue, row, Event.END_LEASE)
+        for row in operation.backend.rows(lock=unit.id):
+            happen(operation, queue, row, Event.END_LEASE)
     return len(over)
 
 
-def lease_end(verb: Verb) -> float | None:
+def lease_end(operation: Operation) -> float | None:
     """When the first lease ends, by the clock of this process: what it holds may be free then."""
-    rows = verb.backend.select(LeaseRow)
+    rows = operation.backend.select(LeaseRow)
     if not rows:
         return None
-    now = verb.backend.common_time(verb.now)
-    return verb.now + min(deadline(one.ends_at, one.seconds, now) for one in rows) - now
+    now = operation.backend.common_time(operation.now)
+    return operation.now + min(deadline(one.ends_at, one.seconds, now) for one in rows) - now
 
 
 def earliest(one: float | None, other: float | None) -> float | None:
@@ -207,7 +209,13 @@ def earliest(one: float | None, other: float | None) -> float | None:
 
 
 def settle(
-    verb: Verb, unit: int, outcome: Outcome, *, was_given: bool = True, delivers: bool = True, arrives: bool = True
+    operation: Operation,
+    unit: int,
+    outcome: Outcome,
+    *,
+    was_given: bool = True,
+    delivers: bool = True,
+    arrives: bool = True,
 ) -> None:
     """Confirms or backs out everything that a unit holds (R5.2, R5.3).
 
@@ -217,63 +225,63 @@ def settle(
         delivers: what it got has reached its reader: COD; False: it has gone on to another queue.
         arrives: what it put is there for the first time: COA; False: it was on another queue before.
     """
-    shares = verb.backend.shares(unit)
+    shares = operation.backend.shares(unit)
     if outcome == "commit":
-        draw_numbers(verb, unit, shares, Moment.COMMIT)
+        draw_numbers(operation, unit, shares, Moment.COMMIT)
     discarded = 0
     for share in shares:
         if share.expires and share.state is PUT:
-            discarded += discard(verb, verb.queue(share.queue))
+            discarded += discard(operation, operation.queue(share.queue))
     if discarded:  # expired before anybody could see it
-        shares = verb.backend.shares(unit)
+        shares = operation.backend.shares(unit)
         if outcome == "commit":  # expiration reports may have come to the unit
-            draw_numbers(verb, unit, shares, Moment.COMMIT)
+            draw_numbers(operation, unit, shares, Moment.COMMIT)
     for share in shares:
-        queue = verb.queue(share.queue)
+        queue = operation.queue(share.queue)
         if queue.has_entries:
             group_readers.settle(queue, unit, outcome)
     event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
     for share in shares:
-        queue = verb.queue(share.queue)
-        verb.touch(queue)
+        queue = operation.queue(share.queue)
+        operation.touch(queue)
         if share.persistent and outcome == "commit":
-            verb.durable = True
+            operation.durable = True
         answer, after = step(share.state, event)
-        assert answer is Answer.DONE, (share.state, event, answer)
+        assert answer is StepAnswer.DONE, (share.state, event, answer)
         assert after is not None, (share.state, event)
         if outcome == "commit" and queue.state.has_reports and (arrives if share.state is PUT else delivers):
-            report_settled(verb, unit, queue, share.state)
+            report_settled(operation, unit, queue, share.state)
         if after is State.UNLOCKED:
-            _show(verb, unit, queue, share.state)
+            _show(operation, unit, queue, share.state)
         backouts = int(was_given and adds_backout(share.state, after))
-        verb.idle.update(verb.backend.move(unit, share, after, verb.now, backouts))
+        operation.idle.update(operation.backend.move(unit, share, after, operation.now, backouts))
         queue.count(share.away * share.messages - (share.messages if after is State.ABSENT else 0))
         if share.forgotten and after is State.UNLOCKED and not becomes_visible(share.state, after):
-            _remove_forgotten(verb, queue)
+            _remove_forgotten(operation, queue)
 
 
-def put_off(verb: Verb, unit: int, later: Later) -> None:
+def put_off(operation: Operation, unit: int, later: Later) -> None:
     """What a unit got is not to be read for a while once it is backed out.
 
     Why is kept with the first of each queue, or with the one that is given up.
 
     It is on disk when the call returns: an attempt that counts does so whatever happens to the machine.
     """
-    for share in verb.backend.shares(unit):
+    for share in operation.backend.shares(unit):
         if share.state not in GOT:
             continue
-        verb.durable |= share.persistent > 0
-        verb.queue(share.queue)
+        operation.durable |= share.persistent > 0
+        operation.queue(share.queue)
         if later.delay:
-            verb.backend.delay_gets(unit, share, verb.now + later.delay)
+            operation.backend.delay_gets(unit, share, operation.now + later.delay)
     if later.error:
-        for row in _failed(verb, unit, later):
-            (whole,) = verb.backend.read([row])
-            failure = failed(whole.message, later, verb.now, row.backouts + later.counts)
-            verb.backend.describe(row, whole.message.with_values(properties=noted(whole.message, failure)))
+        for row in _failed(operation, unit, later):
+            (whole,) = operation.backend.read([row])
+            failure = failed(whole.message, later, operation.now, row.backouts + later.counts)
+            operation.backend.describe(row, whole.message.with_values(properties=noted(whole.message, failure)))
 
 
-def _failed(verb: Verb, unit: int, later: Later) -> Sequence[QueuedMessage]:
+def _failed(operation: Operation, unit: int, later: Later) -> Sequence[QueuedMessage]:
     """The message that is given up, and the first that the unit got on each other queue: of a group its first."""
     uid = None if later.given_up is None else later.given_up.uid
 
@@ -281,113 +289,113 @@ def _failed(verb: Verb, unit: int, later: Later) -> Sequence[QueuedMessage]:
         return row.message.uid != uid, row.message.sequence_number, row.message.offset, row.place
 
     first: dict[int, QueuedMessage] = {}
-    for row in verb.backend.rows(unit=unit):
+    for row in operation.backend.rows(unit=unit):
         if row.state in GOT and (row.queue not in first or turn(row) < turn(first[row.queue])):
             first[row.queue] = row
     return list(first.values())
 
 
-def settle_lease(verb: Verb, unit: int, outcome: Outcome) -> None:
+def settle_lease(operation: Operation, unit: int, outcome: Outcome) -> None:
     """A lease is committed or backed out, and is over then."""
-    settle(verb, unit, outcome)
-    putkeys.settle(verb, unit, outcome)
-    verb.backend.remove_records(LeaseRow, unit=unit)
-    verb.end_unit(unit)
-    verb.durable = True
+    settle(operation, unit, outcome)
+    putkeys.settle(operation, unit, outcome)
+    operation.backend.remove_records(LeaseRow, unit=unit)
+    operation.end_unit(unit)
+    operation.durable = True
 
 
-def draw_numbers(verb: Verb, unit: int, shares: Sequence[Share], moment: Moment) -> None:
+def draw_numbers(operation: Operation, unit: int, shares: Sequence[Share], moment: Moment) -> None:
     """Draws one number for the unit on each queue whose rule says now; put order within (B-5)."""
     for one in shares:
         if one.unplaced:
-            queue = verb.queue(one.queue)
+            queue = operation.queue(one.queue)
             if draws_number(queue.attributes.order, moment):
-                verb.backend.number_unit(unit, queue.id, queue.draw_number())
+                operation.backend.number_unit(unit, queue.id, queue.draw_number())
 
 
-def _show(verb: Verb, unit: int, queue: LocalQueue, before: State) -> None:
+def _show(operation: Operation, unit: int, queue: LocalQueue, before: State) -> None:
     """Everyone is about to see what the unit holds on a queue in one state: what it has put, or what comes back."""
     triggers = queue.attributes.trigger_control
     if not becomes_visible(before, State.UNLOCKED):
         if triggers:
-            verb.note_returns(queue, _held(verb, unit, queue, before))
-    elif triggers or verb.store.changes.is_watched:
-        messages = [row.message for row in verb.backend.read(_held(verb, unit, queue, PUT), 0)]
-        verb.touch(queue).visible.extend(messages)
+            operation.note_returns(queue, _held(operation, unit, queue, before))
+    elif triggers or operation.store.changes.is_watched:
+        messages = [row.message for row in operation.backend.read(_held(operation, unit, queue, PUT), 0)]
+        operation.touch(queue).visible.extend(messages)
         if triggers:
-            verb.note_arrivals(queue, messages)
+            operation.note_arrivals(queue, messages)
 
 
-def _held(verb: Verb, unit: int, queue: LocalQueue, state: State) -> list[QueuedMessage]:
+def _held(operation: Operation, unit: int, queue: LocalQueue, state: State) -> list[QueuedMessage]:
     """What the unit holds on a queue in one state."""
-    return [row for row in verb.backend.rows(unit=unit) if row.queue == queue.id and row.state is state]
+    return [row for row in operation.backend.rows(unit=unit) if row.queue == queue.id and row.state is state]
 
 
-def _remove_forgotten(verb: Verb, queue: LocalQueue) -> None:
+def _remove_forgotten(operation: Operation, queue: LocalQueue) -> None:
     """What a restart had lost does not return."""
-    rows = verb.backend.rows(queue=queue.id, forgotten=True)
-    verb.backend.remove(rows, State.UNLOCKED)
+    rows = operation.backend.rows(queue=queue.id, forgotten=True)
+    operation.backend.remove(rows, State.UNLOCKED)
     queue.count(-len(rows))
 
 
-def prepare(verb: Verb, connection: OpenConnection, name: str) -> None:
+def prepare(operation: Operation, connection: OpenConnection, name: str) -> None:
     """Gives the connection's unit a name; it then outlives the connection (R5.10)."""
-    if verb.backend.select(UnitRow, kind="prepared", name=name):
+    if operation.backend.select(UnitRow, kind="prepared", name=name):
         raise UnitExists(f"a unit named {name!r} is already prepared", unit=name)
     if connection.unit is None:
         raise UnitNotFound("the connection has no unit of work to prepare", unit=name)
     if connection.is_leased:
         raise WrongState("a lease cannot be prepared: commit it, or extend it")
-    unit = verb.unit(connection.unit)
-    shares = verb.backend.shares(unit.id)
-    draw_numbers(verb, unit.id, shares, Moment.PREPARE)
-    verb.backend.save(unit._replace(kind="prepared", name=name, connection=None))
+    unit = operation.unit(connection.unit)
+    shares = operation.backend.shares(unit.id)
+    draw_numbers(operation, unit.id, shares, Moment.PREPARE)
+    operation.backend.save(unit._replace(kind="prepared", name=name, connection=None))
     for share in shares:
-        queue = verb.queue(share.queue)
-        verb.touch(queue)
+        queue = operation.queue(share.queue)
+        operation.touch(queue)
         group_readers.settle(queue, unit.id, "prepare")
-    verb.leave_unit(connection, None)
-    verb.durable = True
+    operation.leave_unit(connection, None)
+    operation.durable = True
 
 
 # --- what a handle has put of a group
 
 
-def end_group(verb: Verb, handle: OpenHandle, state: GroupState) -> GroupState:
+def end_group(operation: Operation, handle: OpenHandle, state: GroupState) -> GroupState:
     """Marks what the handle put last, all pieces of that message, as last in group."""
     if state.message_open:
         raise InconsistentCall("the last message of the group has no last segment", reason=Reason.INCOMPLETE_MSG)
     if not state.group_open:
         raise WrongState("the handle has no group open")
-    queue = verb.queue_of(handle)
-    pieces = _put_in_unit(verb, handle, queue, state, first=state.sequence_number)
+    queue = operation.queue_of(handle)
+    pieces = _put_in_unit(operation, handle, queue, state, first=state.sequence_number)
     if sum(row.message.length for row in pieces) != state.offset + state.length or not pieces:
         raise WrongState("the last message of the group is already committed: put the last one with last=True")
     for row in pieces:
         flags = stored_flags(row.message.flags | LAST_IN_GROUP)
-        verb.backend.write(row, row._replace(message=row.message.with_values(flags=flags)))
-    verb.touch(queue)
+        operation.backend.write(row, row._replace(message=row.message.with_values(flags=flags)))
+    operation.touch(queue)
     return state._replace(flags=stored_flags(state.flags | LAST_IN_GROUP))
 
 
-def withdraw(verb: Verb, handle: OpenHandle, state: GroupState, *, whole_group: bool) -> None:
+def withdraw(operation: Operation, handle: OpenHandle, state: GroupState, *, whole_group: bool) -> None:
     """Takes back what the handle's unit has put so far of the logical message, or of the group (R2.26)."""
     if not (state.group_open if whole_group else state.message_open):
         raise WrongState("the handle has no group or message open to withdraw")
-    queue = verb.queue_of(handle)
-    for row in _put_in_unit(verb, handle, queue, state, first=1 if whole_group else state.sequence_number):
-        happen(verb, queue, row, Event.BACK_OUT)
+    queue = operation.queue_of(handle)
+    for row in _put_in_unit(operation, handle, queue, state, first=1 if whole_group else state.sequence_number):
+        happen(operation, queue, row, Event.BACK_OUT)
 
 
 def _put_in_unit(
-    verb: Verb, handle: OpenHandle, queue: LocalQueue, state: GroupState, *, first: int
+    operation: Operation, handle: OpenHandle, queue: LocalQueue, state: GroupState, *, first: int
 ) -> Sequence[QueuedMessage]:
     """What the handle's unit has put of the group in `state`, from this sequence number up to that one's."""
     if handle.connection.is_leased:
-        verb.lease_of(handle.connection)
+        operation.lease_of(handle.connection)
     if handle.connection.unit is None:
         return ()
-    rows = verb.backend.rows(
+    rows = operation.backend.rows(
         queue=queue.id, group_id=state.group_id, unit=handle.connection.unit, first=first, state=PUT
     )
     return [row for row in rows if row.message.sequence_number <= state.sequence_number]

@@ -40,7 +40,7 @@ from ..seam.records import (
 from ..seam.tables import LedgerRow, StagingRow, UnitRow, UpTo
 from . import authority, points
 from .catalog import Catalog
-from .operation import Verb
+from .operation import Operation
 from .process import OpenHandle
 from .queue import LocalQueue
 from .reports import report_placed
@@ -104,73 +104,75 @@ def check_key(key: LedgerKey) -> None:
 # --- staging
 
 
-def that_are_over(verb: Verb) -> list[int]:
+def that_are_over(operation: Operation) -> list[int]:
     """The units of stagings whose time is over."""
-    return [one.unit for one in verb.backend.select(StagingRow, expires_at=UpTo(verb.now))]
+    return [one.unit for one in operation.backend.select(StagingRow, expires_at=UpTo(operation.now))]
 
 
-def found(verb: Verb, name: str) -> tuple[UnitRow, StagingRow] | None:
+def found(operation: Operation, name: str) -> tuple[UnitRow, StagingRow] | None:
     """What stands under a name; its time may be over."""
-    units = verb.backend.select(UnitRow, kind="staging", name=name)
-    return (units[0], _staging_of(verb, units[0])) if units else None
+    units = operation.backend.select(UnitRow, kind="staging", name=name)
+    return (units[0], _staging_of(operation, units[0])) if units else None
 
 
-def found_all(verb: Verb, names: Iterable[str]) -> dict[str, tuple[UnitRow, StagingRow]]:
+def found_all(operation: Operation, names: Iterable[str]) -> dict[str, tuple[UnitRow, StagingRow]]:
     """What stands under these names; the time of some may be over.
 
     The verb has come to the queue of each, and holds them: they stay as they are until the end.
     """
     names, come_to = list(names), set[int]()
     while True:
-        units = [unit for name in names for unit in verb.backend.select(UnitRow, kind="staging", name=name)]
+        units = [unit for name in names for unit in operation.backend.select(UnitRow, kind="staging", name=name)]
         queues = {_queue(unit) for unit in units}
         if queues <= come_to:
-            return {unit.name: (unit, _staging_of(verb, unit)) for unit in units}
+            return {unit.name: (unit, _staging_of(operation, unit)) for unit in units}
         for number in sorted(queues - come_to):
             with contextlib.suppress(QueueDeleted):  # what was staged for it has gone with it
-                verb.queue(number)
+                operation.queue(number)
         come_to |= queues
-        verb.backend.hold_stagings(sorted(unit.name for unit in units), begins=False)
+        operation.backend.hold_stagings(sorted(unit.name for unit in units), begins=False)
 
 
-def _staging_of(verb: Verb, unit: UnitRow) -> StagingRow:
-    return only(verb.backend.select(StagingRow, unit=unit.id), f"staging {unit.name!r}")
+def _staging_of(operation: Operation, unit: UnitRow) -> StagingRow:
+    return only(operation.backend.select(StagingRow, unit=unit.id), f"staging {unit.name!r}")
 
 
 def stage(
-    verb: Verb,
+    operation: Operation,
     handle: OpenHandle,
     queue: LocalQueue,
     request: StageRequest,
     columns: Columns,
 ) -> None:
     """Adds rows to a staging, or begins it, and says how long it lasts now."""
-    resolved = queue.attributes if handle.is_direct else Catalog(verb).resolved(handle, queue.attributes)
+    resolved = queue.attributes if handle.is_direct else Catalog(operation).resolved(handle, queue.attributes)
     _check_handle(handle, queue.attributes, resolved)
-    verb.backend.hold_stagings([request.name], begins=True)
-    known = found(verb, request.name)
-    if known is not None and known[1].expires_at <= verb.now:
-        drop(verb, known[1])
+    operation.backend.hold_stagings([request.name], begins=True)
+    known = found(operation, request.name)
+    if known is not None and known[1].expires_at <= operation.now:
+        drop(operation, known[1])
         known = None
     if known is not None and known[0].queue != queue.id:
         raise UnitExists(f"{request.name!r} stages rows for another queue", unit=request.name)
     program = handle.connection.program
-    columns = addressed(columns, request.count, resolved, handle.transmission, verb.store.definitions.names.reply_to)
-    batch = complete(columns, request.count, resolved, verb.manager, program, verb.now, verb.numbers)
+    columns = addressed(
+        columns, request.count, resolved, handle.transmission, operation.store.definitions.names.reply_to
+    )
+    batch = complete(columns, request.count, resolved, operation.manager, program, operation.now, operation.numbers)
     user = handle.connection.user
     if user is not None:
         asked = (batch.columns[name] for name in ("report", "reply_to_queue", "reply_to_queue_manager"))
-        authority.check(verb, user, zip(*asked, strict=True))
+        authority.check(operation, user, zip(*asked, strict=True))
     if known is None:
-        unit = verb.begin_unit(handle.connection.holder, "staging", request.name, queue.id)
-        before = StagingRow(unit.id, verb.now, 0, 0, 0, 0, 0, 0, 0)
+        unit = operation.begin_unit(handle.connection.holder, "staging", request.name, queue.id)
+        before = StagingRow(unit.id, operation.now, 0, 0, 0, 0, 0, 0, 0)
     else:
         before = known[1]
-    verb.backend.stage(before.unit, before.messages, batch)
-    verb.backend.save(
+    operation.backend.stage(before.unit, before.messages, batch)
+    operation.backend.save(
         StagingRow(
             before.unit,
-            verb.now + request.lasts,
+            operation.now + request.lasts,
             before.given + batch.given,
             before.messages + len(batch.numbers),
             before.size + batch.size,
@@ -180,33 +182,33 @@ def stage(
             before.has_reports or (batch.has_reports and request.arrives),
         )
     )
-    verb.durable = True
+    operation.durable = True
 
 
-def drop(verb: Verb, staging: StagingRow) -> None:
+def drop(operation: Operation, staging: StagingRow) -> None:
     """A staging goes, with what is staged."""
-    _end(verb, staging, drops=True)
-    verb.durable = True
+    _end(operation, staging, drops=True)
+    operation.durable = True
 
 
-def _end(verb: Verb, staging: StagingRow, *, drops: bool) -> None:
-    verb.backend.end_staging(staging, drops=drops)
-    verb.backend.remove_records(StagingRow, unit=staging.unit)
-    verb.end_unit(staging.unit)
+def _end(operation: Operation, staging: StagingRow, *, drops: bool) -> None:
+    operation.backend.end_staging(staging, drops=drops)
+    operation.backend.remove_records(StagingRow, unit=staging.unit)
+    operation.end_unit(staging.unit)
 
 
 # --- settling
 
 
-def noted(verb: Verb, queue: LocalQueue, key: LedgerKey) -> Noted | None:
+def noted(operation: Operation, queue: LocalQueue, key: LedgerKey) -> Noted | None:
     """What was settled under a key on a queue; None: nothing, or long ago."""
-    found = verb.backend.select(LedgerRow, queue=queue.id, **key._asdict()) if key.batch else []
+    found = operation.backend.select(LedgerRow, queue=queue.id, **key._asdict()) if key.batch else []
     return Noted(found[0].committed_at, found[0].messages) if found else None
 
 
-def last_noted(verb: Verb, queue: LocalQueue, application: str, query: str) -> str:
+def last_noted(operation: Operation, queue: LocalQueue, application: str, query: str) -> str:
     """The batch of a query that was settled last on a queue; empty: none was."""
-    found = verb.backend.select(LedgerRow, queue=queue.id, application=application, query=query)
+    found = operation.backend.select(LedgerRow, queue=queue.id, application=application, query=query)
     return found[-1].batch if found else ""
 
 
@@ -214,17 +216,22 @@ class Settling:
     """One settle in one verb: look, check everything, then write."""
 
     def __init__(
-        self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged], after: str | None = None, user: str | None = None
+        self,
+        operation: Operation,
+        key: LedgerKey,
+        stagings: Sequence[Staged],
+        after: str | None = None,
+        user: str | None = None,
     ) -> None:
-        self._verb, self._key, self._stagings, self._after = verb, key, stagings, after
-        self._put_by = authority.mark_of(verb, user)
-        self._found = found_all(verb, [one.name for one in stagings])
+        self._operation, self._key, self._stagings, self._after = operation, key, stagings, after
+        self._put_by = authority.mark_of(operation, user)
+        self._found = found_all(operation, [one.name for one in stagings])
 
     def run(self) -> Settled:
         """Raises: Fenced, StagingGone, PutInhibited, QueueFull, InconsistentCall; nothing has changed then."""
-        verb = self._verb
-        queues = {_queue(unit): verb.queue(_queue(unit)) for unit, _ in self._chosen()}
-        done = {number for number, queue in queues.items() if noted(verb, queue, self._key) is not None}
+        operation = self._operation
+        queues = {_queue(unit): operation.queue(_queue(unit)) for unit, _ in self._chosen()}
+        done = {number for number, queue in queues.items() if noted(operation, queue, self._key) is not None}
         if not self._found or done != queues.keys():
             self._check_there(done)
         for number in queues.keys() - done:
@@ -240,10 +247,10 @@ class Settling:
         if points.reached:
             points.reached("settled-staging")
         for unit, staging in self._found.values():
-            _end(verb, staging, drops=_queue(unit) in done)
+            _end(operation, staging, drops=_queue(unit) in done)
         for number, stagings in put.items():
             self._note(number, sum(one.messages for one in stagings))
-        verb.durable = True
+        operation.durable = True
         return Settled(bool(queues) and done == queues.keys(), messages)
 
     def _chosen(self) -> Iterator[tuple[UnitRow, StagingRow]]:
@@ -256,7 +263,7 @@ class Settling:
             known = self._found.get(one.name)
             if known is not None and _queue(known[0]) in done:
                 continue
-            if known is None or known[1].expires_at <= self._verb.now:
+            if known is None or known[1].expires_at <= self._operation.now:
                 raise StagingGone(
                     f"staging {one.name!r} does not exist: it was undone, settled or has expired, or its queue was "
                     "deleted; write the batch again",
@@ -274,7 +281,7 @@ class Settling:
         """Nobody has settled another batch of the query since the caller looked. Raises: Fenced."""
         if self._after is None:
             return
-        last = last_noted(self._verb, queue, self._key.application, self._key.query)
+        last = last_noted(self._operation, queue, self._key.application, self._key.query)
         if last != self._after:
             raise Fenced(
                 f"{written(self._key.application)} has another writer on {queue.attributes.name}: the last batch in "
@@ -288,40 +295,42 @@ class Settling:
     def _check(self, queue: LocalQueue, stagings: Sequence[StagingRow]) -> None:
         if not queue.attributes.put_allowed:
             raise PutInhibited(f"puts to {queue.attributes.name} are inhibited", queue=queue.attributes.name)
-        discard(self._verb, queue)
+        discard(self._operation, queue)
         check_room(queue.attributes, queue.depth, sum(one.given for one in stagings))
 
     def _put(self, queue: LocalQueue, stagings: Sequence[StagingRow]) -> int:
         """The put of everything that is staged for one queue; of how many messages."""
-        verb, total = self._verb, sum(one.messages for one in stagings)
+        operation, total = self._operation, sum(one.messages for one in stagings)
         if not total:
             return 0
         own = draws_number(queue.attributes.order, Moment.PUT)
         first = queue.draw_number(total if own else 1)
-        tells = verb.store.changes.is_watched or queue.attributes.trigger_control
-        put = verb.backend.put_staged(queue, stagings, first, verb.now, self._put_by, own=own, tells=tells)
+        tells = operation.store.changes.is_watched or queue.attributes.trigger_control
+        put = operation.backend.put_staged(queue, stagings, first, operation.now, self._put_by, own=own, tells=tells)
         queue.count(total)
         queue.arrived += total
-        change = verb.touch(queue)
+        change = operation.touch(queue)
         change.put.extend(put)
         change.visible.extend(put)
         if any(one.has_reports for one in stagings):
-            report_placed(verb, queue, first)
+            report_placed(operation, queue, first)
         if queue.attributes.trigger_control:
-            verb.note_arrivals(queue, put)
+            operation.note_arrivals(queue, put)
         return total
 
     def _note(self, queue: int, messages: int) -> None:
         if not self._key.batch:
             return
-        backend, key, last = self._verb.backend, self._key, 0
+        backend, key, last = self._operation.backend, self._key, 0
         if key.query:  # a streaming query repeats its latest batches at most
             alike = backend.select(LedgerRow, queue=queue, application=key.application, query=key.query)
             last = alike[-1].id if alike else 0
             for old in alike[: max(0, len(alike) + 1 - LEDGER_BATCHES_MAX)]:
                 backend.remove_records(LedgerRow, id=old.id)
-        number = self._verb.number_behind(last)  # ids say which is the latest, by whichever process they were drawn
-        backend.save(LedgerRow(number, queue, *key, messages, self._verb.now))
+        number = self._operation.number_behind(
+            last
+        )  # ids say which is the latest, by whichever process they were drawn
+        backend.save(LedgerRow(number, queue, *key, messages, self._operation.now))
 
 
 def _queue(unit: UnitRow) -> int:

@@ -65,7 +65,7 @@ from .expiring import ExpiringVerbs
 from .getting import GettingVerbs
 from .leasing import LeasingVerbs
 from .objects import ObjectVerbs
-from .operation import Verb, in_verb
+from .operation import Operation, in_operation
 from .operator import OperatorVerbs
 from .process import OpenStore
 from .reading import release
@@ -145,9 +145,9 @@ class QueueStore(
             raise
 
     @event("connect", keys="program", about=lambda _, program, __: [program.name])
-    @in_verb()
-    def _connect(self, verb: Verb, program: Program, made: list[int]) -> int:
-        made.append(connections.connect(verb, program))
+    @in_operation()
+    def _connect(self, operation: Operation, program: Program, made: list[int]) -> int:
+        made.append(connections.connect(operation, program))
         return made[-1]
 
     @event("disconnect")
@@ -162,58 +162,60 @@ class QueueStore(
             finally:
                 self.waiting.dismiss(owner)
 
-    @in_verb(though_stopped=True)
-    def _disconnect(self, verb: Verb, owner: int) -> None:
+    @in_operation(though_stopped=True)
+    def _disconnect(self, operation: Operation, owner: int) -> None:
         if owner in self.connections:
-            connections.abandon(verb, owner)
+            connections.abandon(operation, owner)
 
     @event("open", keys="queue", about=lambda opened, _, queue, *__, **___: [opened.queue if opened else queue])
     def open(
         self, owner: int, queue: str, options: OpenOptions, *, manager: str = "", dynamic_name: str = "*"
     ) -> Opened:
         if options.co_op:
-            self.bury_dead()  # the marks of a cooperating set end with the last of it
+            self.end_dead_processes()  # the marks of a cooperating set end with the last of it
         return self._open(owner, queue, options, manager, dynamic_name)
 
-    @in_verb(unless_dead=(ObjectInUse,))
+    @in_operation(unless_dead=(ObjectInUse,))
     def _open(
-        self, verb: Verb, owner: int, queue: str, options: OpenOptions, manager: str, dynamic_name: str
+        self, operation: Operation, owner: int, queue: str, options: OpenOptions, manager: str, dynamic_name: str
     ) -> Opened:
-        return connections.open_handle(verb, self.connection(owner), queue, options, manager, dynamic_name)
+        return connections.open_handle(operation, self.connection(owner), queue, options, manager, dynamic_name)
 
-    @in_verb()
-    def keep_handles(self, verb: Verb, owner: int, handles: Sequence[int]) -> None:
-        connections.keep_handles(verb, owner, handles)
+    @in_operation()
+    def keep_handles(self, operation: Operation, owner: int, handles: Sequence[int]) -> None:
+        connections.keep_handles(operation, owner, handles)
 
     @event("extend", handle=first)
-    @in_verb(unless_dead=(ObjectInUse,))
-    def extend(self, verb: Verb, handle: int, options: OpenOptions) -> Opened:
-        return connections.extend_handle(verb, self.handle(handle), options)
+    @in_operation(unless_dead=(ObjectInUse,))
+    def extend(self, operation: Operation, handle: int, options: OpenOptions) -> Opened:
+        return connections.extend_handle(operation, self.handle(handle), options)
 
     @event("check_handle", handle=first)
-    @in_verb(writes=False)
-    def check_handle(self, verb: Verb, handle: int) -> None:
-        verb.queue_of(self.handle(handle))
+    @in_operation(writes=False)
+    def check_handle(self, operation: Operation, handle: int) -> None:
+        operation.queue_of(self.handle(handle))
 
     # --- triggers
 
-    def trigger(self, verb: Verb) -> None:
-        triggering.judge(verb)
+    def trigger(self, operation: Operation) -> None:
+        triggering.judge(operation)
 
-    def bury_dead(self) -> bool:
-        return connections.bury_dead(self)
+    def end_dead_processes(self) -> bool:
+        return connections.end_dead_processes(self)
 
     # --- queues
 
     @event("create_queue", keys="queue", about=lambda _, attributes: [attributes.name])
-    @in_verb(feeds=True)
-    def create_queue(self, verb: Verb, attributes: QueueAttributes) -> None:
-        Catalog(verb).create(attributes)
+    @in_operation(feeds=True)
+    def create_queue(self, operation: Operation, attributes: QueueAttributes) -> None:
+        Catalog(operation).create(attributes)
 
     @event("alter_queue", keys="queue", about=_name)
-    @in_verb(unless_dead=(ObjectInUse,))
-    def alter_queue(self, verb: Verb, name: str, by: Literal["alter", "set"], changes: dict[str, Any]) -> None:
-        catalog = Catalog(verb)
+    @in_operation(unless_dead=(ObjectInUse,))
+    def alter_queue(
+        self, operation: Operation, name: str, by: Literal["alter", "set"], changes: dict[str, Any]
+    ) -> None:
+        catalog = Catalog(operation)
         definition = catalog.made(name)
         changed = altered(definition, by, **changes)
         affected = {catalog.local_queue_of(name)}
@@ -225,48 +227,48 @@ class QueueStore(
         affected.add(catalog.local_queue_of(name))
         for one in affected:
             if one is not None:
-                queue = verb.queue(catalog.number(one), one)
+                queue = operation.queue(catalog.number(one), one)
                 queue.attributes = catalog.definition(one)
-                verb.touch(queue)
+                operation.touch(queue)
                 if queue.attributes.trigger_control:
-                    verb.released.add(queue.id)
+                    operation.released.add(queue.id)
 
     @event("queues")
-    @in_verb(writes=False)
-    def queues(self, verb: Verb) -> list[QueueAttributes]:
-        return Catalog(verb).definitions()
+    @in_operation(writes=False)
+    def queues(self, operation: Operation) -> list[QueueAttributes]:
+        return Catalog(operation).definitions()
 
     @event("queue", keys="queue", about=_name)
-    @in_verb(writes=False)
-    def queue(self, verb: Verb, name: str) -> QueueAttributes:
-        return Catalog(verb).definition(name)
+    @in_operation(writes=False)
+    def queue(self, operation: Operation, name: str) -> QueueAttributes:
+        return Catalog(operation).definition(name)
 
     @event("status", "depth", "queue", measured=lambda found, _: [found.current_depth], about=_name)
-    @in_verb(buries=True)
-    def status(self, verb: Verb, name: str) -> QueueStatus:
-        catalog = Catalog(verb)
+    @in_operation(ends_dead=True)
+    def status(self, operation: Operation, name: str) -> QueueStatus:
+        catalog = Catalog(operation)
         if catalog.is_unused(name):
             return QueueStatus(
                 current_depth=0,
                 open_input_count=0,
                 open_output_count=0,
                 uncommitted=0,
-                created_at=verb.now,
-                altered_at=verb.now,
+                created_at=operation.now,
+                altered_at=operation.now,
             )
         queue = catalog.local(name)
-        settling.discard(verb, queue)
+        settling.discard(operation, queue)
         return catalog.status(queue)
 
     @event("manager")
-    @in_verb(writes=False, though_stopped=True)
-    def manager(self, verb: Verb) -> ManagerAttributes:
-        return Catalog(verb).manager
+    @in_operation(writes=False, though_stopped=True)
+    def manager(self, operation: Operation) -> ManagerAttributes:
+        return Catalog(operation).manager
 
     @event("alter_manager")
-    @in_verb()
-    def alter_manager(self, verb: Verb, changes: dict[str, Any]) -> None:
-        catalog = Catalog(verb)
+    @in_operation()
+    def alter_manager(self, operation: Operation, changes: dict[str, Any]) -> None:
+        catalog = Catalog(operation)
         catalog.change_manager(altered_manager(catalog.manager, "alter", **changes))
 
     # --- puts
@@ -279,44 +281,44 @@ class QueueStore(
         measured=_put,
         about=lambda _, request: [unit_of(request, in_unit=request.in_unit)],
     )
-    @in_verb(
+    @in_operation(
         feeds=True,
         unless_dead=(QueueFull, DuplicateMessage, DuplicatePending, WrongState, LeaseOver),
         alone=False,
         appends=True,
         together=True,
     )
-    def put(self, verb: Verb, request: PutRequest) -> PutOutcome:
+    def put(self, operation: Operation, request: PutRequest) -> PutOutcome:
         handle = self.handle(request.handle)
         if handle.connection.is_leased and request.in_unit:
-            verb.lease_of(handle.connection)
-        return putting.put(verb, handle, tidied(verb, handle), request)
+            operation.lease_of(handle.connection)
+        return putting.put(operation, handle, tidied(operation, handle), request)
 
     @event("end_group", handle=first)
-    @in_verb(alone=False, unless_dead=(LeaseOver,))
-    def end_group(self, verb: Verb, handle: int, state: GroupState) -> GroupState:
-        return settling.end_group(verb, self.handle(handle), state)
+    @in_operation(alone=False, unless_dead=(LeaseOver,))
+    def end_group(self, operation: Operation, handle: int, state: GroupState) -> GroupState:
+        return settling.end_group(operation, self.handle(handle), state)
 
     @event("withdraw", handle=first)
-    @in_verb(alone=False, unless_dead=(LeaseOver,))
-    def withdraw(self, verb: Verb, handle: int, state: GroupState, *, whole_group: bool) -> None:
-        settling.withdraw(verb, self.handle(handle), state, whole_group=whole_group)
+    @in_operation(alone=False, unless_dead=(LeaseOver,))
+    def withdraw(self, operation: Operation, handle: int, state: GroupState, *, whole_group: bool) -> None:
+        settling.withdraw(operation, self.handle(handle), state, whole_group=whole_group)
 
     # --- handles
 
     @event("unlock", keys="acted", handle=first, about=lambda acted, _: [bool(acted)])
-    @in_verb(alone=False)
-    def unlock(self, verb: Verb, handle: int) -> bool:
+    @in_operation(alone=False)
+    def unlock(self, operation: Operation, handle: int) -> bool:
         one = self.handle(handle)
-        return release(verb, one, verb.queue_of(one))
+        return release(operation, one, operation.queue_of(one))
 
     @event("leave_group", handle=first)
-    @in_verb(alone=False)
-    def leave_group(self, verb: Verb, handle: int) -> None:
+    @in_operation(alone=False)
+    def leave_group(self, operation: Operation, handle: int) -> None:
         one = self.handle(handle)
-        queue = verb.queue_of(one)
+        queue = operation.queue_of(one)
         if group_readers.leave_all(queue, handle_reader(one.id)):
-            verb.touch(queue)
+            operation.touch(queue)
 
     # --- confirmed calls
 
@@ -332,26 +334,26 @@ class QueueStore(
         return self._look_and_lock(request)
 
     @event("one_message", keys="act", handle=of_request, about=lambda _, request: [request.event.name.lower()])
-    @in_verb(unless_dead=(WrongState, LockMismatch), alone=False)
-    def one_message(self, verb: Verb, request: OneMessage) -> Reason | None:
+    @in_operation(unless_dead=(WrongState, LockMismatch), alone=False)
+    def one_message(self, operation: Operation, request: OneMessage) -> Reason | None:
         handle = self.handle(request.handle)
-        queue = tidied(verb, handle)
+        queue = tidied(operation, handle)
         if request.event is Event.DELETE:
-            get_allowed(verb, handle, queue)
-        verb.durable = True
-        return confirming.one_message(verb, queue, request)
+            get_allowed(operation, handle, queue)
+        operation.durable = True
+        return confirming.one_message(operation, queue, request)
 
     @event("undo", "messages", "unit", handle=first, measured=count, about=lambda *_: ["confirm"])
-    @in_verb(alone=False)
-    def undo(self, verb: Verb, handle: int, confirm_id: int) -> int:
-        verb.durable = True
-        return confirming.undo(verb, tidied(verb, self.handle(handle)), confirm_id)
+    @in_operation(alone=False)
+    def undo(self, operation: Operation, handle: int, confirm_id: int) -> int:
+        operation.durable = True
+        return confirming.undo(operation, tidied(operation, self.handle(handle)), confirm_id)
 
     @event("release_lock", "messages", "unit", handle=first, measured=count, about=lambda *_: ["lock"])
-    @in_verb(alone=False)
-    def release_lock(self, verb: Verb, handle: int, lock_id: int) -> int:
-        verb.durable = True
-        return confirming.release_lock(verb, tidied(verb, self.handle(handle)), lock_id)
+    @in_operation(alone=False)
+    def release_lock(self, operation: Operation, handle: int, lock_id: int) -> int:
+        operation.durable = True
+        return confirming.release_lock(operation, tidied(operation, self.handle(handle)), lock_id)
 
     @event(
         "unique_ids",
@@ -361,21 +363,21 @@ class QueueStore(
         measured=lambda found, *_: [len(found)],
         about=lambda _, __, confirm_id, ___: ["confirm" if confirm_id else "lock"],
     )
-    @in_verb()
-    def unique_ids(self, verb: Verb, handle: int, confirm_id: int, lock_id: int) -> list[UniqueId]:
-        return confirming.unique_ids(verb, tidied(verb, self.handle(handle)), confirm_id, lock_id)
+    @in_operation()
+    def unique_ids(self, operation: Operation, handle: int, confirm_id: int, lock_id: int) -> list[UniqueId]:
+        return confirming.unique_ids(operation, tidied(operation, self.handle(handle)), confirm_id, lock_id)
 
     # --- strict reading
 
     @event("order_view", keys="queue", about=_name)
-    @in_verb(buries=True)
-    def order_view(self, verb: Verb, queue: str) -> OrderView:
-        catalog = Catalog(verb)
+    @in_operation(ends_dead=True)
+    def order_view(self, operation: Operation, queue: str) -> OrderView:
+        catalog = Catalog(operation)
         if catalog.is_unused(queue):
             return NOTHING_PENDING
         local = catalog.local(queue)
-        found = settling.tidy(verb, local) if local.has_work(verb.now) else local
-        view = self.backend.order_view(found, verb.now)
+        found = settling.tidy(operation, local) if local.has_work(operation.now) else local
+        view = self.backend.order_view(found, operation.now)
         return replace(view, strict_waiters=len(self.backend.select(WaitRow, queue=found.id)))
 
     # --- units of work
@@ -390,60 +392,60 @@ class QueueStore(
         self._settle(owner, outcome, later, moves=moves)
         return True
 
-    @in_verb(alone=False, unless_dead=(LeaseOver,))
-    def _settle(self, verb: Verb, owner: int, outcome: Outcome, later: Later | None, *, moves: bool) -> None:
+    @in_operation(alone=False, unless_dead=(LeaseOver,))
+    def _settle(self, operation: Operation, owner: int, outcome: Outcome, later: Later | None, *, moves: bool) -> None:
         connection = self.connection(owner)
         unit = connection.unit
         assert unit is not None
-        is_leased = connection.is_leased and verb.lease_of(connection) is not None
+        is_leased = connection.is_leased and operation.lease_of(connection) is not None
         if later is not None:
-            settling.put_off(verb, unit, later)
+            settling.put_off(operation, unit, later)
         if is_leased:
-            settling.settle_lease(verb, unit, outcome)
-            verb.leave_unit(connection, connection.record)
+            settling.settle_lease(operation, unit, outcome)
+            operation.leave_unit(connection, connection.record)
             return
         counts = later is None or later.counts
-        settling.settle(verb, unit, outcome, was_given=counts, delivers=not moves, arrives=not moves)
+        settling.settle(operation, unit, outcome, was_given=counts, delivers=not moves, arrives=not moves)
         if connection.keyed == connection.ended:
-            putkeys.settle(verb, unit, outcome)
-        verb.leave_unit(connection, unit)
+            putkeys.settle(operation, unit, outcome)
+        operation.leave_unit(connection, unit)
 
     @event("prepare", keys="unit name", about=lambda _, __, name: ["prepared", name])
-    @in_verb()
-    def prepare(self, verb: Verb, owner: int, name: str) -> None:
-        settling.prepare(verb, self.connection(owner), name)
+    @in_operation()
+    def prepare(self, operation: Operation, owner: int, name: str) -> None:
+        settling.prepare(operation, self.connection(owner), name)
 
     @event("settle_prepared", keys="unit name outcome", about=lambda _, *given: ["prepared", *given])
-    @in_verb()
-    def settle_prepared(self, verb: Verb, name: str, outcome: Outcome) -> None:
+    @in_operation()
+    def settle_prepared(self, operation: Operation, name: str, outcome: Outcome) -> None:
         found = self.backend.select(UnitRow, kind="prepared", name=name)
         if not found:
             raise UnitNotFound(f"no unit named {name!r} is prepared", unit=name)
-        settling.settle(verb, found[0].id, outcome)
-        putkeys.settle(verb, found[0].id, outcome)
-        verb.end_unit(found[0].id)
-        verb.durable = True
+        settling.settle(operation, found[0].id, outcome)
+        putkeys.settle(operation, found[0].id, outcome)
+        operation.end_unit(found[0].id)
+        operation.durable = True
 
     # --- the end
 
     @event("stop")
-    @in_verb(though_stopped=True)
-    def stop(self, verb: Verb) -> None:
-        self._wake_all(verb)
+    @in_operation(though_stopped=True)
+    def stop(self, operation: Operation) -> None:
+        self._wake_all(operation)
         self.host.stopped = True
 
-    def _wake_all(self, verb: Verb) -> None:
+    def _wake_all(self, operation: Operation) -> None:
         """Whoever waits for a queue that is open looks again."""
         for number in sorted({one.queue for one in self.backend.select(HandleRow)}):
             if self.backend.state(number) is not None:
-                verb.touch(verb.queue(number))
+                operation.touch(operation.queue(number))
 
-    @in_verb(though_stopped=True)
-    def restart(self, verb: Verb) -> None:
+    @in_operation(though_stopped=True)
+    def restart(self, operation: Operation) -> None:
         """For tests: loses the connections of this process, as if it had died, and starts the queue manager again."""
-        self._wake_all(verb)
+        self._wake_all(operation)
         self.host.stopped = False
-        connections.start(verb)
+        connections.start(operation)
 
     @event("backup", keys="path", about=lambda _, path, **__: [str(path)])
     def backup(

@@ -17,7 +17,7 @@ from ...model.options import Match
 from ...model.process_attributes import NO_PROCESS, ProcessAttributes
 from ...rules.grouping import ANYTHING, Wanted
 from ...rules.puts import make_id
-from ...rules.triggers import Seen, TriggerMessage, due, needed, trigger_message
+from ...rules.triggers import SeenQueue, TriggerMessage, due, needed, trigger_message
 from ..seam.backend import Alone
 from ..seam.clocks import is_ahead
 from ..seam.definitions import process_of
@@ -25,82 +25,82 @@ from ..seam.queued import available, onlooker
 from ..seam.tables import HandleRow, ObjectRow, TriggeredRow
 from .catalog import Catalog
 from .delivering import send
-from .operation import Verb
+from .operation import Operation
 from .queue import LocalQueue
 
 
-def judge(verb: Verb) -> None:
+def judge(operation: Operation) -> None:
     """At the end of a verb: puts the trigger messages that are due by what it has noted."""
-    newcomers, returned, released = verb.newcomers, verb.returned, verb.released
+    newcomers, returned, released = operation.newcomers, operation.returned, operation.released
     for number in sorted({*newcomers, *returned, *released}):
         try:
-            queue = verb.queue(number)
+            queue = operation.queue(number)
         except QueueDeleted:
             continue
         least = queue.attributes.trigger_priority
         heard = [one for one in newcomers.get(number, ()) if (one.priority or 0) >= least]
         back = sum((one.priority or 0) >= least for one in returned.get(number, ()))
         if queue.attributes.trigger_control and (heard or back or number in released):
-            _judge(verb, queue, heard, back, was_released=number in released)
-    verb.newcomers, verb.returned, verb.released = {}, {}, set()
+            _judge(operation, queue, heard, back, was_released=number in released)
+    operation.newcomers, operation.returned, operation.released = {}, {}, set()
 
 
-def _judge(verb: Verb, queue: LocalQueue, heard: Sequence[Message], back: int, *, was_released: bool) -> None:
+def _judge(operation: Operation, queue: LocalQueue, heard: Sequence[Message], back: int, *, was_released: bool) -> None:
     attributes = queue.attributes
     if not attributes.initiation_queue:
         return
-    process = _process(verb, attributes.process)
+    process = _process(operation, attributes.process)
     if process is None:
         return
-    seen = Seen(
+    seen = SeenQueue(
         came=len(heard),
         back=back,
-        groups=_groups(verb, queue, heard) if attributes.trigger_type == "group" else 0,
-        there=_there(verb, queue, needed(attributes, len(heard) + back)),
-        has_reader=any(one.input for one in verb.backend.select(HandleRow, queue=queue.id)),
-        quiet=_quiet(verb, queue),
+        groups=_groups(operation, queue, heard) if attributes.trigger_type == "group" else 0,
+        there=_there(operation, queue, needed(attributes, len(heard) + back)),
+        has_reader=any(one.input for one in operation.backend.select(HandleRow, queue=queue.id)),
+        quiet=_quiet(operation, queue),
         was_released=was_released,
     )
-    interval = verb.manager.trigger_interval
+    interval = operation.manager.trigger_interval
     count = due(attributes, math.inf if interval is None else interval, seen)
     if count:
-        _trigger(verb, queue, process, count)
+        _trigger(operation, queue, process, count)
 
 
-def _there(verb: Verb, queue: LocalQueue, most: int) -> int:
+def _there(operation: Operation, queue: LocalQueue, most: int) -> int:
     """How many messages of sufficient priority can be got; counting ends at so many."""
     if queue.depth < most and queue.attributes.trigger_type == "depth":
         return queue.depth
-    reader, least = onlooker(verb.now), queue.attributes.trigger_priority
-    rows = (row for row in verb.backend.candidates(queue, ANYTHING, reader, None) if available(row, reader))
+    reader, least = onlooker(operation.now), queue.attributes.trigger_priority
+    rows = (row for row in operation.backend.candidates(queue, ANYTHING, reader, None) if available(row, reader))
     if least:
-        rows = (row for row in rows if (verb.backend.read([row], 0)[0].message.priority or 0) >= least)
+        rows = (row for row in rows if (operation.backend.read([row], 0)[0].message.priority or 0) >= least)
     return sum(1 for _ in islice(rows, most))
 
 
-def _groups(verb: Verb, queue: LocalQueue, heard: Sequence[Message]) -> int:
+def _groups(operation: Operation, queue: LocalQueue, heard: Sequence[Message]) -> int:
     """How many groups these messages make whole; a message in none is whole by itself."""
     singles = sum(not one.flags & (ANY_GROUP | ANY_SEGMENT) for one in heard)
     groups = {one.group_id for one in heard if one.flags & (ANY_GROUP | ANY_SEGMENT)}
     whole = (Wanted(heads=True, match=Match(group_id=each), needs="group") for each in sorted(groups))
-    return singles + sum(bool(queue.find(wanted, onlooker(verb.now), None)) for wanted in whole)
+    return singles + sum(bool(queue.find(wanted, onlooker(operation.now), None)) for wanted in whole)
 
 
-def _quiet(verb: Verb, queue: LocalQueue) -> float:
+def _quiet(operation: Operation, queue: LocalQueue) -> float:
     """Seconds since the last trigger message of the queue; endless if a clock was ahead then."""
-    known = verb.backend.select(TriggeredRow, queue=queue.id)
-    return verb.now - known[0].at if known and not is_ahead(known[0].at, verb.now) else math.inf
+    known = operation.backend.select(TriggeredRow, queue=queue.id)
+    return operation.now - known[0].at if known and not is_ahead(known[0].at, operation.now) else math.inf
 
 
-def _process(verb: Verb, name: str) -> ProcessAttributes | None:
+def _process(operation: Operation, name: str) -> ProcessAttributes | None:
     """The process definition that a queue names, an empty one if it names none; None: it is not defined."""
     if not name:
         return NO_PROCESS
-    found = verb.backend.select(ObjectRow, type="process", name=name)
+    found = operation.backend.select(ObjectRow, type="process", name=name)
     return process_of(found[0].attributes) if found else None
 
 
-def _trigger(verb: Verb, queue: LocalQueue, process: ProcessAttributes, count: int) -> None:
+def _trigger(operation: Operation, queue: LocalQueue, process: ProcessAttributes, count: int) -> None:
     attributes = queue.attributes
     said = TriggerMessage(
         queue=attributes.name,
@@ -112,21 +112,21 @@ def _trigger(verb: Verb, queue: LocalQueue, process: ProcessAttributes, count: i
         user_data=process.user_data,
     )
     for _ in range(count):
-        _put(verb, queue, said)
-    verb.backend.save(TriggeredRow(queue.id, verb.now))
+        _put(operation, queue, said)
+    operation.backend.save(TriggeredRow(queue.id, operation.now))
     if attributes.trigger_type == "depth":
-        if not verb.kind.alone:
+        if not operation.kind.alone:
             raise Alone
         queue.attributes = altered(attributes, "alter", trigger_control=False)
-        Catalog(verb).change(queue.attributes)
+        Catalog(operation).change(queue.attributes)
 
 
-def _put(verb: Verb, queue: LocalQueue, said: TriggerMessage) -> None:
+def _put(operation: Operation, queue: LocalQueue, said: TriggerMessage) -> None:
     initiation_queue = queue.attributes.initiation_queue
-    known = Catalog(verb).find(initiation_queue)
-    manager = verb.manager
-    new_id = make_id(manager.origin, verb.number())
-    message = trigger_message(said, manager.name, new_id, verb.now).with_values(
+    known = Catalog(operation).find(initiation_queue)
+    manager = operation.manager
+    new_id = make_id(manager.origin, operation.number())
+    message = trigger_message(said, manager.name, new_id, operation.now).with_values(
         priority=known.default_priority if known else 0, persistent=known.default_persistence if known else True
     )
-    send(verb, message, initiation_queue, "", queue.id)
+    send(operation, message, initiation_queue, "", queue.id)

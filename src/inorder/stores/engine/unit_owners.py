@@ -11,7 +11,7 @@ from ..seam.tables import ConnectionRow, HandleRow, UnitRow
 from .process import OpenHandle
 
 
-class Holders(NamedTuple):
+class UnitOwners(NamedTuple):
     """Units are asked for once; `handles` are those of this process."""
 
     backend: Backend

@@ -37,7 +37,7 @@ Look = Callable[[], tuple[bool, float | None]]
 
 
 @dataclass(slots=True, eq=False)
-class Waiter:
+class WaitingCall:
     """A call that waits.
 
     Attributes:
@@ -65,7 +65,7 @@ class WaitingRoom:
     def __init__(self, changes: Changes, host: Host, clock: Clock, telemetry: Telemetry) -> None:
         self._changes, self._host, self._clock, self._telemetry = changes, host, clock, telemetry
         self._lock = Lock()  # of what follows; nobody sleeps or looks with it
-        self._waiters: list[Waiter] = []
+        self._waiters: list[WaitingCall] = []
         self._watchers: list[Bell] = []
         self._subscription = changes.subscribe(self._happened, is_ours=True)
         clock.watch(self._time_jumped)
@@ -93,7 +93,7 @@ class WaitingRoom:
 
     def _wait(self, owner: int, queue: str, options: GetOptions, look: Look) -> bool:
         deadline = self._clock.monotonic() + options.wait
-        waiter = Waiter(owner, queue, rank_of(options), deadline, self._host.bell(queue))
+        waiter = WaitingCall(owner, queue, rank_of(options), deadline, self._host.bell(queue))
         try:
             with self._lock:
                 self._waiters.append(waiter)
@@ -107,7 +107,7 @@ class WaitingRoom:
                 if waiter in self._waiters:
                     self._go(waiter)
 
-    def _go(self, waiter: Waiter) -> None:
+    def _go(self, waiter: WaitingCall) -> None:
         with self._lock:
             self._ring()
             self._waiters = [one for one in self._waiters if one is not waiter]
@@ -117,7 +117,7 @@ class WaitingRoom:
         self._subscription.turn(heeds=bool(self._waiters))
         self._host.attend(len(self._waiters))
 
-    def _ring(self, but: Waiter | None = None) -> None:
+    def _ring(self, but: WaitingCall | None = None) -> None:
         """Something has happened: all who sleep or watch check whether it concerns them."""
         for one in self._waiters:
             if one is not but:
@@ -125,7 +125,7 @@ class WaitingRoom:
         for bell in self._watchers:
             bell.ring()
 
-    def _serve(self, waiter: Waiter, look: Look) -> bool:
+    def _serve(self, waiter: WaitingCall, look: Look) -> bool:
         while True:
             self._sleep_until_turn(waiter)
             now = self._clock.monotonic()
@@ -136,7 +136,7 @@ class WaitingRoom:
             if waiter.deadline <= now:
                 return False
 
-    def _sleep_until_turn(self, waiter: Waiter) -> None:
+    def _sleep_until_turn(self, waiter: WaitingCall) -> None:
         while waiter.ended is None:
             with self._lock:
                 left = self._left(waiter)
@@ -150,12 +150,12 @@ class WaitingRoom:
             waiter.bell.wait(self._clock.nap(math.inf if has_reason else left))
         raise waiter.ended
 
-    def _left(self, waiter: Waiter) -> float:
+    def _left(self, waiter: WaitingCall) -> float:
         """Seconds until it looks again though nothing has changed."""
         clock = self._clock
         return min(waiter.deadline - clock.monotonic(), waiter.again_at - clock.now())
 
-    def _is_next(self, waiter: Waiter) -> bool:
+    def _is_next(self, waiter: WaitingCall) -> bool:
         """Whether nobody looks, and it is the first by round, rank and arrival of those that have a reason."""
         if len(self._waiters) == 1:
             return True
@@ -163,13 +163,13 @@ class WaitingRoom:
         ready = (one for one in others if one is waiter or self._has_reason(one))
         return not any(one.looking for one in others) and min(ready, key=lambda one: one.looked) is waiter
 
-    def _on(self, queue: str) -> list[Waiter]:
+    def _on(self, queue: str) -> list[WaitingCall]:
         return [one for one in self._waiters if one.queue == queue]
 
-    def _has_reason(self, waiter: Waiter) -> bool:
+    def _has_reason(self, waiter: WaitingCall) -> bool:
         return waiter.changed or self._left(waiter) <= 0
 
-    def _look(self, waiter: Waiter, look: Look) -> tuple[bool, float | None]:
+    def _look(self, waiter: WaitingCall, look: Look) -> tuple[bool, float | None]:
         found, again_at = look()
         with self._lock:
             waiter.looking = found  # then it is on its way out, and does not sleep again

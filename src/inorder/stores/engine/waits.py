@@ -11,7 +11,7 @@ from ..seam.damage import decodes
 from ..seam.looking import pending_as_text
 from ..seam.records import GetOutcome
 from ..seam.tables import WaitRow
-from .operation import Verb
+from .operation import Operation
 from .process import OpenConnection, OpenHandle
 
 
@@ -30,13 +30,13 @@ class Looks:
 
 
 def begin_wait(
-    verb: Verb, handle: OpenHandle, outcome: GetOutcome, in_its_way: Sequence[frozenset[int]] | None
+    operation: Operation, handle: OpenHandle, outcome: GetOutcome, in_its_way: Sequence[frozenset[int]] | None
 ) -> None:
     """The connection is about to wait. Raises: OrderDeadlock, everyone in its way waits for it."""
-    connection, backend = handle.connection, verb.backend
-    verb.waiter = connection.id
+    connection, backend = handle.connection, operation.backend
+    operation.waiter = connection.id
     connection.waits = True
-    verb.store.host.looked(handle.queue, handle.queue_name)
+    operation.store.host.looked(handle.queue, handle.queue_name)
     levels = json.dumps([sorted(level) for level in in_its_way]) if in_its_way else None
     pending, withheld = pending_as_text(outcome.pending), int(outcome.withheld is not None)
     backend.save(WaitRow(connection.id, handle.queue, pending, withheld, levels))
@@ -44,7 +44,7 @@ def begin_wait(
         return
     waits = {one.connection: levels_of(one.levels) for one in backend.select(WaitRow) if one.levels is not None}
     if is_deadlocked(connection.id, waits):
-        end_wait(verb, connection)
+        end_wait(operation, connection)
         raise OrderDeadlock("readers wait for messages that other readers hold, in a circle: back out or commit")
 
 
@@ -54,9 +54,9 @@ def levels_of(text: str) -> list[frozenset[int]]:
     return [frozenset(level) for level in json.loads(text)]
 
 
-def end_wait(verb: Verb, connection: OpenConnection) -> None:
+def end_wait(operation: Operation, connection: OpenConnection) -> None:
     """Its wait is over: it has something, has given up, or looks again."""
     if connection.waits:
-        verb.remember(connection, "waits")
+        operation.remember(connection, "waits")
         connection.waits = False
-        verb.backend.remove_records(WaitRow, connection=connection.id)
+        operation.backend.remove_records(WaitRow, connection=connection.id)

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, TypeVar
 from ...model.message import NO_ID, REPORT_GENERATED, Message, Place, Row
 from ...rules.grouping import Wanted, is_end
 from ...rules.lifecycle import State, becomes_visible
-from ...rules.ordering import UNSET, Cursor, Decision, Pending, Standing, decide, rank
-from ..seam.backend import Expired, Kind, QueueState, SearchedQueue, Share, Tally
+from ...rules.ordering import UNSET, Cursor, Decision, Pending, StrictMatch, decide, rank
+from ..seam.backend import Expired, OperationKind, QueueCounters, QueueState, SearchedQueue, Share
 from ..seam.queued import (
     GOT,
     LOCKS,
@@ -28,7 +28,7 @@ from ..seam.queued import (
     NO_PLACE,
     QueuedMessage,
     Reader,
-    Seen,
+    SeenRow,
     cost_of,
     first_of_places,
     fits,
@@ -45,7 +45,7 @@ _NOTHING: Any = object()
 
 
 class _Counters(NamedTuple):
-    """Of a queue; see `backend.Tally`."""
+    """Of a queue; see `backend.QueueCounters`."""
 
     counter: int = 0
     reserved: int = 0
@@ -120,17 +120,19 @@ class MemoryBackend(MemoryBulk):
 
     # --- transactions
 
-    def begin(self, kind: Kind) -> None:
+    def begin(self, kind: OperationKind) -> None:
         self.has_happened, self.is_inside = False, True
         self._steps.clear()
         self._kept = 0
 
-    def keep(self, tallies: Sequence[Tally]) -> None:
-        self._count(tallies)
+    def keep(self, counts: Sequence[QueueCounters]) -> None:
+        self._count(counts)
         self._kept = len(self._steps)
 
-    def commit(self, tallies: Sequence[Tally], changed: Collection[int], *, reserves: bool, durable: bool) -> int:
-        self._count(tallies)
+    def commit(
+        self, counts: Sequence[QueueCounters], changed: Collection[int], *, reserves: bool, durable: bool
+    ) -> int:
+        self._count(counts)
         self.has_happened, self.is_inside = True, False
         return 0
 
@@ -162,8 +164,8 @@ class MemoryBackend(MemoryBulk):
         else:
             table[key] = value
 
-    def _count(self, tallies: Sequence[Tally]) -> None:
-        for queue, counter, reserved, added, arrived in tallies:
+    def _count(self, counts: Sequence[QueueCounters]) -> None:
+        for queue, counter, reserved, added, arrived in counts:
             if (known := self._counters.get(queue)) is not None:
                 counted = _Counters(counter, reserved, known.depth + added, known.arrived + arrived, known.revision)
                 self._put(self._counters, queue, counted)
@@ -320,11 +322,11 @@ class MemoryBackend(MemoryBulk):
         rows = itertools.takewhile(lambda row: row.place.rank == rank, self._behind(queue.id, after))
         return (row for row in rows if self._chosen(row, wanted, reader))
 
-    def level(self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place) -> Iterable[Seen]:
+    def level(self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place) -> Iterable[SeenRow]:
         assert wanted.selector is not None
         for row in self.rows_at(queue, wanted, reader, rank, after):
             is_fitting = fits(wanted.selector, row, reader)
-            yield Seen(row.place, row.number, is_fitting, cost_of(row.message.properties.text))
+            yield SeenRow(row.place, row.number, is_fitting, cost_of(row.message.properties.text))
 
     def _beside(self, queue: int, reader: Reader, after: Place | None) -> Iterator[QueuedMessage]:
         """What is behind a place: on levels that were looked at before, what was noted there and what is behind."""
@@ -356,7 +358,7 @@ class MemoryBackend(MemoryBulk):
 
     def standings(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool
-    ) -> Iterator[Standing[QueuedMessage]]:
+    ) -> Iterator[StrictMatch[QueuedMessage]]:
         """What takes part in a strict decision, in order of place."""
         rows = (row for row in self._beside(queue.id, reader, None) if not cursor.has_shown(row.place))
         judged = (
@@ -451,11 +453,8 @@ class MemoryBackend(MemoryBulk):
     def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
         now = self._messages[before.number]
         assert now.state is before.state, (now, before)
-        changed: dict[str, Any] = {
-            name: new
-            for name, old, new in zip(now._fields, before, after, strict=True)
-            if new is not old and new != old
-        }
+        fields = zip(now._fields, before, after, strict=True)
+        changed: dict[str, Any] = {name: new for name, old, new in fields if new is not old and new != old}
         self._put(self._messages, before.number, now._replace(**changed))
 
     def remove(self, rows: Sequence[QueuedMessage], before: State) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from ...model.message import NO_ID, Message, Place, UniqueId
 from ...rules.grouping import Wanted, is_head
 from ...rules.lifecycle import State
-from ...rules.ordering import Cursor, Standing, rank
+from ...rules.ordering import Cursor, StrictMatch, rank
 from ...rules.puts import NO_ACCOUNTING, make_id
 from ...rules.selectors import selector_of
 from ...rules.staged_columns import KEYS, STAGED_COLUMNS, Batch
@@ -58,7 +58,7 @@ class MemoryBulk(ABC):
     @abstractmethod
     def standings(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool
-    ) -> Iterator[Standing[QueuedMessage]]: ...
+    ) -> Iterator[StrictMatch[QueuedMessage]]: ...
 
     # --- claims
 

@@ -11,7 +11,7 @@ from .engine import PostgresEngine
 from .host import PostgresHost
 from .opening import are_one, drop, is_there, open_link
 from .upgrading import upgrade_schema
-from .watch import Watch
+from .watch import PostgresWatch
 
 
 class PostgresStore(QueueStore):
@@ -49,7 +49,7 @@ class PostgresStore(QueueStore):
             super().__init__(backend, host, str(self.address), name, clock or SystemClock())
             self.shortcuts = backend.shortcuts
             host.store = self
-            host.watch = Watch(self, link, backend.sql)
+            host.watch = PostgresWatch(self, link, backend.sql)
             connections.begin(self)
         except BaseException:
             link.close()

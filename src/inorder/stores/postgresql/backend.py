@@ -4,7 +4,7 @@ Many transactions run at once. What belongs to a queue changes under the lock of
 takes that lock with the statement by which it comes to the queue: numbers of a queue become visible in the order in
 which they were drawn (B-5), and all that a verb has seen of the queue stays true until it ends. Staging does not change
 a queue: it shares a lock of the row that only a removal waits for, and holds its own unit's row. Verbs that are alone
-(`backend.Kind`) hold the queue manager's row before; who waits for whom is looked at under a lock of its own.
+(`backend.OperationKind`) hold the queue manager's row before; who waits for whom is looked at under a lock of its own.
 
 On a queue that keeps no order plain puts and gets are *together* (together.py): any number of them share an advisory
 lock, and none locks the row. To lock such a queue a verb locks its row, then takes that advisory lock exclusively
@@ -24,7 +24,7 @@ from psycopg import errors
 from ...errors import InorderError, QueueManagerStopping
 from ...model.message import Message, Place, Row
 from ...rules.lifecycle import State
-from ..seam.backend import Kind, Passing, QueueState, SearchedQueue, Share, Tally
+from ..seam.backend import OperationKind, Passing, QueueCounters, QueueState, SearchedQueue, Share
 from ..seam.definitions import queue_of
 from ..seam.queued import QueuedMessage
 from ..seam.tables import DefinitionRow, WaitRow
@@ -35,8 +35,8 @@ from ..sql.selection import Heads, Selection, ordered
 from ..sql.shapes import COUNTED_MAX
 from .fronts import BEHIND, ENTRIES_MAX, GETS_A_LOOK, TOGETHER_A_LOOK, Fronts
 from .known import Guess, Known
-from .making import APPENDED, ARRIVALS, PUTS, PUTS_TOGETHER, Block, alike_in, counted, in_arrays
-from .pipeline import Answer
+from .making import APPENDED, ARRIVALS, PUTS, PUTS_TOGETHER, RowsInsert, alike_in, counted, in_arrays
+from .pipeline import StatementResult
 from .statement import array
 from .together import GRANTED, STATEMENTS_TOGETHER, TOGETHER_BEHIND, Together
 
@@ -52,7 +52,7 @@ SKIPPED: Final = 1_000_000  # of the numbers that name things, and of places, wh
 PERSISTENT: Final = Message.FIELDS["persistent"].index
 GOT_PERSISTENT: Final = GOT_COLUMNS.split(", ").index("m.persistent")
 STOPPED: Final = -1  # the revision of a queue whose queue manager was stopped
-_queue_of_tally = attrgetter("queue")
+_queue_of_counters = attrgetter("queue")
 
 
 class PostgresBackend(SqlBackend):
@@ -67,9 +67,9 @@ class PostgresBackend(SqlBackend):
     stopped = _appends = _is_whole = _is_kept = False
     _was_refused = False  # a lock that was out of order
     _is_first = False  # nothing had run before the verb came to the queue that it takes to be as it was
-    _only: Answer | None = None  # the put that may be all that the verb does: if the queue is another, it does nothing
+    _only: StatementResult | None = None  # the put that may be all that the verb does; on another queue it does nothing
     _restarts: tuple[float, int] | None = None  # when a unit of work begins, and which, once the put is on its way
-    _asked: dict[int, Answer]  # queues that are locked, and how they are, before the verb comes to them
+    _asked: dict[int, StatementResult]  # queues that are locked, and how they are, before the verb comes to them
     _given: Sequence[int] = ()  # what the queue is taken to be on which something may arrive
     has_own_clock = False  # the store was given a clock: deadlines are judged by it
     _whole: set[int]  # queues that the statement by which a message arrived has locked and counted
@@ -79,17 +79,17 @@ class PostgresBackend(SqlBackend):
         super().__init__(engine, name, shortcuts=shortcuts)
         self._known, self._together, self._fronts, self._session = Known(), Together(), Fronts(), engine
         self._behind: set[int] = set()  # queues that are searched behind their fronts
-        self._look: tuple[int, Answer] | None = None  # on which queue, and what had been read of the index before
+        self._look: tuple[int, StatementResult] | None = None  # on which queue, and index entries read before
 
-    def begin(self, kind: Kind) -> None:
+    def begin(self, kind: OperationKind) -> None:
         self._kind, self._locked, self._has_all, self._together.queue = kind, set[int](), False, None
         self._whole, self._gone, self._behind, self._look = set(), {}, set(), None
         self._only, self._asked, self.asked, self._restarts = None, {}, None, None
         self._known.begin(may_guess=kind.writes and not kind.alone and not kind.beside, may_append=kind.appends)
-        self.here = "here beside" if kind.beside else "here"
+        self.here = "queue state beside" if kind.beside else "queue state"
         super().begin(kind)
         if kind.writes and kind.alone:
-            ((stopped,),) = self.engine.run(self.sql["alone"]).fetchall()
+            ((stopped,),) = self.engine.run(self.sql["lock queue manager"]).fetchall()
             self._heed_stop(bool(stopped))
         if self._was_refused:
             self._was_refused, self._has_all = False, True
@@ -109,32 +109,34 @@ class PostgresBackend(SqlBackend):
 
     def stop(self, stopped: bool) -> None:
         """Inside a verb: the queue manager was stopped, or started again."""
-        self.engine.execute(self.sql["stop"], (stopped,))
+        self.engine.execute(self.sql["set stopped"], (stopped,))
         self.stopped = stopped
 
     # --- numbers
 
     def draw(self, count: int, reserve: int) -> tuple[range, bool]:
         count = max(count, min(AHEAD * count, DRAWN_MAX))
-        first: int = self.value(self.sql["draw"], count)
+        first: int = self.value(self.sql["draw numbers"], count)
         return range(first, first + count), True
 
     def skip_reserved(self) -> None:
-        self.engine.execute(self.sql["draw"], (SKIPPED,))
+        self.engine.execute(self.sql["draw numbers"], (SKIPPED,))
 
     # --- transactions
 
-    def commit(self, tallies: Sequence[Tally], changed: Collection[int], *, reserves: bool, durable: bool) -> int:
+    def commit(
+        self, counts: Sequence[QueueCounters], changed: Collection[int], *, reserves: bool, durable: bool
+    ) -> int:
         quiet = set(changed)
-        quiet.difference_update(map(_queue_of_tally, tallies))
+        quiet.difference_update(map(_queue_of_counters, counts))
         if quiet:  # the row of a queue tells those who wait that it has changed, should nobody else (watch.py)
-            self.engine.run(self.sql["touched"], (self.engine.array(sorted(quiet)),))
+            self.engine.run(self.sql["touch queues"], (self.engine.array(sorted(quiet)),))
         if reserves:
-            tallies = [self._reserved_ahead(tally) for tally in tallies]
-        self._count(tallies)
+            counts = [self._reserved_ahead(each) for each in counts]
+        self._count(counts)
         self._hear()
         if self._look is not None:
-            self._end_look(*self._look, taken=sum(abs(tally.added) for tally in tallies))
+            self._end_look(*self._look, taken=sum(abs(each.added) for each in counts))
         # A verb that is in nobody's way waits for the disk in the commit itself, which saves a transaction.
         at_once = durable and (self._session.is_durable or self._is_in_nobodys_way())
         heard = [queue for queue in changed if self.noted.get(queue, HEARD) & HEARD]
@@ -142,7 +144,7 @@ class PostgresBackend(SqlBackend):
         if self._kind.writes and self._kind.alone:  # it may have changed the catalog
             self._known.forget()
         elif self._writes:
-            self._known.commit(tallies, self.noted)
+            self._known.commit(counts, self.noted)
         return commits
 
     def _hear(self) -> None:
@@ -153,39 +155,39 @@ class PostgresBackend(SqlBackend):
             self._session.run_held_back()
             self._known.hear()
 
-    def keep(self, tallies: Sequence[Tally]) -> None:
-        self._count(tallies)
+    def keep(self, counts: Sequence[QueueCounters]) -> None:
+        self._count(counts)
         self._asked.clear()
         self._session.block()
         super().keep(())
         self._known.keep()
 
-    def _reserved_ahead(self, tally: Tally) -> Tally:
-        more = min(AHEAD * self._known.placed(tally.queue), DRAWN_MAX)
-        return tally._replace(reserved=min(tally.reserved + more, COUNTED_MAX))
+    def _reserved_ahead(self, each: QueueCounters) -> QueueCounters:
+        more = min(AHEAD * self._known.placed(each.queue), DRAWN_MAX)
+        return each._replace(reserved=min(each.reserved + more, COUNTED_MAX))
 
     def _is_in_nobodys_way(self) -> bool:
         """Whether nobody waits while this verb keeps the locks that it has."""
         return self._together.queue is not None or (bool(self._locked) and self._known.is_alone(self._locked))
 
-    def _count(self, tallies: Sequence[Tally]) -> None:
+    def _count(self, counts: Sequence[QueueCounters]) -> None:
         """The counters of queues, where this verb has left them; some have been counted by what has changed them."""
-        for queue, counter, reserved, difference, arrived in tallies:
+        for queue, counter, reserved, difference, arrived in counts:
             done = queue in self._whole
             added, arriving = difference - done + self._gone.get(queue, 0), arrived - done
             if self._together.queue is not None:
                 if (added, arriving) != (0, 0):
-                    self.engine.run(self.sql["counted together"], (queue, added, arriving))
+                    self.engine.run(self.sql["update queue counters together"], (queue, added, arriving))
             elif not self._known.appends(queue):
                 if (counter, reserved, added, arriving) != (*self._known.counters(queue), 0, 0):
-                    self.engine.run(self.sql["counted"], (queue, counter, reserved, added, arriving))
+                    self.engine.run(self.sql["update queue counters"], (queue, counter, reserved, added, arriving))
             elif counter != self._known.placed(queue):
                 raise Passing("numbers were drawn for more than what arrives")
             elif (counter - done, added, arriving) != (0, 0, 0):
                 before, upto, _ = self._known.found(queue)
                 if before + counter > upto:
                     raise Passing("more numbers are to be reserved")
-                self.engine.run(self.sql["counted"], (queue, before + counter, upto, added, arriving))
+                self.engine.run(self.sql["update queue counters"], (queue, before + counter, upto, added, arriving))
         self._whole, self._gone = set(), {}
 
     def abort(self, error: BaseException, *, keeps: bool = False) -> bool:
@@ -209,15 +211,15 @@ class PostgresBackend(SqlBackend):
         found: Sequence[tuple[Any, ...]]
         if self._together.queue == queue and self._session.withdraw():
             if count == 1:
-                found = self._take_one("take away one together as known", synchronously=True)
+                found = self._take_one("get and remove one together as known", synchronously=True)
             else:
-                found = self._found_as_known("take away together as known", (queue, count, *self._given[1:]))
+                found = self._found_as_known("get and remove together as known", (queue, count, *self._given[1:]))
         elif count == 1 and self._together.queue is None:
             is_known = self._session.holds_back and self._given[0] == queue and self._given[3]
             if is_known and not self.noted[queue] & FRONTS and self._session.withdraw():
-                found = self._take_one("take away one as known", synchronously=self._is_in_nobodys_way())
+                found = self._take_one("get and remove one as known", synchronously=self._is_in_nobodys_way())
             else:
-                found = run(self.sql["take away one"], (queue,)).fetchall()
+                found = run(self.sql["get and remove one"], (queue,)).fetchall()
         else:
             found = super().take_away(queue, count)
         self._gone = {**self._gone, queue: self._gone.get(queue, 0) + len(found)}
@@ -255,7 +257,7 @@ class PostgresBackend(SqlBackend):
             self._insert(block, [column[begin : begin + INSERTED_MAX] for column in columns])
             self._session.send()  # it is at work on these while the next are packed
 
-    def _insert(self, block: Block, columns: Sequence[Sequence[Any]]) -> None:
+    def _insert(self, block: RowsInsert, columns: Sequence[Sequence[Any]]) -> None:
         given = [
             column[0] if kind is None else array(column, kind)
             for column, kind in zip(columns, block.kinds, strict=True)
@@ -273,7 +275,7 @@ class PostgresBackend(SqlBackend):
         if not self._session.holds_back:
             self._restart()
 
-    def _restart(self) -> Answer | None:
+    def _restart(self) -> StatementResult | None:
         values, self._restarts = self._restarts, None
         return None if values is None else self._session.run(counted(self.sql["restart unit"], 3), (*values, 1))
 
@@ -325,7 +327,7 @@ class PostgresBackend(SqlBackend):
             return
         if gets and self._fronts.count(queue) >= GETS_A_LOOK:
             goes_without = self._fronts.look(queue)
-            self._look = queue, self.engine.run(self.sql["entries read"])
+            self._look = queue, self.engine.run(self.sql["index entries read"])
         if has_fronts:
             if self._kind.writes:
                 self._session.follow_fronts()
@@ -333,30 +335,30 @@ class PostgresBackend(SqlBackend):
                 self._behind.add(queue)
                 self._session.substitute(BEHIND)
 
-    def _end_look(self, queue: int, before: Answer, taken: int) -> None:
+    def _end_look(self, queue: int, before: StatementResult, taken: int) -> None:
         """A get has looked how much of the index it reads."""
-        ((after,),) = self.engine.run(self.sql["entries read"]).fetchall()
+        ((after,),) = self.engine.run(self.sql["index entries read"]).fetchall()
         is_far = after - before.fetchall()[0][0] > ENTRIES_MAX + 2 * taken
         if is_far:
             self.engine.run(self.sql["set fronts"], (queue,))
             self.noted[queue] |= FRONTS
         elif self.noted[queue] & FRONTS and queue not in self._behind:
-            self.engine.run(self.sql["remove fronts"], (queue,))
+            self.engine.run(self.sql["delete fronts"], (queue,))
             self.noted[queue] &= ~FRONTS
 
     def open(self, queue: int, after: Place, chosen: Selection, heads: Heads) -> Iterator[QueuedMessage]:
         if queue not in self._behind or chosen.one:
             return super().open(queue, after, chosen, heads)
-        sql = ordered(self.sql["available behind"], chosen, self._there(queue, heads))
+        sql = ordered(self.sql["available by place after fronts"], chosen, self._there(queue, heads))
         return self.paged(queue, sql, chosen, after)
 
     def read(self, rows: Sequence[QueuedMessage], most: int | None = None) -> Sequence[QueuedMessage]:
         if most is not None or len(rows) < 2:
             return super().read(rows, most)
-        asked = [self.engine.run(self.sql["read"], (row.number,)) for row in rows]  # all of them in one go
+        asked = [self.engine.run(self.sql["message by number"], (row.number,)) for row in rows]  # all of them in one go
         return [row._replace(message=self._full(row.number, one)) for row, one in zip(rows, asked, strict=True)]
 
-    def _full(self, number: int, answer: Answer) -> Message:
+    def _full(self, number: int, answer: StatementResult) -> Message:
         for columns in answer.fetchall():
             return self.codec.full(columns)
         raise self.codec.damaged(number, "its content is missing")
@@ -373,11 +375,11 @@ class PostgresBackend(SqlBackend):
         self.noted[queue] = attention
         if is_shared:
             self._together.queue = queue
-            self.engine.run(self.sql["come together"], (queue,))
+            self.engine.run(self.sql["enter unordered queue"], (queue,))
             self._session.restrict(STATEMENTS_TOGETHER)
         else:
             self._locked.add(queue)
-        name = "here together" if is_shared else "here"
+        name = "queue state together" if is_shared else "queue state"
         if not appends:
             given = given[:3] if is_shared else (*given, state.counter, state.reserved)
         self._given = given
@@ -408,13 +410,13 @@ class PostgresBackend(SqlBackend):
         """The queue, which nobody has locked, and nobody locks until the verb ends; a put has drawn a number."""
         run, feeds = self.engine.run, self._kind.feeds
         self._together.queue = queue
-        run(self.sql["come together"], (queue,))
+        run(self.sql["enter unordered queue"], (queue,))
         self._session.restrict(STATEMENTS_TOGETHER)
         if feeds:
             answer = run(self.sql["draw places"], (queue, 1))
         else:
-            answer = run(self.sql["keeps no order"], (self.engine.array([queue]),))
-        self.here = "here together"
+            answer = run(self.sql["unordered queues"], (self.engine.array([queue]),))
+        self.here = "queue state together"
         found, answers = super().state(queue), answer.fetchall()
         if found is None or not answers:
             self._together.forget(queue)
@@ -432,7 +434,7 @@ class PostgresBackend(SqlBackend):
         """The queue, which nobody else changes until the verb ends."""
         if queue in self._in_vain:
             self._lock_queues([queue])
-            unordered = self.engine.run(self.sql["keeps no order"], (self.engine.array([queue]),))
+            unordered = self.engine.run(self.sql["unordered queues"], (self.engine.array([queue]),))
             found, keeps_order = super().state(queue), not unordered.fetchall()
         else:
             keeps_order, found = self._together.knows(queue), None
@@ -450,10 +452,10 @@ class PostgresBackend(SqlBackend):
 
     def _locked_as(self, queue: int, *, keeps_order: bool) -> QueueState | None:
         """The queue, locked, if it keeps its order, or keeps none."""
-        self.here = "here locked"
+        self.here = "queue state locked"
         if not keeps_order:
             self._lock_queues([queue])
-            self.here = "here together"
+            self.here = "queue state together"
         self.asked = self._asked.pop(queue, None)
         found = super().state(queue)
         self.asked = None
@@ -467,7 +469,7 @@ class PostgresBackend(SqlBackend):
             self._lock_queues(queues)
             for queue in queues:  # with what comes next: nobody waits for that alone
                 if queue not in self.noted and queue not in self._in_vain:
-                    name = "here together" if self._together.knows(queue) else "here locked"
+                    name = "queue state together" if self._together.knows(queue) else "queue state locked"
                     self._asked[queue] = self.engine.run(self.sql[name], (queue,))
         return super().shares(unit, locked=locked)
 
@@ -498,11 +500,11 @@ class PostgresBackend(SqlBackend):
         super().clear(queue)
 
     def hold_stagings(self, names: Collection[str], *, begins: bool) -> None:
-        held = self.value(self.sql["hold stagings"], self.engine.array(list(names)))
+        held = self.value(self.sql["lock stagings"], self.engine.array(list(names)))
         if begins and held < len(names):
             for name in names:
-                self.engine.run(self.sql["begin staging"], (name,))
-            self.value(self.sql["hold stagings"], self.engine.array(list(names)))
+                self.engine.run(self.sql["lock staging name"], (name,))
+            self.value(self.sql["lock stagings"], self.engine.array(list(names)))
 
     def arrive(
         self,
@@ -553,7 +555,7 @@ class PostgresBackend(SqlBackend):
 
     def _note_order(self, queue: int, *, keeps_order: bool) -> None:
         """Nobody is on the queue while this changes."""
-        kept_order = not self.engine.run(self.sql["keeps no order"], (self.engine.array([queue]),)).fetchall()
+        kept_order = not self.engine.run(self.sql["unordered queues"], (self.engine.array([queue]),)).fetchall()
         if kept_order is not keeps_order:
             self._lock_queues([queue])
-            self.change(self.sql["keep no order"], (queue, int(not keeps_order)))
+            self.change(self.sql["set order of queue"], (queue, int(not keeps_order)))

@@ -17,7 +17,7 @@ from .statements import STATEMENTS, TABLES, checks
 
 
 class PostgresSource:
-    """See `sql.checking.Source`. Its user has the connection to itself."""
+    """See `sql.checking.CheckedDatabase`. Its user has the connection to itself."""
 
     tables: Mapping[str, Table] = TABLES
     sql: Mapping[str, str] = STATEMENTS

@@ -82,7 +82,7 @@ WHERE (t.unordered = 1) <> (coalesce(CAST(d.attributes AS json) ->> 'read_order'
 -- The queue manager has a row.
 SELECT 'the queue manager is missing' WHERE NOT EXISTS (SELECT 1 FROM manager);
 
--- name: tallies
+-- name: queue counters
 -- Every local queue has counters, no other queue does, and the counters are valid.
 SELECT format('queue %s: it is defined and not counted', id) FROM definition
 WHERE type = 'local' AND id NOT IN (SELECT queue FROM tally)

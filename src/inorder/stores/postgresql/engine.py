@@ -12,12 +12,12 @@ from ...errors import CallInProgress, InorderError, OutcomeUnknown
 from ...rules.staging import Key
 from ...support.locks import Lock
 from ..engine import points
-from ..seam.backend import Kind, Passing
+from ..seam.backend import OperationKind, Passing
 from ..sql.shapes import Table
 from .faults import fault, is_lost
 from .keys import encoded
 from .link import Link
-from .pipeline import Answer, Pipeline
+from .pipeline import Pipeline, StatementResult
 from .statement import array
 from .statements import STATEMENTS, TABLES
 
@@ -47,7 +47,7 @@ class PostgresEngine:
 
     # --- statements
 
-    def execute(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Answer:
+    def execute(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> StatementResult:
         if self._first is not None:
             self.run_held_back()
         return self._link.execute(sql if self._granted is None else self._as_granted(sql), values)
@@ -83,7 +83,7 @@ class PostgresEngine:
         return self._link.pipeline
 
     @property
-    def last(self) -> Answer | None:
+    def last(self) -> StatementResult | None:
         """The answer to what this transaction has sent last; None: it has sent nothing yet."""
         return self._link.last
 
@@ -135,7 +135,7 @@ class PostgresEngine:
         return encoded(values)
 
     def beginning(self, number: int, size: int) -> bytes | None:
-        for (beginning,) in self.execute(self.sql["beginning"], (number, size)):
+        for (beginning,) in self.execute(self.sql["beginning of body"], (number, size)):
             found: bytes = beginning
             return found
         return None
@@ -166,7 +166,7 @@ class PostgresEngine:
     def is_inside(self) -> bool:
         return self._in_use.is_mine
 
-    def begin(self, kind: Kind) -> None:
+    def begin(self, kind: OperationKind) -> None:
         if self._in_use.is_mine:
             raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
         self._link.check()

@@ -48,7 +48,7 @@ m AS (DELETE FROM message WHERE ctid = (SELECT message_at FROM next) RETURNING 1
 c AS (DELETE FROM content WHERE ctid = (SELECT content_at FROM next) RETURNING 1)
 
 -- name: left
--- As `counted`.
+-- As `update queue counters`.
 counted AS (
     UPDATE tally SET depth = tally.depth - gone.messages,
         serial = greatest(serial, (2 * arrived - tally.depth + gone.messages) / 64)
@@ -62,7 +62,7 @@ counted AS (
 )
 
 -- name: left together
--- As `counted together`.
+-- As `update queue counters together`.
 counted AS (
     INSERT INTO slot AS own (queue, session, depth, arrived)
     SELECT ?1, pg_backend_pid(), -gone.messages, 0 FROM gone

@@ -16,7 +16,7 @@ removes them if they are of no use any more. A bit of the queue's attention says
 (sql/attention.py).
 
 The rows that a search begins with have the same trouble: the queue's own gets another serial every 64 messages
-(schema.sql), and a connection's unit of work another number (verb.py).
+(schema.sql), and a connection's unit of work another number (operation.py).
 """
 
 from __future__ import annotations
@@ -32,8 +32,14 @@ LOOKS_WITHOUT: Final = 16  # one look of so many goes without the fronts
 ENTRIES_MAX: Final = 256  # that a get may read for nothing
 
 BEHIND: Final[Mapping[str, str]] = {
-    STATEMENTS[name]: STATEMENTS[f"{name} behind"]
-    for name in ("take", "take single", "take away", "take away one", "next available rank")
+    STATEMENTS[name]: STATEMENTS[f"{name} after fronts"]
+    for name in (
+        "get available",
+        "get available singles",
+        "get and remove",
+        "get and remove one",
+        "next available rank",
+    )
 }
 
 

@@ -76,7 +76,7 @@ LEFT JOIN LATERAL (
     FROM slot WHERE slot.queue = t.queue
 ) AS s ON true;
 
--- Draws a range of them above a queue's counter and returns the first, as `draw` does.
+-- Draws a range of them above a queue's counter and returns the first, as `draw numbers` does.
 CREATE FUNCTION draw_places(above bigint, count bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     first bigint;

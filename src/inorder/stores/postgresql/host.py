@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from ...errors import CallerError, ConnectionBroken, OutcomeUnknown, Reason, StoreError
-from ...support.locks import Bell, Taken, TryLock
+from ...support.locks import Bell, LockTaken, TryLock
 from ..engine import points
 from ..seam.backend import Peer
 from .backend import PostgresBackend
@@ -19,7 +19,7 @@ from .checking import PostgresSource, parts
 from .faults import replaced, told_as_ours
 from .link import Link
 from .opening import refuse_upgraded
-from .watch import QueueBell, Watch
+from .watch import PostgresBell, PostgresWatch
 
 if TYPE_CHECKING:
     from ..engine.process import OpenStore
@@ -35,7 +35,7 @@ class PostgresHost:
         self._sweeping = TryLock()
         self._number = 0  # of the store, which tells it from one that is restored at its address
         self.store: OpenStore | None = None
-        self.watch: Watch | None = None
+        self.watch: PostgresWatch | None = None
         self.is_closed = False
 
     # --- the queue manager
@@ -52,11 +52,11 @@ class PostgresHost:
         """Inside a verb: a server that has crashed, or was promoted, has emptied the table `run`."""
         refuse_upgraded(self._link)
         execute, sql = self._link.execute, self._backend.sql
-        others = [one for (one,) in execute(sql["processes"])]
+        others = [one for (one,) in execute(sql["all processes"])]
         is_start = not any(self.is_alive(one) for one in others)
-        has_lost = not execute(sql["is running"]).fetchall()
+        has_lost = not execute(sql["server has run on"]).fetchall()
         if has_lost:
-            execute(sql["runs"])
+            execute(sql["insert run"])
         if is_start:
             self._backend.stop(False)
         return is_start or has_lost, "postgresql", has_lost
@@ -77,16 +77,16 @@ class PostgresHost:
 
     def own(self, process: int) -> bool:
         self._backend.look_for_leftovers()
-        ((is_held, self._number),) = self._link.execute(self._backend.sql["own"], (process,))
+        ((is_held, self._number),) = self._link.execute(self._backend.sql["lock own process"], (process,))
         return bool(is_held)
 
     def disown(self, process: int) -> None:
         if not self._link.is_closed:
-            self._link.execute(self._backend.sql["disown"], (process,))
+            self._link.execute(self._backend.sql["unlock own process"], (process,))
 
     def is_alive(self, process: int) -> bool:
         """Inside a verb."""
-        ((is_free,),) = self._link.execute(self._backend.sql["is dead"], (process,))
+        ((is_free,),) = self._link.execute(self._backend.sql["process is dead"], (process,))
         return not is_free
 
     def process_of(self, process: int) -> int | None:
@@ -94,7 +94,7 @@ class PostgresHost:
         return self.peer(process).process
 
     def peer(self, process: int) -> Peer:
-        for found in self._link.execute(self._backend.sql["peer"], (process,)):
+        for found in self._link.execute(self._backend.sql["session of process"], (process,)):
             return Peer(*found)
         return Peer(None, "", None)
 
@@ -108,7 +108,7 @@ class PostgresHost:
 
     def bell(self, queue: str) -> Bell:
         assert self.watch is not None
-        return QueueBell(self.watch, queue)
+        return PostgresBell(self.watch, queue)
 
     # --- durability
 
@@ -154,7 +154,7 @@ class PostgresHost:
     def after(self, step: Callable[[Callable[[], object]], None]) -> None:
         try:
             if self._backend.has_leftovers:
-                with contextlib.suppress(Taken), self._sweeping:  # one thread does it
+                with contextlib.suppress(LockTaken), self._sweeping:  # one thread does it
                     while self._backend.has_leftovers:
                         if points.reached:
                             points.reached("settled")

@@ -6,10 +6,11 @@ statement says so, and the transaction is rolled back: it is not committed befor
 raises an error for it, which the server would log. A put that is one statement needs no such wait: it changes nothing
 then (making.py).
 
-What only appends needs to know less (`here to append`): its numbers are counted from 0, the server adds the counter
-that it finds under the lock, and nobody who appends waits for an answer while others wait for the lock. That statement
-is held back until something else is to be sent: if it is one message that arrives, one statement does it all (`one
-more`). On a queue that keeps no order there is no lock to take, and plain puts and gets begin in the same way.
+What only appends needs to know less (`queue state to append`): its numbers are counted from 0, the server adds the
+counter that it finds under the lock, and nobody who appends waits for an answer while others wait for the lock. That
+statement is held back until something else is to be sent: if it is one message that arrives, one statement does it all
+(`count one arrival`). On a queue that keeps no order there is no lock to take, and plain puts and gets begin in the
+same way.
 
 A verb that took a queue to be what it was not runs again, and looks. The more often that was so, the longer nothing is
 taken for granted of that queue.
@@ -20,10 +21,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ..seam.backend import QueueState, Tally
+from ..seam.backend import QueueCounters, QueueState
 from ..sql.attention import FRONTS, QUIET
 from ..sql.shapes import COUNTED_MAX
-from .pipeline import Answer, Pipeline
+from .pipeline import Pipeline, StatementResult
 
 DOUBLINGS: Final = 6  # of the number of verbs that look after a wrong guess
 OTHERS: Final = 1000  # messages that others may have put since a queue was seen
@@ -54,7 +55,7 @@ class Known:
     def __init__(self) -> None:
         self._left: dict[int, Guess] = {}  # queues as the last verbs left them
         self._seen: dict[int, Guess] = {}  # as this verb found them, or takes them to be
-        self._told: dict[int, Answer | None] = {}  # what the server says of those taken to be so; None: not yet
+        self._told: dict[int, StatementResult | None] = {}  # the server on those taken to be so; None: not yet
         self._placed: dict[int, int] = {}  # how many messages it appends
         self._block: dict[int, int] = {}  # how many the last put to a queue had
         self._misses: dict[int, int] = {}
@@ -92,7 +93,7 @@ class Known:
         self._told[queue] = None
         return guess
 
-    def told(self, queue: int, answer: Answer) -> None:
+    def told(self, queue: int, answer: StatementResult) -> None:
         """The server is going to say whether it is so, and what it is. Raises: as `hear`, if it has said so already."""
         answer.state_what_is_known()
         self._told[queue] = answer
@@ -148,9 +149,9 @@ class Known:
         """Nothing is known."""
         self._left = {}
 
-    def commit(self, tallies: Sequence[Tally], attention: Mapping[int, int]) -> None:
+    def commit(self, counts: Sequence[QueueCounters], attention: Mapping[int, int]) -> None:
         """All has happened; `attention`: of the queues that the verb came to."""
-        counted = {tally[0]: tally for tally in tallies}
+        counted = {each[0]: each for each in counts}
         for queue, guess in self._seen.items():
             noted = attention.get(queue, 0)
             if noted in QUIET and noted == guess.attention:

@@ -16,7 +16,7 @@ from psycopg.conninfo import make_conninfo
 from ...errors import ConnectionBroken, OutcomeUnknown
 from .address import Address
 from .faults import told_as_ours, unreachable
-from .pipeline import Answer, Pipeline
+from .pipeline import Pipeline, StatementResult
 from .statement import array
 from .statements import STATEMENTS
 
@@ -107,7 +107,7 @@ def _keepalives(address: Address) -> dict[str, str]:
 
 # The end of a transaction, once it was sent: whether it is synchronous, the answer to COMMIT if it has begun with
 # BEGIN, and its Sync.
-End = tuple[bool, Answer | None, int]
+End = tuple[bool, StatementResult | None, int]
 NO_END: Final[End] = False, None, 0
 SYNCHRONOUSLY: Final = "SELECT set_config('synchronous_commit', ?, true)"
 
@@ -127,9 +127,9 @@ class Link:
         self.address, self.commits, self.flushed, self._scans = address, 0, 0, 0
         self._is_inside = self.is_durable = False
         self._ends = NO_END
-        self.last: Answer | None = None
+        self.last: StatementResult | None = None
         # The last flush: the Sync behind it, how many commits it brings to disk, and whether it does.
-        self._flush: tuple[int, int, Answer | None] = 0, 0, None
+        self._flush: tuple[int, int, StatementResult | None] = 0, 0, None
         self._is_unreplicated = False  # a wait for a synchronous standby was cancelled
         self._is_unheard = False  # those who wait could not be notified, nor was anything flushed with that
         connection = self._connection = connected(address, program)
@@ -152,7 +152,7 @@ class Link:
     def is_closed(self) -> bool:
         return self._connection.closed
 
-    def execute(self, text: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Answer:
+    def execute(self, text: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> StatementResult:
         """Runs a statement of the shared kind: inside a transaction when somebody asks for what it brings."""
         self.last = answer = self.pipeline.execute(text, values)
         if not self._is_inside:
@@ -236,16 +236,16 @@ class Link:
             pipeline.execute(SYNCHRONOUSLY, (self.flush_level,))
         answer = pipeline.execute("COMMIT") if pipeline.in_block else None
         self._ends = durably, answer, pipeline.sync()
-        behind: Answer | None = None
+        behind: StatementResult | None = None
         if wakes:  # while the server is at work on the commit
             given = (array(list(wakes)),)
             if flushes:
-                behind = pipeline.execute(STATEMENTS["wake and flush"], (*given, self.flush_level))
+                behind = pipeline.execute(STATEMENTS["notify listeners and flush"], (*given, self.flush_level))
             else:
-                behind = pipeline.execute(STATEMENTS["wake"], given)
+                behind = pipeline.execute(STATEMENTS["notify listeners"], given)
             behind.heeds = self._logged
         elif flushes:
-            behind = pipeline.execute(STATEMENTS["flush"], (self.flush_level,))
+            behind = pipeline.execute(STATEMENTS["flush commits"], (self.flush_level,))
         self._is_unheard = False
         if behind is not None:
             sync = pipeline.sync(self._logged if wakes else None)
@@ -335,7 +335,7 @@ class Link:
                     self.flushed = commits
                 self._is_unheard = False
             else:
-                answer = self.pipeline.execute(STATEMENTS["flush"], (self.flush_level,))
+                answer = self.pipeline.execute(STATEMENTS["flush commits"], (self.flush_level,))
                 self._flush = self.pipeline.sync(), self.commits, answer
 
     def _logged(self, error: psycopg.Error) -> None:

@@ -41,7 +41,7 @@ def _put(arrival: str, here: str, more: str = "") -> str:
         here: the statement that comes to the queue, by name; its answer has the queue's counter.
         more: what else is done with `here`.
     """
-    here, row, content = (STATEMENTS[name].rstrip().rstrip(";") for name in (here, arrival, "arrive content"))
+    here, row, content = (STATEMENTS[name].rstrip().rstrip(";") for name in (here, arrival, "insert content"))
     values = _numbered(row, 1 + max(map(int, re.findall(r"\?(\d+)", here))))
     columns, given = values.split(" VALUES ", 1)
     written = given.strip("()").split(", ")
@@ -60,18 +60,20 @@ def _put(arrival: str, here: str, more: str = "") -> str:
 # In a block of messages most often all have the same of these: then the server unpacks no arrays.
 ALIKE: Final = frozenset("queue state rank persistent priority visible_at unit put_at expiry delay descriptor".split())
 NUMBER: Final = 4  # the column of messages that arrive
-ARRIVALS: Final = {name: _joined(STATEMENTS[name], STATEMENTS["arrive content"]) for name in ("arrive", "arrive plain")}
-APPENDED: Final = {
-    name: _joined(_appending(STATEMENTS[name], " VALUES ", "?2"), STATEMENTS["arrive content"]) for name in ARRIVALS
+ARRIVALS: Final = {
+    name: _joined(STATEMENTS[name], STATEMENTS["insert content"]) for name in ("insert message", "insert plain message")
 }
-PUTS: Final = {name: _put(name, "one more") for name in ARRIVALS}
+APPENDED: Final = {
+    name: _joined(_appending(STATEMENTS[name], " VALUES ", "?2"), STATEMENTS["insert content"]) for name in ARRIVALS
+}
+PUTS: Final = {name: _put(name, "count one arrival") for name in ARRIVALS}
 COUNTED: Final = (
-    STATEMENTS["counted together"]
+    STATEMENTS["update queue counters together"]
     .replace("VALUES (?1, pg_backend_pid(), ?2, ?3)", "SELECT ?1, pg_backend_pid(), 1, 1 FROM here")
     .rstrip()
     .rstrip(";")
 )
-PUTS_TOGETHER: Final = {name: _put(name, "one more together", f", third AS ({COUNTED})") for name in ARRIVALS}
+PUTS_TOGETHER: Final = {name: _put(name, "count one arrival together", f", third AS ({COUNTED})") for name in ARRIVALS}
 
 
 @functools.lru_cache(maxsize=256)
@@ -81,7 +83,7 @@ def counted(sql: str, parameter: int) -> str:
     return f"{done} SELECT CASE WHEN count(*) <> ?{parameter} THEN expect(count(*), ?{parameter}) END FROM done"
 
 
-class Block(NamedTuple):
+class RowsInsert(NamedTuple):
     """The statement that inserts any number of rows: each parameter is a value that all have, or an array.
 
     Args:
@@ -93,7 +95,7 @@ class Block(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16)
-def in_arrays(sql: str, *, appends: bool = False, alike: bool = False) -> Block:
+def in_arrays(sql: str, *, appends: bool = False, alike: bool = False) -> RowsInsert:
     """The statement that inserts one row, for any number. What is the same in all rows, and so written out, stays.
 
     Args:
@@ -115,7 +117,7 @@ def in_arrays(sql: str, *, appends: bool = False, alike: bool = False) -> Block:
     if appends:
         queue = 1 + given.index("queue")
         into = _appending(into, " SELECT ", f"?{queue}" if alike else f"(?{queue})[1]")
-    return Block(into, kinds)
+    return RowsInsert(into, kinds)
 
 
 @functools.lru_cache(maxsize=16)

@@ -54,7 +54,7 @@ class Prepared:
         self.loader: Any = None  # a `Transformer` of its rows, from the first of them on
 
 
-class Answer(Iterator[tuple[Any, ...]]):
+class StatementResult(Iterator[tuple[Any, ...]]):
     """The answer to a statement. It is waited for when somebody asks.
 
     Attributes:
@@ -96,7 +96,7 @@ class Answer(Iterator[tuple[Any, ...]]):
         self.fetchall()
         return self.changed
 
-    def __iter__(self) -> Answer:
+    def __iter__(self) -> StatementResult:
         return self
 
     def __next__(self) -> tuple[Any, ...]:
@@ -166,7 +166,7 @@ class Pipeline:
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         self._poll = poll.poll
-        self._pending: deque[Answer | Prepared | Sync] = deque()  # `Prepared`: it is being prepared
+        self._pending: deque[StatementResult | Prepared | Sync] = deque()  # `Prepared`: it is being prepared
         self._is_out_of_step = False
         self.in_block = False
         self.is_unasked = False
@@ -183,7 +183,7 @@ class Pipeline:
 
     # --- what is sent
 
-    def execute(self, text: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Answer:
+    def execute(self, text: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> StatementResult:
         """Sends a statement of the shared kind."""
         if self._is_out_of_step:
             self.recover()
@@ -192,7 +192,7 @@ class Pipeline:
         kinds = tuple(map(type, values))
         prepared, each = self._by_kinds.get((text, kinds)) or self._find(text, kinds)
         given = [packs(value) for packs, value in zip(each, values)]  # noqa: B905 - as many as kinds
-        answer = Answer(self, prepared)
+        answer = StatementResult(self, prepared)
         self._is_out_of_step = True
         self._pg.send_query_prepared(prepared.name, given, prepared.formats, Binary)
         self._pending.append(answer)
@@ -284,7 +284,7 @@ class Pipeline:
             self._forget(one)
             self._is_out_of_step = True
             self._pg.send_query_params(b"DEALLOCATE " + one.name, None)
-            self._pending.append(Answer(self, one))
+            self._pending.append(StatementResult(self, one))
             self._is_out_of_step = False
 
     def _forget(self, prepared: Prepared) -> None:
@@ -296,7 +296,7 @@ class Pipeline:
 
     # --- what comes back
 
-    def wait_for(self, answer: Answer) -> list[tuple[Any, ...]]:
+    def wait_for(self, answer: StatementResult) -> list[tuple[Any, ...]]:
         """The rows of an answer, after those before it. Raises: psycopg.Error."""
         if self.is_unasked and not answer.is_asked:
             self.ask()
@@ -318,7 +318,7 @@ class Pipeline:
         while self._pending:
             self._read()
 
-    def _read(self, wanted: Answer | None = None) -> list[tuple[Any, ...]] | None:
+    def _read(self, wanted: StatementResult | None = None) -> list[tuple[Any, ...]] | None:
         """Reads the next result. Returns: its rows, if that one is wanted.
 
         Raises: psycopg.Error, it is an error, or the connection was lost.
@@ -350,7 +350,7 @@ class Pipeline:
             return None
         pg.get_result()  # none: the end of what this statement brings
         self._is_out_of_step = False
-        if type(awaited) is Answer:
+        if type(awaited) is StatementResult:
             rows = awaited.take(result, status)
             return rows if awaited is wanted else None
         if status != _DONE:
@@ -370,7 +370,7 @@ class Pipeline:
     def give_up(self) -> None:
         """The answers that are on their way are of no interest, nor are their errors."""
         for one in self._pending:
-            if isinstance(one, Answer):
+            if isinstance(one, StatementResult):
                 one.heeds = one.heeds or _heedless
             elif isinstance(one, Prepared):
                 self._forget(one)  # behind an error it was skipped

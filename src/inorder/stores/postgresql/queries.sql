@@ -4,11 +4,11 @@
 
 -- ===== the beginning of every transaction about a queue
 
--- name: here
+-- name: queue state
 -- Includes the counts of verbs that were together on the queue.
 SELECT counter, reserved, depth, attention, revision FROM counted WHERE queue = ?1 ORDER BY serial DESC LIMIT 1;
 
--- name: look
+-- name: queue state and due work
 -- As above, and with numbers in place of booleans.
 SELECT
     counter, reserved, depth, attention, revision,
@@ -23,21 +23,21 @@ SELECT
     CAST(EXISTS (SELECT 1 FROM listener WHERE queue = ?1 AND until > clock_timestamp()) AS integer)
 FROM counted WHERE queue = ?1 ORDER BY serial DESC LIMIT 1;
 
--- name: draw
+-- name: draw numbers
 -- Drawing identifying numbers is not part of a transaction: functions.sql.
 SELECT draw(?1);
 
--- name: all revised
+-- name: set revision of all queues
 -- In the order of queues, in which every verb locks them.
 UPDATE tally SET revision = (SELECT revision FROM manager)
 FROM (SELECT queue FROM tally ORDER BY queue FOR NO KEY UPDATE) AS locked WHERE tally.queue = locked.queue;
 
--- name: queue comes
+-- name: insert queue counters
 -- Needs no key against duplicates, because the verb runs alone.
 INSERT INTO tally (queue, revision) SELECT ?1, revision FROM manager
 WHERE ?2 = 'local' AND NOT EXISTS (SELECT 1 FROM tally WHERE queue = ?1);
 
--- name: counted
+-- name: update queue counters
 -- For a locked queue, whose row is therefore the newest. It gets a new serial every 64 messages (schema.sql).
 UPDATE tally SET
     counter = ?2, reserved = ?3, depth = depth + ?4, arrived = arrived + ?5,
@@ -48,13 +48,13 @@ WHERE ctid = (SELECT ctid FROM tally WHERE queue = ?1 ORDER BY serial DESC LIMIT
 -- For a session's unit. A condition on its kind would make the planner use the index of all sessions.
 UPDATE unit SET started_at = ?1 WHERE id = ?2 AND connection IS NOT NULL;
 
--- name: calm
+-- name: clear attention bits
 -- The bit for fronts is kept, because this statement does not check for them.
 UPDATE tally SET attention = attention & 256 | ?2 WHERE queue = ?1;
 
 -- ===== the search
 
--- name: available
+-- name: available by place
 -- One step into message_place for each kind of head. Each arm is ordered and limited inside, or all arms would be
 -- sorted together. The messages are ordered in a subquery, or the planner might read the contents first when the call
 -- matches on them.
@@ -83,7 +83,7 @@ SELECT coalesce(
     )
 );
 
--- name: held
+-- name: messages of holder by place
 -- The same with message_held.
 SELECT * FROM (
     SELECT {narrow} FROM (
@@ -96,7 +96,7 @@ SELECT * FROM (
     ORDER BY m.rank, m.number, m.ordinal LIMIT :limit
 ) AS next;
 
--- name: take
+-- name: get available
 -- The first messages of all that are available, with their contents.
 SELECT {got}
 FROM (
@@ -115,22 +115,22 @@ FROM (
 ) AS m JOIN content c ON c.id = m.id
 ORDER BY m.rank, m.number, m.ordinal;
 
--- name: take single
--- As `available`, with the messages ordered in a subquery. With a direct join by id, a plan made on an empty table
--- could read all of them by that index, and sort.
+-- name: get available singles
+-- As `available by place`, with the messages ordered in a subquery. With a direct join by id, a plan made on an empty
+-- table could read all of them by that index, and sort.
 SELECT {got}
 FROM (
     SELECT * FROM message WHERE queue = ?1 AND head = 2 AND available ORDER BY rank, number, ordinal
 ) AS m JOIN content c ON c.id = m.id
 ORDER BY m.rank, m.number, m.ordinal LIMIT ?2;
 
--- name: some leftovers
+-- name: first leftovers
 -- PostgreSQL knows the length of a body without reading it.
 SELECT leftover.id, coalesce(octet_length(c.body), 0) FROM leftover LEFT JOIN content c ON c.id = leftover.id
 ORDER BY leftover.id LIMIT ?;
 
--- name: tallies
--- As `here`.
+-- name: queue counters
+-- As `queue state`.
 SELECT queue, depth, arrived, counter FROM counted
 WHERE queue BETWEEN coalesce(?1, 1) AND coalesce(?1, 9223372036854775807) ORDER BY queue;
 
@@ -174,12 +174,12 @@ SELECT id, group_id, number, ordinal, bool_or(its_number > :horizon OR NOT CASE
 END) FROM member
 GROUP BY id, group_id, number, ordinal ORDER BY number, ordinal;
 
--- name: place
+-- name: place of nth message
 -- The place of the message that has a given number of messages before it on its level.
 WITH {places}
 SELECT number, ordinal FROM head ORDER BY number, ordinal LIMIT 1 OFFSET :before;
 
--- name: read messages
+-- name: messages of stretch
 -- A stretch in physical order, from the end of the previous page.
 SELECT {columns}
 FROM (
@@ -215,7 +215,7 @@ WHERE h.queue = :queue AND h.head = 2 AND h.available AND h.rank = :rank
     AND (h.number, h.ordinal) >= (:number, :ordinal) AND (h.number, h.ordinal) <= (:last_number, :last_ordinal)
 ORDER BY h.number, h.ordinal;
 
--- name: read groups
+-- name: messages of groups
 -- Some groups, or messages in none, by their heads, one after the other; each row with its head.
 SELECT {columns}
 FROM (

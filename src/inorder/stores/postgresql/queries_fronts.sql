@@ -2,7 +2,7 @@
 -- the statements without "behind" in their names, with one step into message_place for each level, in the order of
 -- levels.
 
--- name: entries read
+-- name: index entries read
 -- The entries read of the index that gets use, from the server's statistics, which include dead entries.
 SELECT pg_stat_get_xact_tuples_returned(CAST('message_place' AS regclass));
 
@@ -24,11 +24,11 @@ UPDATE tally SET attention = attention | 256, fronts = ARRAY(
 )
 WHERE ctid = (SELECT ctid FROM tally WHERE queue = ?1 ORDER BY serial DESC LIMIT 1);
 
--- name: remove fronts
+-- name: delete fronts
 -- Removes fronts once no dead entries are in the way.
 UPDATE tally SET attention = attention & ~256, fronts = NULL WHERE queue = ?1;
 
--- name: available behind
+-- name: available by place after fronts
 -- Levels come in order, and so do the messages of each. An outer ORDER BY would sort all of them.
 SELECT * FROM (
     SELECT {narrow} FROM (
@@ -44,7 +44,7 @@ SELECT * FROM (
     LIMIT :limit
 ) AS next;
 
--- name: next available rank behind
+-- name: next available rank after fronts
 -- Reads all levels. With EXISTS the planner would make it a join, from either side.
 SELECT min(level.rank) FROM levels_of(?1, CAST(?2 AS integer)) AS level
 WHERE level.rank > ?3 AND (
@@ -53,7 +53,7 @@ WHERE level.rank > ?3 AND (
     ORDER BY m.number LIMIT 1
 );
 
--- name: take single behind
+-- name: get available singles after fronts
 -- Takes from each level at most as many as are still needed.
 SELECT {got}
 FROM (
@@ -65,7 +65,7 @@ FROM (
 ) AS m JOIN content c ON c.id = m.id
 ORDER BY m.rank, m.number, m.ordinal;
 
--- name: take behind
+-- name: get available after fronts
 -- The same for all kinds of heads.
 SELECT {got}
 FROM (
@@ -96,8 +96,8 @@ FROM (
 ) AS m JOIN content c ON c.id = m.id
 ORDER BY m.rank, m.number, m.ordinal;
 
--- name: take away behind
--- As `take away`.
+-- name: get and remove after fronts
+-- As `get and remove`.
 WITH next AS MATERIALIZED (
     SELECT {got}, m.message_at, c.ctid AS content_at FROM (
         SELECT next.* FROM levels_of(?1, 2) AS level CROSS JOIN LATERAL (
@@ -111,8 +111,8 @@ WITH next AS MATERIALIZED (
 {left}
 SELECT {taken} FROM next ORDER BY rank, number, ordinal;
 
--- name: take away one behind
--- As `take away one`.
+-- name: get and remove one after fronts
+-- As `get and remove one`.
 WITH next AS MATERIALIZED (
     SELECT {got}, m.message_at, c.ctid AS content_at FROM (
         SELECT next.* FROM levels_of(?1, 2) AS level CROSS JOIN LATERAL (
@@ -126,7 +126,7 @@ WITH next AS MATERIALIZED (
 {one left}
 SELECT {taken} FROM next, counted;
 
--- name: take single together behind
+-- name: get available singles together after fronts
 -- Skips messages that other verbs are taking.
 SELECT {got}
 FROM (
@@ -138,8 +138,8 @@ FROM (
 ) AS m JOIN content c ON c.id = m.id
 ORDER BY m.rank, m.number, m.ordinal;
 
--- name: take away together behind
--- As `take away together`.
+-- name: get and remove together after fronts
+-- As `get and remove together`.
 WITH next AS MATERIALIZED (
     SELECT {got}, m.message_at, c.ctid AS content_at FROM (
         SELECT next.* FROM levels_of(?1, 2) AS level CROSS JOIN LATERAL (
@@ -153,8 +153,8 @@ WITH next AS MATERIALIZED (
 {left together}
 SELECT {taken} FROM next ORDER BY rank, number, ordinal;
 
--- name: take away together as known behind
--- As `take away together as known`.
+-- name: get and remove together as known after fronts
+-- As `get and remove together as known`.
 WITH here AS MATERIALIZED (
     SELECT count(*) AS known FROM tally
     WHERE queue = ?1 AND revision = ?3 AND attention = ?4 AND unordered = 1
@@ -175,8 +175,8 @@ next AS MATERIALIZED (
 {left together}
 SELECT {taken} FROM next WHERE id IS NOT NULL OR known = 0 ORDER BY rank, number, ordinal;
 
--- name: take away one together as known behind
--- As `take away one together as known`.
+-- name: get and remove one together as known after fronts
+-- As `get and remove one together as known`.
 WITH here AS MATERIALIZED (
     SELECT count(*) AS known FROM tally
     WHERE queue = ?1 AND revision = ?2 AND attention = ?3 AND unordered = 1

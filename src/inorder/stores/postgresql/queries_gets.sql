@@ -1,9 +1,9 @@
 -- Plain gets that remove messages at once, or that run together with others. Those for queues with fronts are in
 -- queries_fronts.sql.
 
--- name: take away
--- As `take single`, for gets that remove at once: one statement reads the messages, removes them by position, and
--- counts.
+-- name: get and remove
+-- As `get available singles`, for gets that remove at once: one statement reads the messages, removes them by
+-- position, and counts.
 WITH next AS MATERIALIZED (
     SELECT {got}, m.message_at, c.ctid AS content_at FROM (
         SELECT *, ctid AS message_at FROM message WHERE queue = ?1 AND head = 2 AND available
@@ -15,7 +15,7 @@ WITH next AS MATERIALIZED (
 {left}
 SELECT {taken} FROM next ORDER BY rank, number, ordinal;
 
--- name: take away one
+-- name: get and remove one
 -- The same for one message. It needs no ordering, and returns the message only if every part was removed and counted.
 WITH next AS MATERIALIZED (
     SELECT {got}, m.message_at, c.ctid AS content_at FROM (
@@ -28,10 +28,11 @@ WITH next AS MATERIALIZED (
 {one left}
 SELECT {taken} FROM next, counted;
 
--- name: take away one as known
--- The same with `here as known` and `counted` in one statement, if the queue seems to have messages. A statement sees
--- the state at its start, so the rows of the queue and of the message must not have changed since. Otherwise, and if no
--- message is available whatever the depth, it returns a row without an id and the verb starts again.
+-- name: get and remove one as known
+-- The same with `queue state as known` and `update queue counters` in one statement, if the queue seems to have
+-- messages. A statement sees the state at its start, so the rows of the queue and of the message must not have changed
+-- since. Otherwise, and if no message is available whatever the depth, it returns a row without an id and the verb
+-- starts again.
 WITH here AS MATERIALIZED (
     UPDATE tally SET depth = depth - 1, serial = greatest(serial, (2 * arrived - depth + 1) / 64)
     FROM (SELECT ctid AS at, xmin AS made_by FROM tally WHERE queue = ?1 ORDER BY serial DESC LIMIT 1) AS seen
@@ -57,9 +58,9 @@ SELECT {taken} FROM (SELECT 1) AS always LEFT JOIN (
     SELECT next.* FROM next, m, c WHERE next.persistent = 0 OR set_config('synchronous_commit', ?7, true) <> ''
 ) AS taken ON true;
 
--- name: take single together
--- As `take single`, but skips messages that other verbs are taking, and locks its own until the verb ends. The limit
--- stands where rows are locked: PostgreSQL does not keep the order of locked rows, and would lock all of them to sort.
+-- name: get available singles together
+-- As `get available singles`, but skips messages that other verbs are taking, and locks its own until the verb ends. The
+-- limit stands where rows are locked: PostgreSQL does not keep the order of locked rows, and would lock all to sort.
 SELECT {got}
 FROM (
     SELECT * FROM message WHERE queue = ?1 AND head = 2 AND available
@@ -67,8 +68,8 @@ FROM (
 ) AS m JOIN content c ON c.id = m.id
 ORDER BY m.rank, m.number, m.ordinal;
 
--- name: take away together
--- As `take away`, in the same way.
+-- name: get and remove together
+-- As `get and remove`, in the same way.
 WITH next AS MATERIALIZED (
     SELECT {got}, m.message_at, c.ctid AS content_at FROM (
         SELECT *, ctid AS message_at FROM message WHERE queue = ?1 AND head = 2 AND available
@@ -79,9 +80,9 @@ WITH next AS MATERIALIZED (
 {left together}
 SELECT {taken} FROM next ORDER BY rank, number, ordinal;
 
--- name: take away together as known
--- `here together as known` and `take away together` in one. It reads the queue first, even if that is empty. If the
--- queue is not in the assumed state, it returns a row without an id.
+-- name: get and remove together as known
+-- `queue state together as known` and `get and remove together` in one. It reads the queue first, even if that is
+-- empty. If the queue is not in the assumed state, it returns a row without an id.
 WITH here AS MATERIALIZED (
     SELECT count(*) AS known FROM tally
     WHERE queue = ?1 AND revision = ?3 AND attention = ?4 AND unordered = 1
@@ -99,8 +100,8 @@ next AS MATERIALIZED (
 {left together}
 SELECT {taken} FROM next WHERE id IS NOT NULL OR known = 0 ORDER BY rank, number, ordinal;
 
--- name: take away one together as known
--- The same for one, as `take away one`.
+-- name: get and remove one together as known
+-- The same for one, as `get and remove one`.
 WITH here AS MATERIALIZED (
     SELECT count(*) AS known FROM tally
     WHERE queue = ?1 AND revision = ?2 AND attention = ?3 AND unordered = 1

@@ -2,15 +2,15 @@
 
 -- ===== locks (backend.py)
 
--- name: here locked
--- As `here`, for a verb that writes: until it ends no other verb can change the queue. It takes the row lock of an
--- update, because FOR UPDATE would also wait for verbs that run beside the queue. On a queue that keeps no order this
--- lock is not enough, so it returns no row.
+-- name: queue state locked
+-- As `queue state`, for a verb that writes: until it ends no other verb can change the queue. It takes the row lock of
+-- an update, because FOR UPDATE would also wait for verbs that run beside the queue. On a queue that keeps no order
+-- this lock is not enough, so it returns no row.
 SELECT t.counter, t.reserved, t.depth, t.attention, CASE WHEN r.stopped = 1 THEN -1 ELSE t.revision END
 FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0
 ORDER BY t.serial DESC LIMIT 1 FOR NO KEY UPDATE OF t;
 
--- name: here as known
+-- name: queue state as known
 -- The same if the queue is assumed to be as this session left it (known.py). If it is not, the row begins with NULL.
 WITH here AS MATERIALIZED (
     SELECT t.counter, t.reserved, t.depth, t.attention, t.revision, coalesce(r.stopped, 0) AS stopped
@@ -20,7 +20,7 @@ WITH here AS MATERIALIZED (
 SELECT max(revision) FROM here
 WHERE revision = ?2 AND attention = ?3 AND stopped = 0 AND depth = ?4 AND counter = ?5 AND reserved = ?6;
 
--- name: here to append
+-- name: queue state to append
 -- The same for a verb that only appends. It returns the state of the queue.
 WITH here AS MATERIALIZED (
     SELECT t.counter, t.reserved, t.depth, t.attention, t.revision, coalesce(r.stopped, 0) AS stopped
@@ -30,9 +30,9 @@ WITH here AS MATERIALIZED (
 SELECT max(counter), max(reserved), max(depth) FROM here
 WHERE revision = ?2 AND attention = ?3 AND stopped = 0 AND depth <= ?4;
 
--- name: one more
--- `here to append` and `counted` in one, for the statement by which a single message arrives (making.py). It may wait for
--- the lock: so it names the row by its serial, which only grows, and not by its place.
+-- name: count one arrival
+-- `queue state to append` and `update queue counters` in one, for the statement by which a single message arrives
+-- (making.py). It may wait for the lock: so it names the row by its serial, which only grows, and not by its place.
 UPDATE tally SET counter = counter + 1, depth = depth + 1, arrived = arrived + 1,
     serial = greatest(serial, (2 * arrived - depth + 1) / 64)
 WHERE queue = ?1 AND serial >= (SELECT serial FROM tally WHERE queue = ?1 ORDER BY serial DESC LIMIT 1)
@@ -41,37 +41,38 @@ WHERE queue = ?1 AND serial >= (SELECT serial FROM tally WHERE queue = ?1 ORDER 
 RETURNING counter - 1 AS counter, reserved, depth - 1 AS depth;
 
 -- name: lock queues
--- Locks several queues in the order that all verbs use. It also locks one before `look` and `here`, because a statement
--- that has waited for a lock sees other rows as they were before the wait.
+-- Locks several queues in the order that all verbs use. It also locks one before `queue state and due work` and
+-- `queue state`, because a statement that has waited for a lock sees other rows as they were before the wait.
 SELECT lock_queues(CAST(?1 AS bigint[]));
 
--- name: keeps no order
+-- name: unordered queues
 -- The queues among these that keep no order.
 SELECT queue FROM tally WHERE queue = ANY (CAST(?1 AS bigint[])) AND unordered = 1;
 
--- name: come together
+-- name: enter unordered queue
 -- Enters a queue that keeps no order, together with other such verbs. Until they end no verb can lock the queue.
 SELECT pg_advisory_xact_lock_shared(session_key(?1));
 
--- name: here together
--- As `here`, after `come together` or with the queue locked. It returns no row if the queue keeps its order by now.
+-- name: queue state together
+-- As `queue state`, after `enter unordered queue` or with the queue locked. It returns no row if the queue keeps
+-- its order by now.
 SELECT t.counter, t.reserved, t.depth, t.attention, CASE WHEN r.stopped = 1 THEN -1 ELSE t.revision END
 FROM counted t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 1 ORDER BY t.serial DESC LIMIT 1;
 
--- name: here together as known
--- The same if the queue is assumed to be as this session left it, as in `here as known`.
+-- name: queue state together as known
+-- The same if the queue is assumed to be as this session left it, as in `queue state as known`.
 SELECT max(revision) FROM tally
 WHERE queue = ?1 AND revision = ?2 AND attention = ?3 AND unordered = 1
     AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1);
 
--- name: here together to append
+-- name: queue state together to append
 -- The same for a verb that only appends. It returns the state of the queue.
 SELECT max(counter), max(reserved), max(depth) FROM counted
 WHERE queue = ?1 AND revision = ?2 AND attention = ?3 AND depth <= ?4 AND unordered = 1
     AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1);
 
--- name: one more together
--- As `one more`: `here together to append` and `draw places`.
+-- name: count one arrival together
+-- As `count one arrival`: `queue state together to append` and `draw places`.
 SELECT counter, reserved, depth FROM (
     SELECT draw_places(t.counter, 1) - 1 AS counter, t.reserved, t.depth + s.depth AS depth
     FROM tally t CROSS JOIN (SELECT CAST(coalesce(sum(depth), 0) AS bigint) AS depth FROM slot WHERE queue = ?1) AS s
@@ -83,17 +84,17 @@ SELECT counter, reserved, depth FROM (
 -- Draws numbers for puts to a queue that keeps no order. It returns the first one and the end of the reserved range.
 SELECT draw_places(counter, ?2), reserved FROM tally WHERE queue = ?1 AND unordered = 1;
 
--- name: counted together
--- As `counted`, for verbs that are together on a queue.
+-- name: update queue counters together
+-- As `update queue counters`, for verbs that are together on a queue.
 INSERT INTO slot AS own (queue, session, depth, arrived) VALUES (?1, pg_backend_pid(), ?2, ?3)
 ON CONFLICT (queue, session) DO UPDATE SET depth = own.depth + excluded.depth, arrived = own.arrived + excluded.arrived;
 
--- name: keep no order
+-- name: set order of queue
 -- Records whether a queue keeps its order. If it does so again, its numbers continue after those drawn meanwhile.
 UPDATE tally SET fronts = NULL, unordered = ?2, counter = now.counter, reserved = greatest(tally.reserved, now.counter)
 FROM counted AS now WHERE tally.queue = ?1 AND now.queue = ?1;
 
--- name: counted queues
+-- name: queues with counters
 -- All of them.
 SELECT queue FROM tally;
 
@@ -114,27 +115,27 @@ SELECT queue FROM tally ORDER BY queue FOR NO KEY UPDATE;
 WITH locked AS MATERIALIZED (SELECT queue FROM tally FOR NO KEY UPDATE SKIP LOCKED)
 SELECT count(*) - (SELECT count(*) FROM locked) FROM tally;
 
--- name: here beside
--- As `here`, for a verb that works beside the queue. Until it ends no verb can remove the queue.
+-- name: queue state beside
+-- As `queue state`, for a verb that works beside the queue. Until it ends no verb can remove the queue.
 SELECT t.counter, t.reserved, t.depth, t.attention, CASE WHEN r.stopped = 1 THEN -1 ELSE t.revision END
 FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 FOR KEY SHARE OF t;
 
 -- name: lock queue beside
--- The same before `look`.
+-- The same before `queue state and due work`.
 SELECT coalesce((SELECT stopped FROM run), 0) FROM tally WHERE queue = ?1 FOR KEY SHARE;
 
 -- name: lock queue alone
 -- Waits until verbs beside the queue have ended.
 SELECT coalesce((SELECT stopped FROM run), 0) FROM tally WHERE queue = ?1 FOR UPDATE;
 
--- name: hold stagings
+-- name: lock stagings
 -- Locks stagings in the order of their names, as all verbs do, and returns how many exist.
 SELECT count(*) FROM (
     SELECT id FROM unit
     WHERE kind = 'staging' AND name = ANY (CAST(?1 AS text[])) ORDER BY name FOR UPDATE
 ) AS held;
 
--- name: begin staging
+-- name: lock staging name
 -- There is no row to lock yet. If two verbs begin under one name, the second finds the staging of the first.
 SELECT pg_advisory_xact_lock(session_key(hashtextextended(?1, 0)));
 
@@ -150,7 +151,7 @@ SELECT queue FROM held WHERE queue IS NOT NULL
 UNION
 SELECT queue FROM unit WHERE id = ?1 AND queue IS NOT NULL;
 
--- name: alone
+-- name: lock queue manager
 -- A verb that must run alone waits for others of this kind.
 SELECT coalesce((SELECT stopped FROM run), 0) FROM manager FOR UPDATE;
 
@@ -162,7 +163,7 @@ SELECT pg_advisory_xact_lock(session_key(0));
 -- Only one verb sweeps at a time, because another would find the same leftovers.
 SELECT pg_advisory_xact_lock(session_key(-2));
 
--- name: touched
+-- name: touch queues
 -- A change of a queue that changes no counter.
 UPDATE tally SET depth = depth WHERE ctid = ANY (ARRAY(
     SELECT (SELECT ctid FROM tally WHERE queue = one ORDER BY serial DESC LIMIT 1) FROM unnest(CAST(?1 AS bigint[])) AS one
@@ -170,26 +171,26 @@ UPDATE tally SET depth = depth WHERE ctid = ANY (ARRAY(
 
 -- ===== the queue manager as a whole
 
--- name: stop
+-- name: set stopped
 -- Stops the queue manager for all processes until they have left.
 UPDATE run SET stopped = ?1;
 
--- name: is running
+-- name: server has run on
 -- Whether the server has run without a break since the first process came. PostgreSQL empties the table after a crash
 -- and a promotion.
 SELECT 1 FROM run;
 
--- name: runs
+-- name: insert run
 -- From now on.
 INSERT INTO run (stopped) VALUES (0);
 
 -- ===== who lives: a session holds the lock of its process row
 
--- name: processes
+-- name: all processes
 -- All processes that have not signed off.
 SELECT id FROM process ORDER BY id;
 
--- name: own
+-- name: lock own process
 -- This session now stands for that process, unless another session does. It returns the store.
 SELECT pg_try_advisory_lock(session_key(?1)), store_number();
 
@@ -197,15 +198,15 @@ SELECT pg_try_advisory_lock(session_key(?1)), store_number();
 -- As `store_number`; NULL, if there is none.
 SELECT CAST(CAST(to_regclass('message') AS oid) AS bigint);
 
--- name: disown
+-- name: unlock own process
 -- This session no longer stands for a process.
 SELECT pg_advisory_unlock(session_key(?1));
 
--- name: is dead
+-- name: process is dead
 -- Whether no session has the lock. The lock is shared, so that several askers at once get the same answer.
 SELECT pg_try_advisory_xact_lock_shared(session_key(?1));
 
--- name: peer
+-- name: session of process
 -- The process on its own machine, from the name of the session. Sessions of other roles show this only to their own
 -- role and to members of pg_read_all_stats. A local socket has no address.
 SELECT CAST(substring(a.application_name FROM '^inorder (\d+):') AS bigint), coalesce(host(a.client_addr), ''),
@@ -217,7 +218,7 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
 
 -- ===== who waits (watch.py)
 
--- name: listen
+-- name: listen to queues
 -- Before a call looks that may wait, and now and then while it waits: the changes of these queues are notified on the
 -- channel for some seconds. How they are now; in their order, as everybody locks them.
 WITH found AS MATERIALIZED (
@@ -225,7 +226,7 @@ WITH found AS MATERIALIZED (
 )
 SELECT name, id, listen(id, :channel, CAST(:seconds AS double precision)), store_number() FROM found;
 
--- name: is anybody dead
+-- name: any process is dead
 -- While calls wait, now and then; by the way go the listeners that have not said for a minute that they listen.
 WITH gone AS (
     DELETE FROM listener WHERE (queue, channel) IN (
@@ -235,12 +236,12 @@ WITH gone AS (
 )
 SELECT EXISTS (SELECT FROM process WHERE id <> ?1 AND pg_try_advisory_xact_lock_shared(session_key(id)));
 
--- name: wake
+-- name: notify listeners
 -- Runs after a commit in a separate transaction, because a commit with a notification holds a lock of the whole server.
 SELECT count(pg_notify(channel, store_number() || ' ' || queue))
 FROM listener WHERE queue = ANY (CAST(?1 AS bigint[])) AND until > clock_timestamp();
 
--- name: wake and flush
+-- name: notify listeners and flush
 -- The same, and the flush, unless somebody is notified: whether all that was committed is on disk when it has happened.
 WITH woken AS MATERIALIZED (
     SELECT count(pg_notify(channel, store_number() || ' ' || queue)) AS channels
@@ -252,12 +253,12 @@ SELECT
     CASE WHEN channels = 0 THEN pg_logical_emit_message(true, 'inorder', '') END
 FROM woken;
 
--- name: flush
+-- name: flush commits
 -- Writes a record, because a transaction without writes would not flush.
 SELECT true, set_config('synchronous_commit', ?1, true), pg_logical_emit_message(true, 'inorder', '');
 
 -- ===== bodies
 
--- name: beginning
+-- name: beginning of body
 -- The first bytes of a body; the rest is not transmitted.
 SELECT substring(body FROM 1 FOR CAST(?2 AS integer)) FROM content WHERE id = ?1;

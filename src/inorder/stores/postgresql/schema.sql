@@ -31,7 +31,7 @@ CREATE TABLE definition (
 -- A row changes with every verb, in no indexed column: with room on its page the change stays there (HOT) and is cleared
 -- away by the next ones. A verb that changes what belongs to a queue has its row locked, or is together with others on
 -- one that keeps no order (backend.py). There is no row 0: the numbers that name things are in the sequence `number`.
--- What its columns cannot be the check `tallies` says, for the reason that `message` has.
+-- What its columns cannot be the check `queue counters` says, for the reason that `message` has.
 --
 -- While a transaction somewhere keeps vacuum away, rows that were replaced stay in the way of the one that is (fronts.py).
 -- So every 64 messages it gets another serial, and is looked for from the highest one on. A key would be looked through

@@ -53,7 +53,7 @@ def statement(text: str) -> Statement:
 # --- values
 
 
-class Numbers(bytes):
+class NumberArray(bytes):
     """An array of whole numbers, as the server takes it."""
 
 
@@ -72,7 +72,7 @@ class Bodies(bytes):
 BIGINT, BYTEA, DOUBLE, TEXT = 20, 17, 701, 25
 _OIDS: Final[Mapping[type, int]] = {
     int: BIGINT, bool: BIGINT, float: DOUBLE, str: TEXT, bytes: BYTEA, NULL: 0,
-    Numbers: 1016, Reals: 1022, Texts: 1009, Bodies: 1001,
+    NumberArray: 1016, Reals: 1022, Texts: 1009, Bodies: 1001,
 }  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def _packed(array: bytes) -> bytes:
 _number = struct.Struct(">q").pack
 _PACKERS: Final = _Packers({
     int: _number, bool: _number, float: struct.Struct(">d").pack, str: str.encode, bytes: bytes, NULL: _nothing,
-    bytearray: bytes, memoryview: bytes, Numbers: _packed, Reals: _packed, Texts: _packed,
+    bytearray: bytes, memoryview: bytes, NumberArray: _packed, Reals: _packed, Texts: _packed,
     Bodies: _packed,
 })  # fmt: skip
 
@@ -158,8 +158,8 @@ def _elements(values: Elements, packs: Callable[..., bytes], size: int) -> list[
 
 # What an array of each kind becomes, what packs an element, and how long that is, if all are.
 _ARRAYS: Final[Mapping[type, tuple[type[bytes], Callable[..., bytes], int]]] = {
-    int: (Numbers, _counted_number, 8),
-    bool: (Numbers, _counted_number, 8),
+    int: (NumberArray, _counted_number, 8),
+    bool: (NumberArray, _counted_number, 8),
     float: (Reals, _counted_real, 8),
     str: (Texts, str.encode, 0),
     bytes: (Bodies, bytes, 0),

@@ -30,19 +30,21 @@ from ..sql.selection import EVERYTHING, WHOLE, ordered
 from .making import ARRIVALS, PUTS_TOGETHER, counted, in_arrays
 from .statements import STATEMENTS
 
-GRANTED: Final = EXPIRES | DUE | FRONTS | HEARD  # what may be on a queue: `look` says when there is something to do
-TAKEN_AS_KNOWN: Final = ("take away together as known", "take away one together as known")
+# What may be on a queue: `queue state and due work` says when there is something to do.
+GRANTED: Final = EXPIRES | DUE | FRONTS | HEARD
+TAKEN_AS_KNOWN: Final = ("get and remove together as known", "get and remove one together as known")
 LOCKS_FIRST: Final = 16  # verbs that lock a queue after one that should have
 
 _SAME: Final = (
-    *(STATEMENTS[name] for name in ("come together", "here together", "keeps no order", "look", "draw", "draw places")),
-    *(STATEMENTS[name] for name in ("counted together", "here together as known", "here together to append")),
-    *(STATEMENTS[name] for name in TAKEN_AS_KNOWN),
+    *(STATEMENTS[name] for name in ("enter unordered queue", "unordered queues", "draw numbers", "draw places")),
+    *(STATEMENTS[name] for name in ("queue state together", "queue state and due work")),
+    *(STATEMENTS[f"queue state together {name}"] for name in ("as known", "to append")),
+    *(STATEMENTS[name] for name in ("update queue counters together", *TAKEN_AS_KNOWN)),
     *ARRIVALS.values(),
     *PUTS_TOGETHER.values(),
     *(
         in_arrays(STATEMENTS[name], alike=alike).text
-        for name in ("arrive", "arrive plain", "arrive content")
+        for name in ("insert message", "insert plain message", "insert content")
         for alike in (False, True)
     ),
     saving(UnitRow),
@@ -51,16 +53,19 @@ _SAME: Final = (
     "true".join(selecting(ManagerRow)),  # which others may change meanwhile, as the definitions
     *(f"{key} = ?".join(selecting(DefinitionRow)) for key in ("id", "name")),
     counted(STATEMENTS["restart unit"], 3),
-    *(counted(STATEMENTS[name], 5) for name in ("hold", "hold many")),
-    ordered(STATEMENTS["available"], EVERYTHING, WHOLE),  # a get that finds nothing has its answer
+    *(counted(STATEMENTS[name], 5) for name in ("hold messages for unit", "hold messages for unit many")),
+    ordered(STATEMENTS["available by place"], EVERYTHING, WHOLE),  # a get that finds nothing has its answer
 )
 STATEMENTS_TOGETHER: Final[Mapping[str, str]] = {text: text for text in _SAME} | {
-    STATEMENTS[name]: STATEMENTS[f"{name} together"] for name in ("take single", "take away")
+    STATEMENTS[name]: STATEMENTS[f"{name} together"] for name in ("get available singles", "get and remove")
 }
 TOGETHER_BEHIND: Final[Mapping[str, str]] = {
     **STATEMENTS_TOGETHER,
-    **{STATEMENTS[name]: STATEMENTS[f"{name} together behind"] for name in ("take single", "take away")},
-    **{STATEMENTS[name]: STATEMENTS[f"{name} behind"] for name in TAKEN_AS_KNOWN},
+    **{
+        STATEMENTS[name]: STATEMENTS[f"{name} together after fronts"]
+        for name in ("get available singles", "get and remove")
+    },
+    **{STATEMENTS[name]: STATEMENTS[f"{name} after fronts"] for name in TAKEN_AS_KNOWN},
 }
 
 

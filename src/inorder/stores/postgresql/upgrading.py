@@ -63,8 +63,8 @@ def _be_alone(link: Link) -> None:
         link.script(sql.SQL(LOCK))
     except psycopg.errors.LockNotAvailable as error:
         raise _in_use(at) from error
-    for (process,) in link.execute(STATEMENTS["processes"]).fetchall():
-        ((is_free,),) = link.execute(STATEMENTS["is dead"], (process,))
+    for (process,) in link.execute(STATEMENTS["all processes"]).fetchall():
+        ((is_free,),) = link.execute(STATEMENTS["process is dead"], (process,))
         if not is_free:
             raise _in_use(at)
     reach("upgrade-alone")

@@ -28,7 +28,7 @@ import psycopg
 
 from ...errors import ConnectionClosed, InorderError
 from ...support.locks import Bell, Lock
-from ..engine.connections import bury_dead
+from ..engine.connections import end_dead_processes
 from ..seam.changes import Change
 from .faults import replaced, told_as_ours
 from .link import Link, connected
@@ -49,21 +49,21 @@ RECONNECT_SECONDS: Final = 1.0
 Seen = tuple[int, str]  # a queue's number, and what is another with each change
 
 
-class Watch:
+class PostgresWatch:
     """What the calls that wait on one store share. It does not keep the store alive."""
 
     def __init__(self, store: OpenStore, link: Link, sql: Mapping[str, str]) -> None:
         self._store, self._link, self._sql = weakref.ref(store), link, sql
         self._lock = Lock()
         self.ended = False
-        self._bells: weakref.WeakSet[QueueBell] = weakref.WeakSet()  # of those who wait now
+        self._bells: weakref.WeakSet[PostgresBell] = weakref.WeakSet()  # of those who wait now
         self._look_at = math.inf
         self._schema = 0
-        self._listener: Listener | None = None
+        self._listener: DatabaseListener | None = None
 
     # --- who waits
 
-    def listen(self, bell: QueueBell) -> None:
+    def listen(self, bell: PostgresBell) -> None:
         """Before a call looks at a queue for which it is going to wait: from now on its changes are heard."""
         store = self._store()
         assert store is not None, "a call waits on a store that is gone"
@@ -87,14 +87,14 @@ class Watch:
         values = {"names": array(queues, str), "channel": self._listener.channel, "seconds": KEPT_SECONDS}
         states = {}
         with told_as_ours(self._link.address):
-            for name, number, change, schema in self._link.execute(self._sql["listen"], values):
+            for name, number, change, schema in self._link.execute(self._sql["listen to queues"], values):
                 states[name] = number, change
                 if self._schema not in (0, schema):
                     raise replaced(self._link.address)
                 self._schema = schema
         return states
 
-    def _waiting(self) -> list[QueueBell]:
+    def _waiting(self) -> list[PostgresBell]:
         with self._lock:
             return list(self._bells)
 
@@ -138,13 +138,13 @@ class Watch:
                     bell.seen = states.get(bell.queue)
                     changed.add(bell.queue)
             with told_as_ours(self._link.address):
-                ((is_anybody_dead,),) = self._link.execute(self._sql["is anybody dead"], (store.process,))
+                ((is_anybody_dead,),) = self._link.execute(self._sql["any process is dead"], (store.process,))
         self._wake(changed)
         if is_anybody_dead:
-            bury_dead(store)
+            end_dead_processes(store)
 
 
-class QueueBell(Bell):
+class PostgresBell(Bell):
     """Wakes a thread that waits for a queue: when it is rung, or now and then to look after all.
 
     Attributes:
@@ -153,13 +153,13 @@ class QueueBell(Bell):
 
     seen: Seen | None
 
-    def __init__(self, watch: Watch, queue: str) -> None:
+    def __init__(self, watch: PostgresWatch, queue: str) -> None:
         super().__init__()
         self._watch, self.queue = watch, queue
         watch.listen(self)
 
     def wait(self, seconds: float | None) -> None:
-        """As with `Bell`. Raises: what `Watch.look` raises; ConnectionClosed."""
+        """As with `Bell`. Raises: what `PostgresWatch.look` raises; ConnectionClosed."""
         left = math.inf if seconds is None else seconds
         super().wait(min(left, LOOK_SECONDS))
         if self._watch.ended:
@@ -167,7 +167,7 @@ class QueueBell(Bell):
         self._watch.look()
 
 
-class Listener:
+class DatabaseListener:
     """The connection of this process that listens to one database, and its thread; it ends when nobody needs it.
 
     Attributes:
@@ -177,7 +177,7 @@ class Listener:
     def __init__(self, address: Address) -> None:
         self._address, self.channel = address, f"inorder_{secrets.token_hex(8)}"
         self._lock = threading.Lock()
-        self._users: weakref.WeakSet[Watch] = weakref.WeakSet()
+        self._users: weakref.WeakSet[PostgresWatch] = weakref.WeakSet()
         self.is_over = False
         self.process = os.getpid()
         self._connection = self._connect()
@@ -188,12 +188,12 @@ class Listener:
         connection.execute(f'LISTEN "{self.channel}"')
         return connection
 
-    def serve(self, watch: Watch) -> None:
+    def serve(self, watch: PostgresWatch) -> None:
         """It is needed until the watch is detached, or gone."""
         with self._lock:
             self._users.add(watch)
 
-    def detach(self, watch: Watch) -> None:
+    def detach(self, watch: PostgresWatch) -> None:
         """A watch hears of nothing more."""
         with self._lock:
             self._users.discard(watch)
@@ -208,7 +208,7 @@ class Listener:
             except psycopg.Error:
                 self._reconnect()
 
-    def _tell(self, hear: Callable[[Watch], object]) -> None:
+    def _tell(self, hear: Callable[[PostgresWatch], object]) -> None:
         with self._lock:
             watches = list(self._users)
         for watch in watches:
@@ -224,7 +224,7 @@ class Listener:
             except (psycopg.Error, InorderError):
                 time.sleep(RECONNECT_SECONDS)
                 self._end_unless_needed()
-        self._tell(Watch.miss)
+        self._tell(PostgresWatch.miss)
 
     def _end_unless_needed(self) -> None:
         with _listeners_lock, self._lock:
@@ -236,7 +236,7 @@ class Listener:
 
 
 _listeners_lock = threading.Lock()
-_listeners: dict[frozenset[tuple[str, str]], Listener] = {}
+_listeners: dict[frozenset[tuple[str, str]], DatabaseListener] = {}
 
 
 def _forget_parents_listeners() -> None:
@@ -254,12 +254,12 @@ def _place(address: Address) -> frozenset[tuple[str, str]]:
     return frozenset(address.parameters.items())
 
 
-def listener_for(address: Address, watch: Watch) -> Listener:
+def listener_for(address: Address, watch: PostgresWatch) -> DatabaseListener:
     """The listener of this process for an address; a new one if there is none. Raises: what connecting raises."""
     with _listeners_lock:
         found = _listeners.get(_place(address))
         if found is None or found.is_over or found.process != os.getpid():
             with told_as_ours(address):
-                found = _listeners[_place(address)] = Listener(address)
+                found = _listeners[_place(address)] = DatabaseListener(address)
         found.serve(watch)
         return found

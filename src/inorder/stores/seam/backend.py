@@ -19,11 +19,11 @@ from ...model.attributes import QueueAttributes
 from ...model.message import Message, Place, Row
 from ...rules.grouping import Wanted
 from ...rules.lifecycle import State
-from ...rules.ordering import Cursor, Decision, Pending, Standing
+from ...rules.ordering import Cursor, Decision, Pending, StrictMatch
 from ...rules.staged_columns import Batch
 from ...support.locks import Bell
 from .bulk_page import BulkPage
-from .queued import QueuedMessage, Reader, Seen
+from .queued import QueuedMessage, Reader, SeenRow
 from .records import Stretch
 from .surveying import Cut
 from .tables import ActRow, StagingRow, UnitRow
@@ -32,7 +32,7 @@ from .views import LookRequest, OrderView, Position
 T = TypeVar("T")
 
 
-class Kind(NamedTuple):
+class OperationKind(NamedTuple):
     """What a verb may do, and when.
 
     Args:
@@ -89,7 +89,7 @@ class QueueState(NamedTuple):
     revision: int
 
 
-class Tally(NamedTuple):
+class QueueCounters(NamedTuple):
     """The counters of a queue at the end of a verb; `added` to the depth, and `arrived`, by the verb."""
 
     queue: int
@@ -164,13 +164,13 @@ class SearchedQueue(Protocol):
 
     def judge(
         self, row: QueuedMessage, wanted: Wanted, reader: Reader, *, logical: bool
-    ) -> Standing[QueuedMessage] | None:
+    ) -> StrictMatch[QueuedMessage] | None:
         """Whether a message takes part in a strict decision, and whether it is pending (B-13, B-44)."""
 
     def pending_of(self, row: QueuedMessage, reader: Reader) -> Pending | None:
         """Why this reader cannot be given the row yet; None if it can."""
 
-    def entered_by_others(self, wanted: Wanted, reader: Reader) -> list[Standing[QueuedMessage]]:
+    def entered_by_others(self, wanted: Wanted, reader: Reader) -> list[StrictMatch[QueuedMessage]]:
         """Groups that the call would choose were nobody else inside them, in order of place (B-45)."""
 
     def unit(self, number: int) -> UnitRow:
@@ -201,13 +201,15 @@ class Backend(Protocol):
     def has_happened(self) -> bool:
         """Whether the last one that has begun was committed; an exception from outside may hide that."""
 
-    def begin(self, kind: Kind) -> None:
+    def begin(self, kind: OperationKind) -> None:
         """Begins one; a writing one waits for its turn. If it raises, `abort` is to follow. Raises: StoreError."""
 
-    def keep(self, tallies: Sequence[Tally]) -> None:
+    def keep(self, counts: Sequence[QueueCounters]) -> None:
         """What was done so far is a step of its own: it stays, even if the transaction is taken back."""
 
-    def commit(self, tallies: Sequence[Tally], changed: Collection[int], *, reserves: bool, durable: bool) -> int:
+    def commit(
+        self, counts: Sequence[QueueCounters], changed: Collection[int], *, reserves: bool, durable: bool
+    ) -> int:
         """All of it has happened, counters included, and the change of these queues is announced to others.
 
         Args:
@@ -302,7 +304,7 @@ class Backend(Protocol):
     ) -> Iterable[QueuedMessage]:
         """What is at a rank behind a place, in order, held or not; marks and the match have been heeded."""
 
-    def level(self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place) -> Iterable[Seen]:
+    def level(self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place) -> Iterable[SeenRow]:
         """What is at a rank behind a place, in order, held or not; with a selector.
 
         Marks and the match have been heeded. Nothing is read of a message but what the selector asks for.

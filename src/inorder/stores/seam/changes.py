@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ...model.message import Message
 from ...rules.puts import Program
-from ...support.locks import Bell, Lock, Taken, TryLock
+from ...support.locks import Bell, Lock, LockTaken, TryLock
 
 log = logging.getLogger("inorder.stores")
 
@@ -133,7 +133,7 @@ class Changes:
                     while self.waiting:
                         self._report(self.waiting[0])
                         self.waiting.popleft()
-            except Taken:
+            except LockTaken:
                 return
             for bell in self.watchers:
                 bell.ring()

@@ -1,4 +1,4 @@
-"""Collects the promises of a thread's verbs and their events for observers; `process.Promises` keeps them."""
+"""Collects the promises of a thread's verbs and their events for observers; `process.EnginePromises` keeps them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ...support.locks import Lock
 
 Step = Callable[[Callable[[], object]], None]
 """Runs, as a verb of its own, what is left to do for the medium; see `Host.after`."""
-Tell = Callable[[BaseException | None], object]
+Emit = Callable[[BaseException | None], object]
 """Tells the observers of a verb; given the error with which what it had promised has failed, if that has."""
 
 
 class Gatherer(Protocol):
-    """What verbs need of `process.Promises`."""
+    """What verbs need of `process.EnginePromises`."""
 
     def add(self, ticket: int, answer: object) -> None:
         """A verb has promised that the commit with this ticket will be on disk; what it answers."""
@@ -23,12 +23,12 @@ class Gatherer(Protocol):
     def put_off(self, step: Step) -> None:
         """A verb is over, and something is left to do for the medium."""
 
-    def tell_later(self, tell: Tell) -> None:
+    def emit_later(self, emit: Emit) -> None:
         """Observers hear of a verb when no lock is held, and what was promised is on disk or has failed."""
 
 
-class Holder(Protocol):
-    """What the lock of verbs needs of `process.Promises`.
+class PromiseHolder(Protocol):
+    """What the lock of verbs needs of `process.EnginePromises`.
 
     Attributes:
         at_it: held as long as a thread is inside of `at_once`.
@@ -49,4 +49,4 @@ class Gathering(threading.local):
     """
 
     promises: Gatherer | None = None
-    holder: Holder | None = None
+    holder: PromiseHolder | None = None

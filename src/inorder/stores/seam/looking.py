@@ -8,12 +8,12 @@ from collections.abc import Callable
 from ...model.message import ANY_GROUP, ANY_SEGMENT, NO_ID, Message, Place
 from ...rules.grouping import is_head
 from ...rules.lifecycle import State
-from ...rules.ordering import Kind, Pending
+from ...rules.ordering import Pending, PendingKind
 from ...rules.puts import Program
 from .damage import decodes
 from .queued import NEVER, QueuedMessage, as_got
 from .tables import UnitRow
-from .views import UNPLACED, WITH_HEAD, WITHOUT_HEAD, Holder, Position, Sight, SightState
+from .views import UNPLACED, WITH_HEAD, WITHOUT_HEAD, Holder, MessageView, Position, SightState
 
 NUMBERED = ANY_GROUP | ANY_SEGMENT
 
@@ -46,10 +46,10 @@ def logical_key(row: QueuedMessage) -> tuple[int, int, Place]:
     return row.message.sequence_number, row.message.offset, row.place
 
 
-def sight_of(row: QueuedMessage, position: Position, now: float, holder: Holder | None) -> Sight:
+def sight_of(row: QueuedMessage, position: Position, now: float, holder: Holder | None) -> MessageView:
     """A row as an operator sees it; its message has been read, and its body cut."""
     message = as_got(row, now)
-    return Sight(
+    return MessageView(
         position=position,
         state=_state_of(row, now, holder),
         holder=holder,
@@ -104,4 +104,4 @@ def pending_as_text(pending: Pending | None) -> str | None:
 def pending_from_text(text: str) -> Pending:
     """The reverse of `pending_as_text`."""
     kind, place, holder, by, since, own = json.loads(text)
-    return Pending(Kind(kind), Place(*place), holder, by, since, own)
+    return Pending(PendingKind(kind), Place(*place), holder, by, since, own)

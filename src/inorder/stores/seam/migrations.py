@@ -1,8 +1,8 @@
 """Upgrades the tables of an older release to those of this one, in numbered steps, all in this file.
 
-A store records the version of its tables. A release that changes them adds one `Step` for each kind of store here, and
-changes `schema.sql` to the result of the step. The versions of steps are consecutive and end at the release's own. The
-oldest version that can be upgraded is the one before the first step. An upgrade runs the missing steps in one
+A store records the version of its tables. A release that changes them adds one `MigrationStep` for each kind of store
+here, and changes `schema.sql` to the result of the step. The versions of steps are consecutive and end at the release's
+own. The oldest version that can be upgraded is the one before the first step. An upgrade runs the missing steps in one
 transaction, and commits only if the tables then equal those of a new store.
 
 How to write a step: `CONTRIBUTING.md`, "Change the schema".
@@ -17,7 +17,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class MigrationStep:
     """What brings the tables from the version before to this one.
 
     Args:
@@ -39,7 +39,7 @@ class Ladder:
         steps: in their order, the last one leading to `newest`.
     """
 
-    def __init__(self, newest: int, steps: Sequence[Step] = ()) -> None:
+    def __init__(self, newest: int, steps: Sequence[MigrationStep] = ()) -> None:
         self.newest, self._steps = newest, tuple(steps)
         self.oldest = newest - len(self._steps)
         versions = [step.version for step in self._steps]
@@ -49,22 +49,22 @@ class Ladder:
         """Whether a store of this version is older, and not too old."""
         return self.oldest <= version < self.newest
 
-    def from_version(self, version: int) -> Sequence[Step]:
+    def from_version(self, version: int) -> Sequence[MigrationStep]:
         """The steps that such a store lacks."""
         assert self.oldest <= version <= self.newest, version
         return self._steps[version - self.oldest :]
 
 
 # 0.1.0 is the first release: its tables are where the steps begin.
-SQLITE: Final[Sequence[Step]] = (
-    Step(
+SQLITE: Final[Sequence[MigrationStep]] = (
+    MigrationStep(
         version=11,
         why="messages say whose authority counts for their reports, keys of puts when they lay in the future",
         statements="ALTER TABLE message ADD COLUMN put_by TEXT; ALTER TABLE putkey ADD COLUMN met_at REAL;",
     ),
 )
-POSTGRESQL: Final[Sequence[Step]] = (
-    Step(
+POSTGRESQL: Final[Sequence[MigrationStep]] = (
+    MigrationStep(
         version=4,
         why="messages say whose authority counts for their reports, keys of puts when they lay in the future",
         statements='ALTER TABLE message ADD COLUMN put_by text COLLATE "C"; '

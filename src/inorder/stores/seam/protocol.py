@@ -43,7 +43,7 @@ from .records import (
 )
 from .tables import ObjectRow
 from .telemetry import Telemetry
-from .views import ConnectionView, Dropped, LockView, LookRequest, OrderView, QueueView, Sight, Unit, Wait
+from .views import ConnectionView, Dropped, LockView, LookRequest, MessageView, OrderView, QueueView, Unit, Wait
 
 T = TypeVar("T")
 
@@ -370,7 +370,7 @@ class Store(BulkStore, Protocol):
 
     # --- operators
 
-    def look(self, request: LookRequest) -> Sequence[Sight]:
+    def look(self, request: LookRequest) -> Sequence[MessageView]:
         """A page of a listing of a queue, in any state; fewer than asked for: it ends here.
 
         In physical order by place. In logical order groups, and messages in segments, stand where their first message

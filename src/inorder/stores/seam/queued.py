@@ -10,12 +10,12 @@ from typing import NamedTuple
 from ...model.message import Got, Message, Place
 from ...model.properties import LENGTH_MAX
 from ...rules.lifecycle import Presented, State
-from ...rules.ordering import Kind, Pending, Standing
+from ...rules.ordering import Pending, PendingKind, StrictMatch
 from ...rules.selectors import Selector
 from .tables import ReaderId, UnitRow, application_reader, handle_reader
 
 NEVER = -math.inf
-ASKS_MAX = 128  # a search that has asked so much of a selector has gone far; the cost is that of `Seen`
+ASKS_MAX = 128  # a search that has asked so much of a selector has gone far; the cost is that of `SeenRow`
 STEP = 1_024  # what one step of a search may cost
 KIBIBYTE = 10  # as a shift
 COST_MAX = 1 + (LENGTH_MAX >> KIBIBYTE)
@@ -73,7 +73,7 @@ class Far(Exception):
     """A search has asked its selector as much as it may, and found nothing yet."""
 
 
-class Seen(NamedTuple):
+class SeenRow(NamedTuple):
     """A message that a search has looked at.
 
     Args:
@@ -87,7 +87,7 @@ class Seen(NamedTuple):
     cost: int
 
 
-class Noted(NamedTuple):
+class NotedMessage(NamedTuple):
     """A message that fits a selector; `suits`: the call could be given it when that was looked at last."""
 
     place: Place
@@ -140,7 +140,7 @@ class Reader(NamedTuple):
     application: str = ""
     earlier_units: tuple[int, ...] = ()
     passed: tuple[Place, ...] = ()
-    noted: tuple[Noted, ...] = ()
+    noted: tuple[NotedMessage, ...] = ()
     asked_at: float | None = None
     asks: float = math.inf
     lease: int | None = None
@@ -223,24 +223,26 @@ def pending_of(
     if row.unit is not None:
         put = row.state is State.PUT_UNCONFIRMED
         own = not put and reader.has_got_in(row.unit)
-        return pending_under(unit_of(row.unit), Kind.IN if put else Kind.OUT, row.place, reader, own=own)
+        return pending_under(unit_of(row.unit), PendingKind.IN if put else PendingKind.OUT, row.place, reader, own=own)
     if row.locked_handle is not None:
         connection, program = whose(row.locked_handle)
-        return Pending(Kind.LOCKED, row.place, connection, program, row.locked_at or 0.0)
+        return Pending(PendingKind.LOCKED, row.place, connection, program, row.locked_at or 0.0)
     if row.lock is not None:
         unit = unit_of(row.lock)
-        return Pending(Kind.LOCKED, row.place, None, unit.name, unit.started_at, unit.name == str(reader.lock_id))
-    return Pending(Kind.DELAYED, row.place, since=row.visible_at)
+        return Pending(
+            PendingKind.LOCKED, row.place, None, unit.name, unit.started_at, unit.name == str(reader.lock_id)
+        )
+    return Pending(PendingKind.DELAYED, row.place, since=row.visible_at)
 
 
-def pending_under(unit: UnitRow, kind: Kind, place: Place, reader: Reader, *, own: bool = False) -> Pending:
+def pending_under(unit: UnitRow, kind: PendingKind, place: Place, reader: Reader, *, own: bool = False) -> Pending:
     """A message at this place that a unit holds."""
-    kind = Kind.IN_DOUBT if unit.kind == "prepared" else kind
+    kind = PendingKind.IN_DOUBT if unit.kind == "prepared" else kind
     holder = reader.connection if unit.id == reader.lease else unit.connection
     return Pending(kind, place, holder, unit.name or unit.program, unit.started_at, own)
 
 
-def in_order(*standings: Iterable[Standing[QueuedMessage]]) -> Iterator[Standing[QueuedMessage]]:
+def in_order(*standings: Iterable[StrictMatch[QueuedMessage]]) -> Iterator[StrictMatch[QueuedMessage]]:
     """Merges what takes part in a strict decision by place: a group that was entered stands where its first message
     stands, and blocks nobody there once that message has come back and can be taken."""
     stands: Place | None = None

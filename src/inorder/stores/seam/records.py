@@ -477,7 +477,7 @@ class ChannelBatch(NamedTuple):
         messages: as they lay on the transmission queue, each with its `transmission`.
         vetoed: the positions of those that an exit does not let pass.
         attempts: how often it was tried before, and a message could not be put.
-        buries: a message that cannot be put is a dead letter now; else nothing of the batch happens.
+        to_dead_letters: a message that cannot be put is a dead letter now; else nothing of the batch happens.
     """
 
     sender: Sender
@@ -487,7 +487,7 @@ class ChannelBatch(NamedTuple):
     messages: Sequence[Message]
     vetoed: frozenset[int] = frozenset()
     attempts: int = 0
-    buries: bool = False
+    to_dead_letters: bool = False
 
 
 class Receipt(NamedTuple):

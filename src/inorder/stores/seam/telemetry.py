@@ -131,7 +131,7 @@ class Telemetry:
             self.observations = ()
 
     @property
-    def is_heard(self) -> bool:
+    def is_observed(self) -> bool:
         """Whether this thread's calls are to be reported: somebody observes, and this is not an observer's own call."""
         return bool(self.observations) and not self._telling.on
 
@@ -143,10 +143,10 @@ class Telemetry:
         messages: Sequence[Message] = (),
     ) -> None:
         """Calls every observer; what one raises is logged. Inside of `Promises` it is done at their end."""
-        if self.is_heard:
-            self.hear(event, measurements, {**self.common, **metadata}, messages)
+        if self.is_observed:
+            self.emit(event, measurements, {**self.common, **metadata}, messages)
 
-    def hear(
+    def emit(
         self,
         event: str,
         measurements: Mapping[str, float],
@@ -157,15 +157,15 @@ class Telemetry:
         told = StoreEvent(name=PREFIX + event, measurements=measurements, metadata=metadata, messages=messages)
         promises = self._gathering.promises
         if promises is None:
-            self._tell(told)
+            self._deliver(told)
         else:
-            promises.tell_later(lambda error: self._tell(told if error is None else _failed(told, error)))
+            promises.emit_later(lambda error: self._deliver(told if error is None else _failed(told, error)))
 
-    def _tell(self, told: StoreEvent) -> None:
+    def _deliver(self, told: StoreEvent) -> None:
         self._telling.on = True
         try:
             for one in self.observations:
-                _tell(one.observer, told)
+                _deliver(one.observer, told)
         finally:
             self._telling.on = False
 
@@ -182,7 +182,7 @@ def _failed(event: StoreEvent, error: BaseException) -> StoreEvent:
     return StoreEvent(name=event.name, measurements=seconds, metadata={**event.metadata, **_failure(error)})
 
 
-def _tell(observer: StoreObserver, event: StoreEvent) -> None:
+def _deliver(observer: StoreObserver, event: StoreEvent) -> None:
     try:
         observer(event)
     except KeyboardInterrupt:
@@ -220,12 +220,12 @@ def event(
     measures, named = measurements.split(), keys.split()
     EVENTS[name] = Fields(tuple(measures), (*(("queue",) if handle else ()), *named))
 
-    def decorated(verb: F) -> F:
-        @functools.wraps(verb)
+    def decorated(operation: F) -> F:
+        @functools.wraps(operation)
         def call(store: Any, *given: Any, **by_name: Any) -> Any:
             telemetry: Telemetry = store.telemetry
-            if not telemetry.observations or not telemetry.is_heard:
-                return verb(store, *given, **by_name)
+            if not telemetry.observations or not telemetry.is_observed:
+                return operation(store, *given, **by_name)
             metadata = dict(telemetry.common)
             if handle is not None:
                 one = store.handles.get(handle(*given, **by_name))
@@ -233,7 +233,7 @@ def event(
             began = perf_counter()
             how, answer = _DONE, None
             try:
-                answer = verb(store, *given, **by_name)
+                answer = operation(store, *given, **by_name)
             except BaseException as error:
                 how = _failure(error)
                 raise
@@ -250,7 +250,7 @@ def event(
                     metadata.update(how)
                     messages = () if gives is None or how is not _DONE else gives(answer)
                     if telemetry.observations:
-                        telemetry.hear(name, values, metadata, messages)
+                        telemetry.emit(name, values, metadata, messages)
             return answer
 
         return cast(F, call)

@@ -98,7 +98,7 @@ class Holder(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class MessageView:
     """A message on a queue, as an operator sees it.
 
     Args:

@@ -15,7 +15,7 @@ from ...model.properties import PropertyValue, decoded
 from ...rules.puts import NO_ACCOUNTING
 from ...rules.selectors import Selector
 from ..seam.damage import DECODING
-from ..seam.queued import Seen, cost_of
+from ..seam.queued import SeenRow, cost_of
 from .descriptors import BETWEEN, FIELDS, values_of
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Asking:
         self.columns = ", ".join(columns)
         self._shapes = codec.shapes_of([column.split(".")[1].strip('"') for column in columns])
 
-    def seen(self, columns: tuple[Any, ...]) -> Seen:
+    def seen(self, columns: tuple[Any, ...]) -> SeenRow:
         """A row, and whether the selector fits it. Raises: StoreDamaged."""
         rank, place_number, ordinal, number, descriptor, *values = columns
         if tuple(map(type, columns)) not in self._shapes.known and (wrong := self._shapes.wrong(columns)):
@@ -91,7 +91,7 @@ class Asking:
                 number, f"its descriptor cannot be {descriptor!r:.60} ({error!s:.100})"
             ) from error
         place = _tuple(Place, (rank, place_number, ordinal))
-        return _tuple(Seen, (place, number, fits, cost_of(properties)))
+        return _tuple(SeenRow, (place, number, fits, cost_of(properties)))
 
     def _fields(self, begun: str, values: list[Any], number: int) -> dict[str, Any]:
         fields = {name: convert(value, number) for (name, convert), value in zip(self._narrow, values, strict=True)}

@@ -21,11 +21,12 @@ IN_VAIN_MAX: Final = 16
 SELDOM: Final = GROUPS | HEARD
 QUIET: Final = frozenset(map(sum, product((0, GROUPS), (0, FRONTS), (0, HEARD))))
 LOOKED_FOR: Final = 16  # one verb of so many looks whether there is still something of `SELDOM`
-_BITS: Final = (EXPIRES, DUE, LEASES, EDGES, MARKS, ENTERED, REPORTS, GROUPS, HEARD)  # as `look` has them
+# As the statement `queue state and due work` has them.
+_BITS: Final = (EXPIRES, DUE, LEASES, EDGES, MARKS, ENTERED, REPORTS, GROUPS, HEARD)
 
 
 def found(looked_at: Sequence[Any]) -> int:
-    """The bits of what was found; `looked_at`: the columns of the statement `look` behind the counters."""
+    """The bits of what was found; `looked_at`: the columns of `queue state and due work` after the counters."""
     times, there = looked_at[:3], looked_at[3:]
     return sum(
         bit for bit, is_there in zip(_BITS, (*(one is not None for one in times), *there), strict=True) if is_there

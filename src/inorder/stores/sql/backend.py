@@ -9,7 +9,7 @@ from typing import Any
 
 from ...model.message import Message, Row
 from ...rules.lifecycle import State, becomes_visible
-from ..seam.backend import Expired, Kind, QueueState, SearchedQueue, Share, Tally
+from ..seam.backend import Expired, OperationKind, QueueCounters, QueueState, SearchedQueue, Share
 from ..seam.damage import damaged
 from ..seam.queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
 from ..seam.tables import DefinitionRow, EnteredRow, MarkRow, ProcessRow, UnitRow, WaitRow
@@ -36,7 +36,7 @@ from .leftovers import STEP_CONTENTS, fits_one_step
 from .listing import SqlListings
 from .records import ShapesOfKinds
 from .shapes import COUNTED_MAX, INTEGER, NULL, REAL, Shapes
-from .shortcuts import Shortcuts
+from .shortcuts import SqlShortcuts
 from .staged import SqlStagings
 
 _HERE = [(name, INTEGER) for name in ("counter", "reserved", "depth", "attention", "revision")]
@@ -68,10 +68,10 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     def __init__(self, engine: Engine, name: str, *, shortcuts: bool = True) -> None:
         self.engine, self.sql, self.shapes = engine, engine.sql, ShapesOfKinds(engine.tables)
         self.codec = Codec(name, engine.tables, self._queue_of)
-        self.shortcuts = Shortcuts(self) if shortcuts else None
+        self.shortcuts = SqlShortcuts(self) if shortcuts else None
         self.undisputed = None if self.shortcuts is None else self.shortcuts.undisputed
         self.has_leftovers = False
-        self.here = "here"  # the statement by which a verb comes to a queue
+        self.here = "queue state"  # the statement by which a verb comes to a queue
         self._kept = self._writes = False
         # The attention of each queue that this transaction has come to; looks in vain, where there may be something.
         self.noted: dict[int, int] = {}
@@ -95,20 +95,22 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     def has_happened(self) -> bool:
         return self.engine.has_happened
 
-    def begin(self, kind: Kind) -> None:
+    def begin(self, kind: OperationKind) -> None:
         self._kept, self._writes, self.noted = False, kind.writes and not kind.beside, {}
         self.engine.begin(kind)
         self._removed = self._removed_bytes = 0
 
-    def keep(self, tallies: Sequence[Tally]) -> None:
-        for tally in tallies:
-            self.engine.run(self.sql["counted"], tally)
+    def keep(self, counts: Sequence[QueueCounters]) -> None:
+        for each in counts:
+            self.engine.run(self.sql["update queue counters"], each)
         self.engine.run("SAVEPOINT kept")
         self._kept = True
 
-    def commit(self, tallies: Sequence[Tally], changed: Collection[int], *, reserves: bool, durable: bool) -> int:
-        for tally in tallies:
-            self.engine.run(self.sql["counted"], tally)
+    def commit(
+        self, counts: Sequence[QueueCounters], changed: Collection[int], *, reserves: bool, durable: bool
+    ) -> int:
+        for each in counts:
+            self.engine.run(self.sql["update queue counters"], each)
         return self.engine.commit(changed, reserves=reserves, durable=durable)
 
     def abort(self, error: BaseException, *, keeps: bool = False) -> bool:
@@ -123,7 +125,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         return False
 
     def draw(self, count: int, reserve: int) -> tuple[range, bool]:
-        found = self.engine.execute(self.sql["draw"], (count, reserve, COUNTED_MAX)).fetchall()
+        found = self.engine.execute(self.sql["draw numbers"], (count, reserve, COUNTED_MAX)).fetchall()
         if not found:
             raise damaged("table tally, queue 0", "the counter of the numbers that name things is missing or too large",
                           table="tally")  # fmt: skip
@@ -131,21 +133,21 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         return range(last - count + 1, last + 1), reserved == last + reserve
 
     def skip_reserved(self) -> None:
-        self.engine.execute(self.sql["skip reserved"])
+        self.engine.execute(self.sql["skip reserved numbers"])
 
     def check_certain(self, queue: int) -> None:
         """Its turn has come: nobody else changes anything meanwhile."""
 
     def state(self, queue: int) -> QueueState | None:
         run, is_quiet = self.engine.run, queue not in self._in_vain
-        rows = (self.asked or run(self.sql[self.here if is_quiet else "look"], (queue,))).fetchall()
+        rows = (self.asked or run(self.sql[self.here if is_quiet else "queue state and due work"], (queue,))).fetchall()
         if not rows:
             return None
         (row,) = rows
         if is_quiet and row[3] & ~FRONTS:
             self._looks += 1
             if row[3] & ~(FRONTS | SELDOM) or not self._looks % LOOKED_FOR:
-                (row,), is_quiet = run(self.sql["look"], (queue,)).fetchall(), False
+                (row,), is_quiet = run(self.sql["queue state and due work"], (queue,)).fetchall(), False
         shapes = _QUIET if is_quiet else _STATES
         if tuple(map(type, row)) not in shapes.known and (wrong := shapes.wrong(row)):
             raise damaged(f"table tally, queue {queue}", wrong, table="tally")
@@ -169,7 +171,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
             return
         self._in_vain[queue] = in_vain = self._in_vain.get(queue, 0) + 1
         if in_vain >= IN_VAIN_MAX and self._writes:
-            self.engine.execute(self.sql["calm"], (queue, there))
+            self.engine.execute(self.sql["clear attention bits"], (queue, there))
             self.noted[queue] = there | self.noted[queue] & FRONTS
             self._in_vain[queue] = 0
 
@@ -178,7 +180,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         noted = self.noted.get(queue, 0)
         if what & ~noted:
             self.noted[queue] = noted | what
-            self.engine.execute(self.sql["attend"], (queue, what))
+            self.engine.execute(self.sql["set attention bits"], (queue, what))
         if what & GROUPS and not self.engine.has_triggers:
             self.engine.follow_groups()
 
@@ -192,7 +194,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self._removed += len(numbers)
         self._removed_bytes += size
         at_once = fits_one_step(self._removed, self._removed_bytes)
-        self.execute_each("remove content" if at_once else "leave content", numbers)
+        self.execute_each("delete content" if at_once else "leave content for sweep", numbers)
         self.has_leftovers |= not at_once
 
     # --- messages
@@ -210,16 +212,16 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         if arriving.attention:
             self.attend(queue.id, arriving.attention)
         if len(rows) == 1:
-            name, row = ("arrive", arriving.rows) if arriving.rows else ("arrive plain", arriving.plain)
+            name, row = ("insert message", arriving.rows) if arriving.rows else ("insert plain message", arriving.plain)
             if name in self.arrivals:
                 self.arrive_whole(name, (*row, *arriving.contents))
             else:
                 self.engine.run(self.sql[name], row)
-                self.engine.run(self.sql["arrive content"], arriving.contents)
+                self.engine.run(self.sql["insert content"], arriving.contents)
         else:
-            self.insert("arrive plain", arriving.plain)
-            self.insert("arrive", arriving.rows)
-            self.insert("arrive content", arriving.contents)
+            self.insert("insert plain message", arriving.plain)
+            self.insert("insert message", arriving.rows)
+            self.insert("insert content", arriving.contents)
         return arriving.attention >= REPORTS
 
     def arrive_whole(self, name: str, values: Sequence[Any]) -> None:
@@ -227,10 +229,10 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.engine.run(self.arrivals[name], values)
 
     def sign(self, number: int, put_by: str) -> None:
-        self.engine.run(self.sql["sign"], (number, put_by))
+        self.engine.run(self.sql["set user of message"], (number, put_by))
 
     def signed(self, number: int) -> Sequence[str | None]:
-        return [put_by for (put_by,) in self.engine.execute(self.sql["signed"], (number,))]
+        return [put_by for (put_by,) in self.engine.execute(self.sql["user of message"], (number,))]
 
     def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
         assert after.queue in self.noted, after
@@ -248,30 +250,30 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     def remove(self, rows: Sequence[QueuedMessage], before: State) -> None:
         assert all(row.queue in self.noted for row in rows), rows
         numbers = [row.number for row in rows]
-        self.change_each("remove", numbers, before)
+        self.change_each("delete messages", numbers, before)
         self.remove_contents(numbers, sum(row.message.length for row in rows))
 
     def clear(self, queue: int) -> None:
         assert queue in self.noted, queue
-        self.engine.execute(self.sql["leave contents of queue"], (queue,))
-        self.engine.execute(self.sql["remove messages of queue"], (queue,))
+        self.engine.execute(self.sql["leave contents of queue for sweep"], (queue,))
+        self.engine.execute(self.sql["delete messages of queue"], (queue,))
         self.has_leftovers = True
 
     def clear_some(self, queue: int, upto: int, most: int) -> Expired:
-        gone = self.engine.execute(self.sql["some that nobody holds"], (queue, upto, most)).fetchall()
+        gone = self.engine.execute(self.sql["first messages not in units"], (queue, upto, most)).fetchall()
         numbers = [number for number, _, _ in gone]
-        self.execute_each("remove any", numbers)
+        self.execute_each("delete messages in any state", numbers)
         self.remove_contents(numbers, sum(length for _, length, _ in gone))
         return Expired(len(gone), [lock for *_, lock in gone if lock is not None])
 
     def expire(self, queue: int, now: float, most: int) -> Expired:
         execute = self.engine.execute
-        gone = execute(self.sql["remove expired"], (queue, now, most)).fetchall()
+        gone = execute(self.sql["delete expired messages"], (queue, now, most)).fetchall()
         self.remove_contents([number for number, *_ in gone], sum(length for _, length, *_ in gone))
         ended = [(queue, group_id) for *_, group_id in gone if group_id is not None]
         if ended:
-            self.engine.execute_many(self.sql["end group"], ended)
-        execute(self.sql["ripen"], (queue, now))
+            self.engine.execute_many(self.sql["end reader's group"], ended)
+        execute(self.sql["end delays"], (queue, now))
         return Expired(len(gone), [held for _, _, *by, _ in gone for held in by if held is not None])
 
     # --- units
@@ -281,7 +283,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
 
     def shares(self, unit: int, *, locked: bool = False) -> Sequence[Share]:
         shares, possible = [], LOCKS if locked else HELD
-        found = self.engine.run(self.sql["shares of lock" if locked else "shares"], (unit,)).fetchall()
+        found = self.engine.run(self.sql["shares of lock" if locked else "shares of unit"], (unit,)).fetchall()
         for queue, state, *counts in found:
             if state not in possible or set(map(type, (queue, *counts))) != _COUNTED:
                 raise damaged(f"messages of unit {unit}", f"queue {queue!r:.30}, state {state!r:.30}: {counts!r:.90}")
@@ -298,13 +300,13 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
             self._removed += share.messages
             self._removed_bytes += share.size
             at_once = fits_one_step(self._removed, self._removed_bytes)
-            run(self.sql["remove contents of unit" if at_once else "leave contents of unit"], held)
+            run(self.sql["delete contents of unit" if at_once else "leave contents of unit for sweep"], held)
             self.has_leftovers |= not at_once
             if share.messages < MANY or self.noted[share.queue] & ENTERED:
-                self.change(self.sql["remove of unit"], held, share.messages)
+                self.change(self.sql["delete messages of unit"], held, share.messages)
             else:  # what a unit held is not available, so it counts in no group; and no reader is inside one
                 with self.engine.ignore_groups():
-                    self.change(self.sql["remove of unit"], held, share.messages)
+                    self.change(self.sql["delete messages of unit"], held, share.messages)
         elif becomes_visible(share.state, after):
             self.change(self.sql["show puts"], (unit, share.queue, after, now), share.messages)
         else:
@@ -319,7 +321,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.change(self.sql["delay gets"], (unit, share.queue, share.state, due_at), share.messages)
 
     def describe(self, row: QueuedMessage, message: Message) -> None:
-        self.change(self.sql["describe"], (row.number, descriptor_of(message)))
+        self.change(self.sql["update descriptor"], (row.number, descriptor_of(message)))
 
     def restart_unit(self, unit: int, now: float) -> None:
         self.engine.run(self.sql["restart unit"], (now, unit))
@@ -327,7 +329,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
             raise damaged(f"table unit, id {unit}", "a connection's unit of work has no record", table="unit")
 
     def number_unit(self, unit: int, queue: int, number: int) -> None:
-        self.engine.execute(self.sql["number unit"], (unit, queue, number))
+        self.engine.execute(self.sql["number puts of unit"], (unit, queue, number))
 
     # --- small records that queues have something of
 
@@ -339,27 +341,27 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
             case WaitRow(queue=queue) if record.levels is not None:
                 self.attend(queue, EDGES)
             case MarkRow(message=number):
-                self.attend(self.value(self.sql["queue of number"], number), MARKS)
+                self.attend(self.value(self.sql["queue of marked message"], number), MARKS)
             case EnteredRow(queue=queue):
                 self.attend(queue, ENTERED)
             case DefinitionRow(id=queue, type=kind):
-                self.engine.execute(self.sql["queue comes"], (queue, kind))
+                self.engine.execute(self.sql["insert queue counters"], (queue, kind))
 
     def remove_records(self, kind: type[Any], /, **where: Any) -> int:
         if kind is DefinitionRow:
-            self.engine.execute(self.sql["queue goes"], (where["id"],))
+            self.engine.execute(self.sql["delete queue counters"], (where["id"],))
             self._in_vain.pop(where["id"], None)
         self.has_leftovers |= kind is ProcessRow  # who has gone may have left some
         return super().remove_records(kind, **where)
 
     def revise(self, queues: Collection[int] | None) -> None:
         if queues is None:
-            self.engine.execute(self.sql["all revised"])
+            self.engine.execute(self.sql["set revision of all queues"])
         for queue in queues or ():
-            self.engine.execute(self.sql["revised"], (queue,))
+            self.engine.execute(self.sql["set revision of queue"], (queue,))
 
     def forget_edges(self, queue: int, but: int) -> None:
-        self.engine.execute(self.sql["forget edges"], (queue, but))
+        self.engine.execute(self.sql["clear edges of waits"], (queue, but))
 
     # --- contents of messages that are gone
 
@@ -371,7 +373,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         """Removes some of them."""
         step: list[int] = []
         removed = 0
-        some = self.engine.execute(self.sql["some leftovers"], (STEP_CONTENTS,)).fetchall()
+        some = self.engine.execute(self.sql["first leftovers"], (STEP_CONTENTS,)).fetchall()
         for number, size in some:
             removed += size
             if not fits_one_step(len(step) + 1, removed):
@@ -380,10 +382,10 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         if step:
             between = step[0], step[-1]
             if step[-1] - step[0] == len(step) - 1:
-                self.engine.execute(self.sql["remove contents between"], between)
+                self.engine.execute(self.sql["delete contents between"], between)
             else:
-                self.execute_each("remove content", step)
-            self.change_each("forget leftovers", step)
+                self.execute_each("delete content", step)
+            self.change_each("delete leftovers", step)
         self.has_leftovers = len(step) == STEP_CONTENTS or len(step) < len(some)
 
 

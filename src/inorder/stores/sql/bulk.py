@@ -137,7 +137,7 @@ class Levels:
 
     def has_more(self, one: Range) -> bool:
         """Whether there is anything in a range."""
-        sql = self.backend.sql[f"anything next of {self.kind}"]
+        sql = self.backend.sql[f"exists next of {self.kind}"]
         return bool(next(self.backend.engine.execute(sql, self.values(one, 1)))[0])
 
 
@@ -233,13 +233,15 @@ class SqlBulk(SqlSearch):
         return found
 
     def spans(self, unit: UnitRow) -> Sequence[tuple[int, int]]:
-        spans: list[tuple[int, int]] = self.engine.execute(self.sql["spans"], (unit.id, unit.queue)).fetchall()
+        spans: list[tuple[int, int]] = self.engine.execute(
+            self.sql["group bounds in claim"], (unit.id, unit.queue)
+        ).fetchall()
         return spans
 
     def claim_page(self, unit: UnitRow, first: int, last: int) -> BulkPage:
         found = _Columns()
         values = {"unit": unit.id, "queue": unit.queue, "first": first, "last": min(last, first + PAGE_ROWS - 1)}
-        found.fill(self.engine.scan(self.sql["read claimed"], values))
+        found.fill(self.engine.scan(self.sql["messages of claim"], values))
         return self._page(found, unit.started_at, unit.queue, unit.id)
 
     def _page(self, found: _Columns, now: float, queue: int | None, claim: int | None) -> BulkPage:
@@ -291,7 +293,11 @@ class SqlBulk(SqlSearch):
 
     def _cut(self, levels: Levels, one: Range, values: dict[str, Any]) -> tuple[list[Cut], int]:
         """What the limits allow of a level of single messages, and its size if bytes are limited."""
-        counted = f"weigh of {levels.kind}" if values["weighs"] else f"count of {levels.kind}"
+        counted = (
+            f"count next messages by bytes of {levels.kind}"
+            if values["weighs"]
+            else f"count next messages of {levels.kind}"
+        )
         left, size = next(self.engine.execute(self.sql[counted], values))
         cuts: list[Cut] = []
         while left:
@@ -303,7 +309,7 @@ class SqlBulk(SqlSearch):
 
     def _nth(self, levels: Levels, one: Range, nth: int) -> Place:
         values = levels.values(one, nth) | {"before": nth - 1}
-        return Place(one.rank, *next(self.engine.execute(self.sql[f"place of {levels.kind}"], values)))
+        return Place(one.rank, *next(self.engine.execute(self.sql[f"place of nth message of {levels.kind}"], values)))
 
     def _cut_groups(self, levels: Levels, one: Range, values: dict[str, Any]) -> tuple[list[Cut], int]:
         """The same of whole groups, none of which is cut."""
@@ -339,7 +345,7 @@ class SqlBulk(SqlSearch):
     ) -> tuple[BulkPage, Behind | None]:
         found = _Columns()
         values = _bounds(queue, stretch, first) | {"limit": PAGE_ROWS}
-        found.fill(self.engine.scan(self.sql["read messages"], values))
+        found.fill(self.engine.scan(self.sql["messages of stretch"], values))
         page = self._page(found, reader.now, queue.id, None)
         if not page:
             return page, None
@@ -412,12 +418,12 @@ class SqlBulk(SqlSearch):
     def _members(self, queue: SearchedQueue, heads: Sequence[_Head], most: int) -> Any:
         """All members of some groups, one more than there is room for if they are more than they seemed to be."""
         values = {"heads": self.engine.array([head.id for head in heads]), "queue": queue.id, "most": most + 1}
-        return self.engine.scan(self.sql["read groups"], values)
+        return self.engine.scan(self.sql["messages of groups"], values)
 
     def _members_behind(self, queue: SearchedQueue, head: _Head, behind: tuple[int, ...]) -> Any:
         where = dict(zip(("sequence", "start", "rank", "number", "ordinal"), behind, strict=True))
         values = {"head": head.id, "queue": queue.id, "group": head.group_id, **where}
-        return self.engine.scan(self.sql["read group"], values)
+        return self.engine.scan(self.sql["messages of group"], values)
 
 
 def _fitting(heads: Sequence[_Head], most: int) -> int:

@@ -41,7 +41,7 @@ STEP_CONTENTS, STEP_BYTES = 1000, 16 << 20  # read in one transaction
 NEXT_CONTENTS = "SELECT id FROM content WHERE id > ? AND id NOT IN (SELECT id FROM leftover) ORDER BY id LIMIT ?"
 
 
-class Source(Protocol):
+class CheckedDatabase(Protocol):
     """A database that holds a store.
 
     Attributes:
@@ -61,13 +61,14 @@ class Source(Protocol):
         """The rows of a statement, in such a block."""
 
 
-Part = Callable[[Source], list[str]]
+Part = Callable[[CheckedDatabase], list[str]]
 
 
 def parts(statements: Iterable[str]) -> list[Part]:
     """The parts of a check; each says in words where something is wrong.
 
-    What cannot be read for the damage in it is a finding, too. A part raises what `Source.reading` raises otherwise.
+    What cannot be read for the damage in it is a finding, too. Otherwise a part raises what
+    `CheckedDatabase.reading` raises.
 
     Args:
         statements: what must be true of the tables, or of what they lie in: a row for each place where it is not.
@@ -75,7 +76,7 @@ def parts(statements: Iterable[str]) -> list[Part]:
     return [*(functools.partial(_by_statement, sql=sql) for sql in statements), _rows, _contents]
 
 
-def _by_statement(database: Source, sql: str) -> list[str]:
+def _by_statement(database: CheckedDatabase, sql: str) -> list[str]:
     """What a statement says, a sentence for each line of a row."""
     found: list[str] = []
     try:
@@ -92,7 +93,7 @@ def _said(text: str, row: object = None, parent: object = None, _: object = None
     return text if parent is None else f"table {text}, row {row}: what it refers to in {parent} is missing"
 
 
-def _rows(database: Source) -> list[str]:
+def _rows(database: CheckedDatabase) -> list[str]:
     """Values that no column can have, and texts that cannot be read, in all tables but that of the contents."""
     found: list[str] = []
     for table in database.tables:
@@ -101,7 +102,7 @@ def _rows(database: Source) -> list[str]:
     return found
 
 
-def _rows_of(database: Source, table: str) -> list[str]:
+def _rows_of(database: CheckedDatabase, table: str) -> list[str]:
     names = list(database.tables[table])
     columns = ", ".join(f'"{name}"' for name in names)
     shapes = Shapes.of(database.tables[table], names)
@@ -147,7 +148,7 @@ def _unread(text: str | None, decode: Callable[[str], object]) -> Iterator[str]:
         yield error.args[0]
 
 
-def _contents(database: Source) -> list[str]:
+def _contents(database: CheckedDatabase) -> list[str]:
     """Descriptors that cannot be as they are, and bodies that are not those that were put."""
     names = list(database.tables["content"])  # the last ones: descriptor, crc, body
     shapes = Shapes.of(database.tables["content"], names)
@@ -164,7 +165,9 @@ def _contents(database: Source) -> list[str]:
     return found
 
 
-def _some_contents(database: Source, names: Sequence[str], shapes: Shapes, after: int, found: list[str]) -> int | None:
+def _some_contents(
+    database: CheckedDatabase, names: Sequence[str], shapes: Shapes, after: int, found: list[str]
+) -> int | None:
     """A step of it; the last one that was looked at, None: there are no more."""
     query, size = database.query, 0
     sql = f"SELECT {', '.join(names)} FROM content WHERE id = ?"

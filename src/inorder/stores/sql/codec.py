@@ -318,7 +318,7 @@ class Codec:
         return Message.from_row(tuple(row))
 
     def full(self, columns: tuple[Any, ...], *, partly: bool = False) -> Message:
-        """A whole message as it was put; `columns` as the statement `read` brings them.
+        """A whole message as it was put; `columns` as the statement `message by number` brings them.
 
         Args:
             partly: the columns bring the beginning of the body, or none of it, and no CRC: nothing verifies it.
@@ -358,7 +358,7 @@ class Codec:
             raise self.damaged(number, wrong_descriptor(descriptor)) from error
 
     def got(self, found: Iterable[tuple[Any, ...]], now: float) -> list[Message]:
-        """Messages as a get returns them (`queued.as_got`); `found` as the statement `take` brings them.
+        """Messages as a get returns them (`queued.as_got`); `found` as the statement `get available` brings them.
 
         Raises: as `full`.
         """

@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from ...rules.staging import Key
-from ..seam.backend import Kind
+from ..seam.backend import OperationKind
 from .shapes import Table
 
-TAKE_AWAY = "take away"  # a statement by which a database reads, removes and counts at once; not all have it
+TAKE_AWAY = "get and remove"  # a statement by which a database reads, removes and counts at once; not all have it
 MANY = 1000  # from so many rows on `Engine.ignore_groups` pays
 
 
@@ -52,7 +52,7 @@ class Engine(Protocol):
     @property
     def has_happened(self) -> bool: ...
 
-    def begin(self, kind: Kind) -> None: ...
+    def begin(self, kind: OperationKind) -> None: ...
 
     def commit(self, changed: Collection[int], *, reserves: bool, durable: bool) -> int: ...
 

@@ -15,7 +15,7 @@ from ...rules.lifecycle import State
 from ...rules.ordering import PRIORITY_MAX, Moment, draws_number
 from ..seam.backend import Counts, Listed, SearchedQueue
 from ..seam.looking import NUMBERED, group_of, unplaced_position
-from ..seam.queued import STEP, QueuedMessage, Seen, as_got, cost_of, onlooker, place_of
+from ..seam.queued import STEP, QueuedMessage, SeenRow, as_got, cost_of, onlooker, place_of
 from ..seam.views import UNPLACED, WITH_HEAD, WITHOUT_HEAD, LookRequest, OrderView, Position
 from .asking import Asking
 from .attention import DUE, EXPIRES, LEASES
@@ -45,7 +45,9 @@ class SqlListings(SqlSearch):
         at_once = max(request.preview, READ_WHOLE_MAX)
         numbers = json.dumps([row.number for _, row in found])
         shown = []
-        contents = {columns[0]: columns for columns in self.engine.execute(self.sql["previews"], (numbers, at_once))}
+        contents = {
+            columns[0]: columns for columns in self.engine.execute(self.sql["message previews"], (numbers, at_once))
+        }
         for position, row in found:
             if row.number not in contents:
                 raise self.codec.damaged(row.number, "its content is missing")
@@ -67,7 +69,9 @@ class SqlListings(SqlSearch):
         return found
 
     def timed_queues(self) -> Sequence[int]:
-        return [queue for (queue,) in self.engine.execute(self.sql["timed queues"], (EXPIRES | DUE | LEASES,))]
+        return [
+            queue for (queue,) in self.engine.execute(self.sql["queues with timed work"], (EXPIRES | DUE | LEASES,))
+        ]
 
     def overview(self, now: float, queue: int | None = None, *, briefly: bool = False) -> Sequence[Counts]:
         held: dict[int, _Held] = {}
@@ -76,7 +80,7 @@ class SqlListings(SqlSearch):
         for name in () if briefly else ("locked by handles", "locked by ids"):
             for number, count, oldest in self.engine.execute(self.sql[name]):
                 held.setdefault(number, _Held()).add("locked", count, oldest)
-        found = self.engine.execute(self.sql["tallies"], (queue,)).fetchall()
+        found = self.engine.execute(self.sql["queue counters"], (queue,)).fetchall()
         return [self._counts(columns, held.get(columns[0]), now, briefly=briefly) for columns in found]
 
     def _counts(self, columns: tuple[int, ...], held: _Held | None, now: float, *, briefly: bool) -> Counts:
@@ -85,7 +89,7 @@ class SqlListings(SqlSearch):
             counts = _Held().counts() if held is None else held.counts()
             return Counts(queue, depth, arrived, numbered, *counts, delayed=0, oldest_put_at=None)
         held = held or _Held()
-        delayed = self.value(self.sql["delayed"], queue, now)
+        delayed = self.value(self.sql["count delayed messages"], queue, now)
         oldest = self._oldest_put_at(queue, held)
         return Counts(queue, depth, arrived, numbered, *held.counts(), delayed, oldest)
 
@@ -97,7 +101,7 @@ class SqlListings(SqlSearch):
                 for place, number in self._firsts(self.sql[name], queue, head):
                     firsts[place.rank] = min(firsts.get(place.rank, (place, number)), (place, number))
         oldest = [*held.oldest, *(number for _, number in firsts.values())]
-        put_at: float | None = self.value(self.sql["put at"], json.dumps(oldest)) if oldest else None
+        put_at: float | None = self.value(self.sql["oldest put time"], json.dumps(oldest)) if oldest else None
         return put_at
 
     def _firsts(self, sql: str, queue: int, head: int) -> Iterator[tuple[Place, int]]:
@@ -107,7 +111,7 @@ class SqlListings(SqlSearch):
             yield Place(*row[:3]), row[3]
 
     def order_view(self, queue: SearchedQueue, now: float) -> OrderView:
-        rows = [self.codec.row(columns) for columns in self.engine.execute(self.sql["pending"], (queue.id,))]
+        rows = [self.codec.row(columns) for columns in self.engine.execute(self.sql["pending messages"], (queue.id,))]
         held = [(row, queue.pending_of(row, onlooker(now))) for row in rows if row.expires_at > now]
         puts = [one for row, one in held if one is not None and row.state is State.PUT_UNCONFIRMED]
         others = [one for row, one in held if one is not None and row.state is not State.PUT_UNCONFIRMED]
@@ -115,7 +119,9 @@ class SqlListings(SqlSearch):
         for one in sorted([*puts, *others], key=lambda one: one.place):
             first.setdefault(one.place.rank, one.place)
         withheld = (
-            self.value(self.sql["withheld"], queue.id, head, *place) for place in first.values() for head in ALL_HEADS
+            self.value(self.sql["count withheld messages"], queue.id, head, *place)
+            for place in first.values()
+            for head in ALL_HEADS
         )
         return OrderView(
             unresolved_puts=len(puts),
@@ -180,7 +186,7 @@ class Listing:
             return
         left = STEP
         for position, one in self._rows():
-            if isinstance(one, Seen):
+            if isinstance(one, SeenRow):
                 rows = self.backend.rows(queue=self.queue.id, number=one.number) if one.fits else ()
                 left -= one.cost
             else:
@@ -263,14 +269,14 @@ class Listing:
     def _stands(self, group_id: bytes) -> tuple[int, Place] | None:
         """The stage and the anchor of a group."""
         values = {"queue": self.queue.id, "group": group_id, "now": self.values["now"]}
-        found = next(self.backend.engine.execute(self.backend.sql["first member"], values), None)
+        found = next(self.backend.engine.execute(self.backend.sql["place of first group member"], values), None)
         if found is None:
             return None
         return (WITH_HEAD if found[:2] == (1, 0) else WITHOUT_HEAD), Place(*found[2:])
 
     def _group(self, after: Position) -> Iterator[Found]:
         """The members of a group that stands at the anchor, behind one of them; a page at a time."""
-        sql = filled(self.backend.sql["members in order"], self._chosen(THERE + self.filter))
+        sql = filled(self.backend.sql["group members by logical place"], self._chosen(THERE + self.filter))
         stage, anchor, group_id = after[:3]
 
         def page(last: QueuedMessage | None, size: int) -> Iterable[Any]:
@@ -294,7 +300,9 @@ class Listing:
             return
         if self.unit is None:
             asked = self.queue.id, not draws_number(order, Moment.PREPARE)
-            units = [number for (number,) in self.backend.engine.execute(self.backend.sql["units that put"], asked)]
+            units = [
+                number for (number,) in self.backend.engine.execute(self.backend.sql["units with unplaced puts"], asked)
+            ]
         else:
             units = [self.unit]
         streams = [self._unplaced_of(unit, after) for unit in units]
@@ -302,7 +310,7 @@ class Listing:
             yield unplaced_position(row), row
 
     def _unplaced_of(self, unit: int, after: int) -> Iterator[QueuedMessage]:
-        sql = filled(self.backend.sql["unplaced of unit"], self._chosen(THERE + self.filter))
+        sql = filled(self.backend.sql["unplaced puts of unit"], self._chosen(THERE + self.filter))
 
         def page(last: QueuedMessage | None, size: int) -> Iterable[Any]:
             values = {"queue": self.queue.id, "unit": unit, "after": after if last is None else last.number}

@@ -5,11 +5,11 @@
 
 -- ===== the beginning of every transaction about a queue
 
--- name: here
+-- name: queue state
 -- Everything that most verbs need about their queue, in one row: counters, depth, attention bits, definitions.
 SELECT counter, reserved, depth, attention, revision FROM tally WHERE queue = ?1;
 
--- name: look
+-- name: queue state and due work
 -- The same if attention bits are set, with the actual state: work to do first (expired messages, messages whose
 -- delivery time has come, ended leases) and conditions to observe (edges, marks, entered groups, messages that ask for
 -- reports, any groups). Listeners are not recorded in the file.
@@ -26,7 +26,7 @@ SELECT
     0
 FROM tally WHERE queue = ?1;
 
--- name: draw
+-- name: draw numbers
 -- A process draws identifying numbers in bulk. If they exceed the reserved range, it is extended and returned.
 UPDATE tally SET
     counter = counter + ?1,
@@ -34,45 +34,45 @@ UPDATE tally SET
 WHERE queue = 0 AND counter BETWEEN 0 AND ?3 AND reserved BETWEEN counter AND ?3
 RETURNING counter, reserved;
 
--- name: skip reserved
+-- name: skip reserved numbers
 -- After a loss of power, because some of the reserved numbers may already have been used.
 UPDATE tally SET counter = reserved WHERE queue = 0;
 
--- name: attend
+-- name: set attention bits
 -- From now on every verb on the queue checks for this too.
 UPDATE tally SET attention = attention | ?2 WHERE queue = ?1;
 
--- name: calm
+-- name: clear attention bits
 -- Clears attention bits that have been unnecessary for some time.
 UPDATE tally SET attention = ?2 WHERE queue = ?1;
 
--- name: queue comes
+-- name: insert queue counters
 -- A local queue has counters from its definition on.
 INSERT INTO tally (queue, revision) SELECT ?1, revision FROM manager WHERE ?2 = 'local' ON CONFLICT DO NOTHING;
 
--- name: queue goes
+-- name: delete queue counters
 -- A deleted queue loses its counters.
 DELETE FROM tally WHERE queue = ?1;
 
--- name: revised
+-- name: set revision of queue
 -- Each verb sees with its queue whether the definitions that it uses have changed.
 UPDATE tally SET revision = (SELECT revision FROM manager) WHERE queue = ?1;
 
--- name: all revised
+-- name: set revision of all queues
 -- The same for all queues.
 UPDATE tally SET revision = (SELECT revision FROM manager);
 
--- name: queue of number
+-- name: queue of marked message
 -- The queue of a marked message.
 SELECT queue FROM message WHERE id = ?;
 
--- name: counted
+-- name: update queue counters
 -- Updates counter, depth and number of arrivals once in a transaction.
 UPDATE tally SET counter = ?2, reserved = ?3, depth = depth + ?4, arrived = arrived + ?5 WHERE queue = ?1;
 
 -- ===== messages arrive
 
--- name: arrive
+-- name: insert message
 -- One row for each message; many are one statement with many rows of values.
 INSERT INTO message (
     id, queue, state, rank, number, head, group_id, sequence_number, "offset", length, flags, original_length,
@@ -80,29 +80,29 @@ INSERT INTO message (
     reports
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- name: arrive plain
+-- name: insert plain message
 -- The same for messages in no group with only the common columns, because fewer values are passed.
 INSERT INTO message (
     id, queue, state, rank, number, head, sequence_number, "offset", length, flags, original_length, persistent,
     priority, visible_at, unit
 ) VALUES (?, ?, ?, ?, ?, 2, 1, 0, ?, 0, -1, ?, ?, ?, ?);
 
--- name: arrive content
+-- name: insert content
 -- The wide part of the same messages, on pages of their own, so that a search reads narrow rows.
 INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?);
 
--- name: sign
+-- name: set user of message
 -- Marks a message that has just arrived with the user whose authority counts. Few messages have a mark, so it is not a
--- column of `arrive`.
+-- column of `insert message`.
 UPDATE message SET put_by = ?2 WHERE id = ?1;
 
--- name: signed
+-- name: user of message
 -- Reads the mark, for a report or for a message that may be a trigger message.
 SELECT put_by FROM message WHERE id = ?;
 
 -- ===== the search: rows in order of place, by index
 
--- name: available
+-- name: available by place
 -- Steps into message_place, one for each kind of head, merged: a page is read in order, nothing is sorted.
 SELECT {narrow} FROM message m INDEXED BY message_place {joins}
 WHERE m.queue = :queue AND m.head = {head} AND m.available
@@ -127,7 +127,7 @@ SELECT {narrow} FROM message m INDEXED BY message_own_priority {joins}
 WHERE m.queue = :queue AND m.priority = :wanted AND m.priority <> -m.rank AND m.available
     AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
--- name: by unique id
+-- name: messages by unique id
 -- For calls that match a unique id. An id generated here is the number itself; an id from a program has an index. The
 -- chosen columns show whether the message is available, and its holder.
 SELECT {narrow} FROM message m {joins}
@@ -144,7 +144,7 @@ SELECT {narrow} FROM message m {joins}
 WHERE m.id = :wanted AND m.queue = :queue AND m.available
     AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
--- name: held
+-- name: messages of holder by place
 -- Messages of one holder in order. A strict reader needs the first, a reader of its own lock all.
 SELECT {narrow} FROM message m INDEXED BY message_held {joins}
 WHERE m.queue = :queue AND m.holder = :wanted AND m.head = {head}
@@ -244,7 +244,7 @@ ORDER BY m.rank, m.number NULLS FIRST, m.ordinal LIMIT :most;
 SELECT queue FROM message INDEXED BY message_nonpersistent
 WHERE persistent = 0 AND queue > ?1 ORDER BY queue LIMIT 1;
 
--- name: timed queues
+-- name: queues with timed work
 -- Queues on which every verb checks for expired messages and the like.
 SELECT queue FROM tally WHERE attention & ?1 <> 0 AND queue > 0 ORDER BY queue;
 
@@ -272,13 +272,13 @@ SELECT {narrow} FROM message m INDEXED BY message_reports
 WHERE m.queue = :reporting_on AND m.unit = :unit AND m.reports IS NOT NULL
 ORDER BY m.id LIMIT :most;
 
--- name: shapes of group
+-- name: count gets for group
 -- The number of gets that a group needs: one for each logical message, or for each piece that cannot be joined.
 SELECT count(DISTINCT sequence_number), count(*), count(DISTINCT {text_kind})
 FROM message m INDEXED BY message_member JOIN content c ON c.id = m.id
 WHERE m.queue = ? AND m.group_id = ?;
 
--- name: read
+-- name: message by number
 -- The whole of one message, for the call that returns it.
 SELECT {whole}
 FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?1;
@@ -287,14 +287,14 @@ FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?1;
 -- The queue of a message, for an error text.
 SELECT d.name FROM message m JOIN definition d ON d.id = m.queue WHERE m.id = ?;
 
--- name: read apart
+-- name: message by number without body
 -- The same with a body that was read apart: the beginning of a long one.
 SELECT {bare}
 FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?1;
 
 -- ===== plain gets: many at a time
 
--- name: take
+-- name: get available
 -- The first messages of all that are available, with their contents; the columns as `Codec.got` takes them.
 SELECT {got}
 FROM (
@@ -306,14 +306,14 @@ FROM (
     ORDER BY rank, number, ordinal LIMIT ?2
 ) AS m CROSS JOIN content c ON c.id = m.id;
 
--- name: take single
+-- name: get available singles
 -- The same where no groups are on the queue: one step into the index.
 SELECT {got}
 FROM message m INDEXED BY message_place CROSS JOIN content c ON c.id = m.id
 WHERE m.queue = ?1 AND m.head = 2 AND m.available
 ORDER BY m.rank, m.number, m.ordinal LIMIT ?2;
 
--- name: take group
+-- name: get available of group
 -- A group's available members in logical order, with their contents.
 SELECT {got}
 FROM message m INDEXED BY message_member CROSS JOIN content c ON c.id = m.id
@@ -326,25 +326,25 @@ SELECT m.id, m.length, m.sequence_number, m.flags FROM message m INDEXED BY mess
 WHERE m.queue = ?1 AND m.group_id = ?2 AND m.available
 ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal;
 
--- name: hold group
+-- name: hold group for unit
 -- A whole group is got at once, however large.
 UPDATE message INDEXED BY message_member SET state = ?3, unit = ?4, away = 1, co_op_marked_at = NULL
 WHERE queue = ?1 AND group_id = ?2 AND available;
 
--- name: hold
+-- name: hold messages for unit
 -- Plain gets in a unit of work.
 UPDATE message SET state = ?3, unit = ?4, away = 1, co_op_marked_at = NULL WHERE id {which} AND state = ?2;
 
 -- ===== time
 
--- name: remove expired
+-- name: delete expired messages
 -- Their holders and locks may be idle afterwards, so it returns them.
 DELETE FROM message WHERE id IN (
     SELECT id FROM message INDEXED BY message_expiry
     WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND away = 0 AND claimed IS NULL ORDER BY expires_at, id LIMIT ?
 ) RETURNING id, length, unit, lock, CASE WHEN state = 1 AND is_end THEN group_id END;
 
--- name: ripen
+-- name: end delays
 -- Makes delayed messages available whose time has come.
 UPDATE message SET due_at = NULL WHERE queue = ? AND due_at <= ?;
 
@@ -377,11 +377,11 @@ SELECT min(co_op_marked_at) FROM message WHERE queue = ? AND co_op_marked_at > ?
 
 -- ===== messages leave
 
--- name: remove
+-- name: delete messages
 -- Removes messages for good.
 DELETE FROM message WHERE id {which} AND state = ?2;
 
--- name: remove content
+-- name: delete content
 -- Removes their contents, at once or in a later step.
 DELETE FROM content WHERE id {which};
 
@@ -392,7 +392,7 @@ DELETE FROM content WHERE id {which};
 SELECT NOT EXISTS (SELECT 1 FROM message INDEXED BY message_unit WHERE unit = ?1)
     AND NOT EXISTS (SELECT 1 FROM message INDEXED BY message_lock WHERE lock = ?1);
 
--- name: shares
+-- name: shares of unit
 -- Counts the messages of a unit by queue and state.
 SELECT
     queue, state, max(away), count(*), sum(length), max(CASE WHEN expires_at IS NULL THEN 0 ELSE 1 END), max(forgotten),
@@ -410,7 +410,7 @@ FROM message INDEXED BY message_lock WHERE lock = ? GROUP BY queue, state, away 
 -- Reuses the record of a connection's unit of work for the next one, so that only its row changes, and no index.
 UPDATE unit SET started_at = ?1 WHERE id = ?2 AND kind = 'session';
 
--- name: number unit
+-- name: number puts of unit
 -- All puts of a unit on a queue get one number, and keep their order within it (B-5).
 UPDATE message SET number = ?3, ordinal = place.ordinal
 FROM (
@@ -433,21 +433,21 @@ WHERE unit = ?1 AND queue = ?2 AND state = ?3;
 -- Delays the gets of a unit that is about to be backed out.
 UPDATE message SET due_at = ?4 WHERE unit = ?1 AND queue = ?2 AND state = ?3;
 
--- name: describe
+-- name: update descriptor
 -- Records a failed attempt with its message.
 UPDATE content SET descriptor = ?2 WHERE id = ?1;
 
--- name: remove contents of unit
+-- name: delete contents of unit
 -- Removes the contents of a small unit at once, together with the rows.
 DELETE FROM content WHERE id IN (
     SELECT id FROM message INDEXED BY message_unit WHERE unit = ? AND queue = ? AND state = ?
 );
 
--- name: leave contents of unit
+-- name: leave contents of unit for sweep
 -- Leaves the contents of a large unit for removal in later steps.
 INSERT INTO leftover SELECT id FROM message INDEXED BY message_unit WHERE unit = ? AND queue = ? AND state = ?;
 
--- name: remove of unit
+-- name: delete messages of unit
 -- Removes the gets of a commit or the puts of a back out, in one statement for a unit of any size.
 DELETE FROM message WHERE unit = ? AND queue = ? AND state = ?;
 
@@ -456,15 +456,15 @@ DELETE FROM message WHERE unit = ? AND queue = ? AND state = ?;
 SELECT DISTINCT lock FROM message INDEXED BY message_unit
 WHERE unit = ? AND queue = ? AND state = ? AND lock IS NOT NULL;
 
--- name: remove contents between
+-- name: delete contents between
 -- For consecutive messages that are all removed, because it is one walk over the table.
 DELETE FROM content WHERE id BETWEEN ? AND ?;
 
--- name: leave content
+-- name: leave content for sweep
 -- Leaves contents for later removal; for a unit see above.
 INSERT INTO leftover SELECT id FROM content WHERE id {which};
 
--- name: some leftovers
+-- name: first leftovers
 -- The length is stored before the body, so no body is read.
 SELECT leftover.id, coalesce(length(c.body), 0) FROM leftover LEFT JOIN content c ON c.id = leftover.id
 ORDER BY leftover.id LIMIT ?;
@@ -473,33 +473,33 @@ ORDER BY leftover.id LIMIT ?;
 -- Asked when a store is opened, in case a process died before removing them.
 SELECT EXISTS (SELECT 1 FROM leftover);
 
--- name: forget leftovers
+-- name: delete leftovers
 -- The step's contents are gone.
 DELETE FROM leftover WHERE id {which};
 
 -- ===== calls that wait
 
--- name: forget edges
+-- name: clear edges of waits
 -- Removes edges of waiting calls that may be outdated, because each call records its own at its next look. It writes
 -- only existing rows.
 UPDATE wait SET levels = NULL WHERE queue = ?1 AND connection <> ?2 AND levels IS NOT NULL;
 
 -- ===== groups that readers are inside (B-45)
 
--- name: next taker
+-- name: next unit inside group
 -- Steps from unit to unit among those that have got members of a group, however many. With a time, expired members are
 -- left out.
 SELECT min(unit) FROM message INDEXED BY message_taken_member
 WHERE queue = ?1 AND group_id = ?2 AND unit > ?3 AND state >= 4
     AND claimed IS NULL AND (CAST(?4 AS DOUBLE PRECISION) IS NULL OR expires_at IS NULL OR expires_at > ?4);
 
--- name: claiming takers
+-- name: claims inside group
 -- Claims that hold members. Claims are few, and without any the group is not read.
 SELECT DISTINCT unit FROM message INDEXED BY message_member
 WHERE queue = ?1 AND group_id = ?2 AND claimed IS NOT NULL
     AND EXISTS (SELECT 1 FROM unit INDEXED BY unit_named WHERE queue = ?1 AND kind = 'claim');
 
--- name: end group
+-- name: end reader's group
 -- For a last member that expired before it was visible. (In all other cases the trigger end_goes does it.)
 UPDATE entered SET reader = NULL WHERE queue = ? AND group_id = ?;
 
@@ -512,42 +512,42 @@ UPDATE entered SET reader = NULL WHERE queue = ? AND group_id = ?;
 SELECT id, at, "user", address, act, queue, outcome, messages, error FROM act INDEXED BY act_at
 WHERE (at, id) < (?1, ?2) ORDER BY at DESC, id DESC LIMIT ?3 OFFSET ?4;
 
--- name: first member
+-- name: place of first group member
 -- The place of a group in logical order, which is that of its first present member.
 SELECT m.sequence_number, m."offset", m.rank, m.number, m.ordinal FROM message m INDEXED BY message_member
 WHERE m.queue = :queue AND m.group_id = :group AND m.number IS NOT NULL AND m.flags & 30 <> 0
     AND (m.expires_at IS NULL OR m.expires_at > :now OR m.away = 1 OR m.claimed IS NOT NULL)
 ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal LIMIT 1;
 
--- name: units that put
+-- name: units with unplaced puts
 -- Units whose messages may have no place yet, without prepared ones if a prepare draws the number.
 SELECT id FROM unit INDEXED BY unit_session WHERE kind = 'session'
 UNION ALL SELECT id FROM unit INDEXED BY unit_prepared WHERE kind = 'prepared' AND ?2 = 1
 UNION ALL SELECT id FROM unit INDEXED BY unit_leased WHERE kind = 'lease'
 UNION ALL SELECT id FROM unit INDEXED BY unit_named WHERE queue = ?1 AND kind = 'confirm';
 
--- name: put at
+-- name: oldest put time
 -- The put time of the oldest of some messages.
 SELECT min(c.put_at) FROM json_each(?1) AS j CROSS JOIN content c ON c.id = j.value;
 
--- name: members in order
+-- name: group members by logical place
 -- A page of a group in logical order, after one of its members.
 SELECT {narrow} FROM message m INDEXED BY message_member {joins}
 WHERE m.queue = :queue AND m.group_id = :group AND m.number IS NOT NULL AND m.flags & 30 <> 0
     AND (m.sequence_number, m."offset", m.rank, m.number, m.ordinal) > (:sequence, :start, :rank, :number, :ordinal){chosen}
 ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal LIMIT :limit;
 
--- name: unplaced of unit
+-- name: unplaced puts of unit
 -- Puts of a unit that have no place yet, in order of arrival.
 SELECT {narrow} FROM message m INDEXED BY message_unit {joins}
 WHERE m.unit = :unit AND m.queue = :queue AND m.state = 1 AND m.claimed IS NULL AND m.id > :after AND m.number IS NULL{chosen}
 ORDER BY m.id LIMIT :limit;
 
--- name: previews
+-- name: message previews
 -- The descriptors of a page with short bodies. Parts of longer bodies are read separately.
 SELECT {preview} FROM json_each(?1) AS j CROSS JOIN message m ON m.id = j.value CROSS JOIN content c ON c.id = m.id;
 
--- name: tallies
+-- name: queue counters
 -- All queues, or one, with their counters.
 SELECT queue, depth, arrived, counter FROM tally
 WHERE queue BETWEEN coalesce(?1, 1) AND coalesce(?1, 9223372036854775807) ORDER BY queue;
@@ -567,7 +567,7 @@ WHERE locked_handle IS NOT NULL AND state = 3 GROUP BY locked_handle;
 SELECT min(queue), count(*), min(id) FROM message AS held INDEXED BY message_lock
 WHERE lock IS NOT NULL AND state = 3 GROUP BY lock;
 
--- name: delayed
+-- name: count delayed messages
 -- Messages that cannot be read yet.
 SELECT count(*) FROM message INDEXED BY message_due WHERE queue = ? AND due_at > ? AND state = 2;
 
@@ -581,11 +581,11 @@ WHERE queue = ?1 AND head = ?2 AND rank > ?3 AND available ORDER BY rank, number
 SELECT rank, number, ordinal, id FROM message INDEXED BY message_held
 WHERE queue = ?1 AND holder = 0 AND head = ?2 AND rank > ?3 ORDER BY rank, number, ordinal LIMIT 1;
 
--- name: pending
+-- name: pending messages
 -- Pending messages of a queue, for its operator.
 SELECT {narrow} FROM message m INDEXED BY message_held WHERE m.queue = ? AND m.holder IS NOT NULL;
 
--- name: withheld
+-- name: count withheld messages
 -- Available messages after the first pending one of their level.
 SELECT count(*) FROM message INDEXED BY message_place
 WHERE queue = ? AND head = ? AND available AND rank = ? AND (number, ordinal) > (?, ?);

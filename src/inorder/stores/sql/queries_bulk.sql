@@ -2,7 +2,7 @@
 
 -- ===== stagings (spark 3)
 
--- name: stage
+-- name: insert staged row
 -- Adds one narrow row for each message. Its content is stored in its final table, as in a put.
 INSERT INTO staged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
@@ -75,13 +75,13 @@ FROM (
     )
 );
 
--- name: kinds of staged
+-- name: needs of staged rows
 -- Whether any of them expires, is delayed, asks for reports, or is in a group.
 SELECT count(expiry) > 0, count(CASE WHEN delay > 0 THEN 1 END) > 0, count(reports) > 0,
     count(CASE WHEN group_id IS NOT NULL OR group_key IS NOT NULL OR sequence_number <> 1 OR "offset" <> 0 THEN 1 END) > 0
 FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value;
 
--- name: first wrong number
+-- name: first wrong number in groups
 -- Whether groups that callers numbered have no gaps and repeats; rules/staging.py words the error.
 SELECT group_id, before, before_offset, before_length, sequence_number, "offset"
 FROM (
@@ -98,28 +98,28 @@ WHERE before IS NOT NULL
     AND NOT (sequence_number = before AND "offset" = before_offset + before_length AND "offset" > before_offset)
 ORDER BY group_id, sequence_number, "offset" LIMIT 1;
 
--- name: visible of stagings
+-- name: messages of stagings
 -- Only for hooks and listeners. A hook receives the whole message.
 SELECT {whole}
 FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
     CROSS JOIN message m ON m.id = staged.id CROSS JOIN content c ON c.id = m.id
 ORDER BY m.number, m.ordinal;
 
--- name: remove staged
+-- name: delete staged rows
 -- Removes staged rows that were put or dropped.
 DELETE FROM staged WHERE unit = ?;
 
--- name: remove contents of staging
+-- name: delete contents of staging
 -- Removes the contents of a small dropped staging at once.
 DELETE FROM content WHERE id IN (SELECT id FROM staged WHERE unit = ?);
 
--- name: leave contents of staging
+-- name: leave contents of staging for sweep
 -- Leaves those of a large one for later steps.
 INSERT INTO leftover SELECT id FROM staged WHERE unit = ?;
 
 -- ===== queues that are cleared
 
--- name: some that nobody holds
+-- name: first messages not in units
 -- A step of a clear, which takes messages under lock ids and delayed ones first.
 SELECT id, length, lock FROM (
     SELECT id, length, lock FROM message INDEXED BY message_held
@@ -128,18 +128,18 @@ SELECT id, length, lock FROM (
     WHERE queue = ?1 AND available AND number <= ?2
 ) AS free LIMIT ?3;
 
--- name: remove any
+-- name: delete messages in any state
 -- Removes the narrow rows of such a step.
 DELETE FROM message WHERE id {which};
 
--- name: leave contents of queue
+-- name: leave contents of queue for sweep
 -- Leaves the contents of a deleted queue for removal in later steps.
 INSERT INTO leftover
 SELECT id FROM message INDEXED BY message_place WHERE queue = ?1 AND available
 UNION ALL SELECT id FROM message INDEXED BY message_held WHERE queue = ?1 AND holder IS NOT NULL
 UNION ALL SELECT id FROM message INDEXED BY message_unit WHERE unit IS NOT NULL AND queue = ?1 AND number IS NULL;
 
--- name: remove messages of queue
+-- name: delete messages of queue
 -- Removes the narrow rows at once.
 DELETE FROM message WHERE id IN (
     SELECT id FROM message INDEXED BY message_place WHERE queue = ?1 AND available

@@ -41,7 +41,7 @@ SELECT id, group_id, number, ordinal, max(its_number > :horizon OR NOT CASE
 END) FROM member
 GROUP BY id ORDER BY number, ordinal;
 
--- name: claim
+-- name: claim messages
 -- A claim takes the next messages of one level in physical order, in one statement, and records their order.
 WITH {chosen}, {numbered}
 UPDATE message SET state = :state, unit = :unit, claimed = :base + chosen.nth, co_op_marked_at = NULL
@@ -74,29 +74,29 @@ place AS MATERIALIZED (SELECT id, row_number() OVER (ORDER BY number, ordinal, s
 UPDATE message SET state = :state, unit = :unit, claimed = :base + place.nth, co_op_marked_at = NULL
 FROM place WHERE message.id = +place.id AND message.state = 2;
 
--- name: groups gone
+-- name: delete gatherings of claim
 -- Groups that a claim has taken completely have no available messages left.
 DELETE FROM gathering WHERE queue = :queue AND group_id IN (
     SELECT group_id FROM message INDEXED BY message_held
     WHERE queue = :queue AND holder = 2 * :unit AND head = 2 AND rank = :rank AND group_id IS NOT NULL
 );
 
--- name: anything next
+-- name: exists next
 -- Whether a level has more messages than were taken, which means that a limit was reached.
 WITH {chosen}
 SELECT EXISTS (SELECT 1 FROM head);
 
--- name: count
+-- name: count next messages
 -- The number of messages of a level within the limit.
 WITH {places}
 SELECT count(*), 0 FROM head;
 
--- name: weigh
+-- name: count next messages by bytes
 -- The same with a limit of bytes, and their total size.
 WITH {chosen}, {numbered}
 SELECT count(*), coalesce(max(size_sum), 0) FROM chosen;
 
--- name: place
+-- name: place of nth message
 -- The place of the message that has a given number of messages before it on its level.
 WITH {places}
 SELECT number, ordinal FROM head LIMIT 1 OFFSET :before;
@@ -111,28 +111,28 @@ SELECT number, ordinal, messages_sum - messages, messages_sum, size_sum, begins,
 ) AS place
 WHERE begins OR ends ORDER BY number, ordinal;
 
--- name: unmark claimed
+-- name: delete marks of claim
 -- A get ends all marks on its message.
 DELETE FROM mark WHERE message IN (SELECT id FROM message INDEXED BY message_unit WHERE unit = ?1 AND queue = ?2 AND state = 4);
 
--- name: claimed
+-- name: size of claim
 -- The size of a claim.
 SELECT count(*), coalesce(sum(length), 0) FROM message INDEXED BY message_unit WHERE unit = ?1 AND queue = ?2 AND state = 4;
 
--- name: spans
+-- name: group bounds in claim
 -- The bounds of groups in a claim, which is never cut inside a group.
 SELECT min(claimed), max(claimed) FROM message INDEXED BY message_unit
 WHERE unit = ?1 AND queue = ?2 AND state = 4 AND group_id IS NOT NULL GROUP BY group_id;
 
 -- ===== rows, with all their columns
 
--- name: read claimed
+-- name: messages of claim
 -- A part of a claim in its order, which does not change until the claim ends.
 SELECT {columns}
 FROM message m INDEXED BY message_unit CROSS JOIN content c ON c.id = m.id
 WHERE m.unit = :unit AND m.queue = :queue AND m.state = 4 AND m.claimed BETWEEN :first AND :last ORDER BY m.claimed;
 
--- name: read messages
+-- name: messages of stretch
 -- A stretch in physical order, from where the page before ended. Without the limit its inner order would be dropped.
 SELECT {columns}
 FROM (
@@ -158,7 +158,7 @@ WHERE h.queue = :queue AND h.head = 2 AND h.available AND h.rank = :rank
     AND (h.number, h.ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)
 ORDER BY h.number, h.ordinal;
 
--- name: read groups
+-- name: messages of groups
 -- Some groups, or messages in none, by their heads, one after the other; each row with its head, in place of the delivery.
 SELECT {columns}
 FROM (
@@ -170,7 +170,7 @@ FROM (
     ORDER BY h.number, h.ordinal, m.sequence_number, m."offset", m.rank, m.number, m.ordinal LIMIT :most
 ) AS next CROSS JOIN message m ON m.id = next.id CROSS JOIN content c ON c.id = m.id;
 
--- name: read group
+-- name: messages of group
 -- The members of one group in logical order, from where the page before ended.
 SELECT {columns}
 FROM message m INDEXED BY message_member CROSS JOIN content c ON c.id = m.id

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from ...model.message import NO_ID, Message, Place, UniqueId
 from ...model.options import Match
 from ...rules.grouping import Wanted
-from ...rules.ordering import PRIORITY_MAX, UNSET, Cursor, Decision, Pending, Standing, decide_levels
+from ...rules.ordering import PRIORITY_MAX, UNSET, Cursor, Decision, Pending, StrictMatch, decide_levels
 from ..seam.backend import SearchedQueue
-from ..seam.queued import QueuedMessage, Reader, Seen, first_of_places, in_order, number_of, place_of
+from ..seam.queued import QueuedMessage, Reader, SeenRow, first_of_places, in_order, number_of, place_of
 from .asking import Asking
 from .attention import GROUPS
 from .codec import NARROW, NULLS, Codec
@@ -45,7 +45,7 @@ START = Place(-PRIORITY_MAX - 1, 0, 0)  # before every place
 UNFINISHED_MAX = 100  # so many unfinished groups before a withheld one are looked at for who holds them
 
 
-class Asked(NamedTuple):
+class StrictSearch(NamedTuple):
     """The parties of a strict decision: who asks for what, and who else holds messages of the queue."""
 
     queue: SearchedQueue
@@ -59,7 +59,7 @@ class SqlSearch(SqlRecords):
     """The part of a backend that finds messages."""
 
     codec: Codec
-    undisputed: Callable[[Asked, Iterable[QueuedMessage], Heads], QueuedMessage | None] | None
+    undisputed: Callable[[StrictSearch, Iterable[QueuedMessage], Heads], QueuedMessage | None] | None
     """Tried before a strict decision: a shortcut to what nothing stands in the way of."""
 
     # --- what the database selects
@@ -144,7 +144,7 @@ class SqlSearch(SqlRecords):
 
     def whole(self, number: int) -> Message:
         """A message with its body. Raises: StoreDamaged."""
-        for columns in self.engine.execute(self.sql["read"], (number,)):
+        for columns in self.engine.execute(self.sql["message by number"], (number,)):
             return self.codec.full(columns)
         raise self.codec.damaged(number, "its content is missing")
 
@@ -152,7 +152,7 @@ class SqlSearch(SqlRecords):
         """The same with the beginning of the body, which nothing verifies."""
         beginning = self.engine.beginning(number, most)
         if beginning is not None:
-            for columns in self.engine.execute(self.sql["read apart"], (number, beginning)):
+            for columns in self.engine.execute(self.sql["message by number without body"], (number, beginning)):
                 return self.codec.full(columns, partly=True)
         raise self.codec.damaged(number, "its content is missing")
 
@@ -259,15 +259,15 @@ class SqlSearch(SqlRecords):
         heads = self._there(queue, heads)
         if chosen.one:
             one = chosen.such(HELD_BY)
-            return self.paged(queue, ordered(self.sql["by unique id"], one), chosen, after, holder)
-        return self.paged(queue, ordered(self.sql["held"], chosen, heads), chosen, after, holder)
+            return self.paged(queue, ordered(self.sql["messages by unique id"], one), chosen, after, holder)
+        return self.paged(queue, ordered(self.sql["messages of holder by place"], chosen, heads), chosen, after, holder)
 
     def open(self, queue: int, after: Place, chosen: Selection, heads: Heads) -> Iterator[QueuedMessage]:
         """What nobody holds and everybody can read, in order."""
         heads = self._there(queue, heads)
         if chosen.one:
-            return self.paged(queue, ordered(self.sql["by unique id"], chosen.such(OPEN)), chosen, after)
-        return self.paged(queue, ordered(self.sql["available"], chosen, heads), chosen, after)
+            return self.paged(queue, ordered(self.sql["messages by unique id"], chosen.such(OPEN)), chosen, after)
+        return self.paged(queue, ordered(self.sql["available by place"], chosen, heads), chosen, after)
 
     def _there(self, queue: int, heads: Heads) -> Heads:
         """Of these kinds of heads those that are there at all: where there are no groups everything is whole."""
@@ -312,7 +312,7 @@ class SqlSearch(SqlRecords):
     def levels(self, queue: SearchedQueue) -> Sequence[int]:
         return self.ranks(queue.id, self.holders(queue.id))
 
-    def level(self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place) -> Iterable[Seen]:
+    def level(self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place) -> Iterable[SeenRow]:
         assert wanted.selector is not None
         at = reader.now if reader.asked_at is None else reader.asked_at
         chosen = self.selection(wanted, reader)._replace(asking=Asking(self.codec, wanted.selector, at))
@@ -342,7 +342,7 @@ class SqlSearch(SqlRecords):
         holders = self.holders(queue.id)
         others = queue.entered_by_others(wanted, reader) if logical else []
         chosen = self.selection(wanted, reader)
-        asked = Asked(queue, wanted, reader, holders, chosen)
+        asked = StrictSearch(queue, wanted, reader, holders, chosen)
         # With a selector it would look through everything, perhaps for nothing, and so would the decision.
         if self.undisputed is not None and cursor == UNSET and not others and wanted.selector is None:
             heads = HEADS if wanted.heads else ALL_HEADS
@@ -379,7 +379,7 @@ class SqlSearch(SqlRecords):
         return min(places, default=None)
 
     def ranks(
-        self, queue: int, holders: Sequence[int] = (), others: Sequence[Standing[QueuedMessage]] = ()
+        self, queue: int, holders: Sequence[int] = (), others: Sequence[StrictMatch[QueuedMessage]] = ()
     ) -> list[int]:
         """The levels on which something is available, or with one of these."""
         found = {one.place.rank for one in others}
@@ -390,14 +390,20 @@ class SqlSearch(SqlRecords):
         return sorted(found)
 
     def _level(
-        self, asked: Asked, rank: int, cursor: Cursor, others: Sequence[Standing[QueuedMessage]], *, logical: bool
-    ) -> Iterator[Standing[QueuedMessage]]:
+        self,
+        asked: StrictSearch,
+        rank: int,
+        cursor: Cursor,
+        others: Sequence[StrictMatch[QueuedMessage]],
+        *,
+        logical: bool,
+    ) -> Iterator[StrictMatch[QueuedMessage]]:
         """What takes part in the decision on one level, in order; of each holder only the first."""
         queue, wanted, reader, holders, chosen = asked
         starts = [place for place in (*reader.passed, *dict(cursor.levels).values()) if place.rank == rank]
         after = max(starts, default=Place(rank, 0, -1))
 
-        def judged(rows: Iterable[QueuedMessage]) -> Iterator[Standing[QueuedMessage]]:
+        def judged(rows: Iterable[QueuedMessage]) -> Iterator[StrictMatch[QueuedMessage]]:
             for row in rows:
                 if row.place.rank != rank:
                     return
@@ -406,7 +412,7 @@ class SqlSearch(SqlRecords):
                     yield standing
 
         heads = HEADS if wanted.heads else ALL_HEADS
-        streams: list[Iterable[Standing[QueuedMessage]]] = []
+        streams: list[Iterable[StrictMatch[QueuedMessage]]] = []
         heads_available = _heads(queue, wanted, reader)
         if heads_available == WHOLE:
             unfinished = self._available_streams(queue, wanted, reader, after, UNFINISHED, chosen)
@@ -452,17 +458,17 @@ class SqlSearch(SqlRecords):
     # --- groups, and time
 
     def takers(self, queue: int, group_id: bytes, now: float | None) -> Sequence[int]:
-        found = [unit for (unit,) in self.engine.execute(self.sql["claiming takers"], (queue, group_id))]
-        number = self.value(self.sql["next taker"], queue, group_id, 0, now)
+        found = [unit for (unit,) in self.engine.execute(self.sql["claims inside group"], (queue, group_id))]
+        number = self.value(self.sql["next unit inside group"], queue, group_id, 0, now)
         while number is not None:
             found.append(number)
-            number = self.value(self.sql["next taker"], queue, group_id, number, now)
+            number = self.value(self.sql["next unit inside group"], queue, group_id, number, now)
         return sorted(found)
 
     def gets_of_group(self, queue: int, group_id: bytes) -> int:
         if group_id == NO_ID:
             return 1
-        logical, every, alike = next(self.engine.execute(self.sql["shapes of group"], (queue, group_id)))
+        logical, every, alike = next(self.engine.execute(self.sql["count gets for group"], (queue, group_id)))
         return (logical if alike <= 1 else every) or 1
 
     def look_again_at(self, queue: SearchedQueue, reader: Reader, *, strict: bool) -> float | None:

@@ -27,7 +27,7 @@ class Selection(NamedTuple):
     Args:
         one: it names a unique id, so there is one row at most, and a step leads to it, held or not.
         described: rows bring all of their messages but the bodies: a selector asks for it.
-        asking: rows bring only what this selector is asked about, and are `queued.Seen`.
+        asking: rows bring only what this selector is asked about, and are `queued.SeenRow`.
     """
 
     joins: str

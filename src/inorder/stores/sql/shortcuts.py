@@ -1,10 +1,10 @@
 """All shortcuts: plain requests in fewer statements, with the same answers as the rules give.
 
-A request is *plain* (`Shortcuts.get`, `Shortcuts.claim`) if it takes what is first, whatever it is: no match, no locks,
-no marks, nobody inside a group, nothing that is to be joined. As many messages as are asked for come in one statement
-and go in one. A *plain group* is a complete group without segments, taken whole in a unit of work. Whatever is not
-plain goes the long way, message by message (`stores.reading`, `stores.claiming`). A backend without shortcuts gives the
-same answers.
+A request is *plain* (`SqlShortcuts.get`, `SqlShortcuts.claim`) if it takes what is first, whatever it is: no match, no
+locks, no marks, nobody inside a group, nothing that is to be joined. As many messages as are asked for come in one
+statement and go in one. A *plain group* is a complete group without segments, taken whole in a unit of work. Whatever
+is not plain goes the long way, message by message (`stores.reading`, `stores.claiming`). A backend without shortcuts
+gives the same answers.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ...model.options import DEFAULT_GET, GetOptions
 from ...rules.grouping import NOTHING_OPEN, GroupState, state_after
 from ...rules.lifecycle import Event, State, step
 from ...rules.ordering import UNSET, read_order
-from ..engine.claiming import Claiming, Taken
-from ..engine.operation import Verb
+from ..engine.claiming import ClaimedPart, Claiming
+from ..engine.operation import Operation
 from ..engine.process import OpenHandle
 from ..engine.queue import LocalQueue
 from ..seam.queued import QueuedMessage
@@ -28,7 +28,7 @@ from ..seam.records import GetOutcome, GetRequest, Rest
 from .attention import GROUPS
 from .bulk import NO_END, Levels, SqlBulk
 from .engine import MANY, TAKE_AWAY
-from .search import START, Asked, is_own
+from .search import START, StrictSearch, is_own
 from .selection import EVERYTHING, Heads
 
 PAGE_MESSAGES: Final = 256  # of a large group: so much is given at once
@@ -44,7 +44,7 @@ FLAGS, PERSISTENT, GROUP, SEQUENCE, LENGTH = (
 )
 
 
-class Shortcuts:
+class SqlShortcuts:
     """The shortcuts of a backend; see `stores.bulk.Shortcuts`."""
 
     def __init__(self, backend: SqlBulk) -> None:
@@ -53,7 +53,12 @@ class Shortcuts:
     # --- what is plain
 
     def get(
-        self, verb: Verb, handle: OpenHandle, queue: LocalQueue, request: GetRequest, attributes: QueueAttributes
+        self,
+        operation: Operation,
+        handle: OpenHandle,
+        queue: LocalQueue,
+        request: GetRequest,
+        attributes: QueueAttributes,
     ) -> GetOutcome | None:
         options, state = request.options, queue.state
         if handle.has_locked or state.has_marks or state.has_entered:
@@ -69,14 +74,14 @@ class Shortcuts:
         unit = handle.connection.unit if request.syncpoint else None
         if order == "strict" and any(unit is None or one != 2 * unit for one in self._backend.holders(queue.id)):
             return None  # something is pending: the rules decide
-        room = verb.store.definitions.manager.max_uncommitted - (0 if unit is None else handle.connection.calls)
+        room = operation.store.definitions.manager.max_uncommitted - (0 if unit is None else handle.connection.calls)
         if not request.one_group and (is_default or _is(options, DEFAULT_GET)):
-            return self._take_first(verb, handle, queue, request, room)
+            return self._take_first(operation, handle, queue, request, room)
         if _is(options, PLAIN_GROUP) and request.one_group and request.syncpoint:
-            return self._take_group(verb, handle, queue, request, room, strict=order == "strict")
+            return self._take_group(operation, handle, queue, request, room, strict=order == "strict")
         return None
 
-    def claim(self, claiming: Claiming) -> Taken | None:
+    def claim(self, claiming: Claiming) -> ClaimedPart | None:
         options, state, wants = claiming.request.options, claiming.state, claiming.wants
         if claiming.handle.has_locked or (options.logical and not options.all_messages):
             return None
@@ -87,7 +92,7 @@ class Shortcuts:
         ranges = list(levels)
         return None if levels.unusual else self._claim(claiming, levels, ranges)
 
-    def undisputed(self, asked: Asked, rows: Iterable[QueuedMessage], heads: Heads) -> QueuedMessage | None:
+    def undisputed(self, asked: StrictSearch, rows: Iterable[QueuedMessage], heads: Heads) -> QueuedMessage | None:
         """The first of these rows, if nothing before it on its level is pending: then it is what a strict call gets."""
         queue, wanted, reader, holders, chosen = asked
         row = next((row for row in rows if queue.selects(row, wanted, reader)), None)
@@ -104,7 +109,7 @@ class Shortcuts:
     # --- gets
 
     def _take_first(
-        self, verb: Verb, handle: OpenHandle, queue: LocalQueue, request: GetRequest, room: int
+        self, operation: Operation, handle: OpenHandle, queue: LocalQueue, request: GetRequest, room: int
     ) -> GetOutcome | None:
         if request.state.logical and (request.state.group_open or request.state.message_open):
             return None  # it is warned that it leaves a group
@@ -116,22 +121,29 @@ class Shortcuts:
         if goes:
             found = self._backend.take_away(queue.id, count)
         else:
-            take = self._sql["take" if may_be_in_groups else "take single"]
+            take = self._sql["get available" if may_be_in_groups else "get available singles"]
             found = self._backend.engine.run(take, (queue.id, count)).fetchall()
         if not found:
             return None
-        messages = self._backend.codec.got(found, verb.now)
+        messages = self._backend.codec.got(found, operation.now)
         if may_be_in_groups and any(message.row[FLAGS] & ANY_GROUP for message in messages):
             return None  # who is inside a group is to be noted
         numbers = () if goes else [columns[0] for columns in found]
-        self._go(verb, handle, queue, numbers, messages, in_unit=request.syncpoint)
+        self._go(operation, handle, queue, numbers, messages, in_unit=request.syncpoint)
         state = NOTHING_OPEN
         if (last := messages[-1]).row[FLAGS]:
             state = state_after(last, in_unit=request.syncpoint, logical=False)
         return _outcome(request, messages, state)
 
     def _take_group(
-        self, verb: Verb, handle: OpenHandle, queue: LocalQueue, request: GetRequest, room: int, *, strict: bool
+        self,
+        operation: Operation,
+        handle: OpenHandle,
+        queue: LocalQueue,
+        request: GetRequest,
+        room: int,
+        *,
+        strict: bool,
     ) -> GetOutcome | None:
         """A small group in one statement, a large one by its numbers, to be read when the caller goes through it."""
         if request.state.group_open or request.state.message_open:
@@ -142,12 +154,12 @@ class Shortcuts:
         flags, group_id = head.message.flags, head.message.group_id
         if flags & ANY_SEGMENT or not flags & ANY_GROUP:
             return None
-        numbers, messages, is_all = self._beginning(queue, group_id, verb.now)
+        numbers, messages, is_all = self._beginning(queue, group_id, operation.now)
         if not is_all:
-            return self._take_large_group(verb, handle, queue, request, messages, room)
+            return self._take_large_group(operation, handle, queue, request, messages, room)
         if len(messages) > room or not _are_a_group((one.row[SEQUENCE], one.row[FLAGS]) for one in messages):
             return None
-        self._go(verb, handle, queue, numbers, messages, in_unit=True)
+        self._go(operation, handle, queue, numbers, messages, in_unit=True)
         return _outcome(request, messages, state_after(messages[-1], in_unit=True, logical=True))
 
     def _first_whole(self, queue: LocalQueue, *, strict: bool) -> QueuedMessage | None:
@@ -166,7 +178,7 @@ class Shortcuts:
         numbers: list[int] = []
         messages: list[Message] = []
         size, got = 0, self._backend.codec.got
-        members = self._backend.engine.scan(self._sql["take group"], (queue.id, group_id))
+        members = self._backend.engine.scan(self._sql["get available of group"], (queue.id, group_id))
         for columns in members:
             (message,) = got((columns,), now)
             size += message.row[LENGTH]
@@ -178,7 +190,13 @@ class Shortcuts:
         return numbers, messages, True
 
     def _take_large_group(
-        self, verb: Verb, handle: OpenHandle, queue: LocalQueue, request: GetRequest, page: list[Message], room: int
+        self,
+        operation: Operation,
+        handle: OpenHandle,
+        queue: LocalQueue,
+        request: GetRequest,
+        page: list[Message],
+        room: int,
     ) -> GetOutcome | None:
         group_id, numbers = page[0].group_id, array("q")
 
@@ -191,21 +209,26 @@ class Shortcuts:
 
         if not _are_a_group(noted()) or len(numbers) > room:
             return None
-        unit = verb.enlist(handle.connection, len(numbers), 2**62)
+        unit = operation.enlist(handle.connection, len(numbers), 2**62)
         held = queue.id, group_id, AFTER_HELD_GET, unit.id
-        self._backend.change(self._sql["hold group"], held, len(numbers))
+        self._backend.change(self._sql["hold group for unit"], held, len(numbers))
         queue.count(-len(numbers))
-        verb.touch(queue)
+        operation.touch(queue)
         (last,) = self._backend.read(self._backend.rows(queue=queue.id, number=numbers[-1]), 0)
         rest = Rest(
-            unit.id, handle.connection.ended, len(numbers) - len(page), group_id, page[-1].sequence_number, verb.now
+            unit.id,
+            handle.connection.ended,
+            len(numbers) - len(page),
+            group_id,
+            page[-1].sequence_number,
+            operation.now,
         )
         outcome = _outcome(request, page, state_after(last.message, in_unit=True, logical=True))
         return outcome._replace(rest=rest)
 
     def _go(
         self,
-        verb: Verb,
+        operation: Operation,
         handle: OpenHandle,
         queue: LocalQueue,
         numbers: Sequence[int],
@@ -219,27 +242,27 @@ class Shortcuts:
             numbers: of those that are still there.
         """
         if in_unit:
-            unit = verb.enlist(handle.connection, len(numbers), 2**62)
-            self._backend.change_each("hold", numbers, State.UNLOCKED, AFTER_HELD_GET, unit.id)
+            unit = operation.enlist(handle.connection, len(numbers), 2**62)
+            self._backend.change_each("hold messages for unit", numbers, State.UNLOCKED, AFTER_HELD_GET, unit.id)
         else:
-            self._backend.change_each("remove", numbers, State.UNLOCKED)
-            self._backend.execute_each("remove content", numbers)
+            self._backend.change_each("delete messages", numbers, State.UNLOCKED)
+            self._backend.execute_each("delete content", numbers)
             for message in messages:
                 if message.row[PERSISTENT]:
-                    verb.durable = True
+                    operation.durable = True
                     break
         queue.count(-len(messages))
-        verb.touch(queue)
+        operation.touch(queue)
 
     # --- claims
 
-    def _claim(self, claiming: Claiming, levels: Levels, ranges: Sequence[Any]) -> Taken:
+    def _claim(self, claiming: Claiming, levels: Levels, ranges: Sequence[Any]) -> ClaimedPart:
         """What a claim of plain messages, or of whole groups, takes."""
-        engine, wants, verb, queue = self._backend.engine, claiming.wants, claiming.verb, claiming.queue
+        engine, wants, operation, queue = self._backend.engine, claiming.wants, claiming.operation, claiming.queue
         if levels.kind == "groups":
             sql = self._sql["claim plain groups" if levels.plain else "claim groups"]
         else:
-            sql = self._sql[f"claim of {levels.kind}"]
+            sql = self._sql[f"claim messages of {levels.kind}"]
         messages = size = 0
         more = False
         for one in ranges:
@@ -257,18 +280,18 @@ class Shortcuts:
                 if levels.kind == "groups" and min(wants.most, queue.depth) >= MANY:
                     with engine.ignore_groups():
                         engine.execute(sql, values)
-                        engine.execute(self._sql["groups gone"], values)
+                        engine.execute(self._sql["delete gatherings of claim"], values)
                 else:
                     engine.execute(sql, values)
-                messages, size = next(engine.execute(self._sql["claimed"], (claiming.unit.id, queue.id)))
+                messages, size = next(engine.execute(self._sql["size of claim"], (claiming.unit.id, queue.id)))
             more = levels.has_more(one)
             if more:
                 break
         if messages:
-            verb.touch(queue)
+            operation.touch(queue)
             if queue.state.has_marks:
-                engine.execute(self._sql["unmark claimed"], (claiming.unit.id, queue.id))
-        return Taken(messages, size, NOTHING_OPEN, more)
+                engine.execute(self._sql["delete marks of claim"], (claiming.unit.id, queue.id))
+        return ClaimedPart(messages, size, NOTHING_OPEN, more)
 
 
 def _is(options: GetOptions, plain: GetOptions) -> bool:

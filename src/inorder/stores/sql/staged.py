@@ -42,10 +42,10 @@ class SqlStagings:
 
     def stage(self, unit: int, first: int, batch: Batch) -> None:
         if batch.numbers:
-            self.insert("arrive content", list(itertools.chain.from_iterable(_contents(batch.numbers, batch.columns))))
+            self.insert("insert content", list(itertools.chain.from_iterable(_contents(batch.numbers, batch.columns))))
             keys = [self.engine.keys(batch.columns[name]) for name in KEYS]
             rows = _staged(unit, first, batch.numbers, batch.wholes, batch.columns, keys)
-            self.insert("stage", list(itertools.chain.from_iterable(rows)))
+            self.insert("insert staged row", list(itertools.chain.from_iterable(rows)))
 
     def put_staged(
         self,
@@ -68,7 +68,7 @@ class SqlStagings:
             "ordinal": 0,
         }
         units = {"units": json.dumps([one.unit for one in stagings])}
-        expire, are_due, report, are_in_groups = next(self.engine.execute(self.sql["kinds of staged"], units))
+        expire, are_due, report, are_in_groups = next(self.engine.execute(self.sql["needs of staged rows"], units))
         self.attend(queue.id, EXPIRES * expire | DUE * are_due | REPORTS * report | GROUPS * are_in_groups)
         if any(one.has_numbers for one in stagings):
             self._check_numbers(units)
@@ -85,10 +85,10 @@ class SqlStagings:
                 before += one.messages
         if not tells:
             return ()
-        return [self.codec.full(columns) for columns in self.engine.execute(self.sql["visible of stagings"], units)]
+        return [self.codec.full(columns) for columns in self.engine.execute(self.sql["messages of stagings"], units)]
 
     def _check_numbers(self, units: Mapping[str, str]) -> None:
-        wrong = next(self.engine.execute(self.sql["first wrong number"], units), None)
+        wrong = next(self.engine.execute(self.sql["first wrong number in groups"], units), None)
         if wrong is not None:
             group_id, *before, sequence_number, offset = wrong
             check_next(group_id, tuple(before), sequence_number, offset)
@@ -96,10 +96,10 @@ class SqlStagings:
     def end_staging(self, staging: StagingRow, *, drops: bool) -> None:
         if drops:
             at_once = fits_one_step(staging.messages, staging.size)
-            name = "remove contents of staging" if at_once else "leave contents of staging"
+            name = "delete contents of staging" if at_once else "leave contents of staging for sweep"
             self.engine.execute(self.sql[name], (staging.unit,))
             self.has_leftovers |= not at_once
-        self.engine.execute(self.sql["remove staged"], (staging.unit,))
+        self.engine.execute(self.sql["delete staged rows"], (staging.unit,))
 
 
 def _contents(numbers: Sequence[int], columns: Columns) -> Iterator[tuple[Any, ...]]:

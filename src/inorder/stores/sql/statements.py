@@ -29,9 +29,20 @@ COLUMNS = {
 }
 MESSAGES = ("singles", "messages")
 LEVELS = (*MESSAGES, "groups")
-KINDS = {"anything next": LEVELS, "claim": MESSAGES, "count": MESSAGES, "weigh": MESSAGES, "place": MESSAGES}
+KINDS = {
+    "exists next": LEVELS,
+    "claim messages": MESSAGES,
+    "count next messages": MESSAGES,
+    "count next messages by bytes": MESSAGES,
+    "place of nth message": MESSAGES,
+}
 OF_GROUPS = ("claim plain groups", "claim groups", "stretches of groups", "doubtful groups")
-DELIVERIES = {"read claimed": "m.claimed", "read messages": "0", "read groups": "next.head", "read group": ":head"}
+DELIVERIES = {
+    "messages of claim": "m.claimed",
+    "messages of stretch": "0",
+    "messages of groups": "next.head",
+    "messages of group": ":head",
+}
 
 
 def read(*path: str) -> str:

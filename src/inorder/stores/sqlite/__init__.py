@@ -15,7 +15,7 @@ from .host import SqliteHost
 from .opening import SIDECAR, is_of_any_store, is_of_open_store, is_of_store, resolved
 from .statements import LADDER, SCHEMA
 from .upgrading import upgrade_file
-from .watch import WaitedQueues, Watch
+from .watch import SqliteWatch, WaitedQueues
 
 
 class SqliteStore(QueueStore):
@@ -49,7 +49,7 @@ class SqliteStore(QueueStore):
             host = SqliteHost(self.database, backend, keeps_log=keeps_log)
             super().__init__(backend, host, str(self.database.path), name, clock or SystemClock())
             self.shortcuts = backend.shortcuts
-            host.watch = Watch(self, self.database, seen)
+            host.watch = SqliteWatch(self, self.database, seen)
             connections.begin(self)
         except BaseException:
             self.database.close()

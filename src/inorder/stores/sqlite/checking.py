@@ -18,7 +18,7 @@ FILE: Final = ("PRAGMA integrity_check", "PRAGMA foreign_key_check")
 
 
 class SqliteSource:
-    """See `sql.checking.Source`."""
+    """See `sql.checking.CheckedDatabase`."""
 
     tables: Mapping[str, Table] = TABLES
     sql: Mapping[str, str] = STATEMENTS

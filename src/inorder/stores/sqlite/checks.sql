@@ -24,7 +24,7 @@ SELECT 'the queue manager is missing' WHERE NOT EXISTS (SELECT 1 FROM manager)
 UNION ALL
 SELECT 'the counter of the numbers that name things is missing' WHERE NOT EXISTS (SELECT 1 FROM tally WHERE queue = 0);
 
--- name: tallies
+-- name: queue counters
 -- Every local queue has counters, and no other queue does.
 SELECT format('queue %d: it is defined and not counted', id) FROM definition
 WHERE type = 'local' AND id NOT IN (SELECT queue FROM tally)

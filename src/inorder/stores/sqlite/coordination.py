@@ -47,7 +47,7 @@ from pathlib import Path
 from typing import Final
 
 from ...errors import StoreError
-from ...support.locks import Bell, Lock, Taken, TryLock
+from ...support.locks import Bell, Lock, LockTaken, TryLock
 from . import bell
 from .bell import SharedBell
 from .files import allocate, identity_of, opening_error
@@ -375,7 +375,7 @@ class Coordination:
                         self._lead(words[ROUND] + 1, act)
                     elif words[SYNCED] < number:
                         self._sync_in_rounds(number, act)
-            except Taken:
+            except LockTaken:
                 own = own or Bell()
                 if listens:
                     own.wait(LEADER_SECONDS)

@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 
 from ...rules.staging import Key
-from ..seam.backend import Kind
+from ..seam.backend import OperationKind
 from ..sql.shapes import Table
 from .database import Database
 from .statements import STATEMENTS, TABLES
@@ -44,7 +44,7 @@ class SqliteEngine:
     def has_happened(self) -> bool:
         return self._database.has_happened
 
-    def begin(self, kind: Kind) -> None:
+    def begin(self, kind: OperationKind) -> None:
         connection = self._database.begin(writes=kind.writes)
         if connection is not self._connection:  # the first one, or after a fork
             self.has_triggers = False  # in this order: an exception from outside may come between

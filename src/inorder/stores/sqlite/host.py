@@ -10,14 +10,14 @@ from pathlib import Path
 
 from ...errors import InorderError
 from ...support.forks import began_at
-from ...support.locks import Bell, Taken, TryLock
+from ...support.locks import Bell, LockTaken, TryLock
 from ..engine import points
 from ..seam.backend import Peer
 from ..sql.backend import SqlBackend
 from .backup import back_up
 from .checking import SqliteSource, parts
 from .database import Database
-from .watch import QueueBell, Watch
+from .watch import SqliteBell, SqliteWatch
 
 log = logging.getLogger("inorder.stores")
 
@@ -31,7 +31,7 @@ class SqliteHost:
 
     def __init__(self, database: Database, backend: SqlBackend, *, keeps_log: bool) -> None:
         self.database, self._backend, self._keeps_log = database, backend, keeps_log
-        self.watch: Watch | None = None
+        self.watch: SqliteWatch | None = None
         self._sweeping = TryLock()
         self.sync = database.sync
 
@@ -83,7 +83,7 @@ class SqliteHost:
 
     def bell(self, queue: str) -> Bell:
         assert self.watch is not None
-        return QueueBell(self.watch, queue)
+        return SqliteBell(self.watch, queue)
 
     @property
     def syncs_quickly(self) -> bool:
@@ -117,7 +117,7 @@ class SqliteHost:
 
     def _sweep(self, step: Callable[[Callable[[], object]], None]) -> None:
         """The contents of a large unit that was settled go a step at a time, so that others come between."""
-        with contextlib.suppress(Taken), self._sweeping:  # one thread does it
+        with contextlib.suppress(LockTaken), self._sweeping:  # one thread does it
             while self._backend.has_leftovers:
                 if points.reached:
                     points.reached("settled")

@@ -16,14 +16,14 @@ from collections.abc import Callable
 
 from ...errors import ConnectionClosed
 from ...support.locks import Bell, Lock
-from ..engine.connections import bury_dead
+from ..engine.connections import end_dead_processes
 from ..engine.process import OpenStore
 from ..seam.changes import Change
 from . import bell
 from .database import Database
 
 LOOK_SECONDS = 0.006
-BURY_SECONDS = 1.0
+DEAD_CHECK_SECONDS = 1.0
 
 
 class WaitedQueues:
@@ -60,14 +60,14 @@ class WaitedQueues:
                 self.queues[queue] = seen
 
 
-class Watch:
+class SqliteWatch:
     """What the calls of this process that wait share. It does not keep the store alive."""
 
     def __init__(self, store: OpenStore, database: Database, seen: WaitedQueues) -> None:
         self._store = weakref.ref(store)
         self._database, self._seen = database, seen
         self.ended = False  # written, and the shared memory read, with the lock of `seen`
-        self._bury_at = 0.0
+        self._next_dead_check = 0.0
 
     def attend(self, waiting: int) -> None:
         """So many calls wait now."""
@@ -76,7 +76,7 @@ class Watch:
     def looked(self, queue: int, name: str) -> None:
         """Inside a verb, which looks for the dead by itself: a call has found nothing on a queue, and waits."""
         self._seen.looked(queue, name, self._database.expect(queue))
-        self._bury_at = time.monotonic() + BURY_SECONDS
+        self._next_dead_check = time.monotonic() + DEAD_CHECK_SECONDS
 
     def end(self) -> None:
         """The store is about to be closed: waiting calls raise an error."""
@@ -105,7 +105,7 @@ class Watch:
             queue = self._seen.numbers.get(name)
             if is_rung() or (queue is not None and self._has_news(queue)):
                 return
-        shared.sleep(rings, queue, min(seconds, self._bury_at - time.monotonic()))
+        shared.sleep(rings, queue, min(seconds, self._next_dead_check - time.monotonic()))
 
     def look(self, name: str) -> None:
         """Reports if others have changed the queue since the last look of those who wait, or if its next change would
@@ -120,19 +120,19 @@ class Watch:
                 self._seen.queues[queue] = None
         if has_news:  # what a verb of this process has changed that verb hands out, before its call returns
             store.changes.hand_out()
-        if time.monotonic() >= self._bury_at:
-            self._bury_at = time.monotonic() + BURY_SECONDS
-            bury_dead(store)
+        if time.monotonic() >= self._next_dead_check:
+            self._next_dead_check = time.monotonic() + DEAD_CHECK_SECONDS
+            end_dead_processes(store)
 
     def _has_news(self, queue: int) -> bool:
         seen = self._seen.queues[queue]
         return seen is not None and (self._database.seen(queue) != seen or not self._database.bell.expects(queue))
 
 
-class QueueBell(Bell):
+class SqliteBell(Bell):
     """Wakes a thread that waits for a queue: when it is rung, and when another process has changed the queue."""
 
-    def __init__(self, watch: Watch, queue: str) -> None:
+    def __init__(self, watch: SqliteWatch, queue: str) -> None:
         super().__init__()
         self._watch, self._queue = watch, queue
         self._is_rung = self._sleeps = False
@@ -146,7 +146,7 @@ class QueueBell(Bell):
                 super().ring()
 
     def wait(self, seconds: float | None) -> None:
-        """As with `Bell`. Raises: what `Watch.look` raises; ConnectionClosed."""
+        """As with `Bell`. Raises: what `SqliteWatch.look` raises; ConnectionClosed."""
         ends_at = math.inf if seconds is None else time.monotonic() + seconds
         try:
             while not self._is_rung and (left := ends_at - time.monotonic()) > 0:

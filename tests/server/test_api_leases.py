@@ -13,7 +13,7 @@ import httpx
 import pytest
 from tests.server.conftest import Served, serving, somebody
 from tests.server.described import BASE, Described, described, refusal
-from tests.server.test_ours_messages import bodies_of, until_waiting
+from tests.server.test_api_messages import bodies_of, until_waiting
 
 import inorder
 from inorder import QueueManager, aio

@@ -9,7 +9,7 @@ import pytest
 
 from inorder.errors import StoreError
 from inorder.server import connected_clients
-from inorder.server.connected_clients import Presence
+from inorder.server.connected_clients import ConnectedClients
 from inorder.server.identity import Identity
 
 ANNA = Identity(name="anna", roles=frozenset({"reader"}), session="1", token="t1")
@@ -55,7 +55,7 @@ def is_reader(identity: Identity) -> bool:
 
 async def test_streams_of_one_are_looked_up_once_and_all_end(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Looks(monkeypatch)
-    watching = Presence(looks.again)
+    watching = ConnectedClients(looks.again)
     with ExitStack() as held:
         outs = [held.enter_context(watching.watched(ANNA)) for _ in range(100)]
         await looks.look()
@@ -69,7 +69,7 @@ async def test_streams_of_one_are_looked_up_once_and_all_end(monkeypatch: pytest
 
 async def test_who_came_in_by_something_else_is_looked_up_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Looks(monkeypatch)
-    watching = Presence(looks.again)
+    watching = ConnectedClients(looks.again)
     other = Identity(name="anna", roles=ANNA.roles, session="1", token="t2")
     with watching.watched(ANNA) as one, watching.watched(other) as two:
         looks.answers["t2"] = None
@@ -79,7 +79,7 @@ async def test_who_came_in_by_something_else_is_looked_up_apart(monkeypatch: pyt
 
 async def test_a_lost_authority_ends_the_streams_that_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Looks(monkeypatch)
-    watching = Presence(looks.again)
+    watching = ConnectedClients(looks.again)
     with watching.watched(ANNA, is_reader) as one, watching.watched(ANNA) as two:
         looks.answers["t1"] = Identity(name="anna", roles=frozenset({"operator"}), session="1", token="t1")
         await looks.look()
@@ -91,7 +91,7 @@ async def test_a_store_that_cannot_be_asked_ends_nothing_and_is_asked_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: type[Exception]
 ) -> None:
     looks = Looks(monkeypatch)
-    watching = Presence(looks.again)
+    watching = ConnectedClients(looks.again)
     with watching.watched(ANNA) as out:
         looks.answers["t1"] = error("the store is busy")
         await looks.look()
@@ -104,7 +104,7 @@ async def test_a_store_that_cannot_be_asked_ends_nothing_and_is_asked_again(
 
 async def test_a_stream_ends_with_its_own_session(monkeypatch: pytest.MonkeyPatch) -> None:
     looks, now = Looks(monkeypatch), [100.0]
-    watching = Presence(looks.again, lambda: now[0])
+    watching = ConnectedClients(looks.again, lambda: now[0])
     with watching.watched(ANNA, until=200.0) as one, watching.watched(ANNA, until=300.0) as two:
         await looks.look()
         assert (one.is_set(), two.is_set()) == (False, False)
@@ -119,7 +119,7 @@ async def test_a_stream_ends_with_its_own_session(monkeypatch: pytest.MonkeyPatc
 
 async def test_nothing_is_left_when_the_last_stream_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Looks(monkeypatch)
-    watching = Presence(looks.again)
+    watching = ConnectedClients(looks.again)
     before = asyncio.all_tasks()
     with watching.watched(ANNA):
         with watching.watched(ANNA):

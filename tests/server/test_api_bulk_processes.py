@@ -10,7 +10,7 @@ import httpx
 import pytest
 from tests.helpers.support import until
 from tests.server.conftest import Running, Served, Start
-from tests.server.test_ours_lost import Asked
+from tests.server.test_api_lost import Asked
 
 import inorder
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from tests.server.conftest import Served, alive, client_of
 from tests.server.described import Described, described, refusal
-from tests.server.test_ours_messages import bodies_of
+from tests.server.test_api_messages import bodies_of
 
 import inorder
 from inorder import QueueManager

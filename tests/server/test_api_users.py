@@ -12,8 +12,8 @@ import httpx
 import pytest
 from tests.server.conftest import AS_NOBODY, PASSWORD, PORT, Served, add, alive, app_of, client_of
 from tests.server.listening import Listener, listening
+from tests.server.test_api_events import faster
 from tests.server.test_messaging import number_of
-from tests.server.test_ours_events import faster
 
 import inorder
 from inorder import QueueManager, aio
@@ -61,13 +61,13 @@ async def asked(client: httpx.AsyncClient, ask: str) -> httpx.Response:
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Requests that have looked, and wait."""
     found: list[object] = []
-    has_looked = waiting.Watch._has_looked
+    has_looked = waiting.QueueWatch._has_looked
 
-    def noted(watch: waiting.Watch, waiter: Any) -> None:
+    def noted(watch: waiting.QueueWatch, waiter: Any) -> None:
         has_looked(watch, waiter)
         found.append(waiter)
 
-    monkeypatch.setattr(waiting.Watch, "_has_looked", noted)
+    monkeypatch.setattr(waiting.QueueWatch, "_has_looked", noted)
     return found
 
 
@@ -339,15 +339,15 @@ async def test_a_stream_goes_on_for_a_user_who_is_back(
     add(served, "anna", **GRANTED)
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 600.0)
     outs: list[asyncio.Event] = []
-    real = connected_clients.Presence.watched
+    real = connected_clients.ConnectedClients.watched
 
     @contextlib.contextmanager
-    def noted(self: connected_clients.Presence, *given: Any, **more: Any) -> Iterator[asyncio.Event]:
+    def noted(self: connected_clients.ConnectedClients, *given: Any, **more: Any) -> Iterator[asyncio.Event]:
         with real(self, *given, **more) as out:
             outs.append(out)
             yield out
 
-    monkeypatch.setattr(connected_clients.Presence, "watched", noted)
+    monkeypatch.setattr(connected_clients.ConnectedClients, "watched", noted)
 
     async with listened(client, qm, f"{Q}/events") as listener:
         outs[0].set()

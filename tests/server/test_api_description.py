@@ -16,7 +16,7 @@ from tests.server.described import BASE, Described, refusal
 from inorder import QueueManager
 from inorder.server import Authority
 from inorder.server.api import interface
-from inorder.server.api.describing import Operation
+from inorder.server.api.describing import ApiOperation
 
 OPEN = {"openapi", "queues", "begin_lease", "lease", "extend_lease", "commit_lease", "back_out_lease", "queue_events"}
 
@@ -29,7 +29,7 @@ def test_operations_are_different() -> None:
 
 
 @pytest.mark.parametrize("one", interface.OPERATIONS, ids=lambda one: one.name)
-def test_an_operation_is_described_in_full(one: Operation) -> None:
+def test_an_operation_is_described_in_full(one: ApiOperation) -> None:
     assert one.summary.endswith(".")
     assert not one.text or one.text.endswith(".")
     assert (one.authority is None) == (one.name in OPEN), "an operation on a queue asks for an authority"
@@ -143,7 +143,7 @@ async def test_each_operation_answers_as_it_is_described(ours: Described) -> Non
 
 
 @pytest.mark.parametrize("one", interface.OPERATIONS, ids=lambda one: one.name)
-async def test_what_is_not_described_is_refused(client: httpx.AsyncClient, one: Operation) -> None:
+async def test_what_is_not_described_is_refused(client: httpx.AsyncClient, one: ApiOperation) -> None:
     """A parameter or a header that says something must never be passed over."""
     address = f"{BASE}/{one.path.replace('{queue}', 'Q1').replace('{reader}', 'r')}"
     required = {each.name: "x" for each in one.parameters if each.required and each.where == "header"}
@@ -160,7 +160,7 @@ BODILESS = [one for one in interface.OPERATIONS if one.body is None]
 
 
 @pytest.mark.parametrize("one", BODILESS, ids=lambda one: one.name)
-async def test_a_body_that_says_nothing_is_refused(client: httpx.AsyncClient, one: Operation) -> None:
+async def test_a_body_that_says_nothing_is_refused(client: httpx.AsyncClient, one: ApiOperation) -> None:
     """What a client believes to have asked there would be passed over."""
 
     async def chunks() -> AsyncIterator[bytes]:
@@ -176,7 +176,7 @@ EVERY: tuple[Authority, ...] = ("put", "get", "browse", "inquire", "display")
 
 
 @pytest.mark.parametrize("one", GUARDED, ids=lambda one: one.name)
-def test_an_operation_demands_its_authority(served: Served, one: Operation) -> None:
+def test_an_operation_demands_its_authority(served: Served, one: ApiOperation) -> None:
     """Without it 403 comes before anything else; with all the others, too; with it, on another queue, too."""
     address = f"{BASE}/{one.path}".replace("{reader}", "r")
 
