@@ -144,11 +144,11 @@ def test_a_closed_handle_refuses_every_call(world: World) -> None:
 NOT_OPEN: list[tuple[Callable[[Any], object], Reason]] = [
     (lambda w: w.browser.put(b""), Reason.NOT_OPEN_FOR_OUTPUT),
     (lambda w: w.getter.put_many([b""]), Reason.NOT_OPEN_FOR_OUTPUT),
-    (lambda w: w.browser.opened_for("output"), Reason.NOT_OPEN_FOR_OUTPUT),
+    (lambda w: w.browser.internals.opened_for("output"), Reason.NOT_OPEN_FOR_OUTPUT),
     (lambda w: w.browser.get(), Reason.NOT_OPEN_FOR_INPUT),
     (lambda w: w.browser.get_many(2), Reason.NOT_OPEN_FOR_INPUT),
     (lambda w: w.browser.browse_and_lock(), Reason.NOT_OPEN_FOR_INPUT),
-    (lambda w: w.browser.checked_for("input"), Reason.NOT_OPEN_FOR_INPUT),
+    (lambda w: w.browser.internals.checked_for("input"), Reason.NOT_OPEN_FOR_INPUT),
     (lambda w: w.getter.get(under_cursor=True), Reason.NOT_OPEN_FOR_BROWSE),
     (lambda w: w.getter.browse_first(), Reason.NOT_OPEN_FOR_BROWSE),
     (lambda w: w.getter.browse_next(), Reason.NOT_OPEN_FOR_BROWSE),

@@ -167,11 +167,11 @@ def test_it_ends_with_a_queue_that_goes_and_says_why(qm: QueueManager, caplog: p
     assert "a listener of TEMPORARY ends" in caplog.text
 
 
-@pytest.mark.parametrize("end", ["close", "abandon"])
+@pytest.mark.parametrize("end", ["close", "internals.abandon"])
 def test_listeners_end_with_their_connection_and_no_other(store: RestartableStore, qm: QueueManager, end: str) -> None:
     other = qm.connect()
     one, two = other.listen("Q", print), qm.listen("Q", print)
-    getattr(other, end)()
+    attrgetter(end)(other)()
     assert (one.is_alive, two.is_alive, one.error) == (False, True, None)
     assert qm._services.connections == 2, "this one, and its listener's"
 

@@ -121,8 +121,8 @@ PASSED_OVER = {
     "Admin.stop": "ends the store for all",
     "Admin.check": "calls what it is given",
     "Admin.backup": "the store is in memory; see tests/stores/sqlite/test_backup.py",
-    "Dead.replay": "calls what it is given",
-    "Dead.discard": "calls what it is given",
+    "Dead.place": "returns what it is given",
+    "Internals.end_with": "takes anything that can be referred to weakly",
 }
 
 

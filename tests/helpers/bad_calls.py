@@ -88,7 +88,7 @@ MANAGER_CALLS: dict[str, list[Bad]] = {
     "create_queue": [
         argument(lambda w: w.qm.create_queue("A B"), "A B"),
         argument(lambda w: w.qm.create_queue("N", colour="red"), "colour", NO_ATTRIBUTE),
-        argument(lambda w: w.qm.create_queue("N", type="alias"), "type", NO_ATTRIBUTE),
+        argument(lambda w: w.qm.create_queue("N", type="queue"), "'queue'"),
         argument(lambda w: w.qm.create_queue("N", max_depth="many"), "'many'"),
         exists(lambda w: w.qm.create_queue("Q"), "'Q'"),
         exists(lambda w: w.qm.create_queue("M"), "'M'"),
@@ -319,17 +319,17 @@ HANDLE_CALLS: dict[str, list[Bad]] = {
         option(lambda w: list(w.queue.browse(5)), "options"),
     ],
     "take_group": [
-        argument(lambda w: list(w.queue.take_group({"wait": 1})), "GetOptions"),
-        clash(lambda w: list(w.queue.take_group(FIRST)), "browse"),
+        argument(lambda w: list(w.queue.internals.take_group({"wait": 1})), "GetOptions"),
+        clash(lambda w: list(w.queue.internals.take_group(FIRST)), "browse"),
     ],
     "opened_for": [
-        argument(lambda w: w.queue.checked_for([]), "one of: input, output, browse"),
-        argument(lambda w: w.queue.opened_for("often"), "'often'"),
+        argument(lambda w: w.queue.internals.checked_for([]), "one of: input, output, browse"),
+        argument(lambda w: w.queue.internals.opened_for("often"), "'often'"),
     ],
     "withdraw": [
-        argument(lambda w: w.queue.withdraw(None), "before"),
-        option(lambda w: w.queue.withdraw(w.queue.put_state, whole_group=1), "whole_group"),
-        wrong_state(lambda w: w.queue.withdraw(w.queue.put_state), "no group or message open"),
+        argument(lambda w: w.queue.internals.withdraw(None), "before"),
+        option(lambda w: w.queue.internals.withdraw(w.queue.internals.put_state, whole_group=1), "whole_group"),
+        wrong_state(lambda w: w.queue.internals.withdraw(w.queue.internals.put_state), "no group or message open"),
     ],
     "set": [
         argument(lambda w: w.queue.set(max_depth=5), "max_depth", NO_ATTRIBUTE),

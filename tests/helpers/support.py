@@ -253,7 +253,7 @@ def heard(manager: QueueManager) -> None:
 def _waits(listener: Listener) -> None:
     own: Any = listener.own
     room = room_of(own)
-    Call(lambda: room.watch_until(lambda: not listener.is_alive or room.is_asleep(own.owner))).result()
+    Call(lambda: room.watch_until(lambda: not listener.is_alive or room.is_asleep(own.internals.owner))).result()
     if not listener.is_alive:  # it may have been cancelled by the function that it is calling still
         listener._thread.join(LIMIT_SECONDS)
 

@@ -102,7 +102,7 @@ class Ways(Definitions):
         for name, role, queues in (("root", "admin", {}), ("few", "application", GRANTED[0])):
             self.both(
                 lambda side, name=name, role=role, queues=queues: (
-                    side.operator.create_user(  # type: ignore[misc]
+                    side.operator.accounts.create_user(  # type: ignore[misc]
                         name, roles=[role], queues=queues
                     ).name
                 )
@@ -143,8 +143,8 @@ class Ways(Definitions):
         """Another user has the name, and is asked for nothing that the one before wanted."""
 
         def step(side: Any) -> None:
-            side.operator.delete_user(user)
-            side.operator.create_user(user, roles=["admin"] if user == "root" else ["application"])
+            side.operator.accounts.delete_user(user)
+            side.operator.accounts.create_user(user, roles=["admin"] if user == "root" else ["application"])
 
         self.both(step)
 

@@ -28,7 +28,7 @@ _user: ContextVar[str | None] = ContextVar("inorder.user", default=None)
 def act_for(user: str) -> None:
     """Has this task, and tasks that it starts from now on, make all calls on behalf of a user.
 
-    For servers. What that means: `inorder.QueueManager.on_behalf_of`.
+    For servers. What that means: `qm.accounts.on_behalf_of` of a connection.
     """
     _user.set(user)
 

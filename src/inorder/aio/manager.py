@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from ..client import manager
 from ..client.groups import whole_group
-from ..client.requesting import Data
+from ..client.keywords import Data
 from ..errors import IN_MEMORY, ObjectInUse, Reason
 from ..model.message import Descriptor, Got
 from ..model.options import EVERYTHING, BrowseKeywords, GetOptions, Match, OpenKeywords, check_whole

@@ -1,21 +1,32 @@
-"""Calls that name a queue, and the default handles that they go through."""
+"""The calls of a connection that name a queue, and the default handles that they go through."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 from collections import OrderedDict
-from collections.abc import Callable, Set
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from collections.abc import Callable, Generator, Iterable, Iterator, Set
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from ..errors import QueueDeleted, Reason, TooManyHandles, UnknownQueue, WrongQueueType
 from ..model.attribute import check_queue_name
-from ..model.options import OpenOptions
+from ..model.message import Got, Message, UniqueId
+from ..model.options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutOptions
+from ..rules.ordering import ReadOrder
+from ..rules.puts import PutResult
 from ..stores.seam.protocol import Store
+from ..stores.seam.records import Locked
+from . import groups
+from .browsing import Browsing
+from .keywords import Data, PutCall, sweep_options
 from .queue import Queue
 from .session import Session
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 F = TypeVar("F", bound=Callable[..., Any])
+FOR_OUTPUT = OpenOptions(output=True)
 FOR_BROWSE = OpenOptions(browse=True)
 
 
@@ -63,7 +74,7 @@ def by_name(call: F) -> F:
 
 
 class CallsByName:
-    """The default handles of a connection, one for each queue that its calls name."""
+    """The calls of a connection that name a queue, through a default handle for each queue."""
 
     _session: Session
     _store: Store
@@ -168,6 +179,202 @@ class CallsByName:
                 return handle.internals.number != 0
         except QueueDeleted:
             return False
+
+    # --- messages
+
+    @by_name
+    def put(
+        self,
+        queue: str,
+        body: Data,
+        options: PutOptions | None = None,
+        *,
+        manager: str = "",
+        **keywords: Unpack[PutCall],
+    ) -> PutResult:
+        """Puts one message through the default handle of a queue; see `Queue.put`.
+
+        Args:
+            manager: the queue manager that has the queue, as with `open`.
+            **keywords: fields of the message; `Message` has their meaning: report=0, message_type=8, expiry=None,
+                feedback=0, encoding=546, coded_character_set_id=0, format="", priority=None, persistent=None,
+                message_id=b"", correlation_id=b"", reply_to_queue="", reply_to_queue_manager="", user_identifier="",
+                accounting_token=b"", application_identity_data="", put_application_type=0, put_application_name="",
+                put_at=0.0, application_origin_data="", group_id=b"", sequence_number=1, offset=0, flags=0,
+                original_length=-1, delay=0.0, transmission=None, properties={}. And options; `PutOptions` has their
+                meaning: syncpoint=None, logical=False, new_message_id=False, new_correlation_id=False,
+                context="default", confirm_id=0, uid=None, resend=False, deduplicate=None, deduplicate_for=3600.0.
+        """
+        name = queue if manager is HERE else name_of(queue, manager)
+        return self._default(name).put(body, options, **keywords)
+
+    def put_json(
+        self,
+        queue: str,
+        value: Any,
+        options: PutOptions | None = None,
+        *,
+        manager: str = "",
+        **keywords: Unpack[PutCall],
+    ) -> PutResult:
+        """Puts a value as JSON, which `Message.json` of the message is again; see `Message.of_json`, `Queue.put`."""
+        return self.put(queue, Message.of_json(value), options, manager=manager, **keywords)
+
+    def put_many(
+        self,
+        queue: str,
+        messages: Iterable[Data],
+        options: PutOptions | None = None,
+        *,
+        manager: str = "",
+        **keywords: Unpack[PutCall],
+    ) -> list[PutResult]:
+        """Puts messages in order, all or none; see `put` and `Queue.put_many`."""
+        again = list(messages) if isinstance(messages, Iterator) else messages  # for a call that is made twice
+        return self._put_many(queue, again, options, manager=manager, **keywords)
+
+    @by_name
+    def _put_many(
+        self, queue: str, messages: Iterable[Data], options: PutOptions | None, *, manager: str, **keywords: Any
+    ) -> list[PutResult]:
+        name = queue if manager is HERE else name_of(queue, manager)
+        return self._default(name).put_many(messages, options, **keywords)
+
+    @by_name
+    def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got:
+        """Removes one message and returns it; see `Queue.get`.
+
+        Args:
+            **keywords: `GetOptions` has their meaning: wait=0, syncpoint=None, syncpoint_if_persistent=False,
+                logical=False, complete=False, all_segments=False, all_messages=False, match=EVERYTHING, selector=None,
+                under_cursor=False, buffer=None, accept_truncated=False, read_order=None, confirm_id=0, lock_id=0.
+        """
+        return self._default(queue).get(options, **keywords)
+
+    @by_name
+    def get_many(
+        self, queue: str, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]
+    ) -> list[Got]:
+        """Removes up to `count` messages; see `Queue.get_many`."""
+        return self._default(queue).get_many(count, options, **keywords)
+
+    def browse(self, queue: str, *, after: str | None = None, **keywords: Unpack[BrowseKeywords]) -> Browsing:
+        """Copies every suitable message, from the first on, or on from a token; see `Queue.browse`.
+
+        Each call has a handle of its own, closed at the end of the loop, so loops may be nested.
+
+        Args:
+            **keywords: `GetOptions` has their meaning: wait=0, logical=False, complete=False, all_segments=False,
+                all_messages=False, match=EVERYTHING, selector=None, lock=False, mark_handle=False, mark_co_op=False,
+                unmarked=False, unmark_handle=False, unmark_co_op=False, buffer=None, accept_truncated=False,
+                read_order=None.
+        """
+        return Browsing(self._opened_to_browse(queue), sweep_options(None, keywords), after)
+
+    @contextlib.contextmanager
+    def _opened_to_browse(self, queue: str) -> Iterator[Queue]:
+        with self._open(queue, FOR_BROWSE) as handle:
+            yield handle
+
+    @by_name
+    def leave_group(self, queue: str) -> bool:
+        """Leaves the group that the default handle of a queue is inside for its gets; see `Queue.leave_group`."""
+        return self._default(queue).leave_group()
+
+    def group(self, queue: str, *, manager: str = "") -> groups.GroupWriter:
+        """A block that puts one group in logical order, through a handle of its own; see `GroupWriter` and `put`."""
+        name = name_of(queue, manager)
+        self._check_no_model(name)
+        return groups.GroupWriter(self._session, self._open(name, FOR_OUTPUT))
+
+    def get_group(
+        self,
+        queue: str,
+        *,
+        wait: float = 0,
+        match: Match = EVERYTHING,
+        read_order: ReadOrder | None = None,
+    ) -> Generator[Got, None, None]:
+        """A complete group in order, or one message in no group, segments joined; taken as one step.
+
+        Args:
+            wait: seconds to wait until a whole group is there, from 0; or `FOREVER`.
+            match: which group: what its first message must be.
+            read_order: "strict", "relaxed" or "notify"; None: as the queue says.
+
+        Outside a unit of work it makes one: committed when the loop ends, backed out when it is left early. Until
+        then puts and gets of this connection belong to that unit; an iterator kept in a name wants its `close()`.
+
+        Raises: NoMessageAvailable 2033; InconsistentCall 2241, the default handle is inside a group; as `Queue.get`.
+        """
+        return self._take_groups(queue, groups.whole_group(wait=wait, match=match, read_order=read_order))
+
+    def _take_groups(self, queue: str, options: GetOptions) -> Generator[Got, None, None]:
+        yield from groups.get_group(self._session, self._for_groups(queue), options)
+
+    @by_name
+    def _for_groups(self, queue: str) -> Queue:
+        return self._default(queue).internals.checked_for("input")
+
+    @by_name
+    def put_stream(self, queue: str, stream: IO[bytes], *, manager: str = "", **options: Any) -> PutResult:
+        """Puts a binary stream as one logical message in segments, or as a group; see `client.groups.put_stream`."""
+        name = name_of(queue, manager)
+        return groups.put_stream(self._session, self._default(name), stream, **options)
+
+    @by_name
+    def get_stream(
+        self,
+        queue: str,
+        stream: IO[bytes],
+        *,
+        wait: float = 0,
+        match: Match = EVERYTHING,
+        as_group: bool = False,
+    ) -> Got:
+        """Gets one logical message, or a group, into a binary stream; see `client.groups.get_stream`."""
+        handle = self._default(queue)
+        return groups.get_stream(self._session, handle, stream, wait=wait, match=match, as_group=as_group)
+
+    # --- confirmed calls: confirm ids, lock ids and unique ids live per queue (A-15)
+
+    @by_name
+    def confirm_put(self, queue: str, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
+        """Makes a message that was put under a confirm id visible; see `Queue.confirm_put`."""
+        return self._default(queue).confirm_put(uid, confirm_id=confirm_id)
+
+    @by_name
+    def confirm_get(self, queue: str, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
+        """Removes for good a message that was got under a confirm id; see `Queue.confirm_get`."""
+        return self._default(queue).confirm_get(uid, confirm_id=confirm_id)
+
+    @by_name
+    def browse_and_lock(
+        self,
+        queue: str,
+        match: Match = EVERYTHING,
+        *,
+        confirm_id: int = 0,
+        most: int | None = None,
+        lease: float | None = None,
+    ) -> Locked:
+        """Copies and locks messages that match, under one new lock id; see `Queue.browse_and_lock`."""
+        return self._default(queue).browse_and_lock(match, confirm_id=confirm_id, most=most, lease=lease)
+
+    @by_name
+    def unlock(self, queue: str, uid: UniqueId, *, lock_id: int) -> None:
+        """Frees one message that `browse_and_lock` locked. Raises: NotFound, WrongState, LockMismatch."""
+        self._default(queue).unlock(uid, lock_id=lock_id)
+
+    @by_name
+    def delete(self, queue: str, uid: UniqueId, *, lock_id: int = 0) -> None:
+        """Removes one message, unlocked, or locked under `lock_id`; see `Queue.delete`."""
+        self._default(queue).delete(uid, lock_id=lock_id)
+
+    @by_name
+    def undo(self, queue: str, confirm_id: int) -> int:
+        """Takes back everything put, got or locked under a confirm id; see `Queue.undo`."""
+        return self._default(queue).undo(confirm_id)
 
 
 def name_of(queue: str, manager: str) -> Name:

@@ -37,6 +37,10 @@ class Internals(Namespace):
         """Ends the connection as if the program had died: an open unit of work is backed out."""
         self._session.end()
 
+    def end_with(self, one: object) -> None:
+        """When `one` is dropped the connection is forgotten, unless it has ended by then."""
+        self._session.services.forget_with(one, self._session.owner)
+
     def give_up(self, *, delay: float = 0, error: str = "") -> None:
         """Ends the connection for a program that does not come to an end with its work; for another thread.
 

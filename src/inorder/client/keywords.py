@@ -15,6 +15,7 @@ from ..model.options import BrowseKeywords, GetKeywords, GetOptions, Match, PutK
 from ..rules.selectors import selector_of
 from ..support.advice import unknown_name
 
+Data = bytes | bytearray | memoryview | Message
 DEFAULT_PUT = PutOptions()
 BROWSE_FIRST = GetOptions(browse="first")
 BROWSE_NEXT = GetOptions(browse="next")

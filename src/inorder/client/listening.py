@@ -71,11 +71,11 @@ class Listener:
         error: what ended it, if that was an error; it was logged.
     """
 
-    def __init__(self, own: Internals, queue: str, told: Told, match: Match) -> None:
+    def __init__(self, own: Connected, queue: str, told: Told, match: Match) -> None:
         self.queue, self.match, self.error = queue, match, None
         self.own = own
         self._told, self._is_over = told, threading.Event()
-        self._handle = own.open_growing(queue, TO_LISTEN)
+        self._handle = own.internals.open_growing(queue, TO_LISTEN)
         self._thread = threading.Thread(target=self._run, name=f"inorder listener {queue}", daemon=True)
         self._thread.start()
 
@@ -89,7 +89,7 @@ class Listener:
     def cancel(self) -> None:
         """Ends it. Harmless when repeated. When this returns it is called no more, unless a call takes 5 seconds."""
         self._is_over.set()
-        self.own.abandon()
+        self.own.internals.abandon()
         if self._thread is threading.current_thread():
             return
         self._thread.join(JOIN_SECONDS)
@@ -107,7 +107,7 @@ class Listener:
             log.error("a listener of %s ends: %s", self.queue, error)
         finally:
             self._is_over.set()
-            self.own.abandon()
+            self.own.internals.abandon()
 
     def _listen(self) -> None:
         browse = self._handle.browse_first
@@ -167,15 +167,15 @@ class Listening(ABC):
             definition = self._store.queue(queue)
         if definition.type != "local":
             raise bad_argument("queue", queue, "a local queue", Reason.OBJECT_TYPE_ERROR)
-        own = self.connect().internals
+        own = self.connect()
         try:
             made = Listener(own, queue, listener, match)
         except BaseException:
-            own.abandon()
+            own.internals.abandon()
             raise
         self._session.keep(made)
         # A connection that is dropped is not ended by the collector: the listener's is forgotten with it.
-        self._services.forget_with(self._session, own.owner)
+        own.internals.end_with(self._session)
         return made
 
     def end_waits(self) -> bool:

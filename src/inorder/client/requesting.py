@@ -23,12 +23,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from ..errors import ArgumentError, CallerError, NoMessageAvailable, QueueDeleted, Reason, UnknownQueue, bad_argument
-from ..model.attributes import QueueAttributes
 from ..model.field_checks import EXPIRY_SECONDS_MAX
 from ..model.message import NO_ID, Descriptor, Got, Message, MessageType, Report
 from ..model.options import (
     FOREVER,
-    GetKeywords,
     GetOptions,
     Match,
     OpenKeywords,
@@ -40,8 +38,9 @@ from ..model.parameters import Seconds
 from ..rules.puts import PutResult
 from ..rules.reports import ACTIONS, fields_of_report
 from ..support.advice import unknown_name
-from .by_name import CallsByName, by_name
-from .keywords import DEFAULT_PUT, MESSAGE_FIELDS, PutCall, changed, split_put
+from .by_name import by_name
+from .defining import Defining
+from .keywords import DEFAULT_PUT, MESSAGE_FIELDS, Data, PutCall, changed, split_put
 from .queue import Queue
 from .unit_of_work import UnitOfWork
 
@@ -52,7 +51,6 @@ log = logging.getLogger("inorder.requesting")
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Data = bytes | bytearray | memoryview | Message
 Answer = Callable[[Got], Data | None]
 
 MODEL = "SYSTEM.DEFAULT.MODEL.QUEUE"  # as in MQ
@@ -123,7 +121,7 @@ class Replies(Iterator[Got]):
         return reply_to.name if isinstance(reply_to, Queue) else reply_to
 
 
-class Requesting(CallsByName):
+class Requesting(Defining):
     """What `QueueManager` has of it."""
 
     _reply_queues: dict[str, Queue]  # those that were made for this connection, by the name of their model
@@ -371,23 +369,9 @@ class Requesting(CallsByName):
     # --- what it is made of
 
     @abstractmethod
-    def attributes(self, name: str) -> QueueAttributes: ...
-    @abstractmethod
     def open(
         self, name: str, *, manager: str = "", dynamic_name: str = "*", **options: Unpack[OpenKeywords]
     ) -> Queue: ...
-    @abstractmethod
-    def put(
-        self,
-        queue: str,
-        body: Data,
-        options: PutOptions | None = None,
-        *,
-        manager: str = "",
-        **keywords: Unpack[PutCall],
-    ) -> PutResult: ...
-    @abstractmethod
-    def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got: ...
     @abstractmethod
     def unit_of_work(self) -> UnitOfWork: ...
 

@@ -53,7 +53,7 @@ def every_call():
         one.put('Q', b'x' * 100_000)
         one.browse_and_lock('Q')
         one.connections(); one.status('Q'); one.check()
-        one.backup(path + '.copy', replace=True)
+        one.admin.backup(path + '.copy', replace=True)
 every_call()  # which loads modules
 """
 BOUNDED = """
