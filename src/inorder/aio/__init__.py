@@ -47,14 +47,20 @@ own.
 
 from __future__ import annotations
 
+from .calls import Accounts, Admin, Bulk, Dead, Inspect
 from .manager import QueueManager, connect
 from .opened import Browsing, Entered, Group, GroupWriter, Lease, Queue, Replies, UnitOfWork
 
 __all__ = [
+    "Accounts",
+    "Admin",
     "Browsing",
+    "Bulk",
+    "Dead",
     "Entered",
     "Group",
     "GroupWriter",
+    "Inspect",
     "Lease",
     "Queue",
     "QueueManager",

@@ -99,7 +99,7 @@ class ManagerCalls(Calls):
         """The same of a get, which may wait."""
 
 
-class Namespace(Calls):
+class AwaitedNamespace(Calls):
     """Calls that stand together under one name."""
 
     _of: Callable[[Any], Any]
@@ -116,7 +116,7 @@ class Namespace(Calls):
         return await self._owner._call(call, *given, **named)
 
 
-class Admin(Namespace):
+class Admin(AwaitedNamespace):
     """As `qm.admin` of an `inorder.QueueManager`: what an administrator does."""
 
     _of = admin.Admin
@@ -137,7 +137,7 @@ class Admin(Namespace):
     backup = awaited(admin.Admin.backup)
 
 
-class Accounts(Namespace):
+class Accounts(AwaitedNamespace):
     """As `qm.accounts` of an `inorder.QueueManager`: users of servers and their tokens."""
 
     _of = accounts.Accounts
@@ -154,7 +154,7 @@ class Accounts(Namespace):
     acts = awaited(listed(accounts.Accounts.acts))
 
 
-class Bulk(Namespace):
+class Bulk(AwaitedNamespace):
     """As `qm.bulk` of an `inorder.QueueManager`: claims and staged rows."""
 
     _of = bulk.Bulk
@@ -168,7 +168,7 @@ class Bulk(Namespace):
     last_settled = awaited(bulk.Bulk.last_settled)
 
 
-class Dead(Namespace):
+class Dead(AwaitedNamespace):
     """As `qm.dead` of an `inorder.QueueManager`: dead letters."""
 
     _of = dead_letters.Dead
@@ -179,7 +179,7 @@ class Dead(Namespace):
     letters = awaited(listed(dead_letters.Dead.letters))
 
 
-class Inspect(Namespace):
+class Inspect(AwaitedNamespace):
     """As `qm.inspect` of an `inorder.QueueManager`: looks."""
 
     _of = inspection.Inspect

@@ -212,7 +212,7 @@ class Lane:
         connection = self.connection
         try:
             self._is_idle = connection is None or connection.internals.is_idle
-            self.has_unit = connection is not None and connection.inspect.has_unit
+            self.has_unit = not self._is_idle and connection is not None and connection.inspect.has_unit
         except ConnectionBroken:  # it was lost, and the next call has another
             self.drop()
             self._is_idle, self.has_unit = True, False

@@ -66,7 +66,7 @@ async def _connected(another: Callable[[], Connection], connections: int) -> Que
     return made
 
 
-class Internals:
+class SharedInternals:
     """What servers need of the connections that tasks share."""
 
     def __init__(self, shared: Sharing) -> None:
@@ -119,9 +119,9 @@ class QueueManager(ManagerCalls):
         return Inspect(self)
 
     @property
-    def internals(self) -> Internals:
+    def internals(self) -> SharedInternals:
         """For other parts of this package, not for programs: it may change with any version."""
-        return Internals(self._shared)
+        return SharedInternals(self._shared)
 
     if not TYPE_CHECKING:
 

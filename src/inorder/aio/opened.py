@@ -19,7 +19,7 @@ from ..model.options import DEFAULT_GET, BrowseKeywords, GetKeywords, GetOptions
 from ..rules.grouping import Numbers
 from ..rules.puts import PutResult
 from ..support import old_paths
-from .calls import Calls, Namespace, awaited
+from .calls import AwaitedNamespace, Calls, awaited
 from .lanes import Connection, Lane, Seat, UnitBlock, leave
 from .sharing import Sharing, joins
 
@@ -136,7 +136,7 @@ class UnitOfWork:
         return f"<unit of work, {self.status}>"
 
 
-class QueueInternals(Namespace):
+class AwaitedQueueInternals(AwaitedNamespace):
     """What other parts of this package need of an open queue."""
 
     _of = queue_internals.QueueInternals
@@ -211,9 +211,9 @@ class Queue(Calls):
     undo = awaited(queue.Queue.undo)
 
     @property
-    def internals(self) -> QueueInternals:
+    def internals(self) -> AwaitedQueueInternals:
         """For other parts of this package, not for programs: it may change with any version."""
-        return QueueInternals(self)
+        return AwaitedQueueInternals(self)
 
     if not TYPE_CHECKING:
 

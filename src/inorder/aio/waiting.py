@@ -1,7 +1,7 @@
 """Gets that wait: any number of tasks, and one thread for each queue that is waited for.
 
-A task that was given nothing joins the `QueueWatch` of its queue. That has a lane, whose thread calls whenever a get may
-find something now (`LocalStore.watch`), and the loop lets the tasks look again: one look at a time, in the order of
+A task that was given nothing joins the `QueueWatch` of its queue. That has a lane, whose thread calls whenever a get
+may find something now (`LocalStore.watch`), and the loop lets the tasks look again: one look at a time, in the order of
 R3.27, gets that name a message first. They look in rounds: none looks twice before each has looked once. Of tasks that
 ask for the very same only the first looks: what it does not find nobody finds. When it has found something the next one
 looks.

@@ -59,7 +59,8 @@ class Internals(Namespace):
         """
         if self._session.closed:
             return True
-        return self._session.block is None and not self._manager.inspect.has_unit and not self._open_handles()
+        has_unit = self._store.has_unit(self._session.owner)
+        return self._session.block is None and not has_unit and not self._open_handles()
 
     def _open_handles(self) -> Collection[Queue]:
         by_name, replies = (set(map(id, one.values())) for one in (self._manager._queues, self._manager._reply_queues))
