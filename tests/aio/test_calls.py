@@ -33,7 +33,7 @@ KINDS: list[tuple[type, type, set[str]]] = [
     (calls.Admin, admin.Admin, set()),
     (calls.Accounts, users.Accounts, {"acting", "on_behalf_of"}),  # blocks around calls of one connection
     (calls.Bulk, bulk.Bulk, set()),
-    (calls.Dead, dead_letters.Dead, set()),
+    (calls.DeadLetters, dead_letters.DeadLetters, set()),
     (calls.Inspect, inspection.Inspect, {"hook", "observe"}),  # as `listen`
 ]
 

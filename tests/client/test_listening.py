@@ -7,6 +7,7 @@ import queue as queues
 import subprocess
 import sys
 import threading
+from operator import attrgetter
 
 import pytest
 from tests.helpers.support import LIMIT_SECONDS, Make, heard, until

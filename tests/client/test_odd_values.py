@@ -33,7 +33,7 @@ from inorder import (
 )
 from inorder.client.admin import Admin
 from inorder.client.bulk import Bulk
-from inorder.client.dead_letters import Dead
+from inorder.client.dead_letters import DeadLetters
 from inorder.client.inspection import Inspect
 from inorder.client.internals import Internals
 from inorder.client.keywords import MESSAGE_FIELDS, PUT_OPTIONS
@@ -113,7 +113,7 @@ NAMESPACES = {
     Admin: "admin",
     Accounts: "accounts",
     Bulk: "bulk",
-    Dead: "dead",
+    DeadLetters: "dead",
     Inspect: "inspect",
     Internals: "internals",
 }
@@ -121,7 +121,7 @@ PASSED_OVER = {
     "Admin.stop": "ends the store for all",
     "Admin.check": "calls what it is given",
     "Admin.backup": "the store is in memory; see tests/stores/sqlite/test_backup.py",
-    "Dead.place": "returns what it is given",
+    "DeadLetters.place": "returns what it is given",
     "Internals.end_with": "takes anything that can be referred to weakly",
 }
 

@@ -13,14 +13,14 @@ import pytest
 from inorder import ArgumentError, GetOptions, GroupWriter, Match, Message, OpenOptions, PutOptions, Queue, QueueManager
 from inorder.client.admin import Admin
 from inorder.client.bulk import Bulk
-from inorder.client.dead_letters import Dead
+from inorder.client.dead_letters import DeadLetters
 from inorder.client.inspection import Inspect
 from inorder.client.keywords import PutCall
 from inorder.client.users import Accounts
 from inorder.model.options import EVERYTHING, BrowseKeywords, GetKeywords, OpenKeywords
 from inorder.work import Tasks
 
-NAMESPACES = (Admin, Accounts, Bulk, Dead, Inspect)
+NAMESPACES = (Admin, Accounts, Bulk, DeadLetters, Inspect)
 OF_0_1_0 = {  # all that its reference lists
     QueueManager: """
     abandon acting acts alter_manager alter_process alter_queue alter_user attributes back_out backup browse

@@ -8,11 +8,14 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from inorder import aio
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
@@ -46,6 +49,15 @@ def test_no_file_is_longer_than_can_be_read_at_one_sitting() -> None:
     lines = {path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines()) for path in files}
     long = {str(path): count for path, count in lines.items() if count > LINES_MAX and "releases" not in path.parts}
     assert not long, f"more than {LINES_MAX} lines; split along the nouns in it"
+
+
+def test_no_two_classes_have_one_name() -> None:
+    """`inorder.aio` alone repeats public names of the client, so that a program changes its import and no more."""
+    trees = {path: ast.parse(path.read_bytes()) for path in (SOURCE / "inorder").rglob("*.py")}
+    nodes = [(node, path.parent.name) for path, tree in trees.items() for node in ast.walk(tree)]
+    found = [(node.name, part) for node, part in nodes if isinstance(node, ast.ClassDef)]
+    times = Counter(name for name, part in found if part != "aio" or name not in aio.__all__)
+    assert [name for name in times if times[name] > 1] == []
 
 
 def imported_in_functions(text: str, package: tuple[str, ...]) -> Iterator[str]:

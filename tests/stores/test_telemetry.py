@@ -45,6 +45,7 @@ SILENT = {
     "leave_lease": "it changes this process's memory only",
     "set_user": "it changes this process's memory only",
     "has_unit": "it looks at this process's memory only",
+    "get_if": "it is a get, and has an `inorder.get`",
     "wait": "it has events of its own when it begins and ends, and an `inorder.get` for each look",
     "end_waits": "it looks at this process's memory only; the wait that it ends says that it ended",
     "watch": "it is not a call that waits, but serves those that do",

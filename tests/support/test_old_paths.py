@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from importlib import import_module
+from types import ModuleType
 
 import pytest
 
@@ -62,6 +63,30 @@ VALUES = {  # that were public in the root, by the modules that pickles of 0.1.0
 @pytest.mark.parametrize(("name", "old"), [(name, old) for names, old in VALUES.items() for name in names.split()])
 def test_each_public_value_is_found_where_pickles_look_for_it(name: str, old: str) -> None:
     assert getattr(import_module(f"inorder.{old}"), name) is getattr(inorder, name)
+
+
+RENAMED = {
+    "inorder.client.operating.Sight": "MessageView",
+    "inorder.stores.seam.views.Sight": "MessageView",
+    "inorder.testing.Failure": "ScenarioFailure",
+    "inorder.work.periodic.Run": "ScheduledRun",
+    "inorder.spark.jobs.Replayed": "ReplayResult",
+}
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_a_class_is_found_by_its_old_name_with_one_warning(old: str) -> None:
+    place, _, name = old.rpartition(".")
+    module: ModuleType = pytest.importorskip(place)
+    taken: dict[str, object] = {}
+    with pytest.warns(
+        DeprecationWarning, match=rf"^{old} is now {RENAMED[old]}; the old name ends with 0\.2$"
+    ) as warned:
+        exec(f"from {place} import {name}", taken)
+    assert taken[name] is getattr(module, RENAMED[old])
+    assert len(warned) == 1
+    with pytest.raises(AttributeError, match=f"module '{place}' has no attribute 'Nothing'"):
+        module.Nothing  # noqa: B018
 
 
 def test_a_path_that_never_was_is_not_found() -> None:

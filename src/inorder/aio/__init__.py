@@ -47,7 +47,7 @@ own.
 
 from __future__ import annotations
 
-from .calls import Accounts, Admin, Bulk, Dead, Inspect
+from .calls import Accounts, Admin, Bulk, DeadLetters, Inspect
 from .manager import QueueManager, connect
 from .opened import Browsing, Entered, Group, GroupWriter, Lease, Queue, Replies, UnitOfWork
 
@@ -56,7 +56,7 @@ __all__ = [
     "Admin",
     "Browsing",
     "Bulk",
-    "Dead",
+    "DeadLetters",
     "Entered",
     "Group",
     "GroupWriter",

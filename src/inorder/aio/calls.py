@@ -168,15 +168,15 @@ class Bulk(AwaitedNamespace):
     last_settled = awaited(bulk.Bulk.last_settled)
 
 
-class Dead(AwaitedNamespace):
+class DeadLetters(AwaitedNamespace):
     """As `qm.dead` of an `inorder.QueueManager`: dead letters."""
 
-    _of = dead_letters.Dead
-    replay = awaited(dead_letters.Dead.replay)
-    discard = awaited(dead_letters.Dead.discard)
-    add = awaited(dead_letters.Dead.add)
-    place = awaited(dead_letters.Dead.place)
-    letters = awaited(listed(dead_letters.Dead.letters))
+    _of = dead_letters.DeadLetters
+    replay = awaited(dead_letters.DeadLetters.replay)
+    discard = awaited(dead_letters.DeadLetters.discard)
+    add = awaited(dead_letters.DeadLetters.add)
+    place = awaited(dead_letters.DeadLetters.place)
+    letters = awaited(listed(dead_letters.DeadLetters.letters))
 
 
 class Inspect(AwaitedNamespace):

@@ -19,7 +19,7 @@ from ..rules.ordering import ReadOrder
 from ..rules.puts import PutResult
 from ..stores.seam.protocol import LocalStore
 from ..support import old_paths
-from .calls import Accounts, Admin, Bulk, Dead, Inspect, ManagerCalls
+from .calls import Accounts, Admin, Bulk, DeadLetters, Inspect, ManagerCalls
 from .lanes import Connection
 from .opened import Browsing, Entered, Group, GroupWriter, Lease, Queue, Replies, UnitOfWork, guarded
 from .sharing import Sharing, joins
@@ -109,9 +109,9 @@ class QueueManager(ManagerCalls):
         return Bulk(self)
 
     @property
-    def dead(self) -> Dead:
+    def dead(self) -> DeadLetters:
         """Dead letters; see `inorder.QueueManager.dead`."""
-        return Dead(self)
+        return DeadLetters(self)
 
     @property
     def inspect(self) -> Inspect:

@@ -66,7 +66,7 @@ class Replayed(NamedTuple):
     stayed: list[Stayed]
 
 
-class Dead(Namespace):
+class DeadLetters(Namespace):
     """The dead letters of a queue manager, `qm.dead`."""
 
     def letters(
@@ -287,4 +287,4 @@ def _check_progress(progress: Progress | None) -> None:
         raise bad_argument("progress", progress, "a function of one number")
 
 
-__all__ = ["Dead", "DeadLetter", "Replayed", "Stayed", "WhyDead"]
+__all__ = ["DeadLetter", "DeadLetters", "Replayed", "Stayed", "WhyDead"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..errors import bad_argument
 from ..model.attributes import QueueStatus
@@ -31,6 +32,7 @@ from ..stores.seam.views import (
     Unit,
     Wait,
 )
+from ..support.old_paths import renamed
 from .by_name import by_name
 from .events import Hook, HookName, Registration
 from .namespace import Namespace
@@ -233,6 +235,9 @@ class Inspect(Namespace):
         with self._session:
             return self._session.services.telemetry.observe(observer)
 
+
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+    __getattr__ = renamed(__name__, Sight="MessageView")
 
 __all__ = [
     "ConnectionView",

@@ -34,7 +34,7 @@ from . import housekeeping
 from .admin import Admin
 from .bulk import Bulk
 from .by_name import name_of
-from .dead_letters import Dead
+from .dead_letters import DeadLetters
 from .inspection import Inspect
 from .internals import Internals
 from .leases import Lease, LeaseCalls
@@ -148,9 +148,9 @@ class QueueManager(
         return Bulk(self)
 
     @property
-    def dead(self) -> Dead:
+    def dead(self) -> DeadLetters:
         """Dead letters: list, replay, discard, add."""
-        return Dead(self)
+        return DeadLetters(self)
 
     @property
     def inspect(self) -> Inspect:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -140,6 +140,20 @@ def in_root(name: str) -> Any:
             f"inorder.{name} is now {module}.{name}; the old name ends with 0.2", DeprecationWarning, stacklevel=2
         )
     return getattr(import_module(module), name)
+
+
+def renamed(module: str, **names: str) -> Callable[[str], Any]:
+    """`__getattr__` of a module: `names` has the names of 0.1.0, each with its name now."""
+
+    def found(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        if sys._getframe(1).f_code.co_name != "_handle_fromlist":  # see `in_root`
+            text = f"{module}.{name} is now {names[name]}; the old name ends with 0.2"
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return getattr(sys.modules[module], names[name])
+
+    return found
 
 
 def _moved(old: str, now: str) -> str:

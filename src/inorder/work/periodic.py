@@ -35,7 +35,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..client.bulk import LedgerKey, Stager, check_name
 from ..client.manager import QueueManager
@@ -56,6 +56,7 @@ from ..model.options import check_instance
 from ..rules.staged_columns import KEYS, STAGED_COLUMNS
 from ..stores.seam.clocks import is_ahead
 from ..stores.seam.damage import damaged
+from ..support.old_paths import renamed
 from .due import MISSED, Cron, Missed, check_cron, to_put, zone_of
 
 APPLICATION: Final = "inorder periodic"  # in the ledger; its queries are the names of schedules
@@ -363,3 +364,7 @@ def _instant(text: str) -> float | None:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
         raise damaged("the ledger", f"a periodic put was due at {text!r:.60}") from None
+
+
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+    __getattr__ = renamed(__name__, Run="ScheduledRun")

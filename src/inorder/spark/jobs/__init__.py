@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ...support.old_paths import renamed
 from .audit import audit as audit
 from .drain import Drained as Drained
 from .drain import drain as drain
@@ -18,6 +21,9 @@ from .unload import Unloaded as Unloaded
 from .unload import dump as dump
 from .unload import unload as unload
 from .unload import unload_queue as unload_queue
+
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+    __getattr__ = renamed(__name__, Replayed="ReplayResult")
 
 __all__ = [
     "Audited",

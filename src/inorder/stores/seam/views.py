@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from ...model.message import NO_ID, Message, Place
 from ...model.options import EVERYTHING, Match
 from ...rules.ordering import Pending
 from ...rules.puts import Program
+from ...support.old_paths import renamed
 from .records import ChannelNow
 from .tables import UnitKind
 
@@ -328,3 +329,7 @@ class OrderView:
 NOTHING_PENDING: Final = OrderView(
     unresolved_puts=0, oldest_put=None, pending_out=0, oldest_out=None, withheld=0, strict_waiters=0
 )
+
+
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+    __getattr__ = renamed(__name__, Sight="MessageView")
