@@ -32,22 +32,6 @@ def writer(store: RestartableStore, qm: QueueManager) -> Writer:
 # ---- the put
 
 
-@pytest.mark.every_store
-def test_what_is_staged_is_put_by_the_settle(writer: Writer) -> None:
-    writer.stage("one", letters("ab"))
-    assert bodies(writer.qm) == []
-    assert writer.settle("one") == Settled(already=False, messages=2)
-    assert (bodies(writer.qm), writer.qm.depth("Q"), writer.qm.inspect.units()) == (letters("ab"), 2, [])
-
-
-def test_several_requests_make_one_staging(writer: Writer) -> None:
-    writer.stage("one", letters("ab"))
-    writer.stage("one", [])
-    writer.stage("one", letters("cd"))
-    writer.settle("one")
-    assert joined(writer) == "abcd"
-
-
 ORDERS = [
     ("partition, then row", [("abc", None), ("de", None)], "abcde"),
     ("the order of the call", [("de", None), ("abc", None)], "deabc"),

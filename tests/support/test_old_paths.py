@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -68,7 +69,11 @@ def test_each_public_value_is_found_where_pickles_look_for_it(name: str, old: st
 RENAMED = {
     "inorder.client.operating.Sight": "MessageView",
     "inorder.stores.seam.views.Sight": "MessageView",
-    "inorder.testing.Failure": "ScenarioFailure",
+    "inorder.testing.Failure": "inorder_scenarios.ScenarioFailure",
+    **{
+        f"inorder.testing.{name}": f"inorder_scenarios.{name}"
+        for name in ("Scenario", "TableError", "read_scenarios", "run_scenario")
+    },
     "inorder.work.periodic.Run": "ScheduledRun",
     "inorder.spark.jobs.Replayed": "ReplayResult",
 }
@@ -83,7 +88,8 @@ def test_a_class_is_found_by_its_old_name_with_one_warning(old: str) -> None:
         DeprecationWarning, match=rf"^{old} is now {RENAMED[old]}; the old name ends with 0\.2$"
     ) as warned:
         exec(f"from {place} import {name}", taken)
-    assert taken[name] is getattr(module, RENAMED[old])
+    where, _, now = RENAMED[old].rpartition(".")
+    assert taken[name] is getattr(import_module(where or place), now)
     assert len(warned) == 1
     with pytest.raises(AttributeError, match=f"module '{place}' has no attribute 'Nothing'"):
         module.Nothing  # noqa: B018
@@ -105,6 +111,13 @@ def test_what_has_left_the_root_still_answers_with_a_warning(name: str) -> None:
     assert found is getattr(import_module(now), name)
     assert name in vars(import_module(now)).get("__all__", [name])
     assert name not in {*inorder.__all__, *dir(inorder), *vars(inorder)}
+
+
+def test_the_runner_of_scenarios_still_has_its_old_command() -> None:
+    command = [sys.executable, "-m", "inorder.testing", "tests/scenarios/backout.txt", "--store", "sqlite"]
+    told = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    assert told.stdout.endswith(" passed, 0 failed\n")
+    assert "python -m inorder.testing is now python -m inorder_scenarios; the old name ends with 0.2" in told.stderr
 
 
 def test_the_warning_names_the_line_that_imports_an_old_name() -> None:

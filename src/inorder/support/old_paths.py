@@ -35,6 +35,8 @@ MOVED: Final = {
     "inorder.stores.records": "inorder.stores.seam.records",
     "inorder.stores.telemetry": "inorder.stores.seam.telemetry",
     "inorder.stores.views": "inorder.stores.seam.views",
+    "inorder.testing.language": "inorder_scenarios.language",
+    "inorder.testing.runner": "inorder_scenarios.runner",
     "inorder.trigger_monitor": "inorder.mq.trigger_monitor",
     "inorder.users": "inorder.client.users",
 }
@@ -143,7 +145,7 @@ def in_root(name: str) -> Any:
 
 
 def renamed(module: str, **names: str) -> Callable[[str], Any]:
-    """`__getattr__` of a module: `names` has the names of 0.1.0, each with its name now."""
+    """`__getattr__` of a module: `names` has the names of 0.1.0, each with its name now, in full if it is elsewhere."""
 
     def found(name: str) -> Any:
         if name not in names:
@@ -151,7 +153,8 @@ def renamed(module: str, **names: str) -> Callable[[str], Any]:
         if sys._getframe(1).f_code.co_name != "_handle_fromlist":  # see `in_root`
             text = f"{module}.{name} is now {names[name]}; the old name ends with 0.2"
             warnings.warn(text, DeprecationWarning, stacklevel=2)
-        return getattr(sys.modules[module], names[name])
+        place, _, now = names[name].rpartition(".")
+        return getattr(import_module(place or module), now)
 
     return found
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..errors import NoMessageAvailable, OrderPending
-from ..model.attributes import OrderRule
-from ..model.options import AskedOrder
+from inorder.errors import NoMessageAvailable, OrderPending
+from inorder.model.attributes import OrderRule
+from inorder.model.options import AskedOrder
+
 from .processes import Cast, Process
 from .screen import Screen
 from .worker import END

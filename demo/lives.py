@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from ..model.message import UniqueId
+from inorder.model.message import UniqueId
+
 from .processes import Cast
 from .screen import Screen
 from .worker import names

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ..errors import InorderError, Reason, StoreError
-from ..mq import channels
-from ..mq.channels import points
-from ..mq.channels.sides import Receiver
+from inorder.errors import InorderError, Reason, StoreError
+from inorder.mq import channels
+from inorder.mq.channels import points
+from inorder.mq.channels.sides import Receiver
+
 from .actors import StepOutcome, number, translate_error
 from .language import OPERATOR, ScenarioStep
 from .sites import Site, Sites, manager_name

@@ -115,7 +115,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..formats.property_text import read_property
+from inorder.formats.property_text import read_property
 
 PUT_FLAGS = "syncpoint in-group last-in-group segment last-segment segmentation logical resend again"
 PUT_KEYS = (

@@ -12,7 +12,8 @@ import contextlib
 import threading
 from dataclasses import dataclass, field, replace
 
-from ..errors import InorderError
+from inorder.errors import InorderError
+
 from .actors import NameTable, StepOutcome
 from .bulk import BulkActor
 from .channelling import CHANNEL_VERBS, Runs

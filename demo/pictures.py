@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
-from ..model.options import Match
+from inorder.model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
+from inorder.model.options import Match
+
 from .processes import Cast
 from .screen import Screen
 from .worker import names

@@ -1,6 +1,6 @@
 """The main job on real files: loaded by several processes, drained by Spark exactly once, audited, and written back.
 
-    inorder demo files FOLDER
+    make demo DIR=FOLDER
 
 Each file becomes a group of messages that begins with a manifest. Four processes put them at the same time, so the
 groups lie mixed on the queue; one of them is killed in the middle of a file, and one backs a file out. Spark takes the
@@ -27,10 +27,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..client.manager import QueueManager, connect
-from ..errors import InorderError, bad_argument
-from ..formats import folder
-from ..formats.loading import LoadEvent, load_folder
+from inorder.client.manager import QueueManager, connect
+from inorder.errors import InorderError, bad_argument
+from inorder.formats import folder
+from inorder.formats.loading import LoadEvent, load_folder
+
 from .screen import Screen
 
 QUEUE = "FILES"
@@ -205,7 +206,7 @@ class DemoJob:
 
     def driver(self, name: str) -> JobProcess:
         """A new process that runs Spark."""
-        child = JobProcess(name, "inorder.demo.driver", self.work / f"{name.replace(' ', '-')}.log")
+        child = JobProcess(name, "demo.driver", self.work / f"{name.replace(' ', '-')}.log")
         self._children.append(child)
         return child
 
@@ -326,7 +327,7 @@ class DemoJob:
         return self.facts.loaded, len(self.facts.deaths), len(self.facts.backed_out)
 
 
-def main(root: str | None = None, output: str = "inorder-demo", store: str | None = None) -> int:
+def main(root: str | None = None, output: str = "build/demo", store: str | None = None) -> int:
     """Runs the job; 0: all was as promised, 1: something was not, 2: it could not be done.
 
     Args:

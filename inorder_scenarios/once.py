@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ..model.message import IN_GROUP, LAST_IN_GROUP, Message
-from ..model.options import OpenOptions, PutOptions
-from ..work.periodic import Periodic, Schedule
+from inorder.model.message import IN_GROUP, LAST_IN_GROUP, Message
+from inorder.model.options import OpenOptions, PutOptions
+from inorder.testing.clock import START
+from inorder.work.periodic import Periodic, Schedule
+
 from .actors import Actor, NameTable, StepOutcome, key_of
-from .clock import START
 from .language import ScenarioStep
 
 

@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ..client.manager import QueueManager, connect
-from ..client.queue import Queue
-from ..errors import NoMessageAvailable, OrderPending
-from ..model.message import Message
-from ..model.options import FOREVER, AskedOrder
+from inorder.client.manager import QueueManager, connect
+from inorder.client.queue import Queue
+from inorder.errors import NoMessageAvailable, OrderPending
+from inorder.model.message import Message
+from inorder.model.options import FOREVER, AskedOrder
 
 END = "."  # the name of a message after which `follow` ends
 ENDING_SECONDS = 2.0

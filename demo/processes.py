@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..client.manager import connect
-from ..model.attributes import OrderRule
+from inorder.client.manager import connect
+from inorder.model.attributes import OrderRule
 
 PATIENCE_SECONDS = 240.0  # a busy machine may take long; a process that has ended is noticed at once
 LOOK_SECONDS = 0.005
@@ -39,7 +39,7 @@ class Process:
         self._act = "start"
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "inorder.demo.worker", str(path), name],
+                [sys.executable, "-m", "demo.worker", str(path), name],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..client.bulk import NO_LIMIT, BulkBrowser, ClaimReader, Stager
-from ..client.manager import QueueManager
-from ..model.message import NO_ID, Message
-from ..model.options import GetOptions, OpenOptions
-from ..rules.ordering import UNSET, Cursor
-from ..stores.seam.records import BULK_COLUMNS, BulkRow, LedgerKey, Slice
+from inorder.client.bulk import NO_LIMIT, BulkBrowser, ClaimReader, Stager
+from inorder.client.manager import QueueManager
+from inorder.model.message import NO_ID, Message
+from inorder.model.options import GetOptions, OpenOptions
+from inorder.rules.ordering import UNSET, Cursor
+from inorder.stores.seam.records import BULK_COLUMNS, BulkRow, LedgerKey, Slice
+
 from .actors import FOR_BROWSE, READ_ORDERS, NameTable, StepOutcome, number, one_of, properties, report_options
 from .language import ScenarioStep
 from .once import OnceActor

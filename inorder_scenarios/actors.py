@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..client.manager import QueueManager
-from ..client.queue import Queue
-from ..errors import InorderError, NoMessageAvailable, OrderPending, Reason
-from ..formats.property_text import read_property, write_property
-from ..model.kinds import Feedback, Report
-from ..model.message import (
+from inorder.client.manager import QueueManager
+from inorder.client.queue import Queue
+from inorder.errors import InorderError, NoMessageAvailable, OrderPending, Reason
+from inorder.formats.property_text import read_property, write_property
+from inorder.model.kinds import Feedback, Report
+from inorder.model.message import (
     IN_GROUP,
     LAST_IN_GROUP,
     LAST_SEGMENT,
@@ -22,10 +22,11 @@ from ..model.message import (
     Message,
     UniqueId,
 )
-from ..model.options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
-from ..model.properties import PropertyValue
-from ..rules.puts import PutResult
-from ..work.periodic import Schedule
+from inorder.model.options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
+from inorder.model.properties import PropertyValue
+from inorder.rules.puts import PutResult
+from inorder.work.periodic import Schedule
+
 from .language import NO_PROPERTIES, ScenarioStep
 
 FLAGS = {

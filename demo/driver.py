@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-from ..spark import jobs, register
+from inorder.spark import jobs, register
 
 # The quick compiler alone, and one thread that collects: it lives for a minute, in which the thorough compiler of Java
 # would take more processor time than the work.
@@ -25,7 +25,7 @@ def tell(what: str, value: Any) -> None:
 
 def main() -> None:
     """Does the order."""
-    with jobs.session("inorder demo", driver_memory="1g", java_options=SHORT_LIFE) as spark:
+    with jobs.session("demo", driver_memory="1g", java_options=SHORT_LIFE) as spark:
         register(spark)  # starts the workers' interpreter
         tell("ready", os.getpid())
         order = json.loads(sys.stdin.readline())

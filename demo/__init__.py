@@ -1,6 +1,6 @@
 """The tour of order: order on a queue, shown on a real queue manager and checked as it is shown.
 
-    inorder demo order
+    make order
 
 A file is made in a temporary folder, and several processes work on it at once. Part 1 puts the eight messages of the
 classic picture (figure 2 of "Logical and physical ordering") and reads them in physical and in logical order. Part 2
@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import sys
 
-from ..errors import InorderError
+from inorder.errors import InorderError
+
 from .lives import confirmed_life, waits_and_deaths
 from .pictures import READER, WRITERS, complete_groups, physical_and_logical
 from .processes import Cast, ProcessFailed

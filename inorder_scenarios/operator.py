@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..client.manager import QueueManager
-from ..errors import InorderError
-from ..model.attributes import QueueType
+from inorder.client.manager import QueueManager
+from inorder.errors import InorderError
+from inorder.model.attributes import QueueType
+
 from .actors import NameTable, StepOutcome, number, translate_error, yes
 from .language import ScenarioStep
 from .once import define_schedule

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ..client.manager import QueueManager, connect
+from inorder.client.manager import QueueManager, connect
+from inorder.testing.clock import ManualClock
+from inorder.testing.stores import NAME, RestartableStore, make_store
+
 from .actors import NameTable
-from .clock import ManualClock
 from .language import HERE
-from .stores import NAME, RestartableStore, make_store
 
 
 class Site:
