@@ -14,7 +14,14 @@ from types import ModuleType
 import pytest
 
 import inorder
+from inorder.model.attributes import ManagerAttributes
 from inorder.support.old_paths import LEFT_THE_ROOT, MOVED
+
+PICKLED_BY_0_1_0 = (
+    b"ccopy_reg\n_reconstructor\np0\n(cinorder.attributes\nManagerAttributes\np1\nc__builtin__\nobject\np2\nNtp3\n"
+    b"Rp4\n(lp5\nVSHOP\np6\naVd\np7\naI1000000\naI9\naI104857600\naI256\naI1208\naF5.0\naV\np8\naF999999.999\n"
+    b"ag8\naI10000\nab."
+)
 
 
 @pytest.mark.parametrize(("old", "now"), [*MOVED.items(), ("inorder.channels.sides", "inorder.mq.channels.sides")])
@@ -43,6 +50,11 @@ def test_what_was_pickled_under_an_old_path_is_read(monkeypatch: pytest.MonkeyPa
     monkeypatch.delitem(sys.modules, "inorder.options", raising=False)
     with pytest.warns(DeprecationWarning, match="inorder.options has moved"):
         assert pickle.loads(kept) == inorder.Match(priority=3)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_queue_managers_attributes_that_were_pickled_before_it_could_be_renamed_are_read() -> None:
+    assert pickle.loads(PICKLED_BY_0_1_0) == ManagerAttributes(name="SHOP", description="d")
 
 
 VALUES = {  # that were public in the root, by the modules that pickles of 0.1.0 name

@@ -11,7 +11,7 @@ make every set of attributes, and refuse a bad one before anything is changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypedDict
@@ -172,9 +172,6 @@ class ManagerAttributes:
     name: str = field(default="INORDER", metadata=names(
         1, "QMgrName", 2015, "What the queue manager is called; `inorder rename` changes it while nobody is connected.",
         changed_by="create", mqsc="QMNAME"))
-    origin: str = field(default="", metadata=names(
-        0, None, None, "The name that the queue manager was created with; ids of messages and unique ids are made of "
-        "it, and a rename leaves it (R1.1).", changed_by="create", mqsc="ORIGIN"))
     description: str = field(default="", metadata=texts(
         "QMgrDesc", 2014, "What the queue manager is for, in words.", mqsc="DESCR"))
     max_uncommitted: int = field(default=1_000_000, metadata=integers(
@@ -210,10 +207,21 @@ class ManagerAttributes:
         1, 1_000_000, None, None,
         "How many acts that cannot be taken back, and were done through a server, the log keeps: the newest.",
         mqsc="ACTSKEPT"))
+    origin: str = field(default="", metadata=names(
+        0, None, None, "The name that the queue manager was created with; ids of messages and unique ids are made of "
+        "it, and a rename leaves it (R1.1).", changed_by="create", mqsc="ORIGIN"))
 
     def __post_init__(self) -> None:
         if not self.origin:  # of a new queue manager, or of one that 0.1.0 wrote
             object.__setattr__(self, "origin", self.name)
+
+
+def _unpickle(attributes: ManagerAttributes, values: Sequence[Any]) -> None:
+    """From a pickle of 0.1.0, too, which has no `origin`."""
+    ManagerAttributes.__init__(attributes, **dict(zip(ManagerAttributes.__slots__, values, strict=False)))
+
+
+setattr(ManagerAttributes, "__setstate__", _unpickle)  # noqa: B010 - Python 3.10 ignores one in the class
 
 
 # fmt: on

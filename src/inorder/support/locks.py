@@ -5,12 +5,14 @@ An exception from outside is raised by a signal handler (Ctrl-C, a time-out by S
 where a call returns, and where a loop goes round; a function written in C runs whole. So there are three rules:
 
 * A lock is given back by the end of a `with` block that is written in C, as that of the locks here is.
-* Where more is to be given back, an `except` does it in two nested `finally`, by a function that may be repeated.
+* Where more is to be given back, a function that may be repeated does it, at the end of two blocks (`AtEnd`): an
+  exception that comes into its first call leaves the second.
 * What is acquired is acquired inside of what gives it back, which asks first whether it is held.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -40,6 +42,19 @@ class Lock(RLock):
     def is_mine(self) -> bool:
         """Whether this thread has it."""
         return self._is_owned()
+
+
+class AtEnd:
+    """Makes a call at the end of a `with` block: `with AtEnd(give_back, it) as again, again:` makes it twice."""
+
+    def __init__(self, call: Callable[..., object], *given: object) -> None:
+        self._call, self._given = call, given
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._call(*self._given)
 
 
 class LockTaken(Exception):

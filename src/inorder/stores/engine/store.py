@@ -43,6 +43,7 @@ from ...rules.lifecycle import Event
 from ...rules.puts import Program
 from ...rules.retries import Later
 from ...support.clock import Clock
+from ...support.locks import AtEnd
 from ..seam.backend import Backend, Host
 from ..seam.definitions import as_text
 from ..seam.records import (
@@ -138,9 +139,7 @@ class QueueStore(
         except InorderError:
             raise
         except BaseException:  # from outside: nobody has its number
-            try:
-                _end(made, self._disconnect)
-            finally:
+            with AtEnd(_end, made, self._disconnect):
                 _end(made, self._disconnect)
             raise
 
@@ -153,14 +152,9 @@ class QueueStore(
     @event("disconnect")
     def disconnect(self, owner: int) -> None:
         # In this order: a call that comes to wait after the dismissal finds at its first look that all is over.
-        try:
-            with contextlib.suppress(ConnectionBroken, OutcomeUnknown):  # it was lost: others back out what it held
-                self._disconnect(owner)
-        finally:
-            try:
-                self.waiting.dismiss(owner)
-            finally:
-                self.waiting.dismiss(owner)
+        was_lost = contextlib.suppress(ConnectionBroken, OutcomeUnknown)  # others back out what it held
+        with AtEnd(self.waiting.dismiss, owner) as again, again, was_lost:
+            self._disconnect(owner)
 
     @in_operation(though_stopped=True)
     def _disconnect(self, operation: Operation, owner: int) -> None:

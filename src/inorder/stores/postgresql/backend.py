@@ -370,7 +370,7 @@ class PostgresBackend(SqlBackend):
         """What a queue is taken to be; the server is going to say whether it is so."""
         state, attention, _, is_shared, appends = guess
         self._looks += attention & ~FRONTS != 0
-        self._is_first = self._session.last is None
+        self._is_first = self._session.last is None and not self._session.holds_back
         given: Sequence[int] = (queue, state.revision, attention, state.depth)
         self.noted[queue] = attention
         if is_shared:

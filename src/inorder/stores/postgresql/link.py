@@ -131,7 +131,6 @@ class Link:
         # The last flush: the Sync behind it, how many commits it brings to disk, and whether it does.
         self._flush: tuple[int, int, StatementResult | None] = 0, 0, None
         self._is_unreplicated = False  # a wait for a synchronous standby was cancelled
-        self._is_unheard = False  # those who wait could not be notified, nor was anything flushed with that
         connection = self._connection = connected(address, program)
         try:
             with told_as_ours(address):
@@ -219,8 +218,8 @@ class Link:
     def block(self, text: str = "BEGIN") -> None:
         """The transaction, as far as it has come, becomes one that COMMIT ends: for savepoints and cursors."""
         if not self.pipeline.in_block:
-            self.pipeline.in_block = True
             self.pipeline.execute(text)
+            self.pipeline.in_block = True  # only then: what is no block yet must not be ended by a Sync (`recover`)
 
     def commit(self, *, durably: bool = False, flushes: bool = False, wakes: Collection[int] = ()) -> None:
         """The end of the transaction.
@@ -236,21 +235,11 @@ class Link:
             pipeline.execute(SYNCHRONOUSLY, (self.flush_level,))
         answer = pipeline.execute("COMMIT") if pipeline.in_block else None
         self._ends = durably, answer, pipeline.sync()
-        behind: StatementResult | None = None
         if wakes:  # while the server is at work on the commit
-            given = (array(list(wakes)),)
-            if flushes:
-                behind = pipeline.execute(STATEMENTS["notify listeners and flush"], (*given, self.flush_level))
-            else:
-                behind = pipeline.execute(STATEMENTS["notify listeners"], given)
-            behind.heeds = self._logged
-        elif flushes:
-            behind = pipeline.execute(STATEMENTS["flush commits"], (self.flush_level,))
-        self._is_unheard = False
-        if behind is not None:
-            sync = pipeline.sync(self._logged if wakes else None)
-            if flushes:
-                self._flush = sync, self.commits + 1, behind
+            pipeline.execute(STATEMENTS["notify listeners"], (array(list(wakes)),)).heeds = self._logged
+            pipeline.sync(self._logged)
+        if flushes:
+            self._send_flush(self.commits + 1)
         self._have_committed()
 
     def _have_committed(self) -> None:
@@ -330,16 +319,16 @@ class Link:
                 self._flush = 0, 0, None
                 self.pipeline.wait_for_sync(sync)
                 self._check_replicated()
-                # Answers may be let go (`recover`), and what was behind the commit may have failed at its own.
-                if not self._is_unheard and answer.has_come and any(is_flushed for is_flushed, *_ in answer):
+                if answer.has_come and answer.fetchall():  # answers may be let go (`recover`), their errors too
                     self.flushed = commits
-                self._is_unheard = False
             else:
-                answer = self.pipeline.execute(STATEMENTS["flush commits"], (self.flush_level,))
-                self._flush = self.pipeline.sync(), self.commits, answer
+                self._send_flush(self.commits)
+
+    def _send_flush(self, commits: int) -> None:
+        answer = self.pipeline.execute(STATEMENTS["flush commits"], (self.flush_level,))
+        self._flush = self.pipeline.sync(), commits, answer
 
     def _logged(self, error: psycopg.Error) -> None:
-        self._is_unheard = True
         log.warning("those who wait for %s could not be notified: %s", self.address, error)
 
     # --- the connection

@@ -94,10 +94,6 @@ ON CONFLICT (queue, session) DO UPDATE SET depth = own.depth + excluded.depth, a
 UPDATE tally SET fronts = NULL, unordered = ?2, counter = now.counter, reserved = greatest(tally.reserved, now.counter)
 FROM counted AS now WHERE tally.queue = ?1 AND now.queue = ?1;
 
--- name: queues with counters
--- All of them.
-SELECT queue FROM tally;
-
 -- name: lock queues at once
 -- Locks queues without waiting, if later queues are already locked. It returns the number that others have locked;
 -- NOWAIT would raise an error, which the server would log.
@@ -240,18 +236,6 @@ SELECT EXISTS (SELECT FROM process WHERE id <> ?1 AND pg_try_advisory_xact_lock_
 -- Runs after a commit in a separate transaction, because a commit with a notification holds a lock of the whole server.
 SELECT count(pg_notify(channel, store_number() || ' ' || queue))
 FROM listener WHERE queue = ANY (CAST(?1 AS bigint[])) AND until > clock_timestamp();
-
--- name: notify listeners and flush
--- The same, and the flush, unless somebody is notified: whether all that was committed is on disk when it has happened.
-WITH woken AS MATERIALIZED (
-    SELECT count(pg_notify(channel, store_number() || ' ' || queue)) AS channels
-    FROM listener WHERE queue = ANY (CAST(?1 AS bigint[])) AND until > clock_timestamp()
-)
-SELECT
-    channels = 0,
-    CASE WHEN channels = 0 THEN set_config('synchronous_commit', ?2, true) END,
-    CASE WHEN channels = 0 THEN pg_logical_emit_message(true, 'inorder', '') END
-FROM woken;
 
 -- name: flush commits
 -- Writes a record, because a transaction without writes would not flush.
