@@ -22,10 +22,9 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from inorder.client.operating import Unit
-
 import inorder
 from inorder import Match, UniqueId
+from inorder.client.inspection import Unit
 
 TOUR = "TOUR"
 

@@ -217,10 +217,10 @@ async def test_any_number_of_clients_make_one_look(monkeypatch: pytest.MonkeyPat
     looks = 0
     real = aio.Inspect.overview
 
-    async def counted(self: aio.Inspect) -> object:
+    async def counted(self: aio.Inspect, queue: str | None = None) -> object:
         nonlocal looks
         looks += 1
-        return await real(self)
+        return await real(self, queue)
 
     monkeypatch.setattr(aio.Inspect, "overview", counted)
     monkeypatch.setattr("inorder.server.sampling.SAMPLE_SECONDS", 3600.0)

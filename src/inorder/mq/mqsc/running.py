@@ -249,7 +249,7 @@ def define(qm: QueueManager, command: Define) -> str:
     given = {**_taken_over(qm, command), **command.attributes}
     there = _definition(qm, command.name) if command.replace else None
     if there is None:
-        getattr(qm, BY_TYPE[command.type].create)(command.name, **given)
+        qm.create_queue(command.name, type=command.type, **given)
         return f"Queue {command.name} defined."
     _check_type(qm, command.name, command.type)
     if command.type == "local":  # how it came to be stays as it is
