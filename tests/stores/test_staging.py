@@ -300,7 +300,7 @@ WRONG_NUMBERS = [
     (
         "a gap between segments",
         {"sequence_number": [1, 1], "offset": [0, 5], "flags": [IN | SEGMENT, IN | LAST_SEGMENT]},
-        "a segment of message 1 is at offset 5, and not at 1",
+        "a segment of message 1 is at offset 5, not at 1",
     ),
     (
         "a message that begins in the middle",

@@ -1,8 +1,8 @@
-"""The columns of the source, and of every archive: the descriptor as `Message` names it, the body, and where it stood.
+"""The columns of the source, and of every archive: the descriptor as `Message` names it, the body, and the place.
 
-There is one schema; Spark's is made from it. Rows may be read side by side, so each carries its position: `rank,
-number, ordinal` is its place on the queue, `group_position` the place at which its group stands, `delivery_number` its
-turn among all that this reader was given.
+There is one schema; Spark's is made from it. Rows may be read in parallel, so each has its position: `rank, number,
+ordinal` is its place on the queue, `group_position` the place of its group, `delivery_number` its number among all
+messages delivered to this reader.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Body = Literal["binary", "string"]
 POSITION = pa.struct([("rank", pa.int32()), ("number", pa.int64()), ("ordinal", pa.int32())])
 TIME = pa.timestamp("us", tz="UTC")
 
-PLACE = (  # where it stood
+PLACE = (  # the place
     ("queue", pa.string()),
     ("claim", pa.int64()),  # null: browsed
     ("rank", pa.int32()),  # smaller is earlier
     ("number", pa.int64()),
     ("ordinal", pa.int32()),
-    ("group_position", POSITION),  # null: the head of its group is not there
+    ("group_position", POSITION),  # null: the head of its group is not on the queue
     ("delivery_number", pa.int64()),  # from 1
 )
 DESCRIPTOR = (
@@ -65,10 +65,10 @@ CONTENT = (
 
 
 def arrow_schema(body: Body = "binary") -> pa.Schema:
-    """The columns in their order.
+    """The columns in order.
 
     Args:
-        body: as which type bodies are given; "string" reads them as UTF-8.
+        body: the type of bodies; "string" reads them as UTF-8.
     """
     schema = pa.schema([*PLACE, *DESCRIPTOR, *CONTENT])
     if body == "string":

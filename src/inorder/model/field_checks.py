@@ -1,4 +1,4 @@
-"""Kinds of the fields of a message: the value as it is kept, or MQ's reason against it."""
+"""Kinds of the fields of a message: each checks a value and returns it as it is stored, or raises MQ's reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXPIRY_SECONDS_MAX: Final = 99_999_999.9
 INT_MAX: Final = 2**31 - 1
 REPORT_REJECT_MASK: Final = 270270464
 REPORT_ACTIVITY: Final = 4
-BY_QUEUE: Final = {"None for the queue's": None}
+BY_QUEUE: Final = {"None for the queue's default": None}
 
 
 def integer(low: int, high: int, reason: Reason = Reason.MD_ERROR) -> Integer:
@@ -23,7 +23,7 @@ def integer(low: int, high: int, reason: Reason = Reason.MD_ERROR) -> Integer:
 
 
 def text(length: int) -> Text:
-    """A text of at most so many characters, without its trailing blanks."""
+    """A text with at most this many characters; trailing blanks are removed."""
     return Text(length, Reason.MD_ERROR, trimmed=True)
 
 
@@ -64,13 +64,13 @@ NAME: Final = text(48)
 
 
 def property_values(name: str, value: Any) -> Properties:
-    """Properties, of any mapping."""
-    made = value if type(value) is Properties else Properties(value)  # isinstance costs more, with a class like this
+    """Makes properties from any mapping."""
+    made = value if type(value) is Properties else Properties(value)  # isinstance is slower for a Mapping
     return NO_PROPERTIES if made.text is None else made
 
 
 def body_bytes(name: str, value: Any) -> bytes:
-    """The data, of anything that is bytes."""
+    """Makes bytes from anything that is bytes-like."""
     if not isinstance(value, BYTES_LIKE):
         hint = "bytes (encode a text first, for example with .encode())"
         if isinstance(value, dict | list | tuple):

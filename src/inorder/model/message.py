@@ -1,8 +1,8 @@
-"""Message: the descriptor (MQMD), the body, and what a get adds.
+"""Message: the descriptor (MQMD), the body, and the values that a get adds.
 
-A message is one row of values behind named fields. It is validated once, when a caller builds it; a message
-that a get returns is made from its row without any further work, so that bulk reads stay cheap. Either way it
-cannot be changed: `replace` makes a changed copy.
+A message is one row of values behind named fields. It is checked once, when a caller builds it. A get makes messages
+directly from their rows without checking again, so that bulk reads stay cheap. Messages never change: `replace` makes a
+changed copy.
 
 The fields are the MQMD of mq-semantics 1.1 under snake-case names. Each is declared once, below, with its MQ
 name, its default, its check and its meaning. Durations are seconds, ids are bytes of a fixed length padded
@@ -52,11 +52,11 @@ Id = bytes | str | UUID
 
 NO_ID = bytes(ID_LENGTH)
 PUT_AT_MAX = 253402300799.0  # the end of the year 9999
-REPORT_GENERATED = 256 | 2048 | 2097152  # confirm on arrival, confirm on delivery, expiration: by the queue manager
+REPORT_GENERATED = 256 | 2048 | 2097152  # the queue manager sends these: COA, COD, expiration
 REPLY_NEEDED = REPORT_GENERATED | 16777216 | 1 | 2  # and exception, positive and negative action notification
 
 
-# Plain integers: rules test flags for each message, and enum arithmetic costs a microsecond a time.
+# Plain integers: rules test flags for each message, and enum arithmetic costs a microsecond each time.
 SEGMENTATION_ALLOWED, SEGMENT, LAST_SEGMENT, IN_GROUP, LAST_IN_GROUP = 1, 2, 4, 8, 16
 ANY_SEGMENT = SEGMENT | LAST_SEGMENT
 ANY_GROUP = IN_GROUP | LAST_IN_GROUP
@@ -64,11 +64,11 @@ FLAGS_MAX = 31
 
 
 class UniqueId(NamedTuple):
-    """Names one message for ever.
+    """Identifies one message for ever.
 
     Args:
-        origin: the name with which the queue manager that made it was created.
-        number: one that never returns there.
+        origin: the original name of the queue manager that made it.
+        number: a number that this queue manager never uses again.
     """
 
     origin: str
@@ -76,11 +76,11 @@ class UniqueId(NamedTuple):
 
 
 class Transmission(NamedTuple):
-    """Where a message on a transmission queue is to go: MQXQH's RemoteQName and RemoteQMgrName (between N-3).
+    """The destination of a message on a transmission queue: MQXQH's RemoteQName and RemoteQMgrName (between N-3).
 
     Args:
-        queue: the name of the queue there.
-        manager: the name of the queue manager that has it.
+        queue: the name of the destination queue.
+        manager: the name of its queue manager.
     """
 
     queue: str
@@ -88,10 +88,10 @@ class Transmission(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a message sits on its queue; smaller is earlier (lifecycle B-5).
+    """The place of a message on its queue; smaller is earlier (lifecycle B-5).
 
     `rank` is the effective priority at arrival, negated; `number` comes from the queue's one counter;
-    `ordinal` counts the messages of one unit in put order.
+    `ordinal` counts the messages of one unit of work in put order.
     """
 
     rank: int
@@ -100,7 +100,7 @@ class Place(NamedTuple):
 
 
 class EarlierPending(NamedTuple):
-    """What stood before a message that a notify call was given: how many, the first one's place and kind."""
+    """The pending messages before one that a notify read returned: how many, and place and kind of the first."""
 
     total: int
     place: Place
@@ -108,7 +108,7 @@ class EarlierPending(NamedTuple):
 
 
 class Field(Generic[T_co]):
-    """One field of the row: where it stands, and how a given value is checked."""
+    """One field of the row: its position, and the check of a given value."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Field(Generic[T_co]):
         self.default = default
         self.kind = kind if isinstance(kind, ParameterKind) else None
         self.check: Callable[[str, Any], T_co] | None = kind.check if isinstance(kind, ParameterKind) else kind
-        # None: the queue manager fills it in, callers cannot
+        # None: only the queue manager sets it
         self.__doc__ = doc
         self.name = ""
         self.index = -1
@@ -191,13 +191,14 @@ class Message:
     """One message: a descriptor and a body. It never changes; `replace` makes a changed copy.
 
     Args:
-        body: the data, any bytes-like object; kept as bytes.
+        body: the data, any bytes-like object; stored as bytes.
         **fields: any field of the descriptor (see each field's help).
 
     Raises:
-        ArgumentError: a value out of its range, with MQ's reason code (2013, 2014, 2026, 2029, 2047, 2050,
-            2061, 2249, 2250, 2251, 2252; 2442, 2473, 2478, 2498, 2513 properties; 2260 transmission); an unknown field.
-        CallerError: 2027 MISSING_REPLY_TO_Q, a request or a report option without `reply_to_queue`.
+        ArgumentError: if a value is out of range, with MQ's reason code (2013, 2014, 2026, 2029, 2047, 2050,
+            2061, 2249, 2250, 2251, 2252; 2442, 2473, 2478, 2498, 2513 properties; 2260 transmission); if a field is
+            unknown.
+        CallerError: 2027 MISSING_REPLY_TO_Q, if a request or a report option has no `reply_to_queue`.
 
     Source: mq-semantics 1.1 to 1.3.
     """
@@ -212,29 +213,29 @@ class Message:
         "Expiry",
         None,
         "Seconds to live from the put; None: the queue's default, math.inf: for ever. "
-        "On a message that was got: what is left, math.inf if it never expires.",
+        "In a message that was got: the seconds that are left, math.inf if it never expires.",
         EXPIRY,
     )
     feedback = Field("Feedback", 0, "Feedback code of a report.", integer(0, NUMBER_MAX, Reason.FEEDBACK_ERROR))
     encoding = Field(
         "Encoding",
         546 if sys.byteorder == "little" else 273,
-        "How numbers in the body are written, MQENC bits; the default is this machine's way.",
+        "The encoding of numbers in the body, MQENC bits; the default is this machine's encoding.",
         integer(0, INT_MAX),
     )
     coded_character_set_id = Field(
-        "CodedCharSetId", 0, "Character set of the body; 0: the queue manager's.", integer(-4, INT_MAX)
+        "CodedCharSetId", 0, "Character set of the body; 0: that of the queue manager.", integer(-4, INT_MAX)
     )
     format = Field("Format", "", "Name of the body's format, 8 characters, for example MQSTR.", text(8))
     priority: Field[int | None] = Field(
         "Priority", None, "0 (lowest) to 9; None: the queue's default; more than 9 counts as 9.", PRIORITY
     )
     persistent: Field[bool | None] = Field(
-        "Persistence", None, "Does the message survive a restart? None: the queue's default.", PERSISTENT
+        "Persistence", None, "Whether the message survives a restart; None: the queue's default.", PERSISTENT
     )
-    message_id = Field("MsgId", NO_ID, "24 bytes; all NUL: the queue manager makes one.", ID)
-    correlation_id = Field("CorrelId", NO_ID, "24 bytes that relate messages.", ID)
-    reply_to_queue = Field("ReplyToQ", "", "Where replies and reports should go.", NAME)
+    message_id = Field("MsgId", NO_ID, "24 bytes; if all are NUL, the queue manager makes one.", ID)
+    correlation_id = Field("CorrelId", NO_ID, "24 bytes that relate messages to each other.", ID)
+    reply_to_queue = Field("ReplyToQ", "", "The queue for replies and reports.", NAME)
     reply_to_queue_manager = Field("ReplyToQMgr", "", "The queue manager of that queue.", NAME)
     user_identifier = Field("UserIdentifier", "", "Identity context: the user.", text(12))
     accounting_token = Field("AccountingToken", bytes(32), "Identity context: 32 bytes.", Octets(32))
@@ -248,7 +249,7 @@ class Message:
         Seconds(0, PUT_AT_MAX, Reason.MD_ERROR),
     )
     application_origin_data = Field("ApplOriginData", "", "Origin context: free text.", text(4))
-    group_id = Field("GroupId", NO_ID, "24 bytes; NUL: no group, or a new one.", ID)
+    group_id = Field("GroupId", NO_ID, "24 bytes; all NUL: no group, or a new one.", ID)
     sequence_number = Field(
         "MsgSeqNumber",
         1,
@@ -258,14 +259,14 @@ class Message:
     offset = Field(
         "Offset",
         0,
-        "Bytes of the logical message before this segment.",
+        "The number of bytes in the logical message before this segment.",
         integer(0, NUMBER_MAX, Reason.OFFSET_ERROR),
     )
     flags = Field("MsgFlags", 0, "`Flags`, added up.", integer(0, FLAGS_MAX, Reason.MSG_FLAGS_ERROR))
     original_length = Field(
         "OriginalLength",
         -1,
-        "In a report: the length of the message that it is about; else -1.",
+        "In a report: the length of the original message; else -1.",
         integer(-1, NUMBER_MAX, Reason.ORIGINAL_LENGTH_ERROR),
     )
     delay = Field(
@@ -275,21 +276,19 @@ class Message:
         Seconds(0, EXPIRY_SECONDS_MAX),
     )
     transmission: Field[Transmission | None] = Field(
-        "(transmission header)", None, "On a transmission queue: where it is to go. None: it is there.", _transmission
+        "(transmission header)", None, "On a transmission queue: the destination. None on other queues.", _transmission
     )
-    properties = Field(
-        "(properties)", NO_PROPERTIES, "Names of the program's own, and their values: a mapping.", property_values
-    )
+    properties = Field("(properties)", NO_PROPERTIES, "Named values that the program adds: a mapping.", property_values)
     body = Field("(data)", b"", "The data.", body_bytes)
-    length = Field("DataLength", 0, "Bytes of the whole data, also where the body was truncated.")
-    backout_count = Field("BackoutCount", 0, "How often a get of it was backed out.")
-    token = Field("MsgToken", bytes(16), "Names this message on this queue.")
-    uid: Field[UniqueId | None] = Field("(unique id)", None, "Names this message for ever (lifecycle A-1).")
-    place: Field[Place | None] = Field("(place)", None, "Where it sat on its queue.")
+    length = Field("DataLength", 0, "The length of the whole body in bytes, even if the body was truncated.")
+    backout_count = Field("BackoutCount", 0, "How often a get of this message was backed out.")
+    token = Field("MsgToken", bytes(16), "Identifies this message on this queue.")
+    uid: Field[UniqueId | None] = Field("(unique id)", None, "Identifies this message for ever (lifecycle A-1).")
+    place: Field[Place | None] = Field("(place)", None, "Its place on its queue.")
     earlier_pending: Field[EarlierPending | None] = Field(
-        "(earlier pending)", None, "On a notify call: what was pending before it (lifecycle B-16); None: nothing."
+        "(earlier pending)", None, "In a notify read: the pending messages before it (lifecycle B-16); None: none."
     )
-    warning: Field[Reason | None] = Field("Reason", None, "The call's warning, None if it had none.")
+    warning: Field[Reason | None] = Field("Reason", None, "The warning of the call, None without one.")
 
     def __init__(self, body: bytes | bytearray | memoryview = b"", **fields: Unpack[Descriptor]) -> None:
         data = body if type(body) is bytes else body_bytes("body", body)
@@ -298,14 +297,14 @@ class Message:
 
     @classmethod
     def from_row(cls, row: Row) -> Message:
-        """A message straight from its row: for stores, which have checked it before."""
+        """Makes a message from its row without checks: for stores, which checked it at the put."""
         message = _new(cls)
         _set_row(message, row)
         return message
 
     @classmethod
     def from_rows(cls, rows: Iterable[Row]) -> list[Message]:
-        """The same of many rows, in one call."""
+        """Makes messages from many rows in one call."""
         messages = []
         for row in rows:
             message = _new(cls)
@@ -316,7 +315,7 @@ class Message:
     row = property(operator.attrgetter("_row"), doc="All values, in the order of `FIELDS`: for rules and stores.")
 
     def replace(self, **fields: Any) -> Message:
-        """A copy with other values, checked as in the constructor; `body` may be among them."""
+        """Makes a copy with other values, checked as in the constructor; `body` may be among them."""
         row = list(self._row)
         if "body" in fields:
             data = row[_BODY] = body_bytes("body", fields.pop("body"))
@@ -324,7 +323,7 @@ class Message:
         return Message.from_row(_filled(row, fields))
 
     def with_values(self, **values: Any) -> Message:
-        """A copy with other values, unchecked: for rules and stores, which set what callers cannot."""
+        """Makes a copy with other values, unchecked: for rules and stores, which set values that callers cannot."""
         row = list(self._row)
         for name, value in values.items():
             row[Message.FIELDS[name].index] = value
@@ -332,19 +331,19 @@ class Message:
 
     @property
     def group_status(self) -> Status:
-        """Whether it is in a group, the last of one, or in none."""
+        """Whether the message is in a group, is the last of one, or is in none."""
         flags = self._row[_FLAGS]
         return "last" if flags & LAST_IN_GROUP else "in" if flags & IN_GROUP else "no"
 
     @property
     def segment_status(self) -> Status:
-        """Whether it is a segment, the last one, or a whole message."""
+        """Whether the message is a segment, the last segment, or a whole message."""
         flags = self._row[_FLAGS]
         return "last" if flags & LAST_SEGMENT else "in" if flags & SEGMENT else "no"
 
     @property
     def segmentation_allowed(self) -> bool:
-        """Whether the queue manager may split it."""
+        """Whether the queue manager may split the message."""
         return bool(self._row[_FLAGS] & SEGMENTATION_ALLOWED)
 
     @property
@@ -359,9 +358,9 @@ class Message:
 
     @classmethod
     def of_json(cls, value: Any, **fields: Unpack[Descriptor]) -> Message:
-        """A message whose body is a value as JSON in UTF-8; its format is MQSTR, its character set 1208.
+        """Makes a message whose body is the value as JSON in UTF-8; its format is MQSTR, its character set 1208.
 
-        Raises: ArgumentError, JSON has nothing for the value, or for one in it; otherwise as `Message`.
+        Raises ArgumentError if JSON cannot express the value or a part of it; otherwise as `Message`.
         """
         try:
             text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -373,9 +372,9 @@ class Message:
         return cls(body, **fields)
 
     def json(self) -> Any:
-        """The value that the body is as JSON in UTF-8; bodies of any format are tried.
+        """Reads the body as JSON in UTF-8, whatever its format field says.
 
-        Raises: QueueCondition 2110 FORMAT_ERROR, the body is not that, or not all of it is there.
+        Raises QueueCondition 2110 FORMAT_ERROR if the body is not JSON or was truncated.
         """
         try:
             return json.loads(self.body.decode())
@@ -418,9 +417,9 @@ class Message:
 if TYPE_CHECKING:
 
     class Got(Message):
-        """A message as a get or a browse returns it: what the queue manager fills in is there.
+        """A message as a get or a browse returns it: with the fields that the queue manager sets.
 
-        To type checkers alone it is a class of its own; a program that runs knows only messages.
+        Only type checkers see this class; at run time it is `Message`.
         """
 
         expiry: Field[float]
@@ -465,11 +464,11 @@ _of_together = operator.itemgetter(
 
 
 def _check_together(row: Row) -> None:
-    """What no field can tell alone: reply-to queue (2027) and original length (2252, R1.12)."""
+    """Checks fields that depend on each other: reply-to queue (2027) and original length (2252, R1.12)."""
     report, message_type, reply_to_queue, flags, original_length, body = _of_together(row)
     if not reply_to_queue and (message_type == MessageType.REQUEST or report & REPLY_NEEDED):
         raise CallerError(
-            "a request, and a message that asks for reports, needs reply_to_queue",
+            "a request, or a message that asks for reports, needs reply_to_queue",
             reason=Reason.MISSING_REPLY_TO_Q,
             argument="reply_to_queue",
         )
@@ -485,17 +484,17 @@ def _bad_original_length(value: int, allowed: str) -> ArgumentError:
 
 
 def mq_date(at: float) -> str:
-    """Seconds since 1970 as MQ writes a date: YYYYMMDD, UTC."""
+    """Writes seconds since 1970 as MQ's date: YYYYMMDD, UTC."""
     return time.strftime("%Y%m%d", time.gmtime(at))
 
 
 def mq_time(at: float) -> str:
-    """The time of that day: HHMMSSTH, UTC, to the hundredth."""
+    """Writes the time of day as MQ does: HHMMSSTH, UTC, to the hundredth."""
     return time.strftime("%H%M%S", time.gmtime(at)) + f"{int(at % 1 * 100):02d}"
 
 
 def stored_flags(flags: int) -> int:
-    """The flags as stored: last in group is in group, last segment is a segment."""
+    """The flags as they are stored: "last in group" also sets "in group", "last segment" also sets "segment"."""
     if flags & LAST_IN_GROUP:
         flags |= IN_GROUP
     if flags & LAST_SEGMENT:

@@ -1,8 +1,8 @@
-"""Rows that come as columns: checked, completed and cut to length, as a put does it message by message.
+"""Checks rows that come as columns, fills in defaults and splits long bodies, as a put does for single messages.
 
-Rows come as columns, and stay columns: a check looks at the types that occur and at the least and greatest value, or at
-each distinct value once. Only where that finds something wrong are the values looked at one by one, to say which row it
-is; only a body that is too long for its queue makes its row into several.
+The data stay columns: a check looks at the types that occur and at the smallest and largest value, or at
+each distinct value once. Only if that finds an error are the values checked one by one, to name the row; only a body
+that is too long for its queue turns its row into several.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ PUT_ROWS = [put_row(NOTHING_OPEN, flags, logical=False) for flags in range(FLAGS
 KEYS = ("group_key", "order_key")
 NUMBERS = frozenset("priority feedback encoding coded_character_set_id put_application_type sequence_number offset "
                     "flags original_length".split())  # fmt: skip
-CODES = frozenset({"report", "message_type"})  # integers of which not all in a range are allowed
+CODES = frozenset({"report", "message_type"})  # integers with gaps in their allowed range
 TIMES = frozenset({"expiry", "delay", "put_at"})
 IDS = frozenset({"message_id", "correlation_id", "group_id", "accounting_token"})
 OWN_NUMBERS = ("group_id", "sequence_number", "offset", "flags")
@@ -102,13 +102,13 @@ EXACT_TYPES: Mapping[str, frozenset[type]] = {
 Columns = dict[str, Sequence[Any]]
 
 
-# --- what the caller brings
+# --- the caller's columns
 
 
 def check_columns(given: Mapping[str, Sequence[Any]], count: int) -> Columns:
-    """Columns as they are kept, but for defaults that the queue knows; those are None.
+    """Checks columns and returns them as they are stored, except for defaults of the queue; those are None.
 
-    Raises: ArgumentError, naming the row from 0, the column, its value and what is allowed; CallerError 2027, 2253.
+    Raises ArgumentError, with the row from 0, the column, its value and the allowed values; CallerError 2027, 2253.
     """
     for name, values in given.items():
         if name not in STAGED_COLUMNS:
@@ -125,7 +125,7 @@ def check_columns(given: Mapping[str, Sequence[Any]], count: int) -> Columns:
 
 
 def _checked(name: str, values: Sequence[Any]) -> Sequence[Any]:
-    """A column of the descriptor, or the body, as it is kept; None stays None."""
+    """Checks a column of the descriptor, or the body; None stays None."""
     types = set(map(type, values))
     given: Iterable[Any] = values
     if type(None) in types:
@@ -140,16 +140,16 @@ def _checked(name: str, values: Sequence[Any]) -> Sequence[Any]:
     try:
         return _alike(name, values, given, types)
     except ArgumentError:
-        return _one_by_one(name, values)  # to say which row it is
+        return _one_by_one(name, values)  # to name the row
 
 
 def _alike(name: str, values: Sequence[Any], given: Iterable[Any], types: set[type]) -> Sequence[Any]:
-    """The same, of values that are all of the right type.
+    """Checks a column whose values are all of the right type.
 
     Args:
         given: the values that are not None.
 
-    Raises: ArgumentError, one is out of its range.
+    Raises ArgumentError if one is out of range.
     """
     check = _check_of(name)
     if name in ("body", "persistent", "properties"):
@@ -180,7 +180,7 @@ def _times(name: str, values: Sequence[Any], given: Iterable[Any], types: set[ty
 
 
 def _ids(name: str, values: Sequence[Any], given: Iterable[Any]) -> Sequence[Any]:
-    """Ids have their full length; one that is not one is None."""
+    """Pads ids to their full length; an id that is all NUL becomes None."""
     none = NO_ACCOUNTING if name == "accounting_token" else NO_ID
     lengths = set(map(len, given))
     if max(lengths) > len(none):
@@ -191,7 +191,7 @@ def _ids(name: str, values: Sequence[Any], given: Iterable[Any]) -> Sequence[Any
 
 
 def _one_by_one(name: str, values: Sequence[Any]) -> list[Any]:
-    """Each value as it is kept. Raises: ArgumentError, with the row of the first that is wrong."""
+    """Checks each value. Raises ArgumentError with the first row that is wrong."""
     check, kept = _check_of(name), []
     none = {"accounting_token": NO_ACCOUNTING}.get(name, NO_ID) if name in IDS else None
     for row, value in enumerate(values):
@@ -207,7 +207,7 @@ def _check_of(name: str) -> Callable[[str, Any], Any]:
 
 
 def _in_row(row: int, call: Callable[..., Any], *values: Any, **named: Any) -> Any:
-    """What the call returns; an error that it raises names the row."""
+    """Calls the function; an error that it raises gets the row's number."""
     try:
         return call(*values, **named)
     except InorderError as error:
@@ -238,11 +238,11 @@ def _refuse(name: str, value: object, allowed: str, reason: Reason = Reason.ARGU
     raise bad_argument(name, value, allowed, reason)
 
 
-# --- what no column can tell alone
+# --- checks that need several columns
 
 
 def _check_together(columns: Columns, count: int) -> None:
-    """What the fields of one message must agree in, where columns are there that could disagree."""
+    """Checks fields of one message that depend on each other, if the columns could disagree."""
     nothing = [None] * count
 
     def column(name: str) -> Sequence[Any]:
@@ -268,7 +268,7 @@ def _check_together(columns: Columns, count: int) -> None:
 
 
 def _check_segments(flags: Sequence[Any], offsets: Sequence[Any], bodies: Sequence[bytes]) -> None:
-    """Only the last segment of a logical message may be empty, and its end has a number (R2.19, R2.12)."""
+    """Checks that only last segments are empty, and that the numbers at segment ends are in range (R2.19, R2.12)."""
     for row, (flag, offset, body) in enumerate(zip(flags, offsets, bodies, strict=True)):
         if not flag or not flag & ANY_SEGMENT:
             continue
@@ -285,7 +285,7 @@ def _check_segments(flags: Sequence[Any], offsets: Sequence[Any], bodies: Sequen
 
 
 def _check_keyed(column: Callable[[str], Sequence[Any]]) -> None:
-    """A member of a group that is made at the settle brings no numbers of its own."""
+    """Checks that members of groups made at the settle have no numbers of their own."""
     rows = zip(*(column(name) for name in ("group_key", *OWN_NUMBERS)), strict=True)
     for row, (key, *values) in enumerate(rows):
         if key is None:
@@ -294,10 +294,10 @@ def _check_keyed(column: Callable[[str], Sequence[Any]]) -> None:
         wrong = (group_id is not None, number not in (None, 1), bool(offset), bool(flags and flags & ANY_MEMBER))
         if any(wrong):
             name = OWN_NUMBERS[wrong.index(True)]
-            _in_row(row, _refuse, name, values[wrong.index(True)], f"{ALLOWED[name]} where there is a group_key")
+            _in_row(row, _refuse, name, values[wrong.index(True)], f"{ALLOWED[name]} if a group_key is given")
 
 
-# --- what the queue adds
+# --- the queue's defaults
 
 
 @dataclass(slots=True, kw_only=True)
@@ -306,10 +306,10 @@ class Batch:
 
     Attributes:
         numbers: the messages' own; their ids are made from them.
-        wholes: for each message which row, of this request, is the first of its logical message.
-        columns: as `STAGED_COLUMNS`; of ids None is not one, of expiry unlimited.
-        given: rows as the caller counts.
-        has_keys, has_order, has_numbers: whether any row has a group key, an order key, a group id of its own.
+        wholes: for each message the row, in this request, of the first piece of its logical message.
+        columns: as `STAGED_COLUMNS`; an id of None is not set, an expiry of None is unlimited.
+        given: the number of rows as the caller counts.
+        has_keys, has_order, has_numbers: whether any row has a group key, an order key, its own group id.
         has_reports: whether any asks the queue manager for reports.
     """
 
@@ -327,12 +327,12 @@ class Batch:
 def addressed(
     columns: Columns, count: int, queue: QueueAttributes, transmission: Transmission | None, reply_to: ReplyTo
 ) -> Columns:
-    """Checked columns with where messages go from the queue, and where replies to them go (N-2, N-3).
+    """Adds the destinations of messages after the queue, and of replies to them, to checked columns (N-2, N-3).
 
     Args:
         transmission, reply_to: as `PutPlan` takes them.
 
-    Raises: ArgumentError 2260, a message for a transmission queue does not say where it is to go.
+    Raises ArgumentError 2260 if a message for a transmission queue has no destination.
     """
     said = columns.get("transmission", [None] * count)
     if transmission is None and queue.usage == "transmission":
@@ -362,14 +362,14 @@ def complete(
     now: float,
     numbers: Callable[[int], Sequence[int]],
 ) -> Batch:
-    """Checked columns with the defaults of queue, queue manager and program, cut to the length that the queue takes.
+    """Adds the defaults of queue, queue manager and program to checked columns, and splits rows that are too long.
 
     Args:
-        queue: with an alias's defaults where the handle is open through one.
-        now: seconds since 1970: when messages were put that do not say.
-        numbers: makes so many numbers that never return.
+        queue: with an alias's defaults if the handle is open through an alias.
+        now: seconds since 1970: the put time of messages that give none.
+        numbers: returns as many numbers as asked for that are never used again.
 
-    Raises: ArgumentError 2048, persistent on a temporary queue; MessageTooBig 2030, 2031.
+    Raises ArgumentError 2048, persistent on a temporary queue; MessageTooBig 2030, 2031.
     """
     full = _with_defaults(columns, count, queue, manager, program, now)
     has_keys, has_order = any(k is not None for k in full["group_key"]), any(k is not None for k in full["order_key"])
@@ -426,11 +426,11 @@ def _replaced(values: Sequence[Any], old: Any, new: Any) -> Sequence[Any]:
 def _cut(
     full: Columns, lengths: Sequence[int], limit: int, queue: QueueAttributes, manager: ManagerAttributes
 ) -> tuple[Columns, list[int]]:
-    """Rows with bodies above the limit as several, and for each row its first piece."""
+    """Splits rows with bodies above the limit; also returns the first piece of each row."""
     reason = Reason.MSG_TOO_BIG_FOR_Q if queue.max_length <= manager.max_length else Reason.MSG_TOO_BIG_FOR_Q_MGR
     sources: list[int] = []
     wholes: list[int] = []
-    pieces: dict[int, tuple[int, int, int, int]] = {}  # of a row: where its body begins and ends, its flags, its offset
+    pieces: dict[int, tuple[int, int, int, int]] = {}  # by row: begin and end in its body, flags, offset
     for row, length in enumerate(lengths):
         first = len(sources)
         if length <= limit:
@@ -454,7 +454,7 @@ def _cut(
 
 
 def _whole(full: Columns, row: int, length: int) -> Message:
-    """What the split looks at."""
+    """The message that is to be split."""
     flags = full["flags"][row]
     return Message().with_values(
         body=full["body"][row],
@@ -467,12 +467,12 @@ def _whole(full: Columns, row: int, length: int) -> Message:
 
 
 def _number(full: Columns, wholes: Sequence[int], ids: Sequence[int], origin: str) -> bool:
-    """What identifies a message in its group, by the table of puts without logical order (`grouping.PUT_TABLE`).
+    """Numbers messages in their groups, by the table of puts without logical order (`grouping.PUT_TABLE`).
 
-    Returns: whether any has a group id of the caller's.
+    Returns: whether any has a group id from the caller.
     """
     flags = full["flags"]
-    if not any(flags):  # nothing to number: nearly always
+    if not any(flags):  # nothing to number, as in most calls
         assert PUT_ROWS[0][7:] == ("none", "one", "zero")
         full["group_id"], full["offset"] = [None] * len(flags), [0] * len(flags)
         full["sequence_number"] = [1] * len(flags)

@@ -14,9 +14,9 @@ from ...errors import InorderError, bad_argument
 from ...formats.property_text import ALLOWED, read_property
 from ...model.message import IN_GROUP, LAST_IN_GROUP, Message
 from ...model.parameters import NOTHING, Switch, one_of
-from . import notices
-from .form_results import refused, text_in
-from .page import Page, Visit, to
+from . import forms
+from .acting import refused
+from .page import Page, Visit
 
 TEXT: Final = "MQSTR"
 UTF_8: Final = 1208
@@ -59,7 +59,7 @@ def _body(kind: str, text: str) -> bytes:
 
 
 def _group(given: Mapping[str, str]) -> dict[str, Any]:
-    """The group of a message, if the form says that it is in one."""
+    """The group of a message, if the form says that the message is in one."""
     place = given.get("group", "")
     if place not in ("", "in", "last"):
         raise bad_argument("group", place, "empty, in or last")
@@ -119,7 +119,7 @@ async def show(visit: Visit) -> Mapping[str, Any]:
 
 async def act(visit: Visit) -> Response:
     """POST queue/NAME/put: puts the message."""
-    given = {name: text_in(visit, name) for name in FIELDS}
+    given = {name: visit.text(name) for name in FIELDS}
     try:
         message = message_of(given).replace(**visit.identity.context)
         put = await visit.context.qm.put(visit.queue, message, context="set_identity")
@@ -127,17 +127,9 @@ async def act(visit: Visit) -> Response:
         return refused(visit, error, {"given": given})
     warned = "" if put.warning is None else f", with the warning {put.warning.name}"
     text = f"1 message put, with message id {put.message_id.hex()}{warned}."
-    return notices.leave(visit.context, to("queue", visit.queue), text)
+    return forms.done(visit, text, "queue", visit.queue)
 
 
 PAGES: Final = (
-    Page(
-        path="queue/{queue}/put",
-        title="Put on {queue}",
-        authority="put",
-        queue="queue",
-        template="put.html",
-        show=show,
-        act=act,
-    ),
+    Page(path="queue/{queue}/put", title="Put on {queue}", authority="put", template="put.html", show=show, act=act),
 )
