@@ -15,6 +15,7 @@ from tests.helpers.support import Raw
 from inorder import ArgumentError, Message
 from inorder.formats import FormatError
 from inorder.formats.dmpmqmsg import ATTRIBUTES, parse, write
+from inorder.model.fields import LATER
 
 # As the source of the tool writes it: unloaded without options, by -dA, by -da, by -dt and -dN, and an empty message.
 UNLOADED = b"""\
@@ -205,7 +206,7 @@ def test_all_attributes_are_written_and_every_field_has_one() -> None:
     codes = set(re.findall("^A (...) ", file.decode(), re.MULTILINE))
     assert codes == {*ATTRIBUTES, "VER", "PTD", "PTT"} - {"AID", "AOD"}
     no_code = {"put_at", "delay", "properties", "transmission", "body", "length", "token", "uid", "place"}
-    no_code |= {"earlier_pending", "warning"}
+    no_code |= {"earlier_pending", "warning", *LATER}
     assert {one.field for one in ATTRIBUTES.values()} == set(Message.FIELDS) - no_code
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -180,6 +181,21 @@ def test_a_request_needs_a_queue_for_the_reply() -> None:
     given = batch(message_type=pa.array([1, 1, 8, 1]), reply_to_queue=pa.array(["R", "", None, None]))
     assert [row for row, _ in faults(given)] == [1, 3]
     assert [row for row, _ in faults(batch(report=pa.array([0, 1, None])))] == [1]
+
+
+def test_a_row_is_refused_in_the_words_of_the_field() -> None:
+    when = datetime.datetime(1969, 1, 1, tzinfo=datetime.timezone.utc)
+    rows: dict[str, tuple[pa.Array, str]] = {
+        "report": (pa.array([4, 0]), "a sum of report options, without activity reports (4), COA, COD and expiration"),
+        "message_type": (pa.array([3, 8]), "1, 2, 4, 8, or 65,536 to 999,999,999"),
+        "expiry": (pa.array([0.01, math.inf]), "a number of seconds from 0.1 to 99,999,999.9, or infinity"),
+        "put_at": (pa.array([when, None]), "a time from 1970 to 9999"),
+        "priority": (pa.array([-1, 0]), "an integer from 0 to 999,999,999"),
+    }
+    for name, (column, allowed) in rows.items():
+        ((row, why),) = faults(batch(**{name: column}))
+        assert row == 0
+        assert why.startswith(f"{name} must be {allowed}"), why
 
 
 def test_times_become_seconds_and_keys_what_a_store_can_line_up() -> None:

@@ -12,7 +12,7 @@ from tests.helpers.support import bodies, drained, snapshot
 from inorder import Flags, Message, MessageType, OrderPending, QueueManager, Reason, connect
 from inorder.errors import InconsistentCall, MessageTooBig
 from inorder.model.attributes import OrderRule
-from inorder.model.message import Transmission
+from inorder.model.fields import LATER, Transmission
 from inorder.rules.puts import make_id
 from inorder.rules.staged_columns import STAGED_COLUMNS
 from inorder.stores.seam.records import Settled
@@ -165,7 +165,7 @@ def test_every_column_is_kept(writer: Writer) -> None:
     writer.put([b"body"], **given, original_length=[-1], offset=[0], delay=[0.0])
     (message,) = writer.browsed()
     assert {name: getattr(message, name) for name in EVERYTHING} == EVERYTHING
-    assert set(STAGED_COLUMNS) == {*EVERYTHING, "original_length", "offset", "delay", "group_key", "order_key"}
+    assert set(STAGED_COLUMNS) == {*EVERYTHING, "original_length", "offset", "delay", "group_key", "order_key", *LATER}
 
 
 def test_none_is_the_default_in_every_column_but_the_body(writer: Writer) -> None:

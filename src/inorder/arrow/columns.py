@@ -6,6 +6,7 @@ be cast. `judge` checks the rows of a batch with Arrow, and returns those that b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
@@ -15,13 +16,13 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ..errors import Reason, bad_argument, written
-from ..model.field_checks import EXPIRY, EXPIRY_SECONDS_MAX, INT_MAX, NUMBER_MAX, REPORT_REJECT_MASK
-from ..model.message import PUT_AT_MAX, REPLY_NEEDED, REPORT_GENERATED, Descriptor, Message
+from ..model.fields import GIVEN, Instants, MessageTypes, PropertySets, ReportOptions
+from ..model.message import REPLY_NEEDED, REPORT_GENERATED
 from ..model.parameters import Integer, Octets, ParameterKind, Seconds, Text
 from ..model.properties import Properties
 from ..support.advice import unknown_name
 from .properties import FIELD_OF, as_texts
-from .schema import DESCRIPTOR, PLACE
+from .schema import PLACE
 
 PRIORITY_MAX = 9
 CHUNK_ROWS, CHUNK_BYTES = 10_000, 16 * 2**20
@@ -54,56 +55,47 @@ def _between(column: pa.Array, low: float, high: float) -> pa.Array:
     return pc.and_(pc.greater_equal(column, low), pc.less_equal(column, high))
 
 
-def _is_expiry(column: pa.Array) -> pa.Array:
-    return pc.or_(_between(column, 0.1, EXPIRY_SECONDS_MAX), pc.equal(column, float("inf")))
-
-
-def _is_message_type(column: pa.Array) -> pa.Array:
-    known = pc.is_in(column, value_set=pa.array([1, 2, 4, 8], pa.int64()))
-    return pc.or_(known, _between(column, 65536, NUMBER_MAX))
-
-
-def _is_report(column: pa.Array) -> pa.Array:
-    refused = pc.bit_wise_and(column, pa.scalar(REPORT_REJECT_MASK | REPORT_GENERATED, pa.int64()))
-    return pc.and_(_between(column, 0, INT_MAX), pc.equal(refused, 0))
+def _in_range(kind: Integer | Seconds, besides: Iterable[float]) -> Check:
+    low, high, others = kind.low, kind.high, list(besides)
+    if not others:
+        return lambda column: _between(column, low, high)
+    return lambda column: pc.or_(_between(column, low, high), pc.is_in(column, pa.array(others, column.type)))
 
 
 def _column(kind: ParameterKind[Any] | None) -> Column:
-    """Makes the column of a field of this kind."""
+    """The column of a field of that kind; what is the queue's default is null there."""
     match kind:
+        case ReportOptions():
+            low, high, refused = kind.low, kind.high, pa.scalar(kind.refused | REPORT_GENERATED, pa.int64())
+            good: Check = lambda column: pc.and_(  # noqa: E731
+                _between(column, low, high), pc.equal(pc.bit_wise_and(column, refused), 0)
+            )
+            return Column(pa.int64(), "integer", good, f"{kind.allowed}, COA, COD and expiration")
         case Integer():
-            low, high = kind.low, kind.high
-            return Column(pa.int64(), "integer", lambda column: _between(column, low, high), kind.taking().allowed)
+            known = kind.known if isinstance(kind, MessageTypes) else ()
+            return Column(pa.int64(), "integer", _in_range(kind, known), kind.taking().allowed)
         case Seconds():
-            least, most = float(kind.low), float(kind.high)
-            return Column(pa.float64(), "number", lambda column: _between(column, least, most), kind.taking().allowed)
+            allowed = kind.worded({math.inf: "infinity"})
+            given: Given = "time" if isinstance(kind, Instants) else "number"
+            return Column(pa.float64(), given, _in_range(kind, allowed.also.values()), allowed.allowed)
         case Text():
             longest = kind.most
-            good: Check = lambda column: pc.less_equal(pc.utf8_length(column), longest)  # noqa: E731
+            good = lambda column: pc.less_equal(pc.utf8_length(column), longest)  # noqa: E731
             return Column(pa.string(), "text", good, kind.allowed)
         case Octets():
             length = kind.length
-            fits: Check = lambda column: pc.less_equal(pc.binary_length(column), length)  # noqa: E731
-            return Column(pa.binary(), "binary", fits, Octets(length).allowed)
+            good = lambda column: pc.less_equal(pc.binary_length(column), length)  # noqa: E731
+            return Column(pa.binary(), "binary", good, Octets(length).allowed)
+        case PropertySets():
+            return Column(pa.string(), "map")
         case _:
             return Column(pa.bool_(), "boolean")
 
 
 COLUMNS: Mapping[str, Column] = {
-    **{name: _column(Message.FIELDS[name].kind) for name in Descriptor.__annotations__ if name != "transmission"},
-    "report": Column(pa.int64(), "integer", _is_report, "report options that are supported"),
-    "message_type": Column(pa.int64(), "integer", _is_message_type, "1, 2, 4, 8, or 65,536 to 999,999,999"),
-    "expiry": Column(pa.float64(), "number", _is_expiry, EXPIRY.taking({"infinity": None}).allowed),
-    "put_at": Column(
-        pa.float64(),
-        "time",
-        lambda column: _between(column, 0, PUT_AT_MAX),
-        "a time from 1970 to 9999",
-    ),
-    "properties": Column(pa.string(), "map"),
+    **{name: _column(field.kind) for name, field in GIVEN.items() if field.arrow},
     "body": Column(pa.binary(), "text or binary"),
 }
-assert {name for name, _ in DESCRIPTOR} <= COLUMNS.keys()
 
 
 # --- checks of the schema

@@ -7,10 +7,13 @@ messages delivered to this reader.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import pyarrow as pa
 
+from ..model.fields import GIVEN, Instants, PropertySets
+from ..model.parameters import Integer, Octets, ParameterKind, Seconds, Switch, Text
 from .properties import PROPERTIES
 
 Body = Literal["binary", "string"]
@@ -27,34 +30,23 @@ PLACE = (  # the place
     ("group_position", POSITION),  # null: the head of its group is not on the queue
     ("delivery_number", pa.int64()),  # from 1
 )
-DESCRIPTOR = (
-    ("report", pa.int32()),
-    ("message_type", pa.int32()),
-    ("expiry", pa.float64()),  # seconds left; null: unlimited
-    ("feedback", pa.int32()),
-    ("encoding", pa.int32()),
-    ("coded_character_set_id", pa.int32()),
-    ("format", pa.string()),
-    ("priority", pa.int32()),
-    ("persistent", pa.bool_()),
-    ("message_id", pa.binary()),
-    ("correlation_id", pa.binary()),  # null: none
-    ("reply_to_queue", pa.string()),
-    ("reply_to_queue_manager", pa.string()),
-    ("user_identifier", pa.string()),
-    ("accounting_token", pa.binary()),  # null: none
-    ("application_identity_data", pa.string()),
-    ("put_application_type", pa.int32()),
-    ("put_application_name", pa.string()),
-    ("put_at", TIME),
-    ("application_origin_data", pa.string()),
-    ("group_id", pa.binary()),  # null: in no group, and no segment
-    ("sequence_number", pa.int32()),
-    ("offset", pa.int32()),
-    ("flags", pa.int32()),  # message.Flags
-    ("original_length", pa.int32()),
-    ("properties", PROPERTIES),  # null: none
-)
+TYPES: Mapping[type[ParameterKind[Any]], pa.DataType] = {
+    Integer: pa.int32(),
+    Seconds: pa.float64(),
+    Instants: TIME,
+    Text: pa.string(),
+    Octets: pa.binary(),
+    Switch: pa.bool_(),
+    PropertySets: PROPERTIES,
+}
+"""Of the fields of each kind. A value for which stores have NULL is null, and so are no properties."""
+
+
+def _type_of(kind: ParameterKind[Any] | None) -> pa.DataType:
+    return next(TYPES[one] for one in type(kind).__mro__ if one in TYPES)
+
+
+DESCRIPTOR = tuple((name, _type_of(field.kind)) for name, field in GIVEN.items() if field.arrow and field.remains)
 CONTENT = (
     ("body", pa.binary()),
     ("length", pa.int32()),

@@ -33,9 +33,10 @@ from typing import IO, Any, Final, Literal, NamedTuple, NoReturn
 
 from ..errors import InorderError, bad_argument
 from ..model.attributes import MESSAGE_LENGTH_MAX
+from ..model.fields import GIVEN, Field
 from ..model.message import Message
 from ..model.options import check_switch
-from ..model.parameters import ID_LENGTH, Choice, Integer
+from ..model.parameters import Choice, Integer, Octets, Text
 from ..support.streams import write_whole
 from .errors import FormatError
 from .splitting import Readable
@@ -152,37 +153,43 @@ def _persistence(text: bytes) -> bool | None:
     return PERSISTENCE[value]
 
 
-ATTRIBUTES: Final[Mapping[str, _Attribute]] = {
-    "RPT": _number("report"),
-    "MST": _number("message_type"),
-    "EXP": _Attribute("expiry", _expiry, _write_expiry),
-    "FDB": _number("feedback"),
-    "ENC": _number("encoding"),
-    "CCS": _number("coded_character_set_id"),
-    "FMT": _characters("format", 8),
-    "PRI": _Attribute("priority", _priority, lambda value: str(PRIORITY_OF_QUEUE if value is None else value)),
-    "PER": _Attribute("persistent", _persistence, lambda value: "2" if value is None else str(int(value))),
-    "MSI": _octets("message_id", ID_LENGTH),
-    "COI": _octets("correlation_id", ID_LENGTH),
-    "BOC": _number("backout_count"),
-    "RTQ": _characters("reply_to_queue", 48),
-    "RTM": _characters("reply_to_queue_manager", 48),
-    "USR": _characters("user_identifier", 12),
-    "ACC": _octets("accounting_token", 32),
-    "AIX": _characters_in_hex("application_identity_data", 32),
-    "AID": _characters("application_identity_data", 32),
-    "PAT": _number("put_application_type"),
-    "PAN": _characters("put_application_name", 28),
-    "AOX": _characters_in_hex("application_origin_data", 4),
-    "AOD": _characters("application_origin_data", 4),
-    "GRP": _octets("group_id", ID_LENGTH),
-    "MSQ": _number("sequence_number"),
-    "OFF": _number("offset"),
-    "MSF": _number("flags"),
-    "ORL": _number("original_length"),
+OF_THEIR_OWN: Final[Mapping[str, tuple[Callable[[bytes], Any], Callable[[Any], str]]]] = {
+    "expiry": (_expiry, _write_expiry),
+    "priority": (_priority, lambda value: str(PRIORITY_OF_QUEUE if value is None else value)),
+    "persistent": (_persistence, lambda value: "2" if value is None else str(int(value))),
 }
-OTHERS: Final = ("VER", "PTD", "PTT")  # not separate fields
-# In the order in which the tool writes them, PTD and PTT after PAN; it writes either the bytes or the characters.
+
+
+def _of_field(name: str, field: Field[Any]) -> Iterator[tuple[str, _Attribute]]:
+    """The codes of a field, each with what it is."""
+    code, *others = field.code.split()
+    match field.kind:
+        case _ if name in OF_THEIR_OWN:
+            yield code, _Attribute(name, *OF_THEIR_OWN[name])
+        case Octets() as kind:
+            yield code, _octets(name, kind.length)
+        case Text() as kind if others:
+            yield code, _characters_in_hex(name, kind.most)
+            yield others[0], _characters(name, kind.most)
+        case Text() as kind:
+            yield code, _characters(name, kind.most)
+        case _:
+            yield code, _number(name)
+
+
+def _turn(name: str) -> int:
+    """Where the tool writes a field: BOC stands behind COI."""
+    return Message.FIELDS["correlation_id" if name == "backout_count" else name].index
+
+
+ATTRIBUTES: Final[Mapping[str, _Attribute]] = {
+    code: attribute
+    for name in sorted((name for name, field in Message.FIELDS.items() if field.code), key=_turn)
+    for code, attribute in _of_field(name, Message.FIELDS[name])
+}
+OTHERS: Final = ("VER", "PTD", "PTT")  # which are not fields of their own
+WITHOUT_CODE: Final = [one for one in GIVEN if not GIVEN[one].code and one not in ("put_at", "properties")]
+# In the order in which the tool writes them, PTD and PTT behind PAN; it writes either the bytes or the characters.
 WRITTEN: Final = tuple(code for code in ATTRIBUTES if code not in ("AID", "AOD"))
 
 
@@ -440,8 +447,9 @@ def write(
             raise bad_argument("messages", message, "messages, each a Message")
         if message.properties and not leave_out_properties:
             raise _unwritable(count, "properties", "the format cannot store them: give leave_out_properties=True")
-        if message.transmission:
-            raise _unwritable(count, "transmission", "the format cannot store it")
+        for name in WITHOUT_CODE:
+            if (value := getattr(message, name)) != GIVEN[name].default:
+                raise _unwritable(count, name, f"the format cannot store it, here {value!r}")
         body = message.body
         descriptor = (f"A {code} {value}\n".encode("ascii") for code, value in _values(message, count))
         lines = _hex_lines(body, width) if data == "hex" or not body else _string_lines(body, width)
@@ -450,8 +458,6 @@ def write(
 
 
 def _values(message: Message, count: int) -> list[tuple[str, str]]:
-    if message.delay:
-        raise _unwritable(count, "delay", f"the format cannot store a delay, here {message.delay} s")
     if message.length != len(message.body):
         raise _unwritable(count, "body", f"{len(message.body):,} of {message.length:,} bytes are there")
     date, time = _date_and_time(message.put_at)

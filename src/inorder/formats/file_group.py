@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import IO, Final, Literal, NamedTuple
 
 from ..errors import bad_argument
-from ..model.field_checks import NUMBER_MAX
+from ..model.fields import NUMBER_MAX
 from ..model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
 from ..model.parameters import one_of
 from .errors import FileChanged, FileError, FileExists, FormatError, RebuildError

@@ -18,17 +18,18 @@ from typing import Any, Final
 
 from ..errors import ArgumentError, nearest_names, written
 from ..model.attributes import MESSAGE_LENGTH_MAX
-from ..model.message import Descriptor, Message, Transmission
-from ..model.parameters import ID_LENGTH, TEXT_ID, Octets
+from ..model.fields import GIVEN, Transmission
+from ..model.message import Message
+from ..model.parameters import ID_LENGTH, TEXT_ID, Integer, Octets
 from ..rules.puts import PutResult
 from ..stores.seam.damage import utc
 from .errors import FormatError
 
-LINE_BYTES_MAX: Final = 6 * MESSAGE_LENGTH_MAX + 2**20  # a body of control characters only, and a descriptor
-IDS = {"message_id": 24, "correlation_id": 24, "group_id": 24, "accounting_token": 32}
-FIELDS = tuple(Descriptor.__annotations__)
-INTEGERS = {name for name in FIELDS if type(Message.FIELDS[name].default) is int} | {"priority"}
-FILLED_IN = ("length", "backout_count", "token", "uid", "place", "warning")  # by the queue manager: never read
+LINE_BYTES_MAX: Final = 6 * MESSAGE_LENGTH_MAX + 2**20  # a body all of control characters, and a descriptor
+FIELDS = tuple(GIVEN)
+IDS = {name: field.kind.length for name, field in GIVEN.items() if isinstance(field.kind, Octets)}
+INTEGERS = {name for name, field in GIVEN.items() if isinstance(field.kind, Integer)}
+FILLED_IN = ("length", "backout_count", "token", "uid", "place", "warning")  # by the queue manager: shown, never taken
 
 
 def record_of(message: Message) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from ..errors import ArgumentError
-from ..model.field_checks import NUMBER_MAX
+from ..model.fields import NUMBER_MAX
 from .errors import ManifestError, UnsafePath
 from .splitting import Rule, Size, Whole, parse_rule
 

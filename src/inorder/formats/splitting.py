@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from typing import IO, Final, Literal, Protocol
 
 from ..errors import bad_argument
-from ..model.field_checks import NUMBER_MAX
+from ..model.fields import NUMBER_MAX
 from ..model.parameters import Integer, is_storable, one_of
 from ..support.streams import write_whole
 from .errors import FormatError

@@ -206,7 +206,9 @@ def _attribute(declared: Field[Any], applies_to: frozenset[str]) -> Attribute:
 
 # ---- checking
 
-# For each value of ``changed_by``: the calls that may give the attribute.
+WHOSE: Final = {"sender": "a sender channel", "receiver": "a receiver channel"}  # others are types of queues
+
+# By what an attribute can be given, for each value of ``changed_by``.
 _OPEN_TO: Final[Mapping[ChangedBy, frozenset[str]]] = MappingProxyType(
     {
         "create": frozenset({"create"}),
@@ -240,7 +242,8 @@ def _complaint(table: Table, owner: str, by: str, name: str) -> tuple[Reason, st
     if name not in table:
         return Reason.SELECTOR_ERROR, f"there is no attribute {name!r}"
     if owner not in table[name].applies_to:
-        return Reason.SELECTOR_NOT_FOR_TYPE, f"a queue of type {owner!r} has no attribute {name!r}"
+        whose = WHOSE.get(owner, f"a queue of type {owner!r}")
+        return Reason.SELECTOR_NOT_FOR_TYPE, f"{whose} has no attribute {name!r}"
     if by not in _OPEN_TO[changed_by(table[name], owner)]:
         way = "changed after creation" if by == "alter" else "set through a handle"
         return Reason.SELECTOR_ERROR, f"attribute {name!r} cannot be {way}"

@@ -6,13 +6,11 @@ A sender channel is defined in the sending queue manager. The receiving one may 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, get_args
 
-from ..errors import ArgumentError, Reason, nearest_names
-from .attribute import COUNT_MAX, NAME_LENGTH_MAX, Attribute
+from ..errors import ArgumentError
+from .attribute import COUNT_MAX, NAME_LENGTH_MAX, Table, checked, table_of
 
 ChannelType = Literal["sender", "receiver"]
 ChannelReadOrder = Literal["strict", "relaxed"]
@@ -84,21 +82,13 @@ class ChannelAttributes:
 # fmt: on
 
 
-def _attribute(one: Any) -> Attribute:
-    default = None if one.default is MISSING else one.default
-    return Attribute(**one.metadata, name=one.name, default=default)
-
-
-CHANNEL_ATTRIBUTES: Final[Mapping[str, Attribute]] = MappingProxyType(
-    {one.name: _attribute(one) for one in fields(ChannelAttributes)}
-)
+CHANNEL_ATTRIBUTES: Final[Table] = table_of(ChannelAttributes, BOTH)
 
 
 def define(name: str, type: ChannelType = "sender", **given: object) -> ChannelAttributes:
     """Makes the attributes of a new channel. Raises ArgumentError."""
     kind = CHANNEL_ATTRIBUTES["type"].check(type)
-    checked = _checked(kind, {"name": name, **given}, is_new=True)
-    made = ChannelAttributes(type=kind, **checked)
+    made = ChannelAttributes(type=kind, **checked(CHANNEL_ATTRIBUTES, kind, "create", {"name": name, **given}))
     if kind == "sender":
         for needed in ("transmission_queue", "connection"):
             if not getattr(made, needed):
@@ -107,22 +97,5 @@ def define(name: str, type: ChannelType = "sender", **given: object) -> ChannelA
 
 
 def altered(attributes: ChannelAttributes, **changes: object) -> ChannelAttributes:
-    """Makes the attributes after a change. Raises ArgumentError."""
-    return replace(attributes, **_checked(attributes.type, changes, is_new=False))
-
-
-def _checked(kind: str, given: Mapping[str, object], *, is_new: bool) -> dict[str, Any]:
-    for name in given:
-        known = CHANNEL_ATTRIBUTES.get(name)
-        if known is None or kind not in known.applies_to or (known.changed_by == "create" and not is_new):
-            allowed = [one for one, attribute in CHANNEL_ATTRIBUTES.items() if kind in attribute.applies_to]
-            near = nearest_names(name, allowed) if known is None else []
-            hint = f" (nearest: {', '.join(near)})" if near else ""
-            raise ArgumentError(
-                f"a {kind} channel has no attribute {name!r} that can be {'given' if is_new else 'altered'}{hint}",
-                reason=Reason.SELECTOR_ERROR,
-                argument=name,
-                value=given[name],
-                allowed=", ".join(allowed),
-            )
-    return {name: CHANNEL_ATTRIBUTES[name].check(value) for name, value in given.items()}
+    """The attributes after a change. Raises: ArgumentError."""
+    return replace(attributes, **checked(CHANNEL_ATTRIBUTES, attributes.type, "alter", changes))

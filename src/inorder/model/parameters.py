@@ -68,7 +68,9 @@ class ParameterKind(Generic[T]):
 
     __slots__ = ("_words", "allowed", "also", "reason")
     schema: Mapping[str, Any] = NOTHING
-    """JSON schema of the texts that `read` accepts."""
+    """Of the texts that `read` takes, as JSON schema."""
+    types: frozenset[type] = frozenset()
+    """Of Python's values: all that are in the range are kept as they are, or as the first of the types has them."""
 
     def __init__(self, allowed: str, reason: Reason = Reason.ARGUMENT_ERROR, also: Mapping[str, Any] = NOTHING) -> None:
         self._words, self.reason = allowed, reason
@@ -84,6 +86,10 @@ class ParameterKind(Generic[T]):
         made = copy.copy(self)
         made._take(also)
         return made
+
+    def worded(self, words: Mapping[Any, str]) -> Self:
+        """The same kind for an interface that has these words for values besides; one without a word is not taken."""
+        return self.taking({word: value for value, word in words.items() if value in self.also.values()})
 
     def check(self, name: str, value: Any) -> Any:
         """Checks a value and returns it as it is stored. Raises ArgumentError if it is not of this kind."""
@@ -117,6 +123,7 @@ class Integer(ParameterKind[int]):
     """A whole number. `what` says what is counted, by default "an integer"; `words` replace the whole description."""
 
     __slots__ = ("high", "low")
+    types = frozenset({int})
 
     def __init__(
         self,
@@ -149,6 +156,7 @@ class Seconds(ParameterKind[float]):
     """A duration or a point in time; with `above`, the value must be above the lower bound."""
 
     __slots__ = ("above", "high", "low")
+    types = frozenset({float, int})
 
     def __init__(
         self,
@@ -157,13 +165,14 @@ class Seconds(ParameterKind[float]):
         reason: Reason = Reason.ARGUMENT_ERROR,
         *,
         above: bool = False,
+        words: str = "",
         also: Mapping[str, Any] = NOTHING,
     ) -> None:
         self.low, self.high, self.above = low, high, above
-        words = f"a number of seconds {'above' if above else 'from'} {_shown(low)}"
+        bounds = f"a number of seconds {'above' if above else 'from'} {_shown(low)}"
         if high < UNBOUNDED:
-            words += f" {'and up to' if above else 'to'} {_shown(high)}"
-        super().__init__(words, reason, also)
+            bounds += f" {'and up to' if above else 'to'} {_shown(high)}"
+        super().__init__(words or bounds, reason, also)
 
     def check(self, name: str, value: Any) -> Any:
         is_number = isinstance(value, REAL) and not isinstance(value, bool)
@@ -184,6 +193,7 @@ class Choice(ParameterKind[str]):
     """One of some words."""
 
     __slots__ = ("words",)
+    types = frozenset({str})
 
     def __init__(
         self, words: Iterable[str], reason: Reason = Reason.ARGUMENT_ERROR, *, also: Mapping[str, Any] = NOTHING
@@ -209,6 +219,7 @@ class Switch(ParameterKind[bool]):
 
     __slots__ = ("words",)
     schema = MappingProxyType({"type": "boolean"})
+    types = frozenset({bool})
 
     def __init__(
         self,
@@ -235,6 +246,7 @@ class Text(ParameterKind[str]):
     """
 
     __slots__ = ("fits", "least", "most", "trimmed")
+    types = frozenset({str})
 
     def __init__(
         self,
@@ -271,6 +283,7 @@ class Octets(ParameterKind[bytes]):
     """
 
     __slots__ = ("least", "length", "named")
+    types = frozenset({bytes})
 
     def __init__(self, length: int, reason: Reason = Reason.MD_ERROR, *, least: int = 1, named: bool = False) -> None:
         self.length, self.least, self.named = length, least, named

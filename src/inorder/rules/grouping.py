@@ -22,7 +22,7 @@ from itertools import product
 from typing import Literal, NamedTuple
 
 from ..errors import InconsistentCall, MatchError, Reason, bad_argument
-from ..model.field_checks import NUMBER_MAX
+from ..model.fields import NUMBER_MAX
 from ..model.message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENTATION_ALLOWED, Message
 from ..model.options import EVERYTHING, GetOptions, Match
 from . import policy

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ..errors import ArgumentError, CallerError, MessageTooBig, PutInhibited, Reason, UnitNotAvailable, bad_argument
 from ..model.attributes import ManagerAttributes, QueueAttributes
+from ..model.fields import NO_ACCOUNTING
 from ..model.message import (
     ANY_SEGMENT,
     LAST_SEGMENT,
@@ -33,7 +34,6 @@ from .segmentation import report_of_piece, split
 
 APPLICATION_TYPE_UNIX = 6
 APPLICATION_TYPE_NONE = 0
-NO_ACCOUNTING = bytes(32)
 ReplyTo = Callable[[str], tuple[str, str]]
 _tuple = tuple.__new__  # makes a named tuple without a Python call, because every message makes one
 
@@ -191,7 +191,8 @@ class PutPlan:
         for message in messages:
             if isinstance(message, Message):
                 given = message.row
-                body, properties, is_usual = given[BODY], given[PROPERTIES], given[:PROPERTIES] == NOTHING_SAID
+                body, properties = given[BODY], given[PROPERTIES]
+                is_usual = given[:PROPERTIES] == NOTHING_SAID and given[LATER] == NOTHING_LATER
             else:
                 body, properties, is_usual = message, NO_PROPERTIES, True
             if plain is None or state.flags or not is_usual or len(body) > limit:
@@ -202,7 +203,7 @@ class PutPlan:
                 token = number.to_bytes(16, "big")
                 message_id, uid = prefix + token[8:], _tuple(UniqueId, (origin, number))
                 arriving.append((*before_id, message_id, *before_time, now, *behind_time, properties, body,
-                                 len(body), 0, token, uid, None, None, None))  # fmt: skip
+                                 len(body), 0, token, uid, None, None, None, *NOTHING_LATER))  # fmt: skip
                 results.append(_tuple(PutResult, (message_id, NO_ID, NO_ID, 1, 0, 0, uid, None, None)))
                 state = NOTHING_OPEN
                 continue
@@ -345,7 +346,7 @@ def _span(first: str, last: str) -> slice:
 MESSAGE_ID, CORRELATION_ID, FLAGS = _index("message_id"), _index("correlation_id"), _index("flags")
 PERSISTENT, PRIORITY, EXPIRY = _index("persistent"), _index("priority"), _index("expiry")
 CCSID, PROPERTIES, BODY, LENGTH = map(_index, ("coded_character_set_id", "properties", "body", "length"))
-NOTHING_SAID = Message().row[:PROPERTIES]  # every field of the descriptor
+NOTHING_SAID = Message().row[:PROPERTIES]  # every field of the descriptor but the later ones
 UID, PUT_AT, TRANSMISSION = _index("uid"), _index("put_at"), _index("transmission")
 REPLY_TO_QUEUE, REPLY_TO_MANAGER = _index("reply_to_queue"), _index("reply_to_queue_manager")
 # Fields that are adjacent in the descriptor.
@@ -354,7 +355,9 @@ IDENTITY_AND_ORIGIN = _span("user_identifier", "application_origin_data")
 ORIGIN = _span("put_application_type", "application_origin_data")
 REPLY_TO = _span("reply_to_queue", "reply_to_queue_manager")
 NO_CONTEXT = slice(0, 0)
-OF_THE_QUEUE = _span("backout_count", "warning")  # the fields that a get adds are not put
+OF_THE_QUEUE = _span("backout_count", "warning")  # what a get added to a message is not part of a put of it
+LATER = slice(OF_THE_QUEUE.stop, None)
+NOTHING_LATER = Message().row[LATER]
 
 
 def refuse_persistent(queue: QueueAttributes) -> NoReturn:

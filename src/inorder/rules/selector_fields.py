@@ -88,8 +88,12 @@ def _delivery_count(backouts: int) -> int:
 
 
 def _fields_of(kind: type, name: str, literal: Callable[[Any], Any] | None = None) -> dict[str, SelectorField]:
-    """The fields of the descriptor whose values are of this type; the length of the body is not one of them."""
-    fields = (field for field in Message.FIELDS.values() if type(field.default) is kind and field.name != "length")
+    """The fields of MQ's descriptor whose values are of that type; the length of the data is none of them."""
+    fields = (
+        field
+        for field in Message.FIELDS.values()
+        if type(field.default) is kind and field.name != "length" and not field.mq_name.startswith("(")
+    )
     return {field.mq_name: SelectorField(field.name, name, None, literal) for field in fields}
 
 

@@ -20,13 +20,11 @@ from ..errors import (
     bad_argument,
 )
 from ..model.attributes import ManagerAttributes, QueueAttributes
-from ..model.field_checks import NUMBER_MAX
+from ..model.fields import BODY, FLAGS_MAX, GIVEN, NONE, NUMBER_MAX, BodyBytes, PropertySets
 from ..model.message import (
     ANY_GROUP,
     ANY_SEGMENT,
-    FLAGS_MAX,
     LAST_SEGMENT,
-    NO_ID,
     REPLY_NEEDED,
     REPORT_GENERATED,
     Message,
@@ -34,71 +32,27 @@ from ..model.message import (
     Transmission,
     stored_flags,
 )
-from ..model.parameters import is_storable
-from ..model.properties import NO_PROPERTIES, Properties
+from ..model.parameters import Integer, Octets, ParameterKind, Seconds, Switch, is_storable
+from ..model.properties import NO_PROPERTIES
 from ..support.advice import unknown_name
 from . import policy
 from .grouping import NOTHING_OPEN, put_row
-from .puts import NO_ACCOUNTING, Program, ReplyTo, check_sent, default_context, defaults, make_id
+from .puts import Program, ReplyTo, check_sent, default_context, defaults, make_id
 from .segmentation import report_of_piece, split
 
-STAGED_COLUMNS = (
-    "report",
-    "message_type",
-    "expiry",
-    "feedback",
-    "encoding",
-    "coded_character_set_id",
-    "format",
-    "priority",
-    "persistent",
-    "message_id",
-    "correlation_id",
-    "reply_to_queue",
-    "reply_to_queue_manager",
-    "user_identifier",
-    "accounting_token",
-    "application_identity_data",
-    "put_application_type",
-    "put_application_name",
-    "put_at",
-    "application_origin_data",
-    "group_id",
-    "sequence_number",
-    "flags",
-    "original_length",
-    "offset",
-    "delay",
-    "properties",
-    "transmission",
-    "body",
-    "group_key",
-    "order_key",
-)
+KEYS = ("group_key", "order_key")
+STAGED_COLUMNS = (*GIVEN, "body", *KEYS)
+KINDS: Mapping[str, ParameterKind[Any]] = {name: field.kind for name, field in GIVEN.items() if field.kind} | {
+    "body": BODY
+}
 INTEGER_MAX = 2**63 - 1
 STORED_FLAGS = [stored_flags(flags) for flags in range(FLAGS_MAX + 1)]
+OCTETS = [name for name, kind in KINDS.items() if isinstance(kind, Octets)]
 PUT_ROWS = [put_row(NOTHING_OPEN, flags, logical=False) for flags in range(FLAGS_MAX + 1)]
 
-KEYS = ("group_key", "order_key")
-NUMBERS = frozenset("priority feedback encoding coded_character_set_id put_application_type sequence_number offset "
-                    "flags original_length".split())  # fmt: skip
-CODES = frozenset({"report", "message_type"})  # integers with gaps in their allowed range
-TIMES = frozenset({"expiry", "delay", "put_at"})
-IDS = frozenset({"message_id", "correlation_id", "group_id", "accounting_token"})
 OWN_NUMBERS = ("group_id", "sequence_number", "offset", "flags")
 ALLOWED = {"group_id": "None", "sequence_number": "1", "offset": "0", "flags": "without groups and segments"}
 ANY_MEMBER = ANY_GROUP | ANY_SEGMENT
-EXACT_TYPES: Mapping[str, frozenset[type]] = {
-    name: frozenset({int}) if name in NUMBERS | CODES
-    else frozenset({int, float}) if name in TIMES
-    else frozenset({bytes}) if name in IDS | {"body"}
-    else frozenset({bool}) if name == "persistent"
-    else frozenset({Properties}) if name == "properties"
-    else frozenset({Transmission}) if name == "transmission"
-    else frozenset({str})
-    for name in STAGED_COLUMNS if name not in KEYS
-}  # fmt: skip
-
 Columns = dict[str, Sequence[Any]]
 
 
@@ -135,7 +89,7 @@ def _checked(name: str, values: Sequence[Any]) -> Sequence[Any]:
         given = [value for value in values if value is not None]
     if not types:
         return values
-    if not types <= EXACT_TYPES[name]:
+    if not types <= KINDS[name].types:
         return _one_by_one(name, values)
     try:
         return _alike(name, values, given, types)
@@ -151,59 +105,52 @@ def _alike(name: str, values: Sequence[Any], given: Iterable[Any], types: set[ty
 
     Raises ArgumentError if one is out of range.
     """
-    check = _check_of(name)
-    if name in ("body", "persistent", "properties"):
-        return values
-    if name in NUMBERS:
-        check(name, min(given))
-        check(name, max(given))
-        return values
-    if name in TIMES:
-        return _times(name, values, given, types)
-    if name in IDS:
-        return _ids(name, values, given)
-    as_kept = {value: check(name, value) for value in set(given)}
+    kind = KINDS[name]
+    match kind:
+        case BodyBytes() | Switch() | PropertySets():
+            return values
+        case Seconds():
+            return _times(name, kind, values, given, types)
+        case Octets():
+            return _ids(name, kind, values, given)
+        case Integer() if type(kind) is Integer:  # the others leave out some of their range
+            kind.check(name, min(given))
+            kind.check(name, max(given))
+            return values
+    as_kept = {value: kind.check(name, value) for value in set(given)}
     if all(kept is value or kept == value for value, kept in as_kept.items()):
         return values
     return [None if value is None else as_kept[value] for value in values]
 
 
-def _times(name: str, values: Sequence[Any], given: Iterable[Any], types: set[type]) -> Sequence[Any]:
-    check = _check_of(name)
-    finite = [value for value in given if value != math.inf] if name == "expiry" else given
+def _times(name: str, kind: Seconds, values: Sequence[Any], given: Iterable[Any], types: set[type]) -> Sequence[Any]:
+    finite = [value for value in given if value != math.inf] if math.inf in kind.also.values() else given
     if any(map(math.isnan, finite)):
-        raise bad_argument(name, math.nan, "a number")
+        raise kind.refusal(name, math.nan)
     if finite:
-        check(name, min(finite))
-        check(name, max(finite))
+        kind.check(name, min(finite))
+        kind.check(name, max(finite))
     return [None if value is None else float(value) for value in values] if int in types else values
 
 
-def _ids(name: str, values: Sequence[Any], given: Iterable[Any]) -> Sequence[Any]:
-    """Pads ids to their full length; an id that is all NUL becomes None."""
-    none = NO_ACCOUNTING if name == "accounting_token" else NO_ID
-    lengths = set(map(len, given))
-    if max(lengths) > len(none):
-        raise bad_argument(name, max(lengths), f"at most {len(none)} bytes")
-    if lengths != {len(none)}:
-        values = [None if value is None else value.ljust(len(none), b"\0") for value in values]
+def _ids(name: str, kind: Octets, values: Sequence[Any], given: Iterable[Any]) -> Sequence[Any]:
+    """Ids have their full length; one that is not one is None."""
+    lengths, none = set(map(len, given)), NONE[name]
+    if max(lengths) > kind.length:
+        raise kind.refusal(name, max(given, key=len))
+    if lengths != {kind.length}:
+        values = [None if value is None else value.ljust(kind.length, b"\0") for value in values]
     return [None if value == none else value for value in values] if none in values else values
 
 
 def _one_by_one(name: str, values: Sequence[Any]) -> list[Any]:
-    """Checks each value. Raises ArgumentError with the first row that is wrong."""
-    check, kept = _check_of(name), []
-    none = {"accounting_token": NO_ACCOUNTING}.get(name, NO_ID) if name in IDS else None
+    """Each value as it is kept. Raises: ArgumentError, with the row of the first that is wrong."""
+    kind, kept = KINDS[name], []
+    none = NONE[name] if isinstance(kind, Octets) else None
     for row, value in enumerate(values):
-        with_row = value if value is None and name != "body" else _in_row(row, check, name, value)
+        with_row = value if value is None and name != "body" else _in_row(row, kind.check, name, value)
         kept.append(None if none is not None and with_row == none else with_row)
     return kept
-
-
-def _check_of(name: str) -> Callable[[str, Any], Any]:
-    check = Message.FIELDS[name].check
-    assert check is not None, name
-    return check
 
 
 def _in_row(row: int, call: Callable[..., Any], *values: Any, **named: Any) -> Any:
@@ -403,7 +350,7 @@ def _with_defaults(
 ) -> Columns:
     usual = defaults(queue, manager)
     values: dict[str, Any] = {name: Message.FIELDS[name].default for name in STAGED_COLUMNS if name not in KEYS}
-    values |= default_context(program, now) | dict.fromkeys((*IDS, *KEYS))
+    values |= default_context(program, now) | dict.fromkeys((*OCTETS, *KEYS))
     values |= {"priority": usual.priority, "persistent": usual.persistent}
     values |= {"expiry": math.inf if usual.expiry is None else usual.expiry}
     full = {name: _filled(columns.get(name), default, count) for name, default in values.items()}

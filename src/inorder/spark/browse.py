@@ -23,6 +23,9 @@ from ..client.bulk import NO_LIMIT, BulkBrowser, Stretch
 from ..client.manager import QueueManager
 from ..client.queue import Queue
 from ..errors import OptionsError, QueueCondition, Reason
+from ..model.fields import GIVEN
+from ..model.options import MATCHABLE
+from ..model.parameters import Integer
 from ..rules.ordering import UNSET
 from .opening import check_queue, check_same, made_at, store_for_task
 from .options import SourceOptions
@@ -30,7 +33,7 @@ from .planning import BatchLimits, Planner, limits
 from .versions import Filter, ReadLimit, SupportsTriggerAvailableNow
 
 Offset = dict[str, Any]
-FILTERED = frozenset({"priority", "message_id", "correlation_id", "group_id"})
+FILTERED = {one.name: one.kind for one in MATCHABLE if one.name in GIVEN}
 COMPARISONS = {
     "EqualTo": pc.equal,
     "GreaterThan": pc.greater,
@@ -137,7 +140,7 @@ def is_applied(one: Filter) -> bool:
         return False
     if kind in ("IsNull", "IsNotNull"):
         return True
-    wanted: type = int if path[0] == "priority" else bytes
+    wanted: type = int if isinstance(FILTERED[path[0]], Integer) else bytes
     value = getattr(one, "value", None)
     if kind == "In":
         return isinstance(value, tuple | list) and all(type(each) is wanted for each in value)

@@ -5,23 +5,24 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ...client.manager import QueueManager, connect
 from ...client.store_transfer import EXPIRY_SECONDS_MIN
 from ...errors import Fenced, SequenceError, StoreError, UnknownObject
 from ...model.channel_attributes import ChannelAttributes
-from ...model.message import NO_ID, Message, UniqueId
+from ...model.fields import NONE
+from ...model.message import Message, UniqueId
 from ...model.options import GetOptions
 from ...model.properties import NO_PROPERTIES, Properties
 from ...rules.channels import CHANNEL, Last
-from ...rules.puts import NO_ACCOUNTING
 from ...stores.open import locate
 from ...stores.seam.bulk_page import BulkPage
 from ...stores.seam.definitions import channel_of
 from ...stores.seam.protocol import Store
-from ...stores.seam.records import Carrying, Claim, Claimer, ClaimRequest, NextBatch, Slice
+from ...stores.seam.records import BULK_COLUMNS, Carrying, Claim, Claimer, ClaimRequest, NextBatch, Slice
 
 T = TypeVar("T")
 KILOBYTE = 1000
@@ -111,33 +112,28 @@ class Sending:
         return [] if claim is None else self.read(carrying, claim)
 
 
-FIELDS = (
-    "report message_type expiry feedback encoding coded_character_set_id format priority persistent message_id "
-    "correlation_id reply_to_queue reply_to_queue_manager user_identifier accounting_token application_identity_data "
-    "put_application_type put_application_name put_at application_origin_data group_id sequence_number offset flags "
-    "original_length"
-).split()
-NONE = {"correlation_id": NO_ID, "accounting_token": NO_ACCOUNTING, "group_id": NO_ID}
-
-
 def messages_of(page: BulkPage, age: float) -> list[Message]:
-    """Turns rows of a claim into messages, this many seconds after it was taken."""
-    columns = [list(page.column(name)) for name in FIELDS]
-    for name, none in NONE.items():
-        at = FIELDS.index(name)
-        columns[at] = [none if value is None else value for value in columns[at]]
-    at = FIELDS.index("expiry")
-    columns[at] = [math.inf if left is None else max(EXPIRY_SECONDS_MIN, left - age) for left in columns[at]]
-    at = FIELDS.index("persistent")
-    columns[at] = list(map(bool, columns[at]))
-    properties = [NO_PROPERTIES if text is None else Properties.from_text(text) for text in page.column("properties")]
-    uids = map(UniqueId, page.column("uid_origin"), page.column("uid_number"))
-    rest = zip(properties, page.column("transmission"), page.column("body"), page.column("length"), uids, strict=True)
-    rows = zip(zip(*columns, strict=True), rest, strict=True)
-    return Message.from_rows(
-        (*row, 0.0, transmission, properties, body, length, 0, bytes(16), uid, None, None, None)
-        for row, (properties, transmission, body, length, uid) in rows
-    )
+    """Rows of a claim as messages, so many seconds after it was taken."""
+    made: dict[str, Iterable[Any]] = {
+        "expiry": [math.inf if left is None else max(EXPIRY_SECONDS_MIN, left - age) for left in page.column("expiry")],
+        "persistent": map(bool, page.column("persistent")),
+        "properties": [_properties(text) for text in page.column("properties")],
+        "uid": map(UniqueId, page.column("uid_origin"), page.column("uid_number")),
+        "backout_count": repeat(0, len(page)),  # it begins again
+    }
+    columns = [made[name] if name in made else _column(page, name) for name in Message.FIELDS]
+    return Message.from_rows(zip(*columns, strict=True))
+
+
+def _column(page: BulkPage, name: str) -> Iterable[Any]:
+    if name not in BULK_COLUMNS:
+        return repeat(Message.FIELDS[name].default, len(page))
+    none = NONE.get(name)
+    return page.column(name) if none is None else [none if value is None else value for value in page.column(name)]
+
+
+def _properties(text: str | None) -> Properties:
+    return NO_PROPERTIES if text is None else Properties.from_text(text)
 
 
 def aged(messages: Sequence[Message], seconds: float) -> Sequence[Message]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...formats.json_lines import FIELDS, FILLED_IN, IDS
-from ...model.message import Message
+from ...model.fields import GIVEN
 from .describing import Schema, listed, record, ref, value
 
 BODY: Final[Mapping[str, Schema]] = {
@@ -54,14 +54,10 @@ def _of_field(name: str) -> Schema:
             return value("object", about, additionalProperties=value("string number boolean null array"))
         case "transmission":
             return value("object null", about)
-        case "expiry":
-            return value("number null", about)
-        case "priority":
-            return value("integer null", about)
-        case "persistent":
-            return value("boolean null", about)
-    kinds = {int: "integer", float: "number", str: "string", bool: "boolean"}
-    return value(kinds[type(Message.FIELDS[name].default)], about)
+    kind = GIVEN[name].kind
+    assert kind is not None
+    word = str(kind.schema["type"])
+    return value(f"{word} null" if None in kind.also.values() else word, about)
 
 
 def _to_put(name: str) -> Schema:
@@ -73,7 +69,7 @@ def _to_put(name: str) -> Schema:
 
 
 def _about(name: str) -> str:
-    return HOW.get(name) or str(Message.FIELDS[name].__doc__)
+    return HOW.get(name) or str(GIVEN[name].__doc__)
 
 
 WARNING: Final = value("string null", "the name of the warning's reason")
