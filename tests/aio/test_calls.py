@@ -59,7 +59,7 @@ def test_type_checkers_know_what_a_call_takes_and_returns() -> None:
             depth: int = await qm.depth("Q")
             assert depth == 0
             with pytest.raises(inorder.ArgumentError):
-                await qm.put("Q", b"", prority=1)  # type: ignore[call-arg]
+                await qm.put("Q", b"", prio=1)  # type: ignore[call-arg]
             with pytest.raises(inorder.ArgumentError):
                 await qm.alter_queue("Q", max_depth="5")  # type: ignore[arg-type]
 
