@@ -4,7 +4,8 @@ A task that was given nothing joins the `QueueWatch` of its queue. That has a la
 may find something now (`LocalStore.watch`), and the loop lets the tasks look again: one look at a time, in the order of
 R3.27, gets that name a message first. They look in rounds: none looks twice before each has looked once. Of tasks that
 ask for the very same only the first looks: what it does not find nobody finds. When it has found something the next one
-looks.
+looks. A task whose look must first wait for a connection lets the others look meanwhile: those that have it may be
+among them.
 
 No wake-up is lost. A task joins first and looks then, and whatever changes after the thread has said that it watches
 calls again, however many changes one call stands for. While nobody waits it rests, and a put wakes nobody.
@@ -21,7 +22,7 @@ from typing import TypeVar
 from ..errors import NoMessageAvailable, OrderPending, WaitEnded
 from ..support.clock import Clock
 from .jobs import Job, tell
-from .lanes import Lane
+from .lanes import Lane, gives_way
 
 T = TypeVar("T")
 NOTHING = (NoMessageAvailable, OrderPending)  # a look has found nothing
@@ -151,6 +152,7 @@ class QueueWatch:
             while True:
                 await self._turn(waiter)
                 is_last = waiter.deadline <= self._clock.monotonic()
+                gives_way.set(lambda: self._has_looked(waiter))
                 try:
                     return await look(lambda: self._leave(waiter))
                 except NOTHING:
@@ -158,6 +160,8 @@ class QueueWatch:
                         raise
                     if self._error is not None:
                         raise self._error from None
+                finally:
+                    gives_way.set(None)
                 self._has_looked(waiter)
         finally:
             self._leave(waiter)
@@ -208,7 +212,7 @@ class QueueWatch:
                 waiter.timer.cancel()
 
     def _has_looked(self, waiter: WaitingTask) -> None:
-        """It has found nothing."""
+        """It has found nothing, or cannot look yet."""
         if self._looking is waiter:
             self._looking = None
         self._next()
