@@ -19,6 +19,7 @@ from tests.helpers.support import LIMIT_SECONDS
 import inorder
 from inorder import aio
 from inorder.aio import brief
+from inorder.aio.jobs import finished
 from inorder.client.listening import StoreEvent
 from inorder.errors import IN_MEMORY, OutcomeUnknown
 from inorder.stores.sqlite.log import Log
@@ -258,6 +259,28 @@ def test_a_call_waits_in_another_thread_while_somebody_writes(tmp_path: Path, pa
         assert await qm.depth("Q") == 1
 
     in_tasks(IN_MEMORY if path == IN_MEMORY else tmp_path / "store.db", work)
+
+
+def test_calls_that_wait_for_a_sync_are_over_though_one_after_them_was_held_up_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two have promised something when somebody comes in the way of a third, and goes before it is tried again."""
+    monkeypatch.setattr("inorder.stores.engine.process.EnginePromises.is_quick", True)  # whatever the disk
+
+    async def work(qm: aio.QueueManager) -> None:
+        lane = qm._shared._brief
+        assert lane is not None
+        await putting(qm)(0)  # opens the queue
+        for _ in range(2):
+            await asyncio.sleep(0)
+        jobs = [lane.submit(lambda one: one.put("Q", b"", persistent=True)) for _ in range(3)]
+        assert [job.is_over for job in jobs] == [True, False, False], "the first is alone, the others share a sync"
+        with somebody_writes(qm):
+            jobs.append(lane.submit(lambda one: one.put("Q", b"", persistent=True)))
+        await asyncio.wait_for(asyncio.gather(*map(finished, jobs)), LIMIT_SECONDS)
+        assert await qm.depth("Q") == 5
+
+    in_tasks(tmp_path / "store.db", work)
 
 
 def test_calls_that_have_waited_leave_the_loop_to_others(tmp_path: Path) -> None:

@@ -77,6 +77,11 @@ class CallBatch:
         return list(dict.fromkeys([*(one.job for _, _, calls in self._owing for one in calls), *self.jobs]))
 
     @property
+    def owes(self) -> bool:
+        """Whether calls that were made wait for what they have promised."""
+        return any(calls for _, _, calls in self._owing)
+
+    @property
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
         return not self.jobs and all(promises.is_empty for _, promises, _ in self._owing)
@@ -145,7 +150,7 @@ class BriefLane(Lane):
         before = promises.count
         if promises.at_once(make) is None:
             return False
-        is_only_one = self._is_alone and not self._hands_over_soon and self._batch is None
+        is_only_one = self._is_alone and not self._hands_over_soon and self._batch is None and not self._next.owes
         if not promises.is_empty:
             self._hand_over_soon()
         if promises.count == before:
