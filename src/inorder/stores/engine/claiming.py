@@ -19,8 +19,10 @@ from ...rules.ordering import UNSET
 from ...rules.puts import Program
 from ..seam.bulk_page import BulkPage
 from ..seam.damage import damaged, decodes
+from ..seam.looking import group_of
 from ..seam.queued import QueuedMessage, Reader, available
 from ..seam.records import Claim, Claimer, ClaimRequest, Claims, ClaimStart, GetRequest, Outcome, Slice
+from ..seam.surveying import members_from
 from ..seam.tables import AccountRow, ClaimRow, SentRow, UnitRow, application_reader
 from . import group_readers
 from .operation import Operation
@@ -240,10 +242,11 @@ class Claiming(Reading):
 
     def _whole(self, rows: Sequence[QueuedMessage]) -> Sequence[QueuedMessage]:
         """All that belongs to the group, or to the segmented message, that begins here."""
-        group_id = rows[0].message.group_id
-        if group_id == NO_ID:
+        head = rows[0]
+        if group_of(head.message) == NO_ID:
             return rows
-        return [row for row in self.queue.members(group_id) if available(row, self.reader)]
+        there = self.queue.members(head.message.group_id)
+        return members_from(head, (row for row in there if available(row, self.reader)))
 
 
 def check_application(application: object) -> str:

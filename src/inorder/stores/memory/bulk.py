@@ -20,9 +20,19 @@ from ..engine.reading import page_end
 from ..seam.backend import Counts, Listed, SearchedQueue
 from ..seam.bulk_page import BulkPage
 from ..seam.looking import group_of, logical_key, logical_position, physical_position, unplaced_position
-from ..seam.queued import GOT, QueuedMessage, Reader, as_got, available, is_in_sight, number_of, onlooker, place_of
+from ..seam.queued import (
+    GOT,
+    QueuedMessage,
+    Reader,
+    as_got,
+    available,
+    is_in_sight,
+    number_of,
+    onlooker,
+    place_of,
+)
 from ..seam.records import PAGE_BYTES, PAGE_ROWS, BulkRow, Stretch
-from ..seam.surveying import Cut, Shown, cut, looked_for, within
+from ..seam.surveying import Cut, Shown, cut, looked_for, members_from, within
 from ..seam.tables import StagingRow, UnitRow
 from ..seam.views import ListingOrder, LookRequest, OrderView, Position
 
@@ -104,11 +114,11 @@ class MemoryBulk(ABC):
             yield Shown(standing.place, len(members), sum(one.message.length for one in members))
 
     def _members(self, queue: SearchedQueue, reader: Reader, head: QueuedMessage) -> Sequence[QueuedMessage]:
-        """All that can be read of a group, in logical order."""
-        if head.message.group_id == NO_ID:
+        """What a browse shows that begins with this head, in logical order."""
+        if group_of(head.message) == NO_ID:
             return [head]
         rows = self.rows(queue=queue.id, group_id=head.message.group_id)
-        return sorted((row for row in rows if available(row, reader) and is_in_sight(row, reader)), key=logical_key)
+        return members_from(head, (row for row in rows if available(row, reader) and is_in_sight(row, reader)))
 
     def stretch_page(
         self, queue: SearchedQueue, reader: Reader, stretch: Stretch, after: Behind

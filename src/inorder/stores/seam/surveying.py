@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...model.message import Place
-from ...rules.grouping import Wanted
+from ...rules.grouping import Members, Wanted
 from ...rules.ordering import UNSET, Cursor
+from .queued import QueuedMessage
 from .records import Stretch
 
 
@@ -30,6 +31,13 @@ class Cut(NamedTuple):
 def looked_for(*, logical: bool) -> Wanted:
     """What is read in bulk: messages, or in logical order the heads of whole groups."""
     return Wanted(heads=True, needs="group") if logical else Wanted()
+
+
+def members_from(head: QueuedMessage, there: Iterable[QueuedMessage]) -> list[QueuedMessage]:
+    """The rows of one group that begin with this head; `there`: all that can be read with its group id."""
+    rows = {id(one.message): one for one in (head, *there)}
+    found = Members(one.message for one in rows.values()).beginning_with(head.message)
+    return [rows[id(message)] for message in found]
 
 
 def within(shown: Iterable[Shown], most: int, most_bytes: int) -> list[Shown]:

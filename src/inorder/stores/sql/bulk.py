@@ -8,7 +8,7 @@ which the rules look at one by one (`stores.claiming`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import accumulate, compress, islice, takewhile
 from typing import Any, NamedTuple
 
@@ -17,9 +17,9 @@ from ...rules.grouping import Members, has_what_it_needs
 from ...rules.ordering import UNSET, Cursor
 from ..seam.backend import SearchedQueue
 from ..seam.bulk_page import BulkPage
-from ..seam.queued import Reader, available, is_in_sight
+from ..seam.queued import QueuedMessage, Reader, available, is_in_sight
 from ..seam.records import PAGE_BYTES, PAGE_ROWS, Stretch
-from ..seam.surveying import Cut, looked_for
+from ..seam.surveying import Cut, Shown, cut, looked_for, members_from, within
 from ..seam.tables import UnitRow
 from .attention import GROUPS
 from .codec import READ_IN_BULK
@@ -30,6 +30,7 @@ NO_END = 2**62
 PLACE, GROUP_PLACE = ("rank", "number", "ordinal"), ("group_rank", "group_number", "group_ordinal")
 LENGTH = READ_IN_BULK.index("length")
 HEAD = READ_IN_BULK.index("delivery")  # of a row in logical order the head of its group stands there
+ID = READ_IN_BULK.index("id")
 MEMBER = [READ_IN_BULK.index(name) for name in ("sequence_number", "offset", *PLACE)]
 SEQUENCE, OFFSET, FLAGS = (READ_IN_BULK.index(name) for name in ("sequence_number", "offset", "flags"))
 INNER_FLAGS = frozenset({IN_GROUP, IN_GROUP | SEGMENTATION_ALLOWED})
@@ -56,7 +57,7 @@ class Levels:
         most: so many messages of a level, counting those of groups, are looked at, and the group after them.
         kind: of what is next: messages, whole groups, or messages where no groups are on the queue.
         plain: no group was met with a message of several pieces, or of another unusual shape.
-        unusual: a group was met that is whole, but of a shape that only the rules know how to take.
+        unusual: the heads of groups that are whole, but of a shape that only the rules know how to take.
     """
 
     def __init__(
@@ -73,7 +74,8 @@ class Levels:
         self.backend, self.queue, self.reader, self.cursor = backend, queue, reader, cursor
         self.logical, self.strict = logical, strict
         self.most = most
-        self.plain, self.unusual = True, False
+        self.plain = True
+        self.unusual: set[int] = set()
         self.kind = "singles"
         if backend.noted[queue.id] & GROUPS:
             self.kind = "groups" if logical else "messages"
@@ -119,7 +121,7 @@ class Levels:
                 if not is_odd:
                     continue
                 if self._is_whole(head, group_id):
-                    self.unusual = True
+                    self.unusual.add(head)
                 elif self.strict:
                     return one._replace(stop=min(one.stop, (number, ordinal)))
                 else:
@@ -130,10 +132,20 @@ class Levels:
 
     def _is_whole(self, head: int, group_id: bytes) -> bool:
         """Whether what begins with this head is whole; of several heads with one group id each is looked at."""
-        rows = self.backend.rows(queue=self.queue.id, group_id=group_id)
-        there = [row for row in rows if available(row, self.reader) and is_in_sight(row, self.reader)]
+        there = self._there(group_id)
         members = Members(row.message for row in there)
         return any(row.number == head and has_what_it_needs(row.message, "group", lambda _: members) for row in there)
+
+    def members(self, head: int, group_id: bytes | None) -> Sequence[QueuedMessage]:
+        """What a browse shows that begins with this head, in logical order."""
+        if group_id is None:
+            return self.backend.rows(queue=self.queue.id, number=head)
+        there = self._there(group_id)
+        return next((members_from(row, there) for row in there if row.number == head), [])
+
+    def _there(self, group_id: bytes) -> list[QueuedMessage]:
+        rows = self.backend.rows(queue=self.queue.id, group_id=group_id)
+        return [row for row in rows if available(row, self.reader) and is_in_sight(row, self.reader)]
 
     def has_more(self, one: Range) -> bool:
         """Whether there is anything in a range."""
@@ -202,10 +214,11 @@ class _Columns:
                 doubtful.append(head)
         return doubtful
 
-    def remove(self, begun: int, heads: set[int]) -> None:
-        """Removes groups, by their heads, from the rows from `begun` on."""
-        if heads:
-            kept = [head not in heads for head in self.columns[HEAD][begun:]]
+    def keep(self, begun: int, members: Mapping[int, Set[int]]) -> None:
+        """Removes from the rows from `begun` on what is not among the members of its group, where its head is named."""
+        if members:
+            rows = zip(self.columns[HEAD][begun:], self.columns[ID][begun:], strict=True)
+            kept = [head not in members or number in members[head] for head, number in rows]
             for column in self.columns:
                 column[begun:] = compress(column[begun:], kept)
             self.messages = len(self.columns[HEAD])
@@ -274,6 +287,9 @@ class SqlBulk(SqlSearch):
         cuts: list[Cut] = []
         messages = size = 0
         for one in levels:
+            if levels.unusual:
+                everything = Levels(self, queue, reader, cursor, logical=logical, strict=strict, most=NO_END)
+                return cut(within(self._shown(everything, weighs=most_bytes < NO_END), most, most_bytes), slices)
             rest = one
             if messages < most:
                 values = levels.values(one, most - messages) | {
@@ -290,6 +306,23 @@ class SqlBulk(SqlSearch):
             if messages and levels.has_more(rest):
                 break
         return cuts
+
+    def _shown(self, levels: Levels, *, weighs: bool) -> Iterator[Shown]:
+        """Group after group, where some are of an unusual shape; without their sizes unless it weighs."""
+        for one in levels:
+            last = one.stop[0], one.stop[1] - 1
+            following: tuple[int, int] | None = one.after[0], one.after[1] + 1
+            while following:
+                stretch = Stretch(True, one.rank, following, last, 0)
+                heads, following = self._heads_of(levels.queue, stretch, following, NO_END)
+                for head in heads:
+                    if head.id in one.excluded or head.number > (levels.reader.horizon or NO_END):
+                        continue
+                    messages, size = head.messages, 0
+                    if weighs or head.id in levels.unusual:
+                        members = levels.members(head.id, head.group_id)
+                        messages, size = len(members), sum(row.message.length for row in members)
+                    yield Shown(Place(one.rank, head.number, head.ordinal), messages, size)
 
     def _cut(self, levels: Levels, one: Range, values: dict[str, Any]) -> tuple[list[Cut], int]:
         """What the limits allow of a level of single messages, and its size if bytes are limited."""
@@ -374,9 +407,10 @@ class SqlBulk(SqlSearch):
                 begun = read.messages
                 start = behind if heads[0].id == within else _BEFORE_ALL
                 count = _fitting(heads, read.left) if start is _BEFORE_ALL else 0
+                members = {} if count else self._unlike(queue, reader, stretch, heads[:1])
                 if count:
                     found = self._members(queue, heads[:count], read.left)
-                elif self._odd(queue, reader, stretch, heads[:1]):
+                elif not members.get(heads[0].id, True):
                     heads = heads[1:]
                     continue
                 else:
@@ -384,7 +418,8 @@ class SqlBulk(SqlSearch):
                 has_room = read.fill(found)
                 ended = None if has_room else _where_it_ended(heads, read, begun)
                 if count:
-                    read.remove(begun, self._odd(queue, reader, stretch, read.doubtful(heads[:count], begun)))
+                    members = self._unlike(queue, reader, stretch, read.doubtful(heads[:count], begun))
+                read.keep(begun, members)
                 if ended:
                     return read, ended
                 heads = heads[max(count, 1) :]
@@ -406,14 +441,21 @@ class SqlBulk(SqlSearch):
             most -= head.messages
         return heads, None
 
-    def _odd(self, queue: SearchedQueue, reader: Reader, stretch: Stretch, heads: Sequence[_Head]) -> set[int]:
-        """Which of these are not whole."""
+    def _unlike(
+        self, queue: SearchedQueue, reader: Reader, stretch: Stretch, heads: Sequence[_Head]
+    ) -> Mapping[int, Set[int]]:
+        """The members of those groups that are not all that has the group's id; none of a group that is not whole."""
         if not heads:
-            return set()
+            return {}
         levels = Levels(self, queue, reader, UNSET, logical=True, strict=False, most=NO_END)
         first, last = heads[0], heads[-1]
         between = Range(stretch.rank, (first.number, first.ordinal - 1), (last.number, last.ordinal + 1))
-        return set(levels.without_odd(between).excluded)
+        missing = levels.without_odd(between).excluded
+        ids = {head.id: head.group_id for head in heads}
+        unusual = {
+            head: {row.number for row in levels.members(head, ids[head])} for head in levels.unusual & ids.keys()
+        }
+        return dict.fromkeys(missing, frozenset()) | unusual
 
     def _members(self, queue: SearchedQueue, heads: Sequence[_Head], most: int) -> Any:
         """All members of some groups, one more than there is room for if they are more than they seemed to be."""
