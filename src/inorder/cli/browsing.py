@@ -10,7 +10,7 @@ from typing import get_args
 import click
 
 from .. import Match, QueueManager
-from ..client.operating import Gaps, MessageView, QueueView
+from ..client.inspection import Gaps, MessageView, QueueView
 from ..model.fields import NUMBER_MAX
 from ..model.message import ANY_GROUP, ANY_SEGMENT
 from ..stores.seam.views import ListingOrder, SightState
