@@ -305,7 +305,7 @@ WRONG_NUMBERS = [
     (
         "a message that begins in the middle",
         {"sequence_number": [1, 2], "offset": [0, 5], "flags": [IN, IN | LAST_SEGMENT]},
-        "message 2 has no beginning",
+        "message 2 has no first segment",
     ),
     (
         "a segment twice",
