@@ -11,6 +11,7 @@ from inorder.client.manager import QueueManager
 from inorder.client.queue import Queue
 from inorder.errors import InorderError, NoMessageAvailable, OrderPending, Reason
 from inorder.formats.property_text import read_property, write_property
+from inorder.model.fields import GIVEN, PropertySets, ReportOptions
 from inorder.model.kinds import Feedback, Report
 from inorder.model.message import (
     IN_GROUP,
@@ -23,6 +24,7 @@ from inorder.model.message import (
     UniqueId,
 )
 from inorder.model.options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
+from inorder.model.parameters import Integer, Octets, Seconds, Switch, Text
 from inorder.model.properties import PropertyValue
 from inorder.rules.puts import PutResult
 from inorder.work.periodic import Schedule
@@ -46,7 +48,8 @@ MATCHES = {
 }
 FEEDBACKS: Mapping[int, str] = {int(one): one.name.lower() for one in Feedback}
 PAD = b"."
-PLAIN = ("no", NO_ID, NO_PROPERTIES, ("no", NO_ID))  # facts that a failure need not tell
+TEXTS = [name for name, field in GIVEN.items() if isinstance(field.kind, Text)]
+PLAIN = (None, "no", NO_ID, NO_PROPERTIES, ("no", NO_ID))  # facts that a failure need not tell
 FOR_BROWSE = OpenOptions(browse=True)
 FOR_INPUT = OpenOptions(input="as_queue")
 READ_ORDERS = frozenset({"strict", "relaxed", "notify"})
@@ -273,7 +276,7 @@ class Actor:
         name, manager = self._table.queue(step.keys.get("on")), step.keys.get("manager", "")
         key = (handle, f"{name}@{manager}" if manager else name)
         if key not in self._handles:
-            self._handles[key] = self.manager.open_growing(name, options, manager=manager)
+            self._handles[key] = self.manager.internals.open_growing(name, options, manager=manager)
         return self._handles[key]
 
     # --- puts
@@ -315,32 +318,25 @@ class Actor:
 
     def _fields(self, step: ScenarioStep) -> Any:
         keys, fields = step.keys, {"flags": sum(FLAGS[flag] for flag in step.flags if flag in FLAGS)}
-        convert: dict[str, Any] = {
-            "priority": lambda value: None if value == "-1" else number(value),
-            "persistent": lambda value: yes("persistent", value),
-            "expiry": float,
-            "delay": float,
-            "id": self._table.id_of,
-            "correlation": self._table.id_of,
-            "group": self._table.id_of,
-            "seq": number,
-            "offset": number,
-            "ccsid": number,
-            "report": report_options,
-            "reply-to": str,
-        }
-        names = {
-            "id": "message_id",
-            "correlation": "correlation_id",
-            "group": "group_id",
-            "seq": "sequence_number",
-            "ccsid": "coded_character_set_id",
-            "reply-to": "reply_to_queue",
-        }
-        for key, value in keys.items():
-            if key in convert:
-                fields[names.get(key, key)] = convert[key](value)
-        return fields | ({"properties": properties(keys["property"])} if "property" in keys else {})
+        given = {name: keys[field.word] for name, field in GIVEN.items() if field.word in keys}
+        return fields | {name: self.read_field(name, text) for name, text in given.items()}
+
+    def read_field(self, name: str, text: str) -> Any:
+        """The value of a field, as a table writes it."""
+        match GIVEN[name].kind:
+            case Octets():
+                return self._table.id_of(text)
+            case ReportOptions():
+                return report_options(text)
+            case Integer() as kind:
+                return None if text == "-1" and None in kind.also.values() else number(text)
+            case Seconds():
+                return float(text)
+            case Switch():
+                return yes(name, text)
+            case PropertySets():
+                return properties(text)
+        return text
 
     # --- gets and browses
 
@@ -424,7 +420,7 @@ class Actor:
         return Match(selector=step.keys.get("selector"), **wanted)
 
     def _message(self, message: Message) -> StepOutcome:
-        facts = {
+        facts = {GIVEN[name].word: getattr(message, name) or None for name in TEXTS} | {
             "group": (message.group_status, message.group_id),
             "segment": message.segment_status,
             "seq": message.sequence_number,

@@ -7,12 +7,14 @@ from typing import Any
 
 from inorder.client.bulk import NO_LIMIT, BulkBrowser, ClaimReader, Stager
 from inorder.client.manager import QueueManager
+from inorder.model.fields import GIVEN
 from inorder.model.message import NO_ID, Message
 from inorder.model.options import GetOptions, OpenOptions
 from inorder.rules.ordering import UNSET, Cursor
+from inorder.rules.staged_columns import KEYS
 from inorder.stores.seam.records import BULK_COLUMNS, BulkRow, LedgerKey, Slice
 
-from .actors import FOR_BROWSE, READ_ORDERS, NameTable, StepOutcome, number, one_of, properties, report_options
+from .actors import FOR_BROWSE, READ_ORDERS, NameTable, StepOutcome, number, one_of
 from .language import ScenarioStep
 from .once import OnceActor
 
@@ -119,26 +121,24 @@ class BulkActor(OnceActor):
         lasts = float(step.keys.get("lasts", LASTS_SECONDS))
         stager = self._stagers.setdefault((queue.name, name), Stager(queue, name, lasts=lasts))
         columns: dict[str, list[Any]] = {"body": [body.encode("ascii")]}
-        for key in ("priority", "group-key", "order-key"):
-            if key in step.keys:
-                columns[key.replace("-", "_")] = [number(step.keys[key])]
-        if "property" in step.keys:
-            columns["properties"] = [properties(step.keys["property"])]
-        if "report" in step.keys:
-            columns["report"] = [report_options(step.keys["report"])]
-            columns["reply_to_queue"] = [step.keys["reply-to"]]
+        for key in KEYS:
+            if (word := key.replace("_", "-")) in step.keys:
+                columns[key] = [number(step.keys[word])]
+        for name, field in GIVEN.items():
+            if field.word in step.keys:
+                columns[name] = [self.read_field(name, step.keys[field.word])]
         stager.stage(1, columns)
         return StepOutcome("ok")
 
     def _settle_staging(self, handle: str, step: ScenarioStep) -> StepOutcome:
         batch, *names = step.names
-        settled = self.manager.settle_staging(LedgerKey(APPLICATION, "", batch), [
+        settled = self.manager.bulk.settle_staging(LedgerKey(APPLICATION, "", batch), [
             stager.staged for name in names for (_, known), stager in self._stagers.items() if known == name
         ])  # fmt: skip
         return StepOutcome("ignored") if settled.already else StepOutcome("number", str(settled.messages))
 
     def _undo_staging(self, handle: str, step: ScenarioStep) -> StepOutcome:
-        return StepOutcome("number", str(self.manager.undo_staging(step.names)))
+        return StepOutcome("number", str(self.manager.bulk.undo_staging(step.names)))
 
 
 def _message(row: BulkRow) -> Message:

@@ -32,6 +32,11 @@ and for claims, surveys and staged rows (`bulk`):
     A settle-staging BATCH NAME...      -> N, or ignored  puts the rows; ignored: that batch was put before
     A undo-staging NAME                 -> N              drops them
 
+for other fields:
+
+    format=MQSTR, user-identifier=ann    of put and stage: any field that a program may give (`model.fields`), by
+                    its name with - for _; of a message that was got: those that are texts
+
 for properties:
 
     property=NAME=VALUE, property=NAME:TYPE=VALUE   of put, as often as there are properties (`formats.property_text`);
@@ -116,12 +121,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inorder.formats.property_text import read_property
+from inorder.model.fields import GIVEN
+from inorder.model.parameters import Text
 
 PUT_FLAGS = "syncpoint in-group last-in-group segment last-segment segmentation logical resend again"
-PUT_KEYS = (
-    "on priority persistent expiry delay id correlation group seq offset length ccsid confirm property report reply-to "
-    "manager deduplicate deduplicate-for"
-)
+FIELDS = " ".join(field.word for field in GIVEN.values())
+PUT_KEYS = f"{FIELDS} on length confirm manager deduplicate deduplicate-for"
 NO_PROPERTIES = "none"
 REPEATED = frozenset({"property"})  # a word that may be there several times; its values are kept with a blank between
 READ_FLAGS = "logical complete all-messages all-segments strict relaxed notify accept-truncated"
@@ -186,7 +191,7 @@ ACTOR_VERBS: Mapping[str, VerbSyntax] = {
     "settle-claims": _verb((1, 1), keys="on app"),
     "return-ahead": _verb((0, 0), keys="on app"),
     "survey": _verb((1, 1), BULK_FLAGS, "on most bytes slices"),
-    "stage": _verb((2, 2), keys="on priority group-key order-key lasts property report reply-to"),
+    "stage": _verb((2, 2), keys=f"{FIELDS} on group-key order-key lasts"),
     "settle-staging": _verb((2, 99), keys=""),
     "undo-staging": _verb((1, 1), keys=""),
     "request": _verb((1, 1), keys="on timeout reply-to report expiry"),
@@ -227,7 +232,7 @@ OK_FACTS = frozenset("id group seq offset flags warning settled horizon".split()
 MESSAGE_FACTS = frozenset(
     "group segment seq offset flags backouts priority length warning earlier-pending property feedback id "
     "correlation transmission".split()
-)
+) | frozenset(field.word for field in GIVEN.values() if isinstance(field.kind, Text))
 ENDING_FACTS = frozenset("kind by lock claim more".split())
 OUTCOMES: Mapping[str, frozenset[str]] = {
     "ok": OK_FACTS,

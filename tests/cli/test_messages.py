@@ -60,7 +60,7 @@ def test_what_dmpmqmsg_cannot_say_stays_on_the_queue(run: Command, queue: str) -
     run("put", queue, "red", "--property", "colour=red")
     ended = run("get", queue, "--all", "--format", "dmpmqmsg")
     assert (ended.status, ended.out) == (3, "")
-    assert "message 2, properties: there is no code for them: only with --leave-out-properties" in ended.err
+    assert "message 2, properties: the format cannot store them: give --leave-out-properties" in ended.err
     assert run("get", queue, "--all", "--format", "dmpmqmsg", "--leave-out-properties").status == 0
     wrong = run("put", queue, "--format", "dmpmqmsg", given=b"* QLOAD\n\nA VER 9\n")
     assert (wrong.status, "standard input, line 3: " in wrong.err) == (2, True), wrong.err
@@ -299,8 +299,8 @@ def test_ctrl_c_leaves_nothing_held(run: Command, queue: str, store: Path) -> No
     _, told = waiting.communicate(timeout=240)
     assert (waiting.returncode, told.decode().strip()) == (130, "interrupted; no messages are held")
     with inorder.connect(store) as qm:
-        assert not qm.units()
-        assert qm.status(queue).open_input_count == 0
+        assert not qm.inspect.units()
+        assert qm.inspect.status(queue).open_input_count == 0
 
 
 BUFFERING = [pytest.param({}, id="buffered", marks=gate), pytest.param({"PYTHONUNBUFFERED": "1"}, id="unbuffered")]

@@ -45,10 +45,10 @@ def test_a_claim_hides_its_messages_and_they_can_be_read_again_and_again(qm: Que
     assert claim is not None
     assert claim[:6] == (1, 2, 2, 0, True, False)
     assert [message.body for message in qm.browse("Q")] == [b"c"]
-    assert qm.status("Q").current_depth == 3, "claimed messages count in the depth"
+    assert qm.inspect.status("Q").current_depth == 3, "claimed messages count in the depth"
     assert app.bodies(1) == app.bodies(1) == [b"a", b"b"]
-    assert qm.units()[0].kind == "claim"
-    assert (qm.units()[0].name, qm.units()[0].gets, qm.units()[0].queue) == ("app#1", 2, "Q")
+    assert qm.inspect.units()[0].kind == "claim"
+    assert (qm.inspect.units()[0].name, qm.inspect.units()[0].gets, qm.inspect.units()[0].queue) == ("app#1", 2, "Q")
 
 
 def test_a_checkpoint_that_is_too_old_or_knows_too_much_is_refused(qm: QueueManager) -> None:
@@ -112,7 +112,7 @@ def test_a_queue_with_an_open_claim_stays_and_a_new_one_knows_no_claims(qm: Queu
     store_of(qm).release_claims("Q", "app")
     qm.delete_queue("Q", purge=True)
     qm.create_queue("Q")
-    assert (store_of(qm).claims(), qm.units()) == ([], [])
+    assert (store_of(qm).claims(), qm.inspect.units()) == ([], [])
     assert Application(store_of(qm)).settled == 0
 
 
@@ -158,7 +158,7 @@ def test_a_survey_shows_everything_and_changes_nothing(qm: QueueManager) -> None
     app = Application(store_of(qm))
     for slices in (1, 2, 9):
         assert app.survey(slices=slices)[1] == [b"high", b"middle", b"low", b"last"]
-    assert qm.status("Q").current_depth == 4
+    assert qm.inspect.status("Q").current_depth == 4
 
 
 def test_a_survey_keeps_its_limits_and_falls_into_stretches(qm: QueueManager) -> None:
@@ -327,7 +327,7 @@ def test_bad_requests_change_nothing(qm: QueueManager, options: GetOptions, text
             call(options)
         with pytest.raises(ArgumentError, match="most_bytes must be an integer from 1 to"):
             call(most_bytes=0)
-    assert qm.units() == []
+    assert qm.inspect.units() == []
 
 
 @pytest.mark.parametrize("name", ["", "x" * 257, 7])

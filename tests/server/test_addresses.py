@@ -46,26 +46,14 @@ class Signer:
         self._run("req", "-x509", *NEW_KEY, "-subj", f"/CN={name}", "-keyout", self.key, "-out", self.certificate)
 
     def sign(self, name: str, subject: str, *, days: int = 1, use: str = "clientAuth") -> Signed:
-        """A certificate of a client."""
-        request, more, made = self._request(name, subject, use)
-        signer = ("-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial")
-        self._run("x509", "-req", "-in", request, *signer, "-days", days, "-extfile", more, "-out", made.certificate)
-        return made
-
-    def sign_until(self, ends: datetime, name: str, subject: str) -> Signed:
-        """A certificate of a client that expires at a second of today."""
-        request, more, made = self._request(name, subject, "clientAuth")
-        until = ("-enddate", f"{ends:%Y%m%d%H%M%SZ}")
-        self._run("ca", *self._authority(), "-in", request, *until, "-extfile", more, "-out", made.certificate)
-        return made
-
-    def _request(self, name: str, subject: str, use: str) -> tuple[Path, Path, Signed]:
-        """To be signed, what is to be in the certificate besides, and where it and its key are to be."""
+        """A certificate, usually of a client."""
         made = Signed(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         request, more = self._folder / f"{name}.csr", self._folder / f"{name}.ext"
         more.write_text(f"extendedKeyUsage={use}\n")
         self._run("req", *NEW_KEY, "-utf8", "-multivalue-rdn", "-subj", subject, "-keyout", made.key, "-out", request)
-        return request, more, made
+        signer = ("-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial")
+        self._run("x509", "-req", "-in", request, *signer, "-days", days, "-extfile", more, "-out", made.certificate)
+        return made
 
     def revoke(self, *revoked: Signed, between: tuple[str, str] = ("", "")) -> Path:
         """A list of certificates; it counts between two times, else from now on for a day."""
@@ -175,7 +163,7 @@ def test_a_client_certificate_is_its_user_s(start: Start, served: Served, signer
     with running.client(auth=None, verify=tls_of(shop)) as client:
         assert client.get(LOGIN).status_code == 200
         with inorder.connect(served.store) as qm:
-            qm.alter_user("shop", enabled=False)
+            qm.accounts.alter_user("shop", enabled=False)
         assert client.get(LOGIN).status_code == 401, "on a connection that was there before, too"
 
 
@@ -242,12 +230,6 @@ def test_lists_of_revoked_certificates_that_do_not_count_are_refused_at_the_star
     assert (ended.returncode, "has expired on 2024-02-01" in ended.stderr) == (2, True), ended.stderr
 
 
-def test_what_is_no_list_in_der_is_an_error_of_its_own() -> None:
-    for cut in range(0, 120, 7):
-        with pytest.raises((ValueError, IndexError)):
-            revocation.read(bytes.fromhex("30820100308200f0020101300a06082a8648ce3d040302")[:cut] + bytes(cut))
-
-
 @gate
 def test_the_marks_on_a_list_are_those_of_the_certificates(signer: Signer) -> None:
     """As openssl numbers them; the signer is part of a mark, in whatever letters and kind of string."""
@@ -304,7 +286,7 @@ def test_no_secret_is_in_any_output_of_a_server(start: Start, served: Served, si
     add(served, "anna", roles=["admin"])
     body, wrong = "the-body-of-a-message", "a-wrong-password-of-somebody"
     with inorder.connect(served.store) as qm:
-        token = qm.create_token("anna", "a program")
+        token = qm.accounts.create_token("anna", "a program")
     shop = signer.sign("shop", "/CN=shop")
     running = start("--self-signed", "--client-ca", str(signer.certificate), "--workers", "2")
     secrets = [running.token, PASSWORD, token, token.partition(".")[2], body, wrong]

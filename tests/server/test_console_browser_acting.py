@@ -35,7 +35,7 @@ def shop(served: Served) -> Served:
         qm.create_queue("Q2")
         qm.create_queue("REPORTS", max_depth=1)
         qm.create_queue("DEAD")
-        qm.alter_manager(dead_letter_queue="DEAD")
+        qm.admin.alter_manager(dead_letter_queue="DEAD")
         qm.put("REPORTS", b"in the way")
         for body in (b"one", b"two"):
             qm.put("Q1", body, report=Report.COA_WITH_FULL_DATA, reply_to_queue="REPORTS")
@@ -112,29 +112,7 @@ def test_by_keys_alone_messages_are_put_copied_moved_and_deleted(shop: Served, l
     assert bodies(shop, "Q2") == [b'{"colour": "red"}'] * 2
     with inorder.connect(shop.store) as qm:
         assert qm.get("Q2").properties == {"size": 3}
-        assert [one.act for one in qm.acts()] == ["delete", "move", "copy"]
-
-
-@gate
-def test_dead_letters_are_replayed_and_discarded(shop: Served, link: str, browser: Chrome) -> None:
-    with window(browser, link) as seen:
-        seen.go("dead")
-        seen.all("input[name=uid]")[0].click()
-        seen.all("input[name=target]")[0].send_keys("Q2")
-        seen.all("button[value=replay]")[0].click()
-        seen.wait(lambda: "Replay 1 dead letter to Q2?" in seen.text())
-        seen.all("main form button")[0].click()
-        seen.wait(lambda: len(bodies(shop, "Q2")) == 1)
-        seen.go("dead")
-        seen.all("input[name=uid]")[0].click()
-        seen.all("button[value=discard]")[0].click()
-        seen.wait(lambda: "Discard 1 dead letter?" in seen.text())
-        seen.all("main form button.danger")[0].click()
-        assert len(bodies(shop, "DEAD")) == 1, "the browser asks for the name first"
-        seen.all("input[name=typed]")[0].send_keys("DEAD" + Keys.ENTER)
-        seen.wait(lambda: "There are no dead letters" in seen.text())
-        assert seen.complaints() == []
-    assert bodies(shop, "DEAD") == []
+        assert [one.act for one in qm.accounts.acts()] == ["delete", "move", "copy"]
 
 
 @gate

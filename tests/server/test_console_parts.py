@@ -16,10 +16,11 @@ import inorder.aio
 from inorder import Flags
 from inorder.model.message import NO_ID, Place
 from inorder.rules.puts import Program
-from inorder.server.console import bodies, cursors, labels, listing
-from inorder.server.console.groups import AGAIN_SECONDS, BUDGET_SECONDS, GroupSearches, Wholeness, wholeness
-from inorder.server.console.pictures import POINTS_MAX, sparkline
-from inorder.server.console.programs import running
+from inorder.server.console import labels, listing
+from inorder.server.console.held_messages import running
+from inorder.server.console.labels import POINTS_MAX, sparkline
+from inorder.server.console.listing import AGAIN_SECONDS, BUDGET_SECONDS, GroupSearches, Wholeness, wholeness
+from inorder.server.console.queue import cursor_of, position_in
 from inorder.server.console.watching import KEPT_SECONDS, Watching
 from inorder.server.problems import Problem
 from inorder.server.sampling import SampledQueues
@@ -43,7 +44,7 @@ async def nothing() -> SampledQueues:
 def view_of_a_queue() -> QueueView:
     with inorder.connect() as qm:
         qm.create_queue("Q1")
-        return qm.overview()[0]
+        return qm.inspect.overview()[0]
 
 
 # --- rates
@@ -146,14 +147,14 @@ IDS = st.binary(min_size=len(NO_ID), max_size=len(NO_ID))
 
 @given(st.builds(Position, st.integers(0, 2), PLACES, IDS, NUMBERS, NUMBERS, PLACES, NUMBERS))
 def test_a_cursor_comes_back_as_it_went(position: Position) -> None:
-    assert cursors.read("physical", cursors.written(position)) == position
+    assert position_in("physical", cursor_of(position)) == position
 
 
 @given(st.text())
 def test_what_is_not_a_cursor_is_refused(text: str) -> None:
     with contextlib.suppress(Problem):
-        found = cursors.read("physical", text)
-        assert found is None or cursors.read("physical", cursors.written(found)) == found
+        found = position_in("physical", text)
+        assert found is None or position_in("physical", cursor_of(found)) == found
 
 
 # --- words and bodies
@@ -193,7 +194,7 @@ def test_sizes(count: int, text: str) -> None:
     ],
 )
 def test_views_of_a_body(data: bytes, views: tuple[str, ...]) -> None:
-    found = bodies.shown(data, len(data))
+    found = labels.shown_body(data, len(data))
     assert (found.views, found.view) == (views, views[0])
 
 
@@ -207,14 +208,14 @@ def test_views_of_a_body(data: bytes, views: tuple[str, ...]) -> None:
     ],
 )
 def test_json_that_stands_for_what_cannot_be_shown_is_shown_by_its_number(data: bytes, shown: str) -> None:
-    text = bodies.shown(data, len(data), "json").text
+    text = labels.shown_body(data, len(data), "json").text
     assert shown in text
     text.encode()
 
 
 @given(st.binary(max_size=200), st.integers(0, 200))
 def test_every_body_has_a_view(data: bytes, more: int) -> None:
-    found = bodies.shown(data, len(data) + more, "json")
+    found = labels.shown_body(data, len(data) + more, "json")
     assert found.view in found.views
     assert (found.cut > 0) == (more > 0 and len(data) > 0)
 
@@ -228,16 +229,16 @@ async def test_groups_are_looked_at_again_when_the_queue_has_changed_and_not_eac
         await qm.create_queue("Q1")
         await qm.put("Q1", b"1", group_id=b"g", flags=Flags.IN_GROUP)
         groups = GroupSearches(qm, clock)
-        (first,) = await qm.overview()
+        (first,) = await qm.inspect.overview()
         (lacking,) = (await groups.of(first)).lacking
         assert lacking.missing.last
         await qm.put("Q1", b"2", group_id=b"g", sequence_number=2, flags=Flags.LAST_IN_GROUP)
-        (second,) = await qm.overview()
+        (second,) = await qm.inspect.overview()
         assert (await groups.of(second)).lacking, "within some seconds what was found is kept"
         clock.now += AGAIN_SECONDS
         assert not (await groups.of(second)).lacking
-        await qm.clear_queue("Q1")
-        assert await groups.of((await qm.overview())[0]) == Wholeness()
+        await qm.admin.clear_queue("Q1")
+        assert await groups.of((await qm.inspect.overview())[0]) == Wholeness()
 
 
 def test_a_group_that_the_look_has_cut_is_not_judged() -> None:
@@ -246,9 +247,9 @@ def test_a_group_that_the_look_has_cut_is_not_judged() -> None:
         for number in range(1, 6):
             last = Flags.LAST_IN_GROUP if number == 5 else Flags.IN_GROUP
             qm.put("Q1", b"x", group_id=b"whole", sequence_number=number, flags=last)
-        cut = wholeness(list(qm.look("Q1", order="logical", most=3)), 3)
+        cut = wholeness(list(qm.inspect.look("Q1", order="logical", most=3)), 3)
         assert (cut.lacking, cut.is_all) == ((), False)
-        assert wholeness(list(qm.look("Q1", order="logical")), 6) == Wholeness()
+        assert wholeness(list(qm.inspect.look("Q1", order="logical")), 6) == Wholeness()
 
 
 async def test_many_queues_take_turns() -> None:
@@ -257,7 +258,7 @@ async def test_many_queues_take_turns() -> None:
         for name in ("A", "B", "C"):
             await qm.create_queue(name)
             await qm.put(name, b"1", group_id=b"g", flags=Flags.IN_GROUP)
-        groups, views = GroupSearches(qm, lambda: next(ticks)), await qm.overview()
+        groups, views = GroupSearches(qm, lambda: next(ticks)), await qm.inspect.overview()
         assert sorted(await groups.of_all(views)) == ["A", "B"]
         assert sorted(await groups.of_all(views)) == ["A", "B", "C"]
 
@@ -312,5 +313,5 @@ def test_a_row_says_that_a_body_goes_on_only_where_it_does(body: bytes, text: st
     with inorder.connect() as qm:
         qm.create_queue("Q1")
         qm.put("Q1", body)
-        (sight,) = qm.look("Q1", preview=listing.PREVIEW)
+        (sight,) = qm.inspect.look("Q1", preview=listing.PREVIEW)
         assert listing.row(sight).body == text

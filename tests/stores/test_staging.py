@@ -12,7 +12,7 @@ from tests.helpers.support import bodies, drained, snapshot
 from inorder import Flags, Message, MessageType, OrderPending, QueueManager, Reason, connect
 from inorder.errors import InconsistentCall, MessageTooBig
 from inorder.model.attributes import OrderRule
-from inorder.model.message import Transmission
+from inorder.model.fields import LATER, Transmission
 from inorder.rules.puts import make_id
 from inorder.rules.staged_columns import STAGED_COLUMNS
 from inorder.stores.seam.records import Settled
@@ -165,7 +165,7 @@ def test_every_column_is_kept(writer: Writer) -> None:
     writer.put([b"body"], **given, original_length=[-1], offset=[0], delay=[0.0])
     (message,) = writer.browsed()
     assert {name: getattr(message, name) for name in EVERYTHING} == EVERYTHING
-    assert set(STAGED_COLUMNS) == {*EVERYTHING, "original_length", "offset", "delay", "group_key", "order_key"}
+    assert set(STAGED_COLUMNS) == {*EVERYTHING, "original_length", "offset", "delay", "group_key", "order_key", *LATER}
 
 
 def test_none_is_the_default_in_every_column_but_the_body(writer: Writer) -> None:
@@ -229,7 +229,7 @@ def test_a_delayed_message_withholds_from_strict_readers_as_ever(writer: Writer,
     writer.put(letters("ab"), delay=[5.0, 0.0])
     with pytest.raises(OrderPending):
         bodies(writer.qm)
-    assert writer.qm.order_view("Q").pending_out == 1
+    assert writer.qm.inspect.order_view("Q").pending_out == 1
     clock.advance(5.0)
     assert bodies(writer.qm) == letters("ab")
 
@@ -300,12 +300,12 @@ WRONG_NUMBERS = [
     (
         "a gap between segments",
         {"sequence_number": [1, 1], "offset": [0, 5], "flags": [IN | SEGMENT, IN | LAST_SEGMENT]},
-        "a segment of message 1 is at offset 5, and not at 1",
+        "a segment of message 1 is at offset 5, not at 1",
     ),
     (
         "a message that begins in the middle",
         {"sequence_number": [1, 2], "offset": [0, 5], "flags": [IN, IN | LAST_SEGMENT]},
-        "message 2 has no beginning",
+        "message 2 has no first segment",
     ),
     (
         "a segment twice",
@@ -377,7 +377,7 @@ def test_headers_that_do_not_fit_are_refused_with_the_row(writer: Writer) -> Non
     with pytest.raises(MessageTooBig, match="row 1: the message of 500 bytes cannot be split") as raised:
         writer.stage("one", [b"", b"x" * 500], format=["", "MQDEAD"])
     assert raised.value.reason == Reason.MSG_TOO_BIG_FOR_Q
-    assert writer.qm.units() == []
+    assert writer.qm.inspect.units() == []
 
 
 def test_the_depth_may_be_passed_by_segments_alone(writer: Writer) -> None:

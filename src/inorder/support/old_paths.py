@@ -1,7 +1,7 @@
-"""What 0.1.0 had elsewhere or otherwise: it goes on until 0.2, with a warning that says what to write.
+"""Keeps the import paths, names and arguments of 0.1.0 working until 0.2, with a warning that gives the new ones.
 
-Import paths lead to where modules and names are now. A module comes once, under both names: `inorder.bulk` *is*
-`inorder.client.bulk`. So what was pickled under an old path is read, too.
+Import paths lead to where modules and names are now. A module is loaded once, under both names: `inorder.bulk` *is*
+`inorder.client.bulk`. So objects that were pickled under an old path can be read.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -25,7 +26,7 @@ MOVED: Final = {
     "inorder.kinds": "inorder.model.kinds",
     "inorder.message": "inorder.model.message",
     "inorder.mqsc": "inorder.mq.mqsc",
-    "inorder.operating": "inorder.client.operating",
+    "inorder.operating": "inorder.client.inspection",
     "inorder.options": "inorder.model.options",
     "inorder.passwords": "inorder.support.passwords",
     "inorder.process_attributes": "inorder.model.process_attributes",
@@ -41,13 +42,13 @@ MOVED: Final = {
 }
 
 
-# What `inorder` had in its root, by the module that has it now.
+# Names that were in the root of `inorder`, by the module that has them now.
 LEFT_THE_ROOT: Final = {
     name: module
     for module, names in {
         "inorder.client.confirming": "Locked",
         "inorder.client.listening": "Observation Registration StoreEvent",
-        "inorder.client.operating": "OrderView Unit",
+        "inorder.client.inspection": "OrderView Unit",
         "inorder.client.upgrading": "Upgraded",
         "inorder.errors": """
             CallInProgress ChannelStopped CheckpointLost CheckpointTooOld Completion ConfirmIdMismatch
@@ -68,19 +69,65 @@ LEFT_THE_ROOT: Final = {
     for name in names.split()
 }
 
+# Calls of `QueueManager` and `Queue` that are now elsewhere: the namespace, and where it has them under another name.
+MOVED_CALLS: Final = {
+    namespace: {old: now or old for old, _, now in (one.partition(":") for one in calls.split())}
+    for namespace, calls in {
+        "admin": """
+            alter_manager alter_process backup check check_store clear_queue create_process delete_process
+            discard_expired end_lease manager_attributes process processes release_lock stop
+        """,
+        "accounts": """
+            acting acts alter_user create_token create_user delete_user identify on_behalf_of revoke_token token tokens
+            user users
+        """,
+        "bulk": """
+            claims finish_claims in_ledger last_settled leave_claimed_group release_claims settle_staging undo_staging
+        """,
+        "dead": "bury:add dead_letters:letters discard_dead:discard replay",
+        "inspect": """
+            connections dropped gaps has_unit hook locks look observe order_view overview path program
+            status unique_ids units waits
+        """,
+        "internals": """
+            abandon browse_on checked_for clock close_unused_queues get_if get_state give_up given go_on
+            has_queues incarnation is_idle is_observed number open_growing opened_for owner promises put_state
+            release_lock session standing take_group tell watch withdraw
+        """,
+    }.items()
+}
+CREATED: Final = {"create_alias": "alias", "create_model": "model", "create_remote_queue": "remote"}
+
+
+def member(owner: object, name: str) -> Any:
+    """`__getattr__` of `QueueManager` and `Queue`: their calls of 0.1.0 that are elsewhere now, with a warning."""
+    if name in CREATED and hasattr(owner, "create_queue"):
+        _warn(f"{name}(...) is now create_queue(..., type={CREATED[name]!r}); the old name ends with 0.2")
+        return partial(owner.create_queue, type=CREATED[name])
+    for namespace, calls in MOVED_CALLS.items():
+        if name in calls and hasattr(type(owner), namespace):
+            _warn(f"{name} is now {namespace}.{calls[name]}; the old name ends with 0.2")
+            return getattr(getattr(owner, namespace), calls[name])
+    raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}", name=name, obj=owner)
+
 
 def warn(text: str) -> None:
-    """A DeprecationWarning about an argument, on the line of the program whose call has it."""
+    """Raises a DeprecationWarning about an argument."""
+    _warn(f"{text}; the old value ends with 0.2")
+
+
+def _warn(text: str) -> None:
+    """Raises a DeprecationWarning at the line of the program that makes the call."""
     level, frame = 1, sys._getframe()
     while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in ("inorder", "dataclasses"):
         level, frame = level + 1, frame.f_back
-    warnings.warn(f"{text}; the old value ends with 0.2", DeprecationWarning, stacklevel=level)
+    warnings.warn(text, DeprecationWarning, stacklevel=level)
 
 
 def in_root(name: str) -> Any:
-    """`__getattr__` of `inorder`: what has left its root since 0.1.0, with a warning.
+    """`__getattr__` of `inorder`: finds names that have left its root since 0.1.0, with a warning.
 
-    `from inorder import NotFound` asks twice, first whether the name is there: that one is answered without a warning.
+    `from inorder import NotFound` asks twice, first whether the name exists: that call gives no warning.
     """
     asks_whether = sys._getframe(1).f_code.co_name == "_handle_fromlist"
     if f"inorder.{name}" in MOVED and not asks_whether:  # in 0.1.0 `import inorder` had loaded most of these
@@ -117,9 +164,9 @@ def _moved(old: str, now: str) -> str:
 
 
 class _Old:
-    """Finds an old path, and loads what has moved.
+    """Finds an old path, and loads the module that has moved.
 
-    It has no base class, for `importlib.abc` would load twenty modules.
+    It has no base class, because `importlib.abc` would load twenty modules.
     """
 
     def find_spec(
@@ -128,7 +175,7 @@ class _Old:
         return ModuleSpec(fullname, cast(Any, self)) if _now(fullname) else None
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """An empty module, which `exec_module` replaces."""
+        """Makes an empty module, which `exec_module` replaces."""
 
     def exec_module(self, module: ModuleType) -> None:
         old = module.__name__
@@ -139,7 +186,7 @@ class _Old:
 
 
 def _now(name: str) -> str | None:
-    """Where the module of an old path is, or the module in a package that had it."""
+    """The new path of an old module, or of a module in a package that has moved."""
     package, _, inside = name.rpartition(".")
     if name not in MOVED and package in MOVED:
         return f"{MOVED[package]}.{inside}"
@@ -147,5 +194,7 @@ def _now(name: str) -> str | None:
 
 
 def find() -> None:
-    """Makes Python find old paths, and look here first: the files of a moved package would give a second copy."""
+    """Installs the finder for old paths in first place; otherwise the files of a moved package would be loaded a second
+    time.
+    """
     sys.meta_path.insert(0, _Old())

@@ -89,13 +89,13 @@ def test_every_act_is_on_disk_when_it_returns(filled: QueueManager, store: Sqlit
 def test_a_backup_has_the_open_claim(filled: QueueManager, store: SqliteStore, tmp_path: Path) -> None:
     app = Application(store)
     app.claim(0, most=2)
-    filled.backup(tmp_path / "copy.db")
+    filled.admin.backup(tmp_path / "copy.db")
     app.claim(1)
     copy = SqliteStore(tmp_path / "copy.db")
     try:
         again = Application(copy)
         assert again.bodies(1) == [MESSAGES[2], MESSAGES[1]]
-        with pytest.raises(CheckpointLost, match="the store was put back to an older state"):
+        with pytest.raises(CheckpointLost, match="the store was restored to an older state"):
             again.claim(2)
         assert problems(copy.database) == []
     finally:
@@ -227,7 +227,7 @@ def seen(path: Path) -> tuple[object, ...]:
     try:
         qm = inorder.connect(store, program="next")
         assert problems(store.database) == []
-        (account,) = qm.claims()
+        (account,) = qm.bulk.claims()
         one = account.open
         held = None if one is None else (one.number, one.messages, one.planned)
         if one is not None:
@@ -235,7 +235,7 @@ def seen(path: Path) -> tuple[object, ...]:
             pages = claim_pages(store, Application(store).claimer, part)
             assert sum(map(len, pages)) == one.messages
         backouts = [message.backout_count for message in qm.browse("Q")]
-        return bodies(qm), backouts, qm.depth("Q"), held, account.settled, account.delivered, len(qm.units())
+        return bodies(qm), backouts, qm.depth("Q"), held, account.settled, account.delivered, len(qm.inspect.units())
     finally:
         store.close_store()
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from ... import Flags, Match, MessageType, QueueManager, Report
+from ...client.inspection import PREVIEW_MAX
 from ...client.labels import in_words, name_of
-from ...client.operating import PREVIEW_MAX
 from ...client.unit_names import key_in
 from ...model.message import Message, UniqueId
 from ...rules.dead_letters import is_dead, reason_name, why_dead
@@ -20,8 +20,8 @@ from ...rules.gaps import Gaps
 from ...rules.retries import failure_of
 from ...stores.seam.views import Holder, MessageView
 from ..problems import problem
-from . import bodies, labels, listing
-from .groups import group_of
+from . import labels, listing
+from .listing import group_of
 from .page import Page, Visit, address
 
 NOT_SHOWN: Final = frozenset({"body", "properties", "length", "token", "earlier_pending", "warning"})
@@ -30,10 +30,10 @@ USUAL: Final = Message()
 
 
 async def show(visit: Visit) -> Mapping[str, Any]:
-    """The message. ``?view=`` is json, text or hex."""
+    """GET queue/NAME/message/UID: the message. ``?view=`` is json, text or hex."""
     wanted = visit.query("view").get("view", "")
-    queue = visit.names["queue"]
-    sight, missing = await visit.context.qm.run(lambda qm: _look(qm, queue, visit.names["uid"], bodies.SHOWN_MAX))
+    queue = visit.queue
+    sight, missing = await visit.context.qm.run(lambda qm: _look(qm, queue, visit.names["uid"], labels.SHOWN_MAX))
     if not visit.identity.may("display", queue):
         (sight,) = listing.without_holders([sight])
     message, now = sight.message, time.time()
@@ -44,7 +44,7 @@ async def show(visit: Visit) -> Mapping[str, Any]:
         "row": listing.row(sight),
         "sight": sight,
         "message": message,
-        "body": bodies.shown(message.body, sight.length, wanted),
+        "body": labels.shown_body(message.body, sight.length, wanted),
         "properties": [(name, type(value).__name__, _value(value)) for name, value in message.properties.items()],
         "descriptor": list(_descriptor(message)),
         "life": list(_life(sight, now)),
@@ -58,9 +58,9 @@ async def show(visit: Visit) -> Mapping[str, Any]:
 
 
 async def body(visit: Visit) -> Response:
-    """The whole body as a file."""
+    """GET queue/NAME/message/UID/body: the whole body as a file."""
     visit.query()
-    queue, uid = visit.names["queue"], visit.names["uid"]
+    queue, uid = visit.queue, visit.names["uid"]
     sight, _ = await visit.context.qm.run(lambda qm: _look(qm, queue, uid, PREVIEW_MAX))
     number = sight.message.uid.number if sight.message.uid is not None else 0
     headers = {"Content-Disposition": f'attachment; filename="message-{number}.bin"'}
@@ -70,11 +70,11 @@ async def body(visit: Visit) -> Response:
 def _look(qm: QueueManager, queue: str, text: str, preview: int) -> tuple[MessageView, Gaps | None]:
     """The message in any state, and the gaps of its group. Raises: Problem 404, if it does not exist."""
     uid: UniqueId | None = listing.uid_of(text)
-    found = [] if uid is None else list(qm.look(queue, match=Match(uid=uid), preview=preview, most=1))
+    found = [] if uid is None else list(qm.inspect.look(queue, match=Match(uid=uid), preview=preview, most=1))
     if not found:
         raise problem("INWB0015E", text, queue)
     group_id = group_of(found[0].message)
-    return found[0], qm.gaps(queue, group_id) if group_id else None
+    return found[0], qm.inspect.gaps(queue, group_id) if group_id else None
 
 
 def _descriptor(message: Message) -> Iterator[tuple[str, str, bool]]:
@@ -164,13 +164,7 @@ def _holder_page(queue: str, holder: Holder | None) -> str:
 
 
 PAGES: Final = (
-    Page(
-        path="queue/{queue}/message/{uid}",
-        title="A message on {queue}",
-        authority="browse",
-        queue="queue",
-        template="message.html",
-        show=show,
-    ),
-    Page(path="queue/{queue}/message/{uid}/body", title="", authority="browse", queue="queue", show=body),
-)
+    Page(path="queue/{queue}/message/{uid}", title="A message on {queue}", authority="browse", template="message.html",
+         show=show),
+    Page(path="queue/{queue}/message/{uid}/body", title="", authority="browse", show=body),
+)  # fmt: skip
