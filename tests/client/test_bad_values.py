@@ -42,6 +42,7 @@ MATCH: list[Bad] = [
     (lambda: match(priority=-1), ArgumentError, Reason.PRIORITY_ERROR, "priority"),
     (lambda: match(token="text"), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "token"),
     (lambda: match(uid=("Q", 1)), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "uid"),
+    (lambda: match(uid=None), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "uid"),
 ]
 PUT_OPTIONS: list[Bad] = [
     (lambda: put_options(syncpoint=1), ArgumentError, Reason.OPTIONS_ERROR, "syncpoint"),
