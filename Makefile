@@ -27,10 +27,10 @@ DIR :=
 STORE := sqlite
 demo: setup      ## the main job: files through a queue and Spark, with kills; a minute or two (DIR=FOLDER, STORE=postgresql)
 	@mkdir -p build
-	@$(RUN) -m $(if $(filter-out sqlite,$(STORE)),tools.demo --store "$(STORE)",inorder demo files) $(if $(DIR),"$(DIR)") --output build/demo
+	@$(RUN) -m demo files $(if $(DIR),"$(DIR)") --store "$(STORE)"
 
 order: setup     ## order on a queue, shown by a dozen processes; some seconds, without Spark
-	@$(RUN) -m inorder demo order
+	@$(RUN) -m demo order
 
 PORT := 0
 console: setup   ## the console on sample data, until Ctrl-C: it prints a link (PORT=9443)
@@ -112,7 +112,7 @@ soak: setup      ## long runs: 100,000 opens, 100,000 wake-ups, an hour of mixed
 	@$(RUN) -m tools.soak $(ARGS)
 
 bench: setup     ## the benchmarks beside the peers, into build/bench, README.md and docs; about 20 minutes (ARGS="limit", ARGS="put_one --quick")
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark,bench]'
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]' --requirement benchmarks/peers.txt
 	@mkdir -p build/bench
 	@$(RUN) -m benchmarks --json build/bench/report.json --report build/bench/report.md --pages $(ARGS)
 	@echo 'See build/bench/report.md'
@@ -122,7 +122,7 @@ dist: setup      ## build wheel and sdist into dist, and try the wheel in an env
 
 clean:           ## remove .venv and everything else that was made
 	rm -rf $(VENV) .venv-* build dist htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests tools benchmarks demo inorder_scenarios -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(STAMP): pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { \

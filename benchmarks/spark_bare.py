@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from inorder.arrow.schema import CONTENT, DESCRIPTOR
-from inorder.stores.sql.codec import NARROW
+from inorder.stores.sql.codec import IN_CONTENT
 from inorder.stores.sql.descriptors import FIELDS as DESCRIBED
 from inorder.stores.sql.descriptors import values_of
 
@@ -27,7 +27,8 @@ NOT_STORED = frozenset("backout_count uid_origin uid_number length message_id pu
 COLUMNS = [(name, kind) for name, kind in (*DESCRIPTOR, *CONTENT) if name not in NOT_STORED]
 SCHEMA = pa.schema([("id", pa.int64()), *COLUMNS])
 STORED = ["id", "descriptor", *(name for name, _ in COLUMNS if name not in DESCRIBED)]
-_SELECTED = ", ".join(f'{"m" if name == "id" or name in NARROW else "c"}."{name}"' for name in STORED)
+WIDE = IN_CONTENT | {"descriptor", "body"}
+_SELECTED = ", ".join(f'{"c" if name in WIDE else "m"}."{name}"' for name in STORED)
 BARE = f"SELECT {_SELECTED} FROM message m CROSS JOIN content c ON c.id = m.id WHERE m.id BETWEEN ? AND ? ORDER BY m.id"
 
 

@@ -1,8 +1,8 @@
 """Builds wheel and sdist, and tries the wheel as a user has it: alone, in a fresh environment, without extras.
 
 ``python tools/dist.py [FOLDER]``, or ``make dist``. It needs the packages `build` and `mypy`, and a package registry.
-The wheel is built twice, from the sdist and from the sources here: both must have the same content. The first thing
-that is wrong ends it, with a status other than 0.
+The wheel is built twice, from the sdist and from the sources here: both must have the same content, `src` and, until
+0.2, the runner of scenario tables. The first thing that is wrong ends it, with a status other than 0.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
+RUNNER = ROOT / "inorder_scenarios"
 SCENARIO = ROOT / "tests/scenarios/put_groups.txt"
 IN_SDIST = ("Makefile", "README.md", "SECURITY.md", "docs/limits.md", "tests/client/test_puts.py", "tools/mutants.py")
 
@@ -53,7 +54,7 @@ def main(arguments: list[str]) -> None:
         python = installed(wheel, work / "venv")
         try_command(python, wheel)
         try_readme(python, work)
-        try_scenario(python, work)
+        try_old_names(python, work)
         try_types(python, work)
     print(f"{wheel.name}, {sdist.name}: as they should be")
 
@@ -85,9 +86,13 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 
 def check_content(sdist: Path, wheel: Path) -> None:
-    """The wheel is all of `src`, and nothing else; the sdist has what development needs."""
-    files = [path for path in SOURCE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    wanted = {path.relative_to(SOURCE).as_posix() for path in files}
+    """The wheel is all of `src` and the runner, and nothing else; the sdist has what development needs."""
+    wanted = {
+        path.relative_to(top).as_posix()
+        for top, folder in ((SOURCE, SOURCE), (ROOT, RUNNER))
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
     found = {name for name in contents(wheel) if ".dist-info/" not in name}
     if wanted != found or "inorder/py.typed" not in found or not any(name.endswith(".sql") for name in found):
         raise DistError(f"the wheel lacks {sorted(wanted - found)}, and has also {sorted(found - wanted)}")
@@ -125,8 +130,12 @@ def try_readme(python: Path, work: Path) -> None:
     run(python, "first.py", cwd=work)
 
 
-def try_scenario(python: Path, work: Path) -> None:
-    run(python, "-m", "inorder.testing", SCENARIO, cwd=work)
+def try_old_names(python: Path, work: Path) -> None:
+    """What 0.1.0 documents of the runner goes on until 0.2; the demonstrations have gone."""
+    run(python, "-m", "inorder.testing", SCENARIO, "--store", "memory", cwd=work)
+    run(python, "-m", "inorder", "scenarios", SCENARIO, "--kind", "sqlite", cwd=work)
+    run(python, "-c", "from inorder.testing import read_scenarios, run_scenario, Scenario, Failure", cwd=work)
+    run(python, "-m", "inorder", "demo", "order", cwd=work, refused=True)
 
 
 def try_types(python: Path, work: Path) -> None:

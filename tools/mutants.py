@@ -154,13 +154,14 @@ class Bench:
             chosen = ["-m", f"not nightly and {where}", *judges.tests]
             command, folder = ["pytest", "-q", "-x", "-p", "no:cacheprovider", *chosen], ROOT
         else:
-            command, folder = ["inorder.testing", *self._tables, "--store", judges.store], self._folder
+            command, folder = ["inorder_scenarios", *self._tables, "--store", judges.store], self._folder
         start = time.monotonic()
         process = subprocess.Popen(
             [sys.executable, "-u", "-m", *command],
             cwd=folder,
             # Whoever is ended at the first failure leaves its stores behind: they go with the copy.
-            env=os.environ | {"PYTHONPATH": str(code), "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(code)},
+            env=os.environ
+            | {"PYTHONPATH": f"{code}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(code)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

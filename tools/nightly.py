@@ -59,7 +59,7 @@ SPARK = ("tests/spark", "tests/arrow")
 DOORS = (*(f"tests/{name}" for name in "server cli mq/mqsc formats integrations house".split()), *_histories("soak"))
 CLAIMED = (*HISTORIES, *TABLES, *POSTGRESQL, *SPARK, *DOORS)
 
-STORES = ("src/inorder/stores/", "src/inorder/rules/", "tests/scenarios/")
+STORES = ("src/inorder/stores/", "src/inorder/rules/", "tests/scenarios/", "inorder_scenarios/")
 ALL = ("src/",)
 
 SHARDS = (
@@ -85,8 +85,8 @@ SHARDS = (
     Shard(
         name="server, console, command, pages",
         folders=(
-            *(f"src/inorder/{name}/" for name in "server cli mq formats integrations demo".split()),
-            *("docs/", "examples/", "contrib/", "benchmarks/", "README.md", "SECURITY.md"),
+            *(f"src/inorder/{name}/" for name in "server cli mq formats integrations".split()),
+            *("docs/", "examples/", "contrib/", "benchmarks/", "demo/", "README.md", "SECURITY.md"),
         ),
         pytest=_tests(*DOORS),
     ),

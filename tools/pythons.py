@@ -53,9 +53,10 @@ def _runs(place: str) -> bool:  # a shim of pyenv is there, and fails, for a ver
 
 def modules() -> list[str]:
     """The names of all modules that a program could import."""
-    files = (path.relative_to(SOURCE).with_suffix("") for path in sorted(SOURCE.rglob("*.py")))
-    names = (".".join(path.parts).removesuffix(".__init__") for path in files if path.name != "__main__")
-    return [*names]
+    files = [path.relative_to(SOURCE) for path in sorted(SOURCE.rglob("*.py"))]
+    files += [path.relative_to(ROOT) for path in sorted(ROOT.glob("inorder_scenarios/*.py"))]
+    named = (path.with_suffix("") for path in files if path.name != "__main__.py")
+    return [".".join(path.parts).removesuffix(".__init__") for path in named]
 
 
 def import_all(version: str) -> str:

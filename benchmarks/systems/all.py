@@ -42,7 +42,9 @@ def _system(module: str, name: str) -> type[System]:
     try:
         found: type[System] = getattr(import_module(f"benchmarks.systems.{module}"), name)
     except ImportError as error:
-        raise ClientMissingError(f"{error}: pip install --editable '.[bench]', or leave it out by --systems") from error
+        raise ClientMissingError(
+            f"{error}: pip install -r benchmarks/peers.txt, or leave it out by --systems"
+        ) from error
     return found
 
 

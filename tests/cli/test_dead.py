@@ -124,7 +124,7 @@ def test_people_read_what_a_table_would_do_and_has_done(run: Command, store: Pat
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (b"ACTION(RETRY) PUTAUT(CTX)", "line 1: found PUTAUT('CTX'); allowed is PUTAUT(DEF): there are no authority"),
+        (b"ACTION(RETRY) PUTAUT(CTX)", "line 1: found PUTAUT('CTX'); allowed is PUTAUT(DEF): any program"),
         (b"* nothing", "no rule"),
         (b"\xff", "not in UTF-8"),
     ],

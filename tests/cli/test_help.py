@@ -15,7 +15,6 @@ from inorder.cli.app import app
 from inorder.cli.running import Command as WithExample
 
 RULE = re.compile(r"\b(?:[A-D]-\d+|[RTGP]\d+\.\d+)\b|\(\d\.\d\)")
-WITHOUT_JSON = ("demo", "scenarios")
 
 
 def every(command: click.Command, context: click.Context) -> Iterator[click.Context]:
@@ -23,7 +22,8 @@ def every(command: click.Command, context: click.Context) -> Iterator[click.Cont
     yield context
     if isinstance(command, click.Group):
         for name, below in command.commands.items():
-            yield from every(below, below.make_context(name, [], parent=context, resilient_parsing=True))
+            if not below.hidden:
+                yield from every(below, below.make_context(name, [], parent=context, resilient_parsing=True))
 
 
 CONTEXTS = list(every(app, app.make_context("inorder", [], resilient_parsing=True)))
@@ -53,13 +53,17 @@ def test_every_option_says_what_it_is_and_every_command_tells_machines_too(conte
     assert not silent, f"give them a help text: {silent}"
     of_passwords = [one for one in options if "password" in " ".join(one.opts)]
     assert all(one.is_flag for one in of_passwords), "other users of the machine read the arguments of processes"
-    _, *words = context.command_path.split()
-    if not isinstance(context.command, click.Group) and words[0] not in WITHOUT_JSON:
+    if not isinstance(context.command, click.Group):
         assert "as_json" in {one.name for one in options}
 
 
-def test_the_help_says_which_commands_do_not_tell_machines(run: Command) -> None:
-    assert f"Every command except {' and '.join(WITHOUT_JSON)} takes" in " ".join(run("--help").out.split())
+def test_what_0_1_0_had_beside_the_package_says_where_it_is(run: Command) -> None:
+    assert {"demo", "scenarios"}.isdisjoint(run("--help").out.split())
+    ended = run("demo", "files", "folder", "--output", "report")
+    assert (ended.status, "'make order' and 'make demo'" in ended.err) == (2, True)
+    ended = run("scenarios", str(Path(__file__).parents[1] / "scenarios/backout.txt"), "--kind", "sqlite")
+    assert (ended.status, ended.out.endswith(" passed, 0 failed\n")) == (0, True)
+    assert "scenarios ends with 0.2; in the repository, 'python -m inorder_scenarios' does the same" in ended.err
 
 
 def test_the_store_may_stand_before_the_command(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +92,7 @@ def test_the_store_may_stand_before_the_command(run: Command, tmp_path: Path, mo
         ("backup orders.db", "unless --replace is given"),
         ("put ORDRES x", "did you mean ORDERS?"),
         ("move ORDRES ORDERS", "did you mean ORDERS?"),
-        ("--store x.db scenarios table.txt", "does not use a store: leave --store out."),
+        ("--store x.db pipeline unload a b", "does not use a store: leave --store out."),
     ],
 )
 def test_an_error_is_in_the_words_of_the_command(run: Command, queue: str, command: str, told: str) -> None:

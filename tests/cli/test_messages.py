@@ -60,7 +60,7 @@ def test_what_dmpmqmsg_cannot_say_stays_on_the_queue(run: Command, queue: str) -
     run("put", queue, "red", "--property", "colour=red")
     ended = run("get", queue, "--all", "--format", "dmpmqmsg")
     assert (ended.status, ended.out) == (3, "")
-    assert "message 2, properties: there is no code for them: only with --leave-out-properties" in ended.err
+    assert "message 2, properties: the format cannot store them: give --leave-out-properties" in ended.err
     assert run("get", queue, "--all", "--format", "dmpmqmsg", "--leave-out-properties").status == 0
     wrong = run("put", queue, "--format", "dmpmqmsg", given=b"* QLOAD\n\nA VER 9\n")
     assert (wrong.status, "standard input, line 3: " in wrong.err) == (2, True), wrong.err

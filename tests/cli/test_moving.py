@@ -94,7 +94,7 @@ def test_what_stops_it_is_said_with_the_way_on(run: Command, queue: str, store: 
     ended = run("move", queue, queue, "--to-store", str(other))
     assert ended.status == 1
     assert "2 messages arrived; run the same command to resume" in ended.err
-    assert "1 more pass its limit of 2" in ended.err
+    assert "1 more would exceed its limit of 2" in ended.err
     run("queue", "alter", queue, "--max-depth", "3", "--store", str(other))
     assert run("move", queue, queue, "--to-store", str(other)).status == 0
     assert (bodies(store), bodies(other)) == ([], [b"1", b"2", b"3"])

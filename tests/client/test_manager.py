@@ -149,7 +149,9 @@ def test_a_queue_that_may_be_there_is_left_as_it_is(qm: QueueManager) -> None:
 
 def test_a_queue_that_is_there_and_is_another_is_named_with_what_differs(qm: QueueManager) -> None:
     qm.create_queue("N", max_depth=5)
-    with pytest.raises(ObjectExists, match="'N' already: its max_depth is 5, not 6, its order is 'put', not") as raised:
+    with pytest.raises(
+        ObjectExists, match="'N' already exists: its max_depth is 5, not 6, its order is 'put', not"
+    ) as raised:
         qm.create_queue("N", exist_ok=True, max_depth=6, order="commit", delivery="priority")
     assert raised.value.data["differs"] == {"max_depth": (5, 6), "order": ("put", "commit")}
     with pytest.raises(ObjectExists, match="its type is 'local', not 'model'"):

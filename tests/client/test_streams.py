@@ -12,7 +12,7 @@ from tests.helpers.support import Raw, bodies, memory_alone, waiting
 
 from inorder import FOREVER, QueueManager, aio
 from inorder.errors import ArgumentError, InconsistentCall, InorderError, QueueDeleted, TooManyHandles
-from inorder.model.field_checks import NUMBER_MAX
+from inorder.model.fields import NUMBER_MAX
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
 
 TEXT = b"0123456789"

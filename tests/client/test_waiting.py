@@ -231,13 +231,14 @@ def test_who_has_found_something_is_no_more_asleep(
     """Whoever watches the room would take a call that is about to end for one that waits."""
     with connect() as qm:
         qm.create_queue("Q")
-        waiter, room, asleep, go = Waiter(qm, act), room_of(qm), list[bool](), room_of(qm)._go
+        room, asleep, go = room_of(qm), list[bool](), room_of(qm)._go
 
         def goes(one: Any) -> None:
             asleep.append(room.is_asleep(one.owner))
             go(one)
 
         monkeypatch.setattr(room, "_go", goes)
+        waiter = Waiter(qm, act)
         qm.put("Q", b"x")
         assert waiter.result() == b"x"
         assert asleep[0] is False

@@ -15,6 +15,7 @@ from tests.helpers.support import Raw
 from inorder import ArgumentError, Message
 from inorder.formats import FormatError
 from inorder.formats.dmpmqmsg import ATTRIBUTES, parse, write
+from inorder.model.fields import LATER
 
 # As the source of the tool writes it: unloaded without options, by -dA, by -da, by -dt and -dN, and an empty message.
 UNLOADED = b"""\
@@ -205,7 +206,7 @@ def test_all_attributes_are_written_and_every_field_has_one() -> None:
     codes = set(re.findall("^A (...) ", file.decode(), re.MULTILINE))
     assert codes == {*ATTRIBUTES, "VER", "PTD", "PTT"} - {"AID", "AOD"}
     no_code = {"put_at", "delay", "properties", "transmission", "body", "length", "token", "uid", "place"}
-    no_code |= {"earlier_pending", "warning"}
+    no_code |= {"earlier_pending", "warning", *LATER}
     assert {one.field for one in ATTRIBUTES.values()} == set(Message.FIELDS) - no_code
 
 
@@ -236,19 +237,19 @@ def test_time_and_expiry_are_cut_off() -> None:
         (b"A PRI 4\nX 41\n", 1, "-dH"),
         (b"\nhello\n", 2, "'hello'"),
         (b"AMQSBCG0 - starts here\n", 1, "amqsbcg"),
-        (after_header("X 41\n"), 2, "begins with an attribute (A) or with N"),
+        (after_header("X 41\n"), 2, "must begin with an attribute (A) or with N"),
         (after_header("A PRI 4\n"), 2, "a line of data"),
         (after_header("A PRI 4\nP usr\nX 41\n"), 3, "a line of data"),
-        (after_header("Nothing\nX 41\n"), 2, "stands alone"),
+        (after_header("Nothing\nX 41\n"), 2, "must be alone on its line"),
         (after_header("A ABC 4\nX 41\n"), 2, "codes are ACC, AID"),
         (after_header("APRI 4\nX 41\n"), 2, "codes are"),
         (after_header("A PRI 4\nA PRI 5\nX 41\n"), 3, "twice"),
         (after_header("A AID x\nA AIX 78\nX 41\n"), 3, "in characters and in hexadecimal"),
-        (after_header("A PRI four\nX 41\n"), 2, "PRI: an integer"),
+        (after_header("A PRI four\nX 41\n"), 2, "PRI: must be an integer"),
         (after_header("A PRI -2\nX 41\n"), 2, "priority must be"),
-        (after_header("A PER 3\nX 41\n"), 2, "PER: 0 (no)"),
+        (after_header("A PER 3\nX 41\n"), 2, "PER: must be 0 (no)"),
         (after_header("A BOC -1\nX 41\n"), 2, "BOC"),
-        (after_header("A MSI 0\nX 41\n"), 2, "MSI: pairs"),
+        (after_header("A MSI 0\nX 41\n"), 2, "MSI: must be pairs"),
         (after_header("A FMT TOO LONG!\nX 41\n"), 2, "at most 8 characters"),
         (after_header(b"A FMT \xe9\nX 41\n"), 2, "not ASCII"),
         (after_header("A FMT MQSTR\r\nX 41\n"), 2, "control characters"),
@@ -257,8 +258,8 @@ def test_time_and_expiry_are_cut_off() -> None:
         (after_header("A VER 1\nA MSQ 1\nX 41\n"), 3, "version 1 does not have it"),
         (after_header("A PTD 20220101\nX 41\n"), 2, "HHMMSSTH"),
         (after_header("A PTT 11595927\nX 41\n"), 2, "YYYYMMDD"),
-        (after_header("A PTD 20221301\nA PTT 11595927\nX 41\n"), 2, "is not a time"),
-        (after_header("A PTD 19690101\nA PTT 00000000\nX 41\n"), 2, "is not a time"),
+        (after_header("A PTD 20221301\nA PTT 11595927\nX 41\n"), 2, "must be a time from 1970 on"),
+        (after_header("A PTD 19690101\nA PTT 00000000\nX 41\n"), 2, "must be a time from 1970 on"),
         (after_header("A MST 1\nX 41\n"), 2, "needs reply_to_queue"),
         (after_header("N\nX 4\n"), 3, "pairs of hexadecimal digits"),
         (after_header("N\nX 41 42\n"), 3, "pairs of hexadecimal digits"),

@@ -82,8 +82,8 @@ def test_a_file_that_cannot_be_read_is_named(root: Path, monkeypatch: pytest.Mon
     ("path", "error", "word"),
     [
         ("link", UnsafePath, "symbolic link"),
-        ("up/x", UnsafePath, "'up' in it is a link"),
-        ("a.py/x", UnsafePath, "no folder"),
+        ("up/x", UnsafePath, "its part 'up' is a link"),
+        ("a.py/x", UnsafePath, "not a folder"),
         ("pipe", FileError, "not a regular file"),
         ("a", FileError, "not a regular file"),
         ("nothing", FileError, "No such file"),

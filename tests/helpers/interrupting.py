@@ -75,7 +75,7 @@ class Interruption:
         if frame.f_code.co_filename == __file__ or event != "call":
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        last = -1
+        last = frame.f_lasti  # where it begins, or goes on
 
         def step(frame: FrameType, event: str, argument: Any) -> Any:
             nonlocal last

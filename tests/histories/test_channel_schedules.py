@@ -20,12 +20,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from inorder_scenarios.channelling import ChannelRun
+from inorder_scenarios.sites import Sites
 
 from inorder import Flags, NoMessageAvailable, Queue, QueueManager
 from inorder.model.attributes import Delivery, OrderRule
 from inorder.mq import channels
-from inorder.testing.channelling import ChannelRun
-from inorder.testing.sites import Sites
 
 ORDERS: list[OrderRule] = ["put", "prepare", "commit"]
 ACTORS = range(3)

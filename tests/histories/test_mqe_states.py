@@ -18,9 +18,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
-
-from inorder.testing import Scenario, run_scenario
-from inorder.testing.language import parse
+from inorder_scenarios import Scenario, run_scenario
+from inorder_scenarios.language import parse
 
 # `-` the call does not see the message, `E` refused, `i` ignored, `=` done and no change; else the state that follows.
 TABLE = """

@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from inorder_scenarios import Scenario, ScenarioFailure, read_scenarios, run_scenario
 from tests.tiers import EVERY, LONG_WAY, nightly
-
-from inorder.testing import Scenario, ScenarioFailure, read_scenarios, run_scenario
 
 MADE_ID = re.compile(r"\b414d5120[0-9a-f]{40}\b")  # "AMQ "
 TABLES = sorted((Path(__file__).parents[1] / "scenarios").glob("*.txt"))

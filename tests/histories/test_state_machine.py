@@ -29,6 +29,7 @@ LONG = bool(os.environ.get("INORDER_LONG"))
 EXAMPLES, STEPS = (5_000, 60) if LONG else (100, 50)
 EXAMPLES_IN_FILE = 5_000 if LONG else 40
 EXAMPLES_OF_A_SEED = 6
+EXAMPLES_WITH_FAULT = 2_000  # at most: the first that shows the fault is the last
 SHRINKING_SECONDS = 60
 RIGHT: dict[str, MakeStore] = {"other numbers": OtherNumbers}
 RIGHT |= {name: make for name, make in STORES.items() if name != "memory"}
@@ -85,4 +86,4 @@ def test_two_stores_agree_on_every_history(right: str) -> None:
 def test_a_planted_fault_is_found(fault: Fault) -> None:
     kind = {"bulk": InBulk, "keys": Between}.get(fault.shows_in, Everything)
     with pytest.raises((Differs, AssertionError)):
-        random_histories(machine(fault.store, kind), Phase.generate)
+        random_histories(machine(fault.store, kind), Phase.generate, examples=EXAMPLES_WITH_FAULT)

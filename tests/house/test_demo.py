@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import demo
 import pytest
+from demo import pictures, processes, readers
+from demo.__main__ import main
+from demo.files import Facts
+from demo.processes import Cast, ProcessFailed
+from demo.screen import Screen
 
 import inorder
-from inorder import demo
-from inorder.cli import main
-from inorder.demo import pictures, processes, readers
-from inorder.demo.files import Facts
-from inorder.demo.processes import Cast, ProcessFailed
-from inorder.demo.screen import Screen
 from inorder.model.attributes import OrderRule
 from inorder.model.options import AskedOrder
 
@@ -51,7 +52,7 @@ def test_what_differs_from_the_documents_is_told(
     monkeypatch.setattr(pictures, "LOGICAL", pictures.PHYSICAL)
     monkeypatch.setattr(demo, "PARTS", demo.PARTS[:1])
     monkeypatch.setattr(demo, "EARLY", ())
-    assert main(["demo", "order"]) == 1
+    assert main(["order"]) == 1
     told = capsys.readouterr().out
     assert "NOT AS DOCUMENTED" in told
     assert told.rstrip().endswith("2 NOT as documented, 2 are.")
@@ -87,24 +88,24 @@ def test_a_process_ends_when_the_demonstration_does_also_in_a_call_that_waits(tm
     with inorder.connect(path) as qm:
         qm.create_queue("Q")
         worker = subprocess.Popen(
-            [sys.executable, "-m", "inorder.demo.worker", str(path), "orphan"], stdin=subprocess.PIPE, text=True
+            [sys.executable, "-m", "demo.worker", str(path), "orphan"], stdin=subprocess.PIPE, text=True
         )
         _, _ = worker.communicate('["take", {"queue": "Q"}]\n', timeout=240)
         assert worker.returncode == 1
 
 
-def test_the_command_runs_tables(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["scenarios", "tests/scenarios/backout.txt"]) == 0
-    assert " passed, 0 failed" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("store", "module"), [("", "inorder demo files"), ("STORE=sqlite", "inorder demo files"), ("STORE=x", "tools.demo")]
-)
-def test_the_command_of_the_readme_runs_the_demonstration_of_the_store(store: str, module: str) -> None:
-    root = Path(__file__).parents[2]
-    made = subprocess.run(["make", "-n", "demo", *store.split()], cwd=root, capture_output=True, text=True, check=True)
-    assert f"-m {module} " in made.stdout
+@pytest.mark.parametrize(("store", "ended"), [("", 0), ("STORE=sqlite", 0), ("STORE=postgresql", 2)])
+def test_the_command_of_the_readme_runs_the_demonstration_of_the_store(
+    store: str, ended: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["make", "-n", "demo", "DIR=a folder", *store.split()]
+    made = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    taken: list[tuple[object, ...]] = []
+    monkeypatch.setattr("demo.files.main", lambda *given: len(taken.append(given) or ()))  # type: ignore[func-returns-value]
+    monkeypatch.setattr("tests.stores.postgresql.server.missing", lambda: "no server here")
+    assert main(shlex.split(made.stdout.split("-m demo ")[1])) == ended
+    assert taken == ([("a folder", "build/demo")] if ended == 0 else [])
+    assert ("no server here" in capsys.readouterr().err) == bool(ended)
 
 
 def test_the_verdict_on_files_is_numbers() -> None:

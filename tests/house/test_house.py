@@ -19,7 +19,7 @@ from inorder import aio
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
-CODE_FOLDERS = ("src/inorder", "tests", "tools", "benchmarks", "examples")
+CODE_FOLDERS = ("src/inorder", "inorder_scenarios", "demo", "tests", "tools", "benchmarks", "examples")
 ENDINGS = ("*.py", "*.sql", "*.txt", "*.html", "*.css")
 LINES_MAX = 600
 
@@ -34,9 +34,9 @@ print(*set(sys.modules) - before)
 """
 
 
-# Imported inside functions: what loads a library that most programs do without, and the demonstrations.
+# Imported inside functions: what loads a library that most programs do without.
 LOADED_WHEN_NEEDED = """
-    arrow.streams demo integrations.prometheus integrations.prometheus_server server.certificates server.renewing
+    arrow.streams integrations.prometheus integrations.prometheus_server server.certificates server.renewing
     server.running server.settings spark.jobs.charts support.secrets testing.schemas work.worker
 """.split()
 OPENS_STORES = "inorder/stores/open.py"  # it imports a kind of store when a call needs one
@@ -87,10 +87,10 @@ def test_no_function_imports_a_file_of_ours() -> None:
     }
     assert len(found) > 200
     assert {file: names for file, names in found.items() if names} == {}
-    text = "class A:\n def f(self):\n  from .message import B\n  from ..demo import files\n  import os, inorder.c"
+    text = "class A:\n def f(self):\n  from .message import B\n  from ..cli import work\n  import os, inorder.c"
     names = [*imported_in_functions(text, ("inorder", "work"))]
-    assert hidden(iter(names)) == ["inorder.work.message.B", "inorder.c"]
-    assert names[1:3] == ["inorder.demo.files", "os"]
+    assert hidden(iter(names)) == ["inorder.work.message.B", "inorder.cli.work", "inorder.c"]
+    assert names[1:3] == ["inorder.cli.work", "os"]
 
 
 def test_rules_and_the_records_of_stores_open_and_print_nothing() -> None:
@@ -119,16 +119,13 @@ def test_import_inorder_is_light() -> None:
 @pytest.mark.parametrize(
     "name", "inorder.cli inorder.testing inorder.formats inorder.mq.mqsc inorder.spark.jobs".split()
 )
-def test_no_door_loads_the_demonstrations_or_draws(name: str) -> None:
-    """Those are loaded by the command that shows them, and matplotlib by an audit that runs."""
+def test_no_door_loads_the_runner_of_scenarios_or_draws(name: str) -> None:
+    """The command that 0.1.0 had loads the runner, and an audit that runs loads matplotlib."""
     if name == "inorder.spark.jobs" and not find_spec("pyspark"):
         pytest.skip("needs the extra inorder[spark]")
     loaded = modules_of_import(name)
     assert name in loaded
-    demonstrations = sorted(module for module in loaded if module.startswith("inorder.demo"))
-    assert not demonstrations, (
-        f"`import {name}` loads {demonstrations}: import them in the function of cli/showing.py that runs them."
-    )
+    assert "inorder_scenarios" not in loaded, f"`import {name}` loads the runner: leave it to cli/moved.py."
     assert "matplotlib" not in loaded, f"`import {name}` loads matplotlib: leave it to spark/jobs/charts.py."
 
 

@@ -7,10 +7,10 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
+from demo.pictures import LOGICAL, PHYSICAL
+from demo.readers import DOCUMENTED, STEPS
 from tools.console.shots import SHOTS
 
-from inorder.demo.pictures import LOGICAL, PHYSICAL
-from inorder.demo.readers import DOCUMENTED, STEPS
 from inorder.rules.lifecycle import State, changes
 
 FOLDER = Path(__file__).parents[2] / "docs/pictures"

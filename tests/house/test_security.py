@@ -27,7 +27,7 @@ from inorder.formats.splitting import RECORD_BYTES_MAX
 from inorder.formats.transfer import get_file, put_file
 from inorder.model.attribute import COUNT_MAX, DESCRIPTION_LENGTH_MAX, NAME_LENGTH_MAX
 from inorder.model.attributes import MANAGER_ATTRIBUTES, MESSAGE_LENGTH_MAX
-from inorder.model.field_checks import NUMBER_MAX
+from inorder.model.fields import NUMBER_MAX
 from inorder.stores.seam.records import LEDGER_BATCHES_MAX
 from inorder.stores.sqlite.opening import BESIDE
 

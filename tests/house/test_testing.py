@@ -1,18 +1,23 @@
-"""The runner of scenario tables: what it accepts, what it refuses, and that it can fail."""
+"""The runner of scenario tables: what it accepts, what it refuses, and that it can fail; and the fixtures for users."""
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from inorder_scenarios import TableError, run_scenario
+from inorder_scenarios.__main__ import main
+from inorder_scenarios.language import parse
 
 from inorder.errors import ArgumentError
 from inorder.mq.channels import points
-from inorder.testing import STORES, ManualClock, TableError, run_scenario
-from inorder.testing.__main__ import main
-from inorder.testing.language import parse
+from inorder.testing import STORES, ManualClock
 from inorder.testing.stores import KINDS, POSTGRESQL_URL, make_store
 
+PAGE = Path(__file__).parents[2] / "docs/how-to/testing.md"
 QUEUE = "scenario: t\nqm queue Q -> ok\n"
 
 BAD_LINES = {
@@ -216,3 +221,18 @@ def test_the_command_says_which_file_it_cannot_read(tmp_path: Path, capsys: pyte
     (tmp_path / "empty.txt").write_text("# nothing\n")
     assert main([str(tmp_path / "empty.txt")]) == 2
     assert "empty.txt: holds no scenario" in capsys.readouterr().err
+
+
+def test_the_tables_on_the_page_pass() -> None:
+    tables = re.findall(r"```text\n(scenario: .*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert [run_scenario(scenario) for table in tables for scenario in parse(table)] == [None, None]
+
+
+def test_the_fixtures_do_what_the_page_shows(tmp_path: Path) -> None:
+    section = PAGE.read_text(encoding="utf-8").split("## With pytest")[1]
+    shown = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    for name, text in zip(("conftest.py", "test_offers.py"), shown, strict=True):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()[-1].split(" in ")[0]) == (0, "1 passed"), done.stdout

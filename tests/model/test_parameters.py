@@ -8,12 +8,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from inorder_scenarios.actors import MATCHES
+from inorder_scenarios.language import READ_KEYS
 
 from inorder import ArgumentError, UniqueId
 from inorder.model.options import FOREVER, MATCHABLE, UniqueIds
 from inorder.model.parameters import NONE, Choice, Integer, Octets, ParameterKind, Seconds, Switch, Text
-from inorder.testing.actors import MATCHES
-from inorder.testing.language import READ_KEYS
 
 
 class Number(IntEnum):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from inorder_scenarios import Scenario, run_scenario
 from tests.helpers.support import waiting
 from tests.histories.test_scenarios import SCENARIOS, label
 from tests.tiers import EVERY, every_store, nightly
@@ -29,7 +30,7 @@ from inorder.stores.engine.incremental_search import Ahead
 from inorder.stores.engine.operation import Operation
 from inorder.stores.engine.store import QueueStore
 from inorder.stores.seam.queued import ASKS_MAX, STEP
-from inorder.testing import STORES, Scenario, run_scenario
+from inorder.testing import STORES
 from inorder.testing.clock import ManualClock
 
 OF_SELECTORS = [one for one in SCENARIOS if one.file.endswith("selectors.txt")]

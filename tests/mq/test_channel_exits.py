@@ -6,12 +6,12 @@ import zlib
 from collections.abc import Iterator
 
 import pytest
+from inorder_scenarios.channelling import reach
+from inorder_scenarios.sites import Sites
 
 from inorder import Message
 from inorder.model.channel_attributes import ChannelAttributes
 from inorder.mq import channels
-from inorder.testing.channelling import reach
-from inorder.testing.sites import Sites
 
 KEY = 0x5A
 TEXT = b"the same words again and again, " * 1000

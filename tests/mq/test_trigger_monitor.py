@@ -207,7 +207,7 @@ def test_nothing_is_started_that_the_queue_manager_has_not_asked_for(
 def test_where_there_is_no_room_for_the_dead_the_monitor_stops_and_the_message_stays(site: Site, dead: str) -> None:
     site.qm.alter_manager(dead_letter_queue=dead)
     site.qm.put("START", b"what is this?")
-    with pytest.raises(Undeliverable, match="dead-letter queue" if not dead else "NONE does not take it"):
+    with pytest.raises(Undeliverable, match="dead-letter queue" if not dead else "NONE does not accept it"):
         site.run()
     assert [message.body for message in site.qm.browse("START")] == [b"what is this?"]
     assert why_dead(next(site.qm.browse("START"))).reason == 0

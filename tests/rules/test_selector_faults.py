@@ -31,45 +31,45 @@ def rows(text: str) -> list[Any]:
     ("marked", "said"),
     rows(
         r"""
-        colour = ^AND urgent :: here stands AND, where a name, a literal or ( is expected
-        colour =^ :: the selector ends here, and a name, a literal or ( is missing
-        (colour = 'red'^ :: the selector ends here, and ) is missing
-        colour = 'red'^) :: here stands ), where an operator, ) or the end is expected
-        ^= 1 :: here stands =, where a name
-        colour ^red :: here stands red, where an operator
-        age BETWEEN 1 ^OR 2 :: here stands OR, where AND is expected
-        age BETWEEN 1^ :: the selector ends here, and AND is missing
-        age IS ^3 :: here stands 3, where NOT or NULL is expected
-        age NOT ^= 3 :: here stands =, where BETWEEN or IN or LIKE is expected
-        age IN ^3 :: here stands 3, where ( is expected
-        age IN (^x) :: here stands x, where a literal is expected
-        age IN (1^ :: the selector ends here, and ) or , is missing
-        age = ^NULL :: here stands NULL, where a name
-        word LIKE ^x :: here stands x, where a text in single quotation marks is expected
-        word LIKE 'x' ESCAPE ^1 :: here stands 1, where a text
+        colour = ^AND urgent :: found AND, expected a name, a literal or (
+        colour =^ :: the selector ends here, but a name, a literal or ( is missing
+        (colour = 'red'^ :: the selector ends here, but ) is missing
+        colour = 'red'^) :: found ), expected an operator, ) or the end
+        ^= 1 :: found =, expected a name
+        colour ^red :: found red, expected an operator
+        age BETWEEN 1 ^OR 2 :: found OR, expected AND
+        age BETWEEN 1^ :: the selector ends here, but AND is missing
+        age IS ^3 :: found 3, expected NOT or NULL
+        age NOT ^= 3 :: found =, expected BETWEEN or IN or LIKE
+        age IN ^3 :: found 3, expected (
+        age IN (^x) :: found x, expected a literal
+        age IN (1^ :: the selector ends here, but ) or , is missing
+        age = ^NULL :: found NULL, expected a name
+        word LIKE ^x :: found x, expected a text in single quotation marks
+        word LIKE 'x' ESCAPE ^1 :: found 1, expected a text
         word LIKE 'x' ESCAPE ^'xy' :: behind ESCAPE stands one character
-        word LIKE ^'\x' ESCAPE '\' :: in this pattern \ stands before something else than %, _ or itself
-        word LIKE ^'x\' ESCAPE '\' :: in this pattern \ stands before something else
-        20 < b ^< 30 :: here stands <, where
+        word LIKE ^'\x' ESCAPE '\' :: in this pattern \ must be followed by %, _ or itself
+        word LIKE ^'x\' ESCAPE '\' :: in this pattern \ must be followed by
+        20 < b ^< 30 :: found <, expected
         a =^= b :: equal is written =
         a ^!= b :: not equal is written <>
         a = 1 ^&& b = 1 :: and is written AND
         a = 1 ^|| b = 1 :: or is written OR
-        a = ^'red :: the text that begins here has no end
-        a = ^"red" :: in double quotation marks stand bytes
-        a = ^"0xAFC" :: in double quotation marks stand bytes
-        a = ^"0x0A :: the byte string that begins here has no end
+        a = ^'red :: the text that begins here is not closed
+        a = ^"red" :: double quotation marks are for bytes
+        a = ^"0xAFC" :: double quotation marks are for bytes
+        a = ^"0x0A :: the byte string that begins here is not closed
         a = 1^; :: ';' has no place in a selector
-        a = 1 -- x ^= 2 :: here stands =, where
+        a = 1 -- x ^= 2 :: found =, expected
         a = ^09 :: 09 is not a number
         a = ^17red b :: 17red is not a number
         a = ^9223372036854775808 :: not an integer of 64 bits
         a = -^9223372036854775809 :: not an integer of 64 bits
         a = ^0xFFFFFFFFFFFFFFFF :: not an integer of 64 bits
         a = ^1e400 :: larger than any float
-        ^'red' :: this is a text, where a condition is wanted
-        ^5 :: this is a number, where a condition is wanted
-        urgent AND ^Root.MQMD.Priority :: this is a number, where a condition is wanted
+        ^'red' :: this is a text, but must be a condition
+        ^5 :: this is a number, but must be a condition
+        urgent AND ^Root.MQMD.Priority :: this is a number, but must be a condition
         colour ^> 'red' :: a text can only be compared with = and <>
         urgent ^>= TRUE :: a boolean can only be compared with = and <>
         Root.MQMD.Format ^< x :: a text can only be compared with = and <>
@@ -77,9 +77,9 @@ def rows(text: str) -> list[Any]:
         'a' BETWEEN ^1 AND 2 :: a text and a number cannot be compared
         Root.MQMD.Priority IN (1, ^'high') :: a number cannot be compared with a text
         JMSDeliveryMode ^= 2 :: a text and a number cannot be compared
-        ^'a' + 1 = 2 :: this is a text, where a number is wanted
-        1 + ^TRUE = 2 :: this is a boolean, where a number is wanted
-        ^5 LIKE '5' :: this is a number, where a text is wanted
+        ^'a' + 1 = 2 :: this is a text, but must be a number
+        1 + ^TRUE = 2 :: this is a boolean, but must be a number
+        ^5 LIKE '5' :: this is a number, but must be a text
         ^Root.MQMD.Foo = 1 :: there is no field Root.MQMD.Foo: did you mean
         ^Root.MQMD.priority = 1 :: there is no field Root.MQMD.priority: did you mean Root.MQMD.Priority
         ^Root.XYZ = 1 :: there are Root.MQMD.AccountingToken, Root.MQMD.ApplIdentityData
@@ -88,9 +88,9 @@ def rows(text: str) -> list[Any]:
         ^“red” = 1 :: the name of a property must be parts of letters
         ^usr.colour = 1 :: the name of a property must be written without usr.
         ^mq.a.b = 1 :: the name of a property must be one with a single dot
-        ^Body.a = 1 :: the name of a property must be one outside of Root and Body
+        ^Body.a = 1 :: the name of a property must be one outside Root and Body
         Root.MQMD.MsgId = ^"0x00000000000000000000000000000000000000000000000000" :: the field has 24 bytes
-        JMSMessageID = ^'ID:x' :: behind ID: stand pairs of hex digits
+        JMSMessageID = ^'ID:x' :: after ID: there must be pairs of hex digits
         JMSCorrelationID IN ('a', ^'longer than twenty-four bytes') :: the field has 24 bytes
         """
     ),
@@ -108,7 +108,7 @@ def test_a_fault_is_told_with_its_place(marked: str, said: str) -> None:
 
 def test_the_whole_text_of_an_error() -> None:
     assert str(refusal("colour = 'red'\n  AND age => 3")) == (
-        "the selector is wrong at line 2, column 12: here stands >, where a name, a literal or ( is expected\n"
+        "the selector is wrong at line 2, column 12: found >, expected a name, a literal or (\n"
         "      AND age => 3\n"
         "               ^ [2459 SELECTOR_SYNTAX_ERROR]"
     )

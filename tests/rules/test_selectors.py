@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from inorder.model.fields import LATER
 from inorder.model.message import Message
 from inorder.rules.selector_fields import FIELDS
 from inorder.rules.selectors import LENGTH_MAX, Selector, compile_selector
@@ -342,7 +343,7 @@ def test_what_a_message_may_lack() -> None:
 
 def test_every_field_of_the_descriptor_has_its_name() -> None:
     not_of_mqmd = {"delay", "properties", "transmission", "body", "length", "token", "uid", "place"}
-    not_of_mqmd |= {"earlier_pending", "warning"}
+    not_of_mqmd |= {"earlier_pending", "warning", *LATER}
     expected = {
         f"Root.MQMD.{name}"
         for field in Message.FIELDS.values()

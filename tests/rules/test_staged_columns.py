@@ -8,8 +8,9 @@ import pytest
 
 from inorder.errors import ArgumentError, CallerError, MessageTooBig
 from inorder.model.attributes import QueueAttributes, define_manager, define_queue
+from inorder.model.fields import NO_ACCOUNTING
 from inorder.model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT
-from inorder.rules.puts import NO_ACCOUNTING, Program, make_id
+from inorder.rules.puts import Program, make_id
 from inorder.rules.staged_columns import Batch, check_columns, complete
 
 MANAGER = define_manager(name="TEST")

@@ -46,26 +46,14 @@ class Signer:
         self._run("req", "-x509", *NEW_KEY, "-subj", f"/CN={name}", "-keyout", self.key, "-out", self.certificate)
 
     def sign(self, name: str, subject: str, *, days: int = 1, use: str = "clientAuth") -> Signed:
-        """A certificate of a client."""
-        request, more, made = self._request(name, subject, use)
-        signer = ("-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial")
-        self._run("x509", "-req", "-in", request, *signer, "-days", days, "-extfile", more, "-out", made.certificate)
-        return made
-
-    def sign_until(self, ends: datetime, name: str, subject: str) -> Signed:
-        """A certificate of a client that expires at a second of today."""
-        request, more, made = self._request(name, subject, "clientAuth")
-        until = ("-enddate", f"{ends:%Y%m%d%H%M%SZ}")
-        self._run("ca", *self._authority(), "-in", request, *until, "-extfile", more, "-out", made.certificate)
-        return made
-
-    def _request(self, name: str, subject: str, use: str) -> tuple[Path, Path, Signed]:
-        """To be signed, what is to be in the certificate besides, and where it and its key are to be."""
+        """A certificate, usually of a client."""
         made = Signed(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         request, more = self._folder / f"{name}.csr", self._folder / f"{name}.ext"
         more.write_text(f"extendedKeyUsage={use}\n")
         self._run("req", *NEW_KEY, "-utf8", "-multivalue-rdn", "-subj", subject, "-keyout", made.key, "-out", request)
-        return request, more, made
+        signer = ("-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial")
+        self._run("x509", "-req", "-in", request, *signer, "-days", days, "-extfile", more, "-out", made.certificate)
+        return made
 
     def revoke(self, *revoked: Signed, between: tuple[str, str] = ("", "")) -> Path:
         """A list of certificates; it counts between two times, else from now on for a day."""
@@ -240,12 +228,6 @@ def test_lists_of_revoked_certificates_that_do_not_count_are_refused_at_the_star
         check=False,
     )
     assert (ended.returncode, "has expired on 2024-02-01" in ended.stderr) == (2, True), ended.stderr
-
-
-def test_what_is_no_list_in_der_is_an_error_of_its_own() -> None:
-    for cut in range(0, 120, 7):
-        with pytest.raises((ValueError, IndexError)):
-            revocation.read(bytes.fromhex("30820100308200f0020101300a06082a8648ce3d040302")[:cut] + bytes(cut))
 
 
 @gate

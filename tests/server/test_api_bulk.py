@@ -145,7 +145,7 @@ REFUSED: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("an unknown column", {"body": pa.array([b"a"]), "prioritty": pa.array([1])}, "did you mean priority"),
     ("another type", {"body": pa.array([b"a"]), "priority": pa.array(["1"])}, "priority must be of type an integer"),
     ("a time without a zone", {"body": ["a"], "put_at": pa.array([0], pa.timestamp("us"))}, "with a time zone"),
-    ("a null body", {"body": pa.array([b"a", None])}, "row 2: body is null"),
+    ("a null body", {"body": pa.array([b"a", None])}, "row 2: body must not be null"),
     ("a bad row", {"body": ["a", "b"], "priority": pa.array([1, -1])}, "priority must be an integer"),
     ("a property of two types", {"body": ["a"], "properties": pa.array(
         [[("p", {"string": "a", "long": 1})]],

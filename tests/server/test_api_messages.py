@@ -138,7 +138,7 @@ async def test_an_error_with_a_picture_of_the_place_is_one_line(ours: Described)
     answer = await ours("get", selector="0")
     message = answer.json()["error"][0]["message"]
     assert message.startswith("INWB0014E: the selector is wrong at line 1, column 1: ")
-    assert message.endswith("where a condition is wanted [2459 SELECTOR_SYNTAX_ERROR]")
+    assert message.endswith("but must be a condition [2459 SELECTOR_SYNTAX_ERROR]")
 
 
 # Which operation, with what, and how it is refused.

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
 from tests.helpers.support import bodies, until
 from tests.server.conftest import Running, Served, Start, on_both
-from tests.server.described import BASE, refusal
+from tests.server.described import BASE
 from tests.tiers import gate, nightly
 
 import inorder
-from inorder.server import Limits
 
 Q1 = f"{BASE}/queues/Q1"
 
@@ -84,22 +82,6 @@ def test_any_worker_serves_any_request_of_a_lease(start: Start, served: Served) 
     assert lease["Inorder-Lease"] not in running.log.read_text()
 
 
-@nightly
-def test_the_bound_on_leases_holds_for_all_workers(start: Start, served: Served) -> None:
-    running = start("--workers", "3")
-    await_workers(running, 3)
-    most = Limits().leases
-
-    def begin(number: int) -> int:
-        del number
-        return asked(running, f"{BASE}/leases", params={"seconds": 600}).status_code
-
-    with ThreadPoolExecutor(12) as pool:
-        assert Counter(pool.map(begin, range(most + 60))) == {201: most, 429: 60}
-    with inorder.connect(served.store) as qm:
-        assert len(qm.units()) == most
-
-
 @gate
 def test_a_kill_in_the_middle_of_a_lease_loses_nothing(start: Start, served: Served) -> None:
     """Another server goes on with the lease where the killed one was; an acknowledged put is in it."""
@@ -120,23 +102,6 @@ def test_a_kill_in_the_middle_of_a_lease_loses_nothing(start: Start, served: Ser
         other.kill()
         assert bodies(qm, "Q1") == [b"b", b"c", b"d"], "what was answered 204 is committed"
         assert qm.check() == []
-
-
-@nightly
-def test_a_lease_that_nobody_serves_ends_by_its_deadline(start: Start, served: Served) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.put("Q1", b"a")
-    running = start()
-    lease = begun(running, 600)
-    assert asked(running, f"{Q1}/get", headers=lease).json()["body"] == "a"
-    assert asked(running, f"{BASE}/lease/extend", params={"seconds": 1}, headers=lease).status_code == 200
-    running.kill()
-    with inorder.connect(served.store) as qm:
-        message = qm.get("Q1", wait=60)
-        assert (message.body, message.backout_count) == (b"a", 1)
-    other = start()
-    over = asked(other, f"{BASE}/lease/commit", headers=lease)
-    assert refusal(over) == (409, "INWB0014E", inorder.Reason.LEASE_OVER.value)
 
 
 @nightly

@@ -39,12 +39,7 @@ async def test_the_same_key_in_two_objects_is_good(client: httpx.AsyncClient) ->
     assert (await client.post(f"{Q}/put_many", json=body)).status_code == 201
 
 
-@pytest.mark.parametrize(
-    ("method", "path"), [("DELETE", f"{V1}/message"), ("POST", f"{Q}/get"), ("GET", f"{Q}/browse")]
-)
-async def test_where_there_is_to_be_no_body_one_is_refused_so(
-    client: httpx.AsyncClient, method: str, path: str
-) -> None:
-    answer = await client.request(method, path, content="x")
+async def test_where_there_is_to_be_no_body_one_is_refused_so(client: httpx.AsyncClient) -> None:
+    answer = await client.request("DELETE", f"{V1}/message", content="x")
     assert number_of(answer) == (400, "INWB0004E", 0)
     assert "this request takes no body" in answer.json()["error"][0]["message"]

@@ -9,7 +9,7 @@ import pytest
 from tests.server.conftest import AS_NOBODY, TOKEN, Served, app_of, client_of, serving, somebody
 
 import inorder
-from inorder.server.console.pages import PAGES
+from inorder.server.console.console import PAGES
 from inorder.server.logs import LOGGER
 
 HTML = {"Accept": "text/html"}

@@ -21,8 +21,8 @@ from inorder.client.bulk import ClaimReader, Stager
 from inorder.mq import channels
 from inorder.server import Identity
 from inorder.server.console import dead as dead_letters
+from inorder.server.console.console import PAGES
 from inorder.server.console.listing import uid_text
-from inorder.server.console.pages import PAGES
 
 OF_CONNECTIONS = frozenset({"process", "connection", "handle", "wait", "sqlite_sequence"})
 

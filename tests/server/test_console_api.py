@@ -20,7 +20,7 @@ from tests.server.conftest import AS_NOBODY, PORT, TOKEN, app_of, client_of
 import inorder
 from inorder import QueueManager
 from inorder.server.api.interface import OPERATIONS, document
-from inorder.server.console.described import range_of
+from inorder.server.console.api import range_of
 
 DOCUMENT = document()
 BY_NAME: dict[str, tuple[str, str, dict[str, Any]]] = {

@@ -116,28 +116,6 @@ def test_by_keys_alone_messages_are_put_copied_moved_and_deleted(shop: Served, l
 
 
 @gate
-def test_dead_letters_are_replayed_and_discarded(shop: Served, link: str, browser: Chrome) -> None:
-    with window(browser, link) as seen:
-        seen.go("dead")
-        seen.all("input[name=uid]")[0].click()
-        seen.all("input[name=target]")[0].send_keys("Q2")
-        seen.all("button[value=replay]")[0].click()
-        seen.wait(lambda: "Replay 1 dead letter to Q2?" in seen.text())
-        seen.all("main form button")[0].click()
-        seen.wait(lambda: len(bodies(shop, "Q2")) == 1)
-        seen.go("dead")
-        seen.all("input[name=uid]")[0].click()
-        seen.all("button[value=discard]")[0].click()
-        seen.wait(lambda: "Discard 1 dead letter?" in seen.text())
-        seen.all("main form button.danger")[0].click()
-        assert len(bodies(shop, "DEAD")) == 1, "the browser asks for the name first"
-        seen.all("input[name=typed]")[0].send_keys("DEAD" + Keys.ENTER)
-        seen.wait(lambda: "There are no dead letters" in seen.text())
-        assert seen.complaints() == []
-    assert bodies(shop, "DEAD") == []
-
-
-@gate
 def test_an_export_is_saved_and_an_import_puts_it(shop: Served, link: str, browser: Chrome, tmp_path: Path) -> None:
     with inorder.connect(shop.store) as qm:
         qm.put_many("Q1", [b"first", b"second"])

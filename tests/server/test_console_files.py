@@ -17,7 +17,7 @@ from inorder import QueueManager
 from inorder.errors import ArgumentError
 from inorder.formats.json_lines import message_of
 from inorder.server import Limits
-from inorder.server.console import exporting, forms, importing
+from inorder.server.console import files, forms
 
 __all__ = ["two"]
 
@@ -49,7 +49,7 @@ async def test_an_export_of_chosen_ones_has_these(client: httpx.AsyncClient, two
 async def test_an_export_goes_over_pages(
     client: httpx.AsyncClient, two: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporting, "PAGE", 2)
+    monkeypatch.setattr(files, "PAGE", 2)
     put(two, *(b"%d" % n for n in range(5)))
     file = await client.get("/console/queue/Q1/export?form=jsonl")
     assert [json.loads(line)["body"] for line in file.text.splitlines()] == list("01234")
@@ -79,7 +79,7 @@ async def test_an_export_as_parquet_has_the_columns_of_an_archive(client: httpx.
 async def test_parquet_without_its_library_is_refused_with_what_to_install(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporting, "find_spec", lambda name: None)
+    monkeypatch.setattr(files, "find_spec", lambda name: None)
     refused = await client.get("/console/queue/Q1/export?form=parquet")
     assert refused.status_code == 501
     assert "inorder[arrow]" in refused.text
@@ -104,7 +104,7 @@ async def test_an_export_as_dmpmqmsg_is_read_back(client: httpx.AsyncClient, two
 
 @gate
 def test_an_export_that_fails_on_its_way_never_looks_whole(two: Served, start: Start) -> None:
-    put(two, *[b"1"] * 2 * exporting.PAGE)
+    put(two, *[b"1"] * 2 * files.PAGE)
     put(two, b"2", properties={"a": 1})  # for which dmpmqmsg has no place
     with start().client() as client, pytest.raises(httpx.RemoteProtocolError):
         client.get("/console/queue/Q1/export?form=dmpmqmsg")
@@ -151,9 +151,9 @@ def test_lines_are_put_as_they_are_read(served: Served) -> None:
             yield b'{"body": "1"}\n'
 
     with inorder.connect(served.store) as qm:
-        assert importing.put_lines(qm, "Q1", lines(qm), None) == 3
+        assert files.put_lines(qm, "Q1", lines(qm), None) == 3
         with pytest.raises(ArgumentError, match="JSON Lines"):
-            importing.put_lines(qm, "Q1", [b"\n", b" "], None)
+            files.put_lines(qm, "Q1", [b"\n", b" "], None)
     assert pending == [0, 1, 2]
     assert bodies(served) == [b"1"] * 3
 

@@ -14,7 +14,7 @@ from tests.server.test_console import csrf_in
 from tests.tiers import nightly
 
 from inorder import Flags, QueueManager
-from inorder.server.console.pages import PAGES
+from inorder.server.console.console import PAGES
 
 HOSTILE = "<script>'\"&{{7*7}}\x00\u202e"
 TEXTS = st.one_of(

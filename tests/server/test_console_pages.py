@@ -286,7 +286,7 @@ def test_a_bad_query_is_an_error_of_the_caller(served: Served, query: str) -> No
 def test_a_queue_that_leads_nowhere_is_no_error_of_a_body(served: Served, qm: QueueManager) -> None:
     qm.create_remote_queue("RM", remote_queue="X", remote_manager="NOWHERE")
     page = one(served, "queue/RM", status=400)
-    assert "nothing leads to queue manager 'NOWHERE'" in page
+    assert "no transmission queue leads to queue manager 'NOWHERE'" in page
     assert "INWB0014E" in page
     assert "body of the request" not in page
 

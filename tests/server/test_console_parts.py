@@ -16,10 +16,11 @@ import inorder.aio
 from inorder import Flags
 from inorder.model.message import NO_ID, Place
 from inorder.rules.puts import Program
-from inorder.server.console import bodies, cursors, labels, listing
-from inorder.server.console.groups import AGAIN_SECONDS, BUDGET_SECONDS, GroupSearches, Wholeness, wholeness
-from inorder.server.console.pictures import POINTS_MAX, sparkline
-from inorder.server.console.programs import running
+from inorder.server.console import labels, listing
+from inorder.server.console.held_messages import running
+from inorder.server.console.labels import POINTS_MAX, sparkline
+from inorder.server.console.listing import AGAIN_SECONDS, BUDGET_SECONDS, GroupSearches, Wholeness, wholeness
+from inorder.server.console.queue import cursor_of, position_in
 from inorder.server.console.watching import KEPT_SECONDS, Watching
 from inorder.server.problems import Problem
 from inorder.server.sampling import SampledQueues
@@ -146,14 +147,14 @@ IDS = st.binary(min_size=len(NO_ID), max_size=len(NO_ID))
 
 @given(st.builds(Position, st.integers(0, 2), PLACES, IDS, NUMBERS, NUMBERS, PLACES, NUMBERS))
 def test_a_cursor_comes_back_as_it_went(position: Position) -> None:
-    assert cursors.read("physical", cursors.written(position)) == position
+    assert position_in("physical", cursor_of(position)) == position
 
 
 @given(st.text())
 def test_what_is_not_a_cursor_is_refused(text: str) -> None:
     with contextlib.suppress(Problem):
-        found = cursors.read("physical", text)
-        assert found is None or cursors.read("physical", cursors.written(found)) == found
+        found = position_in("physical", text)
+        assert found is None or position_in("physical", cursor_of(found)) == found
 
 
 # --- words and bodies
@@ -193,7 +194,7 @@ def test_sizes(count: int, text: str) -> None:
     ],
 )
 def test_views_of_a_body(data: bytes, views: tuple[str, ...]) -> None:
-    found = bodies.shown(data, len(data))
+    found = labels.shown_body(data, len(data))
     assert (found.views, found.view) == (views, views[0])
 
 
@@ -207,14 +208,14 @@ def test_views_of_a_body(data: bytes, views: tuple[str, ...]) -> None:
     ],
 )
 def test_json_that_stands_for_what_cannot_be_shown_is_shown_by_its_number(data: bytes, shown: str) -> None:
-    text = bodies.shown(data, len(data), "json").text
+    text = labels.shown_body(data, len(data), "json").text
     assert shown in text
     text.encode()
 
 
 @given(st.binary(max_size=200), st.integers(0, 200))
 def test_every_body_has_a_view(data: bytes, more: int) -> None:
-    found = bodies.shown(data, len(data) + more, "json")
+    found = labels.shown_body(data, len(data) + more, "json")
     assert found.view in found.views
     assert (found.cut > 0) == (more > 0 and len(data) > 0)
 

@@ -8,7 +8,6 @@ import shutil
 import signal
 import ssl
 import threading
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -317,51 +316,6 @@ def test_a_new_list_ends_the_streams_and_waits_of_who_is_on_it(
     assert running.stop() == 0
     assert "cut off" not in innocent.stream.result()
     assert "Traceback" not in running.log.read_text()
-
-
-@nightly
-def test_a_certificate_that_expires_and_a_signer_who_goes_end_streams_and_waits(
-    start: Start, served: Served, signer: Signer, tmp_path: Path
-) -> None:
-    for name in ("short", "long"):
-        add(served, name, password=None, roles=["application"], queues={"*": ["get", "browse"]},
-            subjects=[f"CN={name}"])  # fmt: skip
-    other, signers = Signer(tmp_path, "another authority"), tmp_path / "signers.pem"
-    signers.write_text(signer.certificate.read_text() + other.certificate.read_text())
-    running = start("--self-signed", "--client-ca", str(signers))
-    long = signer.sign("long", "/CN=long")
-    stays = Client(served, running, long, "FOR.LONG")
-    soon = datetime.now(timezone.utc) + timedelta(seconds=30)
-    expires = Client(served, running, signer.sign_until(soon, "short", "/CN=short"), "FOR.SHORT")
-    assert (expires.wait.result(), "cut off" in expires.stream.result()) == (0, True)
-    assert datetime.now(timezone.utc) >= soon.replace(microsecond=0)
-    assert not stays.stream.done, "a certificate that has not expired"
-    _replaced(signers, other.certificate)
-    assert (stays.wait.result(), "cut off" in stays.stream.result()) == (0, True)
-    assert not _is_let_in(running, long)
-    assert running.stop() == 0
-    assert "Traceback" not in running.log.read_text()
-
-
-@nightly
-def test_a_user_who_is_deleted_loses_all_that_their_certificate_began(
-    start: Start, served: Served, signer: Signer
-) -> None:
-    add(served, "shop", password=None, roles=["application"], queues={"*": ["get", "browse"]}, subjects=["CN=shop"])
-    shop = signer.sign("shop", "/CN=shop")
-    running = start("--self-signed", "--client-ca", str(signer.certificate))
-    with running.client(auth=None, verify=tls_of(shop)) as client:
-        port = _port_of(client.get(LOGIN))
-        theirs = Client(served, running, shop, "FOR.SHOP")
-        with inorder.connect(served.store) as qm:
-            qm.delete_user("shop")
-            assert "is not authenticated" in theirs.stream.result(), "its last event says why"
-            qm.put("FOR.SHOP", b"x", format="MQSTR")
-            assert theirs.wait.result() == 401
-            assert qm.depth("FOR.SHOP") == 1
-        answer = client.get(LOGIN)
-        assert (answer.status_code, answer.extensions["network_stream"].get_extra_info("client_addr")[1]) == (401, port)
-    assert running.stop() == 0
 
 
 @nightly

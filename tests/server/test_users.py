@@ -180,29 +180,6 @@ async def test_a_changed_user_is_out_at_once(
     assert again.status_code == (401 if expected == 401 else 200 if how in (replaced, disabled_and_enabled) else 403)
 
 
-@pytest.mark.parametrize(
-    ("how", "expected"),
-    [(CHANGES[1][1], (401, "MQWB0104E", 0)), (CHANGES[-1][1], (403, "MQWB0103E", 2035))],
-    ids=["disabled", "another role"],
-)
-async def test_a_get_that_waits_takes_nothing_for_a_user_who_is_out(
-    client: httpx.AsyncClient,
-    qm: QueueManager,
-    served: Served,
-    how: Callable[[inorder.QueueManager], object],
-    expected: tuple[int, str, int],
-) -> None:
-    add(served, "anna", roles=["operator"])
-    waiting = asyncio.ensure_future(client.delete(messages("Q1"), params={"wait": 600_000}, auth=as_("anna")))
-    while not sum(view.open_input_count for view in qm.overview()):
-        await asyncio.sleep(0.01)
-    how(qm)
-    qm.put("Q1", b"x")
-    assert number_of(await waiting) == expected
-    (left,) = qm.browse("Q1")
-    assert left.backout_count == 1
-
-
 # --- log-ins that fail, and what a password costs
 
 

@@ -355,7 +355,7 @@ def test_bad_arguments_are_named(spark: SparkSession, tmp_path: Path, options: d
     with pytest.raises(ArgumentError, match=f"(?s){says}"):
         audit(spark, archive, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
-    with pytest.raises(ArgumentError, match="a folder that is not there yet, unless overwrite=True"):
+    with pytest.raises(ArgumentError, match="a folder that does not exist yet, unless overwrite=True"):
         audit(spark, archive, tmp_path)
 
 

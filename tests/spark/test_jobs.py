@@ -289,5 +289,5 @@ def test_what_spark_cannot_read_is_told_in_a_line_with_what_to_do(
     told = capsys.readouterr()
     (line,) = told.err.splitlines()
     assert line.startswith("inorder: ")
-    assert "part-0.parquet is not a Parquet file, or only a part of one: put it back from a copy, or remove it" in line
+    assert "part-0.parquet is not a Parquet file, or is incomplete: restore it from a copy, or remove it" in line
     assert told.out == ""

@@ -48,7 +48,10 @@ def test_a_path_stands_for_the_url_and_becomes_absolute() -> None:
             {"nonsense": "5"},
             "there is no option 'nonsense' for a stream read; there are allowNewCheckpoint, application, body",
         ),
-        ({"transaction": "t"}, "option transaction has no meaning for a stream read: a stream's batches have numbers"),
+        (
+            {"transaction": "t"},
+            "option transaction has no meaning for a stream read: a stream uses the numbers of its batches",
+        ),
         ({"orderBy": "t"}, "option orderBy has no meaning for a stream read; it is for a batch write and a stream"),
         ({"pushdown": "true"}, "option pushdown has no meaning for a stream read: Spark pushes no filters"),
         ({"completeGroups": "true"}, "option completeGroups needs order=logical"),
@@ -56,7 +59,7 @@ def test_a_path_stands_for_the_url_and_becomes_absolute() -> None:
         ({"application": None}, "mode=drain needs option application"),
         ({"queue": None}, "option queue is missing"),
         ({"url": None}, "option url is missing: Path of the store file"),
-        ({"url": ":memory:"}, "lives in one process"),
+        ({"url": ":memory:"}, "exists in one process"),
         ({"url": "postgresql://me:secret@host/orders"}, "url has a password .*postgresql://me@host/orders.*PGPASSFILE"),
         ({"url": "postgres://host/orders?password=secret"}, "url has a password"),
         ({"url": "postgresql://host/orders?sslpassword=secret"}, "url has a sslpassword"),
@@ -120,7 +123,7 @@ def test_a_writer_takes_no_options_of_a_reader_and_a_batch_none_of_a_stream() ->
         sink_options(GIVEN | {"mode": "browse"}, "batch write")
     with pytest.raises(OptionsError, match="option transaction has no meaning for a stream write"):
         sink_options(GIVEN | {"transaction": "t"}, "stream write")
-    with pytest.raises(OptionsError, match="a batch read takes all that is there"):
+    with pytest.raises(OptionsError, match="a batch reads all messages"):
         source_options(GIVEN | {"maxMessagesPerTrigger": "5"}, "batch read")
     assert sink_options(GIVEN | {"badRows": "queue:BAD"}, "batch write").bad_rows == "BAD"
     assert sink_options(GIVEN | {"badRows": "fail"}, "batch write").bad_rows is None
@@ -135,7 +138,7 @@ def test_before_it_is_known_whether_a_read_is_a_stream_both_kinds_of_options_are
     ("name", "told"),
     [
         ("subscribe", "must be queue, "),
-        ("startingOffsets", "must be left out: mode=drain goes on"),
+        ("startingOffsets", "must be left out: mode=drain continues"),
         ("kafka.bootstrap.servers", "must be url, "),
         ("maxOffsetsPerTrigger", "must be maxMessagesPerTrigger"),
     ],

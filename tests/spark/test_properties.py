@@ -58,7 +58,7 @@ def test_an_archive_keeps_them_and_a_dump_says_that_it_cannot(queues: SparkSessi
     rows.write.parquet(str(folder / "archive"))
     assert replay(queues, folder / "archive", url, "COPY", transaction="1").messages == 3
     assert texts(url, "COPY") == wanted
-    with pytest.raises(QueueCondition, match="properties: there is no code for them"):
+    with pytest.raises(QueueCondition, match="properties: the format cannot store them"):
         dump(queues, folder / "archive", folder / "texts")
     assert dump(queues, folder / "archive", folder / "texts", leave_out_properties=True) == 3
     with inorder.connect(url) as qm:

@@ -56,7 +56,7 @@ def test_the_package_that_spark_finds_is_light() -> None:
 
 def test_the_workers_python_must_be_able_to_serve(folder: Path) -> None:
     check_python(sys.executable)
-    with pytest.raises(OptionsError, match=r"'no-such-python', which is not there\. Set it before the first session"):
+    with pytest.raises(OptionsError, match=r"'no-such-python', which does not exist\. Set it before the first session"):
         check_python("no-such-python")
     for name, script, told in (
         ("broken", "echo no module >&2; exit 1", "cannot import inorder.spark: no module"),

@@ -205,7 +205,7 @@ def test_bad_arguments_are_named(
     archive = in_archive(spark, placed([{}]), slices=1)
     with pytest.raises(error, match=says):
         reorder(spark, archive, tmp_path / "out", **options)
-    with pytest.raises(ArgumentError, match="target must be a folder that is not there yet, unless overwrite=True"):
+    with pytest.raises(ArgumentError, match="target must be a folder that does not exist yet, unless overwrite=True"):
         reorder(spark, archive, tmp_path)
     assert not (tmp_path / "out").exists()
 

@@ -129,7 +129,7 @@ def test_a_page_without_pictures_says_what_they_need() -> None:
         (
             {},
             {},
-            "No error in 10 messages: nothing is missing, and each message came behind those that stood before it.",
+            "No error in 10 messages: nothing is missing, and each message came after those before it on the queue.",
         ),
         (
             {"delivery_gap": 2, "message_repeated": 2, "delivery_repeated": 2},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -69,19 +70,19 @@ def test_columns_that_fit_are_taken(given: StructType) -> None:
         (schema(text="string"), {}, r"the column 'text' is not a field of a message; drop it, .drop\('text'\)"),
         (schema(body="binary", priorty="integer"), {}, "did you mean priority"),
         (schema(priority="integer"), {}, "has no column 'body', it has priority: a message needs one. Name it so"),
-        (schema(body=schema(a="integer")), {}, "is struct<a:int>, which is no body of a message: cast it to string"),
-        (schema(body="binary", priority="string"), {}, "is string, which is no priority of a message: cast it to int"),
+        (schema(body=schema(a="integer")), {}, "is struct<a:int>, which a message's body cannot be: cast it to string"),
+        (schema(body="binary", priority="string"), {}, "a message's priority cannot be: cast it to int"),
         (schema(body="binary", expiry="decimal(5,1)"), {}, "'expiry' is decimal"),
         (schema(body="binary", message_id="string"), {}, "make it binary: unhex"),
         (schema(body="binary", put_at="string"), {}, "cast it to timestamp"),
-        (schema(body="binary", properties="string"), {}, "no properties of a message: make it a map of texts to value"),
+        (schema(body="binary", properties="string"), {}, "which a message's properties cannot be: make it a map"),
         (properties(TEXT, IntegerType()), {}, "make it a map of texts"),
         (properties(NUMBERS), {}, "make it a map of texts"),
         (properties(schema(colour="string")), {}, "make it a map of texts"),
         (schema(body="binary", persistent="integer"), {}, "cast it to boolean"),
         (schema(body="binary", day="date"), {"order_by": "days"}, "orderBy names a column 'days'.*did you mean day"),
         (schema(body="binary"), {"group_by": "customer"}, "groupBy names a column 'customer'.*there are body"),
-        (schema(body="binary", o=NUMBERS), {"order_by": "o"}, "'o' is array<int>, by which messages cannot be ordered"),
+        (schema(body="binary", o=NUMBERS), {"order_by": "o"}, "'o' is array<int>, which cannot order or group"),
         (schema(body="binary", g="integer", group_id="binary"), {"group_by": "g"}, "has group_id of its own: drop it"),
     ],
 )
@@ -159,7 +160,7 @@ def test_properties_are_of_the_type_that_the_map_says(kind: pa.DataType, value: 
     [
         (pa.string(), [("1a", "x")], "the name of a property must be"),
         (pa.float64(), [("a", float("nan"))], "property 'a' must be a finite number"),
-        (pa.int64(), [("a", 1), ("a.b", 2)], "does not go on behind another"),
+        (pa.int64(), [("a", 1), ("a.b", 2)], "does not continue another"),
         (pa.string(), [("a", "x" * 2**16)], "properties must be at most 65,536 bytes"),
         (STRUCT, [("a", {"string": "x", "long": 1})], "the property 'a' has several values: string, long"),
     ],
@@ -172,7 +173,7 @@ def test_properties_that_no_message_can_have_are_a_bad_row(kind: pa.DataType, pa
 
 def test_a_body_must_be_there_and_may_be_empty() -> None:
     given = pa.record_batch([pa.array(["", None, "ü"])], names=["body"])
-    assert faults(given) == [(1, "body is null; an empty one is good")]
+    assert faults(given) == [(1, "body must not be null; it may be empty")]
     assert judge(given, sink()).columns["body"].to_pylist() == [b"", None, "ü".encode()]
 
 
@@ -180,6 +181,21 @@ def test_a_request_needs_a_queue_for_the_reply() -> None:
     given = batch(message_type=pa.array([1, 1, 8, 1]), reply_to_queue=pa.array(["R", "", None, None]))
     assert [row for row, _ in faults(given)] == [1, 3]
     assert [row for row, _ in faults(batch(report=pa.array([0, 1, None])))] == [1]
+
+
+def test_a_row_is_refused_in_the_words_of_the_field() -> None:
+    when = datetime.datetime(1969, 1, 1, tzinfo=datetime.timezone.utc)
+    rows: dict[str, tuple[pa.Array, str]] = {
+        "report": (pa.array([4, 0]), "a sum of report options, without activity reports (4), COA, COD and expiration"),
+        "message_type": (pa.array([3, 8]), "1, 2, 4, 8, or 65,536 to 999,999,999"),
+        "expiry": (pa.array([0.01, math.inf]), "a number of seconds from 0.1 to 99,999,999.9, or infinity"),
+        "put_at": (pa.array([when, None]), "a time from 1970 to 9999"),
+        "priority": (pa.array([-1, 0]), "an integer from 0 to 999,999,999"),
+    }
+    for name, (column, allowed) in rows.items():
+        ((row, why),) = faults(batch(**{name: column}))
+        assert row == 0
+        assert why.startswith(f"{name} must be {allowed}"), why
 
 
 def test_times_become_seconds_and_keys_what_a_store_can_line_up() -> None:
@@ -191,7 +207,7 @@ def test_times_become_seconds_and_keys_what_a_store_can_line_up() -> None:
     assert columns["group_key"].to_pylist() == [(when.date() - datetime.date(1970, 1, 1)).days]
     assert judge(given, sink(order_by="flag")).columns["order_key"].to_pylist() == [1]
     ((row, why),) = faults(batch(weight=pa.array([1.5, float("nan")])), order_by="weight")
-    assert (row, why) == (1, "weight is not a number, by which nothing can be ordered or grouped")
+    assert (row, why) == (1, "weight is not a number (NaN), which cannot order or group messages")
 
 
 def test_good_rows_are_kept_and_columns_that_say_nothing_left_out() -> None:

@@ -155,7 +155,7 @@ BAD = pa.record_batch({"body": pa.array([b"good", None, b"below", b"above"]), "p
 
 def test_a_bad_row_fails_the_batch_and_is_named(url: str) -> None:
     with pytest.raises(
-        CallerError, match=r"row 2 of partition 0 is not a message: body is null; an empty one is good \(and 1 more"
+        CallerError, match=r"row 2 of partition 0 is not a message: body must not be null; it may be empty \(and 1 more"
     ):
         batch_writer(url, PRIORITIES).write(iter([BAD]))
     assert bodies(url) == []
@@ -179,7 +179,7 @@ def test_bad_rows_go_to_the_queue_that_takes_them(url: str, caplog: pytest.LogCa
     assert bodies(url) == [b"above", b"good"]
     told = [json.loads(body) for body in bodies(url, "BAD")]
     assert [(one["row_number"], one["error"]) for one in told] == [
-        (2, "body is null; an empty one is good"),
+        (2, "body must not be null; it may be empty"),
         (3, "priority must be an integer from 0 to 999,999,999, not -1"),
     ]
     assert told[1]["row"] == {"body": {"base64": "YmVsb3c="}, "priority": -1}
@@ -201,7 +201,7 @@ def test_a_batch_that_comes_again_is_dropped(url: str, kind: type[Any]) -> None:
 def test_a_task_that_never_reported_fails_the_commit(url: str) -> None:
     writer = stream_writer(url)
     told = task(writer, b"1")
-    with pytest.raises(QueueCondition, match="1 of 2 tasks did not say what they had staged: nothing was put"):
+    with pytest.raises(QueueCondition, match="1 of 2 tasks did not report their staged rows: nothing was put"):
         writer.commit([told, None], 0)
     writer.abort([told, None], 0)
     writer.abort([told, None], 0)

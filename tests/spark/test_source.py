@@ -18,6 +18,7 @@ from tests.tiers import gate
 
 import inorder
 import inorder.spark
+from inorder import Flags
 from inorder.errors import InorderError, OptionsError
 from inorder.spark.source import InorderSource
 
@@ -107,13 +108,14 @@ def test_columns_may_be_chosen_by_the_schema(url: str) -> None:
 
 def test_a_pushed_filter_is_applied_where_it_means_what_spark_means(url: str) -> None:
     put(url, b"1", b"2", priority=3, correlation_id=b"c")
-    put(url, b"3", priority=7)
+    put(url, b"3", priority=7, flags=Flags.IN_GROUP, group_id=b"g", sequence_number=2)
     taken: list[tuple[Filter, list[bytes]]] = [
         (GreaterThan(("priority",), 3), [b"3"]),
         (In(("priority",), (3, 4)), [b"1", b"2"]),
         (EqualTo(("correlation_id",), b"c".ljust(24, b"\0")), [b"1", b"2"]),
         (IsNull(("correlation_id",)), [b"3"]),
         (IsNotNull(("correlation_id",)), [b"1", b"2"]),
+        (GreaterThan(("sequence_number",), 1), [b"3"]),
     ]
     for one, found in taken:
         source = InorderSource({"url": url, "queue": "Q", "pushdown": "true"})
@@ -128,7 +130,7 @@ def test_a_pushed_filter_is_applied_where_it_means_what_spark_means(url: str) ->
     ("options", "told"),
     [
         ({"queue": "QQ"}, "there is no queue 'QQ'; did you mean Q?"),
-        ({"url": "nowhere.db"}, "there is no store at .*make the queue manager first with"),
+        ({"url": "nowhere.db"}, "there is no store at .*create the queue manager first with"),
         ({"partition": 3}, "no option 'partition' for a batch read; did you mean part"),
         ({"mode": "drain", "application": "a"}, "spark.read cannot drain a queue"),
     ],

@@ -76,7 +76,7 @@ def test_a_job_does_not_write_where_a_store_is_nor_into_what_is_no_folder(
     (store.parent / "link").symlink_to(store)
     before = names(store.parent)
     for target in [*(f"{store.name}{suffix}" for suffix in BESIDE), "pipe", "notes", "link"]:
-        with pytest.raises(ArgumentError, match="must be a folder, not a file, and no store"):
+        with pytest.raises(ArgumentError, match="must be a folder, not a file, a store"):
             job(spark, archive, store, store.parent / target)
     assert names(store.parent) == before
     assert (store.parent / "pipe").is_fifo()
@@ -107,7 +107,7 @@ def test_a_report_is_not_written_through_what_is_there(
     summary = store.parent / "out/summary.json"
     summary.parent.mkdir()
     os.mkfifo(summary) if what == "pipe" else summary.hardlink_to(store)
-    with pytest.raises(FileError, match="is a file of a store, or no regular file"):
+    with pytest.raises(FileError, match="is a file of a store, or not a regular file"):
         jobs.audit(spark, archive, summary.parent, overwrite=True)
     assert is_whole(store)
 
@@ -121,7 +121,7 @@ def test_texts_that_are_dumped_anew_replace_texts_alone(
     assert jobs.dump(spark, archive, target, overwrite=True) == 1
     for make in (os.mkfifo, store.rename):
         make(target / "part-x")
-        with pytest.raises(ArgumentError, match="part-x, a store or no regular file"):
+        with pytest.raises(ArgumentError, match="part-x, a store or not a regular file"):
             jobs.dump(spark, archive, target, overwrite=True)
         assert "part-00000.txt" in names(target), "nothing goes when something must stay"
         (target / "part-x").rename(folder / "kept")

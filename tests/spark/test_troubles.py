@@ -15,13 +15,13 @@ CALLING = "Py4JJavaError: An error occurred while calling o82.start.\n: "
     [
         (
             CALLING + "java.io.IOException: mkdir of file:/proc/x/_spark_metadata failed\n\tat org.apache.hadoop.A.b",
-            "/proc/x/_spark_metadata cannot be made: name a folder in which this user may write",
+            "/proc/x/_spark_metadata cannot be created: name a folder in which this user may write",
             Reason.RESOURCE_PROBLEM,
         ),
         (
             CALLING + "org.apache.spark.SparkException: Job aborted: java.io.IOException: Mkdirs failed to create "
             "file:/proc/f/_temporary/0 (exists=false, cwd=file:/tmp)\n\tat org.apache.spark.A.b",
-            "/proc/f/_temporary/0 cannot be made: name a folder in which this user may write",
+            "/proc/f/_temporary/0 cannot be created: name a folder in which this user may write",
             Reason.RESOURCE_PROBLEM,
         ),
         (

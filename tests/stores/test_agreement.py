@@ -10,7 +10,6 @@ from tests.helpers.support import told
 from inorder import Flags, GetOptions, QueueManager
 from inorder.client.bulk import BulkBrowser, LedgerKey, Stager
 from inorder.errors import QueueDeleted
-from inorder.model.options import AskedOrder
 from inorder.stores.seam.changes import Changes, Subscription
 from inorder.testing import ManualClock
 
@@ -33,30 +32,6 @@ def put_group(qm: QueueManager, group_id: bytes) -> None:
     qm.put("Q", b"last", group_id=group_id, flags=Flags.LAST_IN_GROUP, sequence_number=2)
 
 
-@pytest.mark.parametrize("read_order", ["relaxed", "strict"])
-def test_a_12_a_group_is_whole_for_the_reader_whose_lock_id_holds_it(qm: QueueManager, read_order: AskedOrder) -> None:
-    put_group(qm, b"G")
-    lock_id = qm.browse_and_lock("Q").lock_id
-
-    def get() -> bytes:
-        return qm.get("Q", lock_id=lock_id, logical=True, all_messages=True, read_order=read_order).body
-
-    assert [get(), get()] == [b"first", b"last"]
-
-
-@pytest.mark.parametrize("read_order", ["relaxed", "strict"])
-@pytest.mark.parametrize("locked", ["first", "next"])
-def test_r3_69_a_group_is_whole_for_the_handle_whose_browse_locks_one_of_it(
-    qm: QueueManager, read_order: AskedOrder, locked: str
-) -> None:
-    put_group(qm, b"G")
-    with qm.open("Q", input="shared", browse=True) as queue:
-        queue.browse_first(read_order="relaxed", lock=locked == "first")
-        if locked == "next":
-            queue.browse_next(read_order="relaxed", lock=True)
-        assert queue.get(logical=True, all_messages=True, read_order=read_order).body == b"first"
-
-
 def test_r6_2_the_hook_is_told_first_of_what_expired_first(qm: QueueManager, clock: ManualClock) -> None:
     qm.alter_queue("Q", delivery="fifo")
     heard: list[bytes] = []
@@ -77,13 +52,6 @@ def test_a_9_a_confirm_id_whose_last_message_expired_begins_anew(qm: QueueManage
     assert [unit.started_at for unit in qm.units()] == [clock.now()]
 
 
-def test_r3_51_a_message_in_segments_has_its_group_id_with_a_group(qm: QueueManager) -> None:
-    """Of several with one place in a group the first counts, be it in a group or not."""
-    qm.put("Q", b"segment", group_id=b"G", flags=Flags.SEGMENT | Flags.SEGMENTATION_ALLOWED, priority=0)
-    qm.put("Q", b"", group_id=b"G", flags=Flags.IN_GROUP, priority=9)
-    assert qm.get("Q", logical=True, all_messages=True).body == b"segment"
-
-
 def test_a_hook_is_told_of_several_queues_by_their_names(qm: QueueManager) -> None:
     heard: list[str] = []
     for name in ("B", "A"):
@@ -94,14 +62,6 @@ def test_a_hook_is_told_of_several_queues_by_their_names(qm: QueueManager) -> No
     qm.commit()
     told(qm)
     assert heard == ["A", "A", "B", "SENTINEL"]
-
-
-def test_r3_70_a_browse_that_comes_back_to_its_locked_message_locks_it_again(qm: QueueManager) -> None:
-    qm.put("Q", b"m")
-    with qm.open("Q", browse=True) as queue:
-        for _ in range(2):
-            assert queue.browse_first(read_order="relaxed", lock=True) is not None
-        assert qm.order_view("Q").pending_out == 1
 
 
 def test_r3_51_a_survey_shows_of_two_heads_with_one_group_id_the_one_that_is_whole(qm: QueueManager) -> None:
@@ -151,14 +111,6 @@ def test_the_rest_of_a_large_group_is_what_was_got_of_it(qm: QueueManager) -> No
         got += [message.body for message in messages]
         unit.back_out()
     assert got == bodies
-
-
-def test_unique_ids_under_a_lock_id_are_in_the_order_of_the_queue(qm: QueueManager) -> None:
-    for priority in (1, 9, 5):
-        qm.put("Q", str(priority).encode(), priority=priority)
-    locked = qm.browse_and_lock("Q")
-    bodies = {message.uid: message.body for message in locked.messages}
-    assert [bodies[uid] for uid in qm.unique_ids("Q", lock_id=locked.lock_id)] == [b"9", b"5", b"1"]
 
 
 def test_who_begins_to_listen_is_heard_whoever_ends_meanwhile() -> None:

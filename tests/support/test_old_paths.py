@@ -8,12 +8,20 @@ import subprocess
 import sys
 import warnings
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import inorder
+from inorder.model.attributes import ManagerAttributes
 from inorder.support.old_paths import LEFT_THE_ROOT, MOVED
+
+PICKLED_BY_0_1_0 = (
+    b"ccopy_reg\n_reconstructor\np0\n(cinorder.attributes\nManagerAttributes\np1\nc__builtin__\nobject\np2\nNtp3\n"
+    b"Rp4\n(lp5\nVSHOP\np6\naVd\np7\naI1000000\naI9\naI104857600\naI256\naI1208\naF5.0\naV\np8\naF999999.999\n"
+    b"ag8\naI10000\nab."
+)
 
 
 @pytest.mark.parametrize(("old", "now"), [*MOVED.items(), ("inorder.channels.sides", "inorder.mq.channels.sides")])
@@ -44,6 +52,11 @@ def test_what_was_pickled_under_an_old_path_is_read(monkeypatch: pytest.MonkeyPa
         assert pickle.loads(kept) == inorder.Match(priority=3)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_queue_managers_attributes_that_were_pickled_before_it_could_be_renamed_are_read() -> None:
+    assert pickle.loads(PICKLED_BY_0_1_0) == ManagerAttributes(name="SHOP", description="d")
+
+
 VALUES = {  # that were public in the root, by the modules that pickles of 0.1.0 name
     "ManagerAttributes QueueAttributes QueueStatus": "attributes",
     "Message Place Transmission UniqueId": "message",
@@ -68,7 +81,11 @@ def test_each_public_value_is_found_where_pickles_look_for_it(name: str, old: st
 RENAMED = {
     "inorder.client.operating.Sight": "MessageView",
     "inorder.stores.seam.views.Sight": "MessageView",
-    "inorder.testing.Failure": "ScenarioFailure",
+    "inorder.testing.Failure": "inorder_scenarios.ScenarioFailure",
+    **{
+        f"inorder.testing.{name}": f"inorder_scenarios.{name}"
+        for name in ("Scenario", "TableError", "read_scenarios", "run_scenario")
+    },
     "inorder.work.periodic.Run": "ScheduledRun",
     "inorder.spark.jobs.Replayed": "ReplayResult",
 }
@@ -83,7 +100,8 @@ def test_a_class_is_found_by_its_old_name_with_one_warning(old: str) -> None:
         DeprecationWarning, match=rf"^{old} is now {RENAMED[old]}; the old name ends with 0\.2$"
     ) as warned:
         exec(f"from {place} import {name}", taken)
-    assert taken[name] is getattr(module, RENAMED[old])
+    where, _, now = RENAMED[old].rpartition(".")
+    assert taken[name] is getattr(import_module(where or place), now)
     assert len(warned) == 1
     with pytest.raises(AttributeError, match=f"module '{place}' has no attribute 'Nothing'"):
         module.Nothing  # noqa: B018
@@ -105,6 +123,13 @@ def test_what_has_left_the_root_still_answers_with_a_warning(name: str) -> None:
     assert found is getattr(import_module(now), name)
     assert name in vars(import_module(now)).get("__all__", [name])
     assert name not in {*inorder.__all__, *dir(inorder), *vars(inorder)}
+
+
+def test_the_runner_of_scenarios_still_has_its_old_command() -> None:
+    command = [sys.executable, "-m", "inorder.testing", "tests/scenarios/backout.txt", "--store", "sqlite"]
+    told = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    assert told.stdout.endswith(" passed, 0 failed\n")
+    assert "python -m inorder.testing is now python -m inorder_scenarios; the old name ends with 0.2" in told.stderr
 
 
 def test_the_warning_names_the_line_that_imports_an_old_name() -> None:

@@ -236,7 +236,7 @@ def test_a_body_that_fails_is_logged_and_the_run_stays_due(
     wrong = Periodic(qm, [Schedule(name="wrong", cron="* * * * *", queue="Q", body=lambda _: "text")])  # type: ignore[arg-type,return-value]
     wrong.put_due()
     clock.advance(60.0)
-    with pytest.raises(ArgumentError, match="makes bytes"):
+    with pytest.raises(ArgumentError, match="returns bytes"):
         wrong.put_due()
 
 

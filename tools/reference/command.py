@@ -19,7 +19,6 @@ from .markdown import Parts, page, sentence, table
 TOGETHER = {
     "messages": ("Messages", ("put", "get", "browse", "watch", "move", "copy")),
     "store": ("The store", ("create", "rename", "check", "backup", "upgrade")),
-    "scripts": ("Scripts and demonstrations", ("mqsc", "scenarios", "demo")),
 }
 
 Path = tuple[str, ...]
@@ -30,9 +29,7 @@ def commands(command: click.Command = app, path: Path = ("inorder",)) -> Iterato
     yield path, command
     if isinstance(command, click.Group):
         for name in command.list_commands(click.Context(command)):
-            below = command.commands[name]
-            if not below.hidden:
-                yield from commands(below, (*path, name))
+            yield from commands(command.commands[name], (*path, name))
 
 
 class Topic(NamedTuple):

@@ -1,9 +1,10 @@
-"""Messages as Arrow: the one schema, pages of a store as record batches, record batches as columns to stage.
+"""Messages as Arrow: the schema, pages of a store as record batches, and record batches as columns to stage.
 
-Spark's source and sink, and bulk over HTTP, are made of this. It needs pyarrow, and nothing of Spark's.
+Spark's source and sink, and bulk over HTTP, are built on this. It needs pyarrow, but not Spark.
 
 * **`schema.py`** has the columns, **`properties.py`** the map that properties are in one.
-* **`pages.py`** makes record batches of a store's pages, **`columns.py`** casts and judges what is to be messages.
-* **`parquet.py`** writes messages as a file of Parquet, piece by piece.
-* **`framing.py`** cuts bytes that arrive in pieces into the messages of an IPC stream. It needs not even pyarrow.
+* **`pages.py`** makes record batches of a store's pages, **`columns.py`** casts and checks columns that become
+  messages.
+* **`parquet.py`** writes messages to a Parquet file, piece by piece.
+* **`framing.py`** cuts bytes that arrive in pieces into the messages of an IPC stream. It does not even need pyarrow.
 """

@@ -1,12 +1,12 @@
 """Record batches as columns of staged messages: mapped by name, cast and checked a column at a time.
 
-What cannot be a message at all, a column that is not a field of a message or has a type that no cast makes right, is
-refused before anything is written: `check_schema`. Single rows are judged with the batch at hand, by Arrow: `judge`
-says for each rule which rows break it.
+`check_schema` refuses, before anything is written, columns that are not fields of a message or have a type that cannot
+be cast. `judge` checks the rows of a batch with Arrow, and returns those that break a rule.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
@@ -16,22 +16,22 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ..errors import Reason, bad_argument, written
-from ..model.field_checks import EXPIRY, EXPIRY_SECONDS_MAX, INT_MAX, NUMBER_MAX, REPORT_REJECT_MASK
-from ..model.message import PUT_AT_MAX, REPLY_NEEDED, REPORT_GENERATED, Descriptor, Message
+from ..model.fields import GIVEN, Instants, MessageTypes, PropertySets, ReportOptions
+from ..model.message import REPLY_NEEDED, REPORT_GENERATED
 from ..model.parameters import Integer, Octets, ParameterKind, Seconds, Text
 from ..model.properties import Properties
 from ..support.advice import unknown_name
 from .properties import FIELD_OF, as_texts
-from .schema import DESCRIPTOR, PLACE
+from .schema import PLACE
 
 PRIORITY_MAX = 9
 CHUNK_ROWS, CHUNK_BYTES = 10_000, 16 * 2**20
 POSITIONS = frozenset({name for name, _ in PLACE} | {"length", "backout_count", "uid_origin", "uid_number"})
-"""Columns of the source that say where a message was: a put gives new ones, so they are passed over."""
+"""Columns of the source that say where a message was: a put makes new values, so these are ignored."""
 
 Check = Callable[[pa.Array], pa.Array]
 Given = Literal["integer", "number", "text", "binary", "text or binary", "boolean", "time", "map"]
-"""The types of which a column may be given."""
+"""The types that a column may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class Column:
     """One column of a message.
 
     Args:
-        kind: what it becomes.
-        given: as what it may come: types that become that without loss, or that each row is checked for.
-        good: for each value that is not null whether a message may have it; None: all are good.
-        allowed: the same in words.
+        kind: the type it is converted to.
+        given: the accepted types: they convert without loss, or each row is checked.
+        good: marks the allowed ones among values that are not null; None: all are allowed.
+        allowed: the allowed values in words.
     """
 
     kind: pa.DataType
@@ -55,59 +55,50 @@ def _between(column: pa.Array, low: float, high: float) -> pa.Array:
     return pc.and_(pc.greater_equal(column, low), pc.less_equal(column, high))
 
 
-def _is_expiry(column: pa.Array) -> pa.Array:
-    return pc.or_(_between(column, 0.1, EXPIRY_SECONDS_MAX), pc.equal(column, float("inf")))
-
-
-def _is_message_type(column: pa.Array) -> pa.Array:
-    known = pc.is_in(column, value_set=pa.array([1, 2, 4, 8], pa.int64()))
-    return pc.or_(known, _between(column, 65536, NUMBER_MAX))
-
-
-def _is_report(column: pa.Array) -> pa.Array:
-    refused = pc.bit_wise_and(column, pa.scalar(REPORT_REJECT_MASK | REPORT_GENERATED, pa.int64()))
-    return pc.and_(_between(column, 0, INT_MAX), pc.equal(refused, 0))
+def _in_range(kind: Integer | Seconds, besides: Iterable[float]) -> Check:
+    low, high, others = kind.low, kind.high, list(besides)
+    if not others:
+        return lambda column: _between(column, low, high)
+    return lambda column: pc.or_(_between(column, low, high), pc.is_in(column, pa.array(others, column.type)))
 
 
 def _column(kind: ParameterKind[Any] | None) -> Column:
-    """The column of a field of that kind."""
+    """The column of a field of that kind; what is the queue's default is null there."""
     match kind:
+        case ReportOptions():
+            low, high, refused = kind.low, kind.high, pa.scalar(kind.refused | REPORT_GENERATED, pa.int64())
+            good: Check = lambda column: pc.and_(  # noqa: E731
+                _between(column, low, high), pc.equal(pc.bit_wise_and(column, refused), 0)
+            )
+            return Column(pa.int64(), "integer", good, f"{kind.allowed}, COA, COD and expiration")
         case Integer():
-            low, high = kind.low, kind.high
-            return Column(pa.int64(), "integer", lambda column: _between(column, low, high), kind.taking().allowed)
+            known = kind.known if isinstance(kind, MessageTypes) else ()
+            return Column(pa.int64(), "integer", _in_range(kind, known), kind.taking().allowed)
         case Seconds():
-            least, most = float(kind.low), float(kind.high)
-            return Column(pa.float64(), "number", lambda column: _between(column, least, most), kind.taking().allowed)
+            allowed = kind.worded({math.inf: "infinity"})
+            given: Given = "time" if isinstance(kind, Instants) else "number"
+            return Column(pa.float64(), given, _in_range(kind, allowed.also.values()), allowed.allowed)
         case Text():
             longest = kind.most
-            good: Check = lambda column: pc.less_equal(pc.utf8_length(column), longest)  # noqa: E731
+            good = lambda column: pc.less_equal(pc.utf8_length(column), longest)  # noqa: E731
             return Column(pa.string(), "text", good, kind.allowed)
         case Octets():
             length = kind.length
-            fits: Check = lambda column: pc.less_equal(pc.binary_length(column), length)  # noqa: E731
-            return Column(pa.binary(), "binary", fits, Octets(length).allowed)
+            good = lambda column: pc.less_equal(pc.binary_length(column), length)  # noqa: E731
+            return Column(pa.binary(), "binary", good, Octets(length).allowed)
+        case PropertySets():
+            return Column(pa.string(), "map")
         case _:
             return Column(pa.bool_(), "boolean")
 
 
 COLUMNS: Mapping[str, Column] = {
-    **{name: _column(Message.FIELDS[name].kind) for name in Descriptor.__annotations__ if name != "transmission"},
-    "report": Column(pa.int64(), "integer", _is_report, "report options that are supported"),
-    "message_type": Column(pa.int64(), "integer", _is_message_type, "1, 2, 4, 8, or 65,536 to 999,999,999"),
-    "expiry": Column(pa.float64(), "number", _is_expiry, EXPIRY.taking({"infinity": None}).allowed),
-    "put_at": Column(
-        pa.float64(),
-        "time",
-        lambda column: _between(column, 0, PUT_AT_MAX),
-        "a time from 1970 to 9999",
-    ),
-    "properties": Column(pa.string(), "map"),
+    **{name: _column(field.kind) for name, field in GIVEN.items() if field.arrow},
     "body": Column(pa.binary(), "text or binary"),
 }
-assert {name for name, _ in DESCRIPTOR} <= COLUMNS.keys()
 
 
-# --- whether a schema is one of messages
+# --- checks of the schema
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -115,7 +106,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _is_binary(kind: pa.DataType) -> bool:
-    is_fixed = types.is_fixed_size_binary(kind) and kind.byte_width > 0  # else any number of rows takes no byte
+    is_fixed = types.is_fixed_size_binary(kind) and kind.byte_width > 0  # or any number of rows has no bytes
     return bool(types.is_binary(kind) or types.is_large_binary(kind) or is_fixed)
 
 
@@ -147,13 +138,15 @@ ACCEPTED: Final[Mapping[Given, tuple[Callable[[pa.DataType], bool], str]]] = {
     "time": (lambda kind: types.is_timestamp(kind) and kind.tz is not None, "timestamp with a time zone"),
     "map": (_is_map, "a map of strings to plain values, or to what the source gives"),
 }
-"""Of each kind the types of Arrow, and their names. No dictionaries, views and run ends: a few bytes can be many."""
+"""For each kind, Arrow's types and their names. No dictionaries, views and run ends: in those, few bytes can expand to
+many.
+"""
 
 
 def check_schema(schema: pa.Schema) -> None:
-    """Whether record batches of this schema can be messages; columns that say where a message was are passed over.
+    """Checks that record batches of this schema can be messages; columns that say where a message was are ignored.
 
-    Raises: ArgumentError, naming the column: it is unknown, is there twice, has another type, or `body` is missing.
+    Raises ArgumentError with the column: it is unknown, occurs twice, has another type, or `body` is missing.
     """
     for field in schema:
         if schema.names.count(field.name) > 1:
@@ -173,10 +166,10 @@ def check_schema(schema: pa.Schema) -> None:
 
 
 class Fault(NamedTuple):
-    """A row that is not a message, and why.
+    """A row that cannot be a message, and why.
 
     Args:
-        row: its place in the batch, from 0.
+        row: its position in the batch, from 0.
     """
 
     row: int
@@ -187,9 +180,9 @@ class Judged(NamedTuple):
     """A batch as columns of staged messages.
 
     Args:
-        columns: by the names of `STAGED_COLUMNS`, whole batches; properties as texts of a store. Of a row with a
-            fault they hold anything.
-        faults: rows that are not messages, each once, in order.
+        columns: by the names of `STAGED_COLUMNS`, whole batches; properties as texts of a store. The values in rows
+            with a fault are undefined.
+        faults: rows that cannot be messages, each once, in order.
         high_priorities: good rows whose priority is above 9, which counts as 9.
     """
 
@@ -200,7 +193,7 @@ class Judged(NamedTuple):
 
 
 def judge(batch: pa.RecordBatch) -> Judged:
-    """Casts a batch and looks for rows that are not messages. Raises: ArrowInvalid, a value cannot be cast."""
+    """Casts a batch and finds rows that cannot be messages. Raises ArrowInvalid if a value cannot be cast."""
     columns, why = cast_columns(batch)
     return judged_of(batch.num_rows, columns, why)
 
@@ -208,10 +201,10 @@ def judge(batch: pa.RecordBatch) -> Judged:
 def cast_columns(
     batch: pa.RecordBatch, without: frozenset[str] = frozenset()
 ) -> tuple[dict[str, pa.Array], dict[int, str]]:
-    """The columns of a batch that are fields of messages, and the rows that are not messages, each with why.
+    """The columns of a batch that are fields of messages, and the rows that cannot be messages, with the reasons.
 
     Args:
-        without: columns to pass over.
+        without: columns to ignore.
     """
     columns: dict[str, pa.Array] = {}
     why: dict[int, str] = {}
@@ -226,13 +219,13 @@ def cast_columns(
 
 
 def judged_of(rows: int, columns: Mapping[str, pa.Array], why: Mapping[int, str]) -> Judged:
-    """What was found out about a batch."""
+    """Combines the columns and the faults of a batch."""
     faults = [Fault(row, why[row]) for row in sorted(why)]
     return Judged(rows, columns, faults, _high_priorities(columns.get("priority"), why))
 
 
 def _judged(name: str, values: pa.Array) -> tuple[pa.Array, Iterable[tuple[int, str]]]:
-    """A column as it is kept, and the rows that cannot be one, each with why."""
+    """A column as it is stored, and the rows whose values are not allowed, with the reasons."""
     column = _cast(name, values)
     return column, _wrong(name, column, values)
 
@@ -248,7 +241,7 @@ def _cast(name: str, values: pa.Array) -> pa.Array:
 def _wrong(name: str, column: pa.Array, given: pa.Array) -> Iterator[tuple[int, str]]:
     if name == "body":
         for row in rows_where(pc.is_null(column)):
-            yield row, "body is null; an empty one is good"
+            yield row, "body must not be null; it may be empty"
         return
     known = COLUMNS[name]
     if known.good is None:
@@ -259,7 +252,7 @@ def _wrong(name: str, column: pa.Array, given: pa.Array) -> Iterator[tuple[int, 
 
 
 def _wrong_together(columns: Mapping[str, pa.Array]) -> Iterator[tuple[int, str]]:
-    """What no column can tell alone: reply-to queue (2027)."""
+    """Checks fields that depend on each other: reply-to queue (2027)."""
     kinds, reports = columns.get("message_type"), columns.get("report")
     if kinds is None and reports is None:
         return
@@ -283,13 +276,13 @@ def _high_priorities(priorities: pa.Array | None, faults: Mapping[int, str]) -> 
 
 
 def rows_where(mask: pa.Array) -> list[int]:
-    """Where it is true."""
+    """The positions at which it is true."""
     found: list[int] = pc.indices_nonzero(pc.fill_null(mask, False)).to_pylist()
     return found
 
 
 def kept(judged: Judged) -> dict[str, Sequence[Any]]:
-    """The good rows' columns, as Python's values; columns that are null throughout are left to the put's defaults."""
+    """The good rows' columns as Python values; columns that are entirely null are left to the put's defaults."""
     columns = judged.columns
     if judged.faults:
         bad = {fault.row for fault in judged.faults}
@@ -308,7 +301,7 @@ def kept(judged: Judged) -> dict[str, Sequence[Any]]:
 
 
 def chunks(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch in parts of bounded rows and bytes."""
+    """Splits a batch into parts with limited rows and bytes."""
     count: int = batch.num_rows
     if not count:
         return

@@ -1,8 +1,7 @@
 """Pages of a store as Arrow record batches: whole columns at a time, never a row.
 
-A store gives pages of columns, and Arrow takes each of them in one call. What is the same for all rows is a column made
-of one value. Segments of one logical message are put together first, if that is asked for; pages without segments are
-not touched by it.
+A store gives pages of columns, and Arrow takes each of them in one call. A value that all rows share becomes a constant
+column. On request, segments of one logical message are joined first; pages without segments are not affected.
 """
 
 from __future__ import annotations
@@ -26,11 +25,12 @@ SAME_MESSAGE = (AT["group_id"], AT["sequence_number"], AT["coded_character_set_i
 
 
 class Origin(NamedTuple):
-    """What all rows of a slice share.
+    """The values that all rows of a slice share.
 
     Args:
         claim: None: browsed.
-        before: messages that were delivered before the claim, or the stretch, within which `delivery` counts from 1.
+        before: messages that were delivered earlier in the claim, or in the browsed range, where `delivery` counts from
+            1.
     """
 
     queue: str
@@ -41,12 +41,12 @@ class Origin(NamedTuple):
 def batches(
     pages: Iterable[BulkPage], origin: Origin, *, body: Body = "binary", join: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Record batches of the columns of `arrow_schema(body)`, of bounded size.
+    """Makes record batches with the columns of `arrow_schema(body)`, of limited size.
 
     Args:
-        join: put the segments of a logical message together.
+        join: join the segments of a logical message.
 
-    Raises: QueueCondition 2110, a body that is to be a text is not UTF-8; the message is named.
+    Raises QueueCondition 2110 if a body that should become a text is not UTF-8; the error names the message.
     """
     schema = arrow_schema(body)
     for page in joined(pages) if join else pages:
@@ -55,7 +55,7 @@ def batches(
 
 
 def record_batch(page: BulkPage, origin: Origin, schema: pa.Schema) -> pa.RecordBatch:
-    """One batch of all rows of a page."""
+    """Makes one batch of all rows of a page."""
     made: dict[str, Callable[[], pa.Array]] = {
         "queue": lambda: _repeated(origin.queue, len(page), pa.string()),
         "claim": lambda: _repeated(origin.claim, len(page), pa.int64()),
@@ -73,7 +73,7 @@ def _column(page: BulkPage, name: str, kind: pa.DataType) -> pa.Array:
     if name in page.shared:
         return _repeated(page.shared[name], len(page), kind)
     if kind == pa.bool_():
-        return pc.cast(pa.array(page.columns[name]), kind)  # a file keeps 0 and 1
+        return pc.cast(pa.array(page.columns[name]), kind)  # a file stores 0 and 1
     return pa.array(page.columns[name], kind)
 
 
@@ -116,11 +116,11 @@ def _not_a_text(page: BulkPage, queue: str) -> QueueCondition:
                 message_id=message_id,
                 number=number,
             )
-    raise AssertionError("Arrow refused what Python takes for UTF-8")
+    raise AssertionError("Arrow refused text that Python accepts as UTF-8")
 
 
 def _bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows in runs of at most `BATCH_ROWS`, and of `BATCH_BYTES` of bodies if there is more than one."""
+    """Splits into runs of at most `BATCH_ROWS` rows, and of `BATCH_BYTES` of bodies if there is more than one row."""
     lengths = batch.column("length")
     if batch.num_rows <= BATCH_ROWS and pc.sum(lengths).as_py() <= BATCH_BYTES:
         yield batch
@@ -135,9 +135,9 @@ def _bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def joined(pages: Iterable[BulkPage]) -> Iterator[BulkPage]:
-    """The same rows, with the segments of a logical message, which follow each other, as one (rules.segmentation).
+    """Joins the segments of each logical message, which follow each other, into one row (rules.segmentation).
 
-    Where the character set or the encoding changes within the message, a new row begins (R3.45).
+    If the character set or the encoding changes within the message, a new row begins (R3.45).
     """
     pieces: list[BulkRow] = []
     for page in pages:
@@ -173,7 +173,7 @@ def _goes_on(before: BulkRow, row: BulkRow) -> bool:
 
 
 def _one(pieces: Sequence[BulkRow]) -> BulkRow:
-    """As `rules.segmentation.join` joins them: the first one's descriptor, "the only segment"."""
+    """Joins like `rules.segmentation.join`: the first piece's descriptor, "the only segment"."""
     if len(pieces) == 1:
         return pieces[0]
     row = list(pieces[0])

@@ -1,7 +1,7 @@
-"""Messages as a file of Parquet that is written piece by piece; needs pyarrow.
+"""Writes messages to a Parquet file piece by piece; needs pyarrow.
 
-The columns have the names and types of an archive that `inorder pipeline drain` writes, for what a message that lies on
-a queue has of them. Memory holds one row group, and the index of those before it.
+The columns have the names and types of an archive that `inorder pipeline drain` writes, as far as a message on a queue
+has values for them. Memory holds one row group, and the index of those before it.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ..model.message import NO_ID, Message
 from .properties import as_pairs
 from .schema import CONTENT, DESCRIPTOR, PLACE
 
-ON_A_QUEUE: Final = frozenset({"queue", "rank", "number", "ordinal"})  # of the place; the others are a reader's
+ON_A_QUEUE: Final = frozenset({"queue", "rank", "number", "ordinal"})  # of the place; others are a reader's
 SCHEMA: Final = pa.schema([*(column for column in PLACE if column[0] in ON_A_QUEUE), *DESCRIPTOR, *CONTENT])
-GROUP_ROWS, GROUP_BYTES = 8192, 8 * 2**20  # of a row group, at most, but for one message that is longer
+GROUP_ROWS, GROUP_BYTES = 8192, 8 * 2**20  # the most in a row group, except for one longer message
 NONE: Final[Mapping[str, bytes]] = {"correlation_id": NO_ID, "group_id": NO_ID, "accounting_token": bytes(32)}
 
 
 class ParquetFile:
-    """A file whose bytes are taken as they are made.
+    """A file whose bytes are returned as they are made.
 
     Args:
-        queue: on which the messages lie.
+        queue: the queue of the messages.
     """
 
     def __init__(self, queue: str) -> None:
@@ -38,7 +38,7 @@ class ParquetFile:
         self._writer = pq.ParquetWriter(pa.PythonFile(self._made, mode="w"), SCHEMA, compression="zstd")
 
     def rows(self, messages: Iterable[Message]) -> bytes:
-        """Takes messages in; the bytes of the file that have been made since the last ones were returned."""
+        """Adds messages; returns the bytes of the file that were made since the last call."""
         for one in messages:
             self._kept.append(one)
             self._size += one.length
@@ -53,7 +53,7 @@ class ParquetFile:
         return self._made.taken()
 
     def _write(self) -> None:
-        """Makes a row group of what has been taken in."""
+        """Makes a row group from the messages added so far."""
         if self._kept:
             columns = {name: [_value(one, name, self._queue) for one in self._kept] for name in SCHEMA.names}
             self._writer.write_table(pa.table(columns, schema=SCHEMA))
@@ -61,7 +61,7 @@ class ParquetFile:
 
 
 class _Made(io.RawIOBase):
-    """A sink that keeps what is written until it is taken."""
+    """A sink that keeps the written bytes until they are taken."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class _Made(io.RawIOBase):
 
 
 def _value(message: Message, name: str, queue: str) -> Any:
-    """What a column has of a message."""
+    """The value of a message in a column."""
     if name == "queue":
         return queue
     if name in ("rank", "number", "ordinal"):

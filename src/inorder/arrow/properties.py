@@ -4,9 +4,9 @@
 
     properties['colour'].string = 'red'      properties['count'].long > 3
 
-One of the fields has the value, and says by that of which type it is: an integer of 64 bits comes back as one, and not
-as the float or the text that a map of one type would make of it. A property without a value is null. Plain
-maps of one type are taken as well, `map('colour', colour)`.
+One of the fields has the value, which also shows its type: an integer of 64 bits is read back as one, and not as the
+float or the text that it would become in a map of one type. A property without a value is null. Plain maps of one type
+are accepted as well, `map('colour', colour)`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ VALUE: Final = pa.struct(
     ]
 )
 PROPERTIES: Final = pa.map_(pa.string(), VALUE)
-ALLOWED: Final = "a map of texts to values, such as map('colour', colour), or to what the source gives"
+ALLOWED: Final = "a map of texts to values, such as map('colour', colour), or to the structs of the source"
 
 
 def as_maps(texts: Sequence[str | None]) -> pa.Array:
-    """Texts of a store as a column of PROPERTIES."""
+    """Makes a column of type PROPERTIES from texts of a store."""
     return pa.array([None if text is None else as_pairs(decoded(text)) for text in texts], PROPERTIES)
 
 
@@ -44,7 +44,7 @@ def as_pairs(properties: Mapping[str, PropertyValue]) -> list[tuple[str, dict[st
 
 
 def properties_of(pairs: Sequence[tuple[str, Any]] | None) -> Properties:
-    """A value of a column that is taken as properties. Raises: ArgumentError; ValueError, which says why."""
+    """Reads properties from a value of such a column. Raises ArgumentError; ValueError with the reason."""
     return Properties.from_text(None) if not pairs else Properties({name: _plain(name, value) for name, value in pairs})
 
 
@@ -59,7 +59,7 @@ def _plain(name: str, value: Any) -> PropertyValue:
 
 
 def as_texts(column: pa.Array) -> tuple[pa.Array, list[tuple[int, str]]]:
-    """A column that is taken as texts of a store, and the rows that cannot be one, each with why."""
+    """Makes texts of a store from such a column; also the rows where that is impossible, with the reasons."""
     texts: list[str | None] = []
     faults: list[tuple[int, str]] = []
     for row, pairs in enumerate(column.to_pylist()):

@@ -1,4 +1,4 @@
-"""Arrow IPC streams: record batches that become staged messages, and pages of a store that become record batches."""
+"""Arrow IPC streams: turns record batches into staged messages, and pages of a store into record batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Sign = Callable[[int, dict[str, Sequence[Any]]], Mapping[str, Sequence[Any]]]
 
 
 def schema_of(frame: Frame) -> pa.Schema:
-    """The schema of a stream. Raises: Broken; ArgumentError, its record batches cannot be messages."""
+    """Reads the schema of a stream. Raises Broken; ArgumentError if its record batches cannot be messages."""
     with _readable():
         schema = ipc.read_schema(pa.py_buffer(frame.data))
         names = schema.names
@@ -30,13 +30,13 @@ def schema_of(frame: Frame) -> pa.Schema:
 
 
 def staged(frames: Sequence[Frame], schema: pa.Schema, stager: Stager, before: int, *, sign: Sign) -> int:
-    """Stages the rows of record batches; how many.
+    """Stages the rows of record batches; returns how many.
 
     Args:
         before: rows of the stream before these, for errors.
-        sign: makes of so many rows' columns those that are staged: they say who puts them.
+        sign: adds the putter to the columns, given the number of rows.
 
-    Raises: Broken; ArgumentError, a row is not a message; as `Stager.stage`.
+    Raises Broken; ArgumentError if a row is not a message; errors of `Stager.stage`.
     """
     rows = 0
     for batch in _joined(frames, schema):
@@ -51,18 +51,18 @@ def staged(frames: Sequence[Frame], schema: pa.Schema, stager: Stager, before: i
 
 
 def head() -> bytes:
-    """The schema of what is read, as a stream begins with it."""
+    """The schema of bulk reads, as the beginning of a stream."""
     return bytes(arrow_schema().serialize())
 
 
 def parts(page: BulkPage, queue: str, part: Slice) -> Iterator[bytes]:
-    """Record batches of a page of a claim, as a stream has them."""
+    """Record batches of a page of a claim, as parts of a stream."""
     for batch in batches([page], Origin(queue, part.claim, part.delivered)):
         yield bytes(batch.serialize())
 
 
 def _joined(frames: Iterable[Frame], schema: pa.Schema) -> list[pa.RecordBatch]:
-    """The record batches, small ones put together."""
+    """The record batches, with small ones combined."""
     with _readable():
         found = [ipc.read_record_batch(pa.py_buffer(one.data), schema) for one in frames]
         for one in found:
@@ -75,7 +75,7 @@ def _joined(frames: Iterable[Frame], schema: pa.Schema) -> list[pa.RecordBatch]:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Raises: Broken, for what pyarrow cannot read or cast."""
+    """Raises Broken if pyarrow cannot read or cast."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError) as error:
@@ -84,7 +84,7 @@ def _readable() -> Iterator[None]:
 
 def _bad_row(faults: Sequence[Fault], before: int) -> Exception:
     first = faults[0]
-    more = f", and {len(faults) - 1:,} more rows beside it" if len(faults) > 1 else ""
+    more = f", and {len(faults) - 1:,} more rows" if len(faults) > 1 else ""
     number = before + first.row + 1
     text = f"row {number:,}: {first.why}{more}"
     return ArgumentError(text, reason=Reason.ARGUMENT_ERROR, argument="row", value=number, allowed="a message")

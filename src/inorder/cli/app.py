@@ -11,6 +11,7 @@ from .claims import claim
 from .dead import dead
 from .dead_rules import run_rules
 from .getting import get
+from .moved import demo, scenarios
 from .moving import copy, move
 from .pipeline import pipeline
 from .putting import put
@@ -18,7 +19,6 @@ from .queues import queue
 from .running import STORE_HELP, CommandGroup
 from .scripts import mqsc
 from .serve import serve
-from .showing import demo, scenarios
 from .triggering import trigger_monitor
 from .units import connection, lock, unit
 from .upkeep import backup, check, create, rename, upgrade
@@ -29,8 +29,7 @@ from .work import work
 HELP = """A message queue manager that keeps its promises about order.
 
 A store is one file, or a schema of a PostgreSQL database. Name its path or URL with --store, before or after the
-command, or set INORDER_STORE once. Every command except demo and scenarios takes --json, and its --help ends with an
-example.
+command, or set INORDER_STORE once. Every command takes --json, and its --help ends with an example.
 """
 
 

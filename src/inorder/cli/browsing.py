@@ -11,7 +11,7 @@ import click
 
 from .. import Match, QueueManager
 from ..client.operating import Gaps, MessageView, QueueView
-from ..model.field_checks import NUMBER_MAX
+from ..model.fields import NUMBER_MAX
 from ..model.message import ANY_GROUP, ANY_SEGMENT
 from ..stores.seam.views import ListingOrder, SightState
 from .choosing import takes_match

@@ -11,7 +11,7 @@ import click
 from .. import FOREVER, Match
 from ..errors import ArgumentError
 from ..formats.property_text import read_property
-from ..model.field_checks import NUMBER_MAX
+from ..model.fields import NUMBER_MAX
 from ..model.options import MATCHABLE, UniqueIds
 from ..model.parameters import ID_LENGTH, TEXT_ID, Integer, Octets, ParameterKind, Seconds
 from ..model.properties import PropertyValue

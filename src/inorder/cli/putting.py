@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import codecs
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, Literal, NamedTuple, TypeVar
 
 import click
 
@@ -14,11 +14,11 @@ from .. import Message, PutResult, QueueManager
 from ..errors import MessageTooBig, Reason, UnknownQueue
 from ..formats import FormatError, dmpmqmsg
 from ..formats.json_lines import LINE_BYTES_MAX, message_of, record_of_put, told_id
-from ..model.field_checks import EXPIRY, PRIORITY
+from ..model.fields import GIVEN
 from ..model.options import DEDUPLICATE_FOR_MAX
-from ..model.parameters import Seconds
+from ..model.parameters import Seconds, Switch
 from ..support.streams import lines_up_to
-from .choosing import NAMED_ID, UNIT_SIZE, Of, one_property, takes_format
+from .choosing import UNIT_SIZE, Of, one_property, takes_format
 from .output import count, standard_input
 from .parts import parts
 from .running import Command, Run, leaving, local_name, queue_names, takes_store
@@ -27,6 +27,22 @@ Form = Literal["whole", "lines", "json", "dmpmqmsg"]
 Fields = dict[str, Any]
 AROUND_LINE = codecs.BOM_UTF8 + b"\r\n"  # not part of a message
 FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def takes_fields(function: F) -> F:
+    """Gives a command the options that are fields of the descriptor."""
+    for name, field in reversed(list(GIVEN.items())):
+        if (option := field.option) is None or field.kind is None:
+            continue
+        word = f"--{option.name or name.replace('_', '-')}"
+        taken: Any = {"type": Of(field.kind.worded({math.inf: "none"})), "metavar": option.metavar}
+        if isinstance(field.kind, Switch):
+            word, taken = f"{word}/--no-{word[2:]}", {"default": None}
+        function = click.option(word, name, help=option.help, **taken)(function)
+    return function
 
 
 @click.command("put", cls=Command, example="inorder put ORDERS 'two apples' --priority 7 --store orders.db")
@@ -50,32 +66,8 @@ FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
     is_flag=True,
     help="Keep the user, program and time of the original put from the JSON or dmpmqmsg input.",
 )
-@click.option("--priority", type=Of(PRIORITY.taking()), metavar="0..9", help="Default: the queue's.")
-@click.option(
-    "--persistent/--no-persistent",
-    default=None,
-    help="Whether messages survive when the last process closes the store; default: the queue's.",
-)
-@click.option(
-    "--expiry",
-    type=Of(EXPIRY.taking({"none": math.inf})),
-    metavar="SECONDS|none",
-    help="Time to live; default: the queue's.",
-)
-@click.option(
-    "--delay", type=Of(Message.FIELDS["delay"].kind), metavar="SECONDS", help="Time until the message can be read."
-)
-@click.option("--message-id", type=NAMED_ID, metavar="HEX|text:TEXT", help="Default: the queue manager generates one.")
-@click.option(
-    "--correlation-id",
-    type=NAMED_ID,
-    metavar="HEX|text:TEXT",
-    help="Relates messages to each other, such as a reply to its request.",
-)
+@takes_fields
 @click.option("--manager", metavar="NAME", help="The queue manager of the queue; default: this one.")
-@click.option("--reply-to-queue", metavar="NAME", help="The queue for replies.")
-@click.option("--reply-to-queue-manager", metavar="NAME", help="The queue manager of that queue; default: this one.")
-@click.option("--body-format", "format", metavar="NAME", help="MQ's name for the form of the body, such as MQSTR.")
 @click.option(
     "--property", "properties", type=one_property, multiple=True, metavar="NAME[:TYPE]=VALUE",
     help="A property; the type is text, int, float, bool, bytes (hex) or none. May be repeated.",

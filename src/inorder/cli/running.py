@@ -199,7 +199,7 @@ class CommandGroup(click.Group):
         super().__init__(*given, context_settings=HELP, **named)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return [name for name, command in self.commands.items() if not command.hidden]
 
 
 STORE_HELP = "The store: an SQLite file of inorder, or postgresql://host/database?schema=name."

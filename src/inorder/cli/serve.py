@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..server.settings import Settings
 
 TOKEN_LENGTH_MIN, TOKEN_LENGTH_MAX = 16, 512
-NEEDED = ("argon2", "jinja2", "python_multipart", "starlette", "uvicorn")
+NEEDED = ("argon2", "cryptography", "jinja2", "python_multipart", "starlette", "uvicorn")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 EVERY = ("0.0.0.0", "::", "")  # a client cannot connect to these
 HOST = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
@@ -125,7 +125,7 @@ def serve(
     """
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        raise click.ClickException(f"{' and '.join(missing)} are missing: {how_to_install('server')}.")
+        raise click.ClickException(f"The server needs {' and '.join(missing)}: {how_to_install('server')}.")
     run = _run(run, place)
     _check_tls(certificate, key, client_ca, client_crl, self_signed=self_signed)
     address = _address(host, names, token_file, has_tls=certificate is not None or self_signed)

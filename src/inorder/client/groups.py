@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import CallerError, ConnectionBroken, InconsistentCall, OutcomeUnknown, Reason, bad_argument
-from ..model.field_checks import NUMBER_MAX
+from ..model.fields import NUMBER_MAX
 from ..model.message import ANY_GROUP, IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, Descriptor, Got, Message
 from ..model.options import EVERYTHING, GetOptions, Match, PutOptions, check_switch
 from ..model.parameters import Integer

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from ..errors import ArgumentError, CallerError, NoMessageAvailable, QueueDeleted, Reason, UnknownQueue, bad_argument
 from ..model.attributes import ManagerAttributes, QueueAttributes
-from ..model.field_checks import EXPIRY_SECONDS_MAX
+from ..model.fields import EXPIRY_SECONDS_MAX
 from ..model.message import NO_ID, Descriptor, Got, Message, MessageType, Report
 from ..model.options import (
     FOREVER,

@@ -23,7 +23,7 @@ from ..model.message import Message
 from ..rules.puts import Program
 from ..stores.seam.protocol import LocalStore
 from ..support import forks
-from ..support.locks import Lock
+from ..support.locks import AtEnd, Lock
 from .events import Hub, await_end
 
 if TYPE_CHECKING:
@@ -183,28 +183,24 @@ def connect_at(path: Path | None, open_store: Callable[[], LocalStore], connect:
     file: Hashable = object() if path is None else path
     coming = object()
     alone: Services | None = None
-    try:
-        if opens is not None:  # nobody else comes here: others need not wait until a server has answered
-            alone = Services(open_store(), file, opens)
-            _reap_alone()
-        with _making:
-            services = _open_files.get(file)
-            if services is None or not services.serves_this_process():
-                services = _open_files[file] = alone or Services(open_store(), file, opens)
-            services.coming.add(coming)
-        services.reap()  # outside the lock: observers hear of what is called here
-        return connect(services)
-    except BaseException:
-        if alone is not None:  # what has been connected there by now nobody has
-            alone.reap()
-            if file not in _open_files:
-                alone.store.close_store()
-        raise
-    finally:
+    with AtEnd(_has_come, file, coming) as again, again:
         try:
-            _has_come(file, coming)
-        finally:
-            _has_come(file, coming)
+            if opens is not None:  # nobody else comes here: others need not wait until a server has answered
+                alone = Services(open_store(), file, opens)
+                _reap_alone()
+            with _making:
+                services = _open_files.get(file)
+                if services is None or not services.serves_this_process():
+                    services = _open_files[file] = alone or Services(open_store(), file, opens)
+                services.coming.add(coming)
+            services.reap()  # outside the lock: observers hear of what is called here
+            return connect(services)
+        except BaseException:
+            if alone is not None:  # what has been connected there by now nobody has
+                alone.reap()
+                if file not in _open_files:
+                    alone.store.close_store()
+            raise
 
 
 def _reap_alone() -> None:

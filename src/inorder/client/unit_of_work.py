@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Literal
 
 from ..errors import CallerError, InorderError, Reason, UnitNotFound, bad_argument
-from ..model.field_checks import EXPIRY_SECONDS_MAX
+from ..model.fields import EXPIRY_SECONDS_MAX
 from ..model.parameters import Seconds, is_storable
 from ..rules.retries import Later
 from .session import Session

@@ -1,4 +1,4 @@
-"""Formats: what messages look like outside of queues. Files as groups, and IBM's dmpmqmsg text files; no Spark."""
+"""Formats of messages outside queues: files as groups, and IBM's dmpmqmsg text files; without Spark."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""The text files of IBM's dmpmqmsg (once qload, SupportPac MO03): read and written, a message at a time.
+"""Reads and writes the text files of IBM's dmpmqmsg (once qload, SupportPac MO03), one message at a time.
 
-A file begins with a comment that names the tool. Then comes each message: a line for each field of its descriptor, then
-lines of data, and by custom an empty line.
+A file begins with a comment that names the tool. Each message is a line for each field of its descriptor, then lines of
+data, and usually an empty line.
 
 ::
 
     * QLOAD Version:1.9 Created:Sat Jan  1 12:00:00 2022     the first line that is not empty: "* QLOAD" or "* DMPMQMSG"
                                                              elsewhere empty lines, and those that begin with *, are
-                                                             passed over
+                                                             ignored
     A VER 2                                                  A, a code of three letters, the value from column 7 on
     A FMT MQSTR
     A MSI 414D51...                                          bytes in hexadecimal; what is missing at the end is NUL
@@ -16,8 +16,8 @@ lines of data, and by custom an empty line.
     S "Hello"                                                data as characters; ~" and ~~ stand for " and ~
     T Hello                                                  data as a line of text, and a line's end
 
-docs/reference/formats.md names where each of this is documented. What is not documented, or has no place in a
-`Message`, is refused with its line: nothing is guessed, nothing left out.
+docs/reference/formats.md names the source for each rule. Anything undocumented, or without a field in `Message`, is
+refused with its line: nothing is guessed, nothing left out.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from typing import IO, Any, Final, Literal, NamedTuple, NoReturn
 
 from ..errors import InorderError, bad_argument
 from ..model.attributes import MESSAGE_LENGTH_MAX
+from ..model.fields import GIVEN, Field
 from ..model.message import Message
 from ..model.options import check_switch
-from ..model.parameters import ID_LENGTH, Choice, Integer
+from ..model.parameters import Choice, Integer, Octets, Text
 from ..support.streams import write_whole
 from .errors import FormatError
 from .splitting import Readable
@@ -64,7 +65,7 @@ class _Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Attribute:
-    """A code, the field of `Message` that it is, and how its value is read and written."""
+    """A code, its field of `Message`, and how its value is read and written."""
 
     field: str
     read: Callable[[bytes], Any]
@@ -76,7 +77,7 @@ _INTEGER: Final = re.compile(rb"-?[0-9]{1,10} *")
 
 def _integer(text: bytes) -> int:
     if not _INTEGER.fullmatch(text):
-        raise ValueError(f"an integer is needed, not {_shown(text)}")
+        raise ValueError(f"must be an integer, not {_shown(text)}")
     return int(text)
 
 
@@ -90,17 +91,17 @@ def _octets(field: str, length: int) -> _Attribute:
 
 def _hexadecimal(text: bytes, length: int) -> bytes:
     if not re.fullmatch(rb"(?:[0-9A-Fa-f]{2})* *", text):
-        raise ValueError(f"pairs of hexadecimal digits are needed, not {_shown(text)}")
+        raise ValueError(f"must be pairs of hexadecimal digits, not {_shown(text)}")
     found = bytes.fromhex(text.decode("ascii"))
     if len(found) > length:
-        raise ValueError(f"at most {length} bytes are allowed, not {len(found)}")
+        raise ValueError(f"must have at most {length} bytes, not {len(found)}")
     return found
 
 
 def _characters(field: str, length: int) -> _Attribute:
     def read(text: bytes) -> str:
         if len(text) > length:
-            raise ValueError(f"at most {length} characters are allowed, not {len(text)}")
+            raise ValueError(f"must have at most {length} characters, not {len(text)}")
         found = _ascii(text)
         if not found.isprintable():
             raise ValueError(f"{_shown(text)} has control characters")
@@ -108,7 +109,7 @@ def _characters(field: str, length: int) -> _Attribute:
 
     def write(text: str) -> str:
         if not re.fullmatch("[ -~]*", text):
-            raise ValueError(f"{text!r} is not printable ASCII: how other characters are written is not documented")
+            raise ValueError(f"{text!r} is not printable ASCII: no document says how to write other characters")
         return text.ljust(length)
 
     return _Attribute(field, read, write)
@@ -117,7 +118,7 @@ def _characters(field: str, length: int) -> _Attribute:
 def _characters_in_hex(field: str, length: int) -> _Attribute:
     def write(text: str) -> str:
         if not text.isascii():
-            raise ValueError(f"{text!r} is not ASCII: how other characters are written is not documented")
+            raise ValueError(f"{text!r} is not ASCII: no document says how to write other characters")
         return text.ljust(length).encode("ascii").hex().upper()
 
     return _Attribute(field, lambda text: _ascii(_hexadecimal(text, length)), write)
@@ -125,7 +126,7 @@ def _characters_in_hex(field: str, length: int) -> _Attribute:
 
 def _ascii(text: bytes) -> str:
     if not text.isascii():
-        raise ValueError(f"{_shown(text)} is not ASCII: in which character set it is, is not documented")
+        raise ValueError(f"{_shown(text)} is not ASCII: no document says which character set it is in")
     return text.decode("ascii").rstrip(" \0")
 
 
@@ -148,40 +149,46 @@ def _priority(text: bytes) -> int | None:
 def _persistence(text: bytes) -> bool | None:
     value = _integer(text)
     if value not in PERSISTENCE:
-        raise ValueError(f"0 (no), 1 (yes) or 2 (the queue's default) is needed, not {value}")
+        raise ValueError(f"must be 0 (no), 1 (yes) or 2 (the queue's default), not {value}")
     return PERSISTENCE[value]
 
 
+OF_THEIR_OWN: Final[Mapping[str, tuple[Callable[[bytes], Any], Callable[[Any], str]]]] = {
+    "expiry": (_expiry, _write_expiry),
+    "priority": (_priority, lambda value: str(PRIORITY_OF_QUEUE if value is None else value)),
+    "persistent": (_persistence, lambda value: "2" if value is None else str(int(value))),
+}
+
+
+def _of_field(name: str, field: Field[Any]) -> Iterator[tuple[str, _Attribute]]:
+    """The codes of a field, each with what it is."""
+    code, *others = field.code.split()
+    match field.kind:
+        case _ if name in OF_THEIR_OWN:
+            yield code, _Attribute(name, *OF_THEIR_OWN[name])
+        case Octets() as kind:
+            yield code, _octets(name, kind.length)
+        case Text() as kind if others:
+            yield code, _characters_in_hex(name, kind.most)
+            yield others[0], _characters(name, kind.most)
+        case Text() as kind:
+            yield code, _characters(name, kind.most)
+        case _:
+            yield code, _number(name)
+
+
+def _turn(name: str) -> int:
+    """Where the tool writes a field: BOC stands behind COI."""
+    return Message.FIELDS["correlation_id" if name == "backout_count" else name].index
+
+
 ATTRIBUTES: Final[Mapping[str, _Attribute]] = {
-    "RPT": _number("report"),
-    "MST": _number("message_type"),
-    "EXP": _Attribute("expiry", _expiry, _write_expiry),
-    "FDB": _number("feedback"),
-    "ENC": _number("encoding"),
-    "CCS": _number("coded_character_set_id"),
-    "FMT": _characters("format", 8),
-    "PRI": _Attribute("priority", _priority, lambda value: str(PRIORITY_OF_QUEUE if value is None else value)),
-    "PER": _Attribute("persistent", _persistence, lambda value: "2" if value is None else str(int(value))),
-    "MSI": _octets("message_id", ID_LENGTH),
-    "COI": _octets("correlation_id", ID_LENGTH),
-    "BOC": _number("backout_count"),
-    "RTQ": _characters("reply_to_queue", 48),
-    "RTM": _characters("reply_to_queue_manager", 48),
-    "USR": _characters("user_identifier", 12),
-    "ACC": _octets("accounting_token", 32),
-    "AIX": _characters_in_hex("application_identity_data", 32),
-    "AID": _characters("application_identity_data", 32),
-    "PAT": _number("put_application_type"),
-    "PAN": _characters("put_application_name", 28),
-    "AOX": _characters_in_hex("application_origin_data", 4),
-    "AOD": _characters("application_origin_data", 4),
-    "GRP": _octets("group_id", ID_LENGTH),
-    "MSQ": _number("sequence_number"),
-    "OFF": _number("offset"),
-    "MSF": _number("flags"),
-    "ORL": _number("original_length"),
+    code: attribute
+    for name in sorted((name for name, field in Message.FIELDS.items() if field.code), key=_turn)
+    for code, attribute in _of_field(name, Message.FIELDS[name])
 }
 OTHERS: Final = ("VER", "PTD", "PTT")  # which are not fields of their own
+WITHOUT_CODE: Final = [one for one in GIVEN if not GIVEN[one].code and one not in ("put_at", "properties")]
 # In the order in which the tool writes them, PTD and PTT behind PAN; it writes either the bytes or the characters.
 WRITTEN: Final = tuple(code for code in ATTRIBUTES if code not in ("AID", "AOD"))
 
@@ -192,13 +199,13 @@ WRITTEN: Final = tuple(code for code in ATTRIBUTES if code not in ("AID", "AOD")
 def parse(stream: Readable | IO[bytes]) -> Iterator[Message]:
     """The messages of a file, one after the other; memory holds one.
 
-    A field that has no line is as MQ has it by default. `backout_count` is what the file says; a put begins it again.
-    With `context="set_all"` a put keeps who put the message and when, as the tool itself does.
+    A field without a line has MQ's default. `backout_count` is that of the file; a put resets it to 0. With
+    `context="set_all"` a put keeps the original putter and time, as the tool itself does.
 
     Args:
         stream: binary, from the beginning of the file.
 
-    Raises: FormatError, with `line`: what the file has there is not supported, or no message can be like that.
+    Raises FormatError, with `line`, if that line is not supported, or no message can have this value.
     """
     lines = _lines(stream)
     line = next(lines, None)
@@ -212,12 +219,12 @@ def parse(stream: Readable | IO[bytes]) -> Iterator[Message]:
                 line.refuse(f"the message has more than {MESSAGE_LENGTH_MAX:,} bytes")
             line = next(lines, None)
         if not pieces:
-            (line or begun).refuse("a message needs a line of data behind its attributes: X, S or T")
+            (line or begun).refuse("a message needs a line of data after its attributes: X, S or T")
         yield _message(begun, values, b"".join(pieces))
 
 
 def _lines(stream: Readable | IO[bytes]) -> Iterator[_Line]:
-    """The lines that mean something; the first one of the file is checked and passed over."""
+    """The significant lines; the first line of the file is checked and skipped."""
     raw = _raw_lines(stream)
     ends_in_cr = None
     for number, text in raw:
@@ -232,11 +239,11 @@ def _lines(stream: Readable | IO[bytes]) -> Iterator[_Line]:
         if line and not line.startswith(b"*"):
             yield _Line(number, line[:1].decode("latin-1"), line)
     if ends_in_cr is None:
-        raise FormatError("the file is empty: it should begin with '* QLOAD' or '* DMPMQMSG'", line=1)
+        raise FormatError("the file is empty: it must begin with '* QLOAD' or '* DMPMQMSG'", line=1)
 
 
 def _raw_lines(stream: Readable | IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    parts, length, number = list[bytes](), 0, 0  # of a line whose end has not come yet
+    parts, length, number = list[bytes](), 0, 0  # of a line whose end has not been read yet
     while True:
         data = stream.read(1024 * 1024)
         if not isinstance(data, bytes):
@@ -263,21 +270,21 @@ def _check_header(line: _Line) -> None:
         line.refuse("this is the output of amqsbcg, which is not supported: unload the queue with dmpmqmsg")
     if not line.text.startswith(HEADERS):
         line.refuse(
-            f"the file should begin with '* QLOAD' or '* DMPMQMSG', not {_shown(line.text)}: "
+            f"the file must begin with '* QLOAD' or '* DMPMQMSG', not {_shown(line.text)}: "
             "without that line (option -dH) the tool does not load it either"
         )
 
 
 def _descriptor(line: _Line, lines: Iterator[_Line]) -> tuple[_Line, dict[str, tuple[_Line, Any]], _Line | None]:
-    """The attribute lines of a message: where they begin, the values by code, and the line behind them."""
+    """The attribute lines of a message: the first one, the values by code, and the line after them."""
     begun, values = line, dict[str, tuple[_Line, Any]]()
     following: _Line | None = line
     if line.kind == "N":
         if line.text.strip(b" ") != b"N":
-            line.refuse(f"N, no descriptor, stands alone, not {_shown(line.text)}")
+            line.refuse(f"N, no descriptor, must be alone on its line, not {_shown(line.text)}")
         following = next(lines, None)
     elif line.kind != "A":
-        line.refuse(f"a message begins with an attribute (A) or with N, not with {_shown(line.text)}")
+        line.refuse(f"a message must begin with an attribute (A) or with N, not with {_shown(line.text)}")
     while following is not None and following.kind == "A":
         code, value = _attribute(following)
         if code in values:
@@ -289,11 +296,11 @@ def _descriptor(line: _Line, lines: Iterator[_Line]) -> tuple[_Line, dict[str, t
 
 
 def _attribute(line: _Line) -> tuple[str, Any]:
-    """The code and the value of an attribute line; no value: the field stays as by default."""
+    """The code and the value of an attribute line; without a value the field keeps its default."""
     code, text = line.text[2:5].decode("latin-1"), line.text[6:]
     if line.text[1:2] != b" " or line.text[5:6] not in (b"", b" ") or (code not in ATTRIBUTES and code not in OTHERS):
         known = ", ".join(sorted((*ATTRIBUTES, *OTHERS)))
-        line.refuse(f"an attribute is 'A', a code and a value; codes are {known}, not {_shown(line.text)}")
+        line.refuse(f"an attribute must be 'A', a code and a value; codes are {known}, not {_shown(line.text)}")
     if not text:
         return code, None
     try:
@@ -312,12 +319,12 @@ def _message(begun: _Line, values: dict[str, tuple[_Line, Any]], body: bytes) ->
         if code in ATTRIBUTES:
             field = ATTRIBUTES[code].field
             if field in where:
-                line.refuse(f"{code}: the field is there in characters and in hexadecimal")
+                line.refuse(f"{code}: the field is given twice, in characters and in hexadecimal")
             fields[field], where[field] = value, line
     fields["put_at"] = _put_at(values)
     backouts = fields.pop("backout_count", 0)
     if backouts < 0:
-        where["backout_count"].refuse(f"BOC: an integer from 0 is needed, not {backouts}")
+        where["backout_count"].refuse(f"BOC: must be an integer from 0, not {backouts}")
     try:
         return Message(body, **fields).with_values(backout_count=backouts)
     except InorderError as wrong:
@@ -330,14 +337,14 @@ def _check_version(values: Mapping[str, tuple[_Line, Any]]) -> None:
         return
     line, version = values["VER"]
     if version not in (1, 2):
-        line.refuse(f"VER: the version of the descriptor is 1 or 2, not {version}")
+        line.refuse(f"VER: the version of the descriptor must be 1 or 2, not {version}")
     for code in DEPENDENT if version == 1 else ():
         if code in values:
             values[code][0].refuse(f"{code}: a descriptor of version 1 does not have it")
 
 
 def _put_at(values: Mapping[str, tuple[_Line, Any]]) -> float:
-    """PutDate and PutTime, YYYYMMDD and HHMMSSTH in UTC, as seconds since 1970; 0: neither is there."""
+    """PutDate and PutTime, YYYYMMDD and HHMMSSTH in UTC, as seconds since 1970; 0 if both are missing."""
     date, time = (values[code][1] if code in values else "" for code in ("PTD", "PTT"))
     if not date and not time:
         return 0.0
@@ -353,7 +360,7 @@ def _put_at(values: Mapping[str, tuple[_Line, Any]]) -> float:
     except ValueError:
         seconds = -1
     if hour > 23 or minute > 59 or second > 59 or seconds < 0:
-        line.refuse(f"PTD and PTT: {date} {time} is not a time from 1970 on")
+        line.refuse(f"PTD and PTT: must be a time from 1970 on, not {date} {time}")
     return seconds + hundredths / 100
 
 
@@ -366,10 +373,10 @@ _HEX_DATA: Final = re.compile(rb"X *((?:[0-9A-Fa-f]{2})*)(?: +<.*>)? *", re.DOTA
 def _hex_data(line: _Line) -> bytes:
     if line.text[1:2] == b" ":
         with contextlib.suppress(binascii.Error):
-            return binascii.unhexlify(line.text[2:])  # strict, and most lines are like that
+            return binascii.unhexlify(line.text[2:])  # strict, and right for most lines
     found = _HEX_DATA.fullmatch(line.text)
     if found is None:
-        line.refuse(f"X needs pairs of hexadecimal digits, and at most a column <...> behind, not {_shown(line.text)}")
+        line.refuse(f"X needs pairs of hexadecimal digits, then at most a column <...>, not {_shown(line.text)}")
     return bytes.fromhex(found[1].decode("ascii"))
 
 
@@ -381,14 +388,14 @@ def _string_data(line: _Line) -> bytes:
     if found is None:
         line.refuse(
             'S needs characters in quotes, with ~" and ~~ for " and ~. Without quotes the tool reads something, '
-            f"but what becomes of the last character is not documented: {_shown(line.text)}"
+            f"but no document says how it treats the last character: {_shown(line.text)}",
         )
     return re.sub(rb"~(.)", rb"\1", found[1], flags=re.DOTALL)
 
 
 def _text_data(line: _Line) -> bytes:
     if line.text[1:2] != b" ":
-        line.refuse(f"T is followed by a blank and the text, not {_shown(line.text)}")
+        line.refuse(f"T must be followed by a blank and the text, not {_shown(line.text)}")
     return line.text[2:] + b"\n"
 
 
@@ -411,21 +418,21 @@ def write(
     leave_out_properties: bool = False,
     goes_on: bool = False,
 ) -> int:
-    """Writes messages to a binary stream, a file that `parse` reads back; how many they were.
+    """Writes messages to a binary stream, in a form that `parse` reads back; returns how many.
 
-    The format has no place for the unique id, the token and the place of a message, and keeps the time of the put to
-    the hundredth of a second and the expiry to the tenth, cut off; all else is the same again.
+    The format cannot store the unique id, the token and the place of a message. It truncates the put time to hundredths
+    of a second and the expiry to tenths; everything else is read back unchanged.
 
     Args:
-        messages: as they were got or browsed.
-        data: "hex": X lines, as the tool does by default; "string": S lines where the data are printable ASCII.
+        messages: messages that were got or browsed.
+        data: "hex": X lines, the tool's default; "string": S lines for data in printable ASCII.
         width: bytes of data on an X line, 10 to 1,000,000; S lines have twice as many characters.
-        leave_out_properties: the format has no place for the properties of a message: True loses them.
-        goes_on: the stream has the beginning of the file already.
+        leave_out_properties: True writes messages without their properties, which the format cannot store.
+        goes_on: whether the beginning of the file has already been written.
 
-    Raises: ArgumentError; FormatError, a message has what the format cannot say: a delivery delay, a transmission,
-    properties (unless they may be left out), an expiry of None, a body that is not whole, a text that is not ASCII.
-    What came before it is written.
+    Raises ArgumentError; FormatError if a message has something that the format cannot store: a delivery delay, a
+    transmission, properties (unless they may be left out), an expiry of None, a truncated body, a text that is not
+    ASCII. The messages before it have been written.
     """
     Choice(("hex", "string")).check("data", data)
     Integer(10, 1_000_000, what="a number of bytes").check("width", width)
@@ -439,9 +446,10 @@ def write(
         if not isinstance(message, Message):
             raise bad_argument("messages", message, "messages, each a Message")
         if message.properties and not leave_out_properties:
-            raise _unwritable(count, "properties", "there is no code for them: only with leave_out_properties=True")
-        if message.transmission:
-            raise _unwritable(count, "transmission", "the format has no place for it")
+            raise _unwritable(count, "properties", "the format cannot store them: give leave_out_properties=True")
+        for name in WITHOUT_CODE:
+            if (value := getattr(message, name)) != GIVEN[name].default:
+                raise _unwritable(count, name, f"the format cannot store it, here {value!r}")
         body = message.body
         descriptor = (f"A {code} {value}\n".encode("ascii") for code, value in _values(message, count))
         lines = _hex_lines(body, width) if data == "hex" or not body else _string_lines(body, width)
@@ -450,8 +458,6 @@ def write(
 
 
 def _values(message: Message, count: int) -> list[tuple[str, str]]:
-    if message.delay:
-        raise _unwritable(count, "delay", f"there is no code for it, so {message.delay} s cannot be written")
     if message.length != len(message.body):
         raise _unwritable(count, "body", f"{len(message.body):,} of {message.length:,} bytes are there")
     date, time = _date_and_time(message.put_at)

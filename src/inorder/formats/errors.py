@@ -1,15 +1,15 @@
-"""What goes wrong between files and messages; a branch of the tree in `inorder.errors`.
+"""Errors in formats and files; a branch of the tree in `inorder.errors`.
 
 ::
 
     InorderError
-    └── FormatError              what is read is not in the format, or not what was written
+    └── FormatError              the input is not in the format, or not as it was written
         ├── ManifestError            the first message of a group is not a manifest, or a bad one
         ├── RebuildError             the records do not make the file of the manifest
         ├── UnsafePath               the path would lead out of the folder
         └── FileError                trouble with a file, which it names
             ├── FileChanged              the file changed while it was read
-            └── FileExists               there is a file already, and nobody said to replace it
+            └── FileExists               the file exists, and may not be replaced
 
 A bad argument is an `inorder.ArgumentError`, as everywhere.
 """
@@ -20,21 +20,21 @@ from ..errors import InorderError, Reason
 
 
 class FormatError(InorderError):
-    """What is read is not in the format; data: line or path, where there is one."""
+    """The input is not in the format; data: line or path, if known."""
 
     reason = Reason.FORMAT_ERROR
 
 
 class ManifestError(FormatError):
-    """A message is not a manifest, or one that contradicts itself."""
+    """A message is not a manifest, or its manifest contradicts itself."""
 
 
 class RebuildError(FormatError):
-    """The records are not those of the manifest: too few, too many, or other bytes; data: path."""
+    """The records do not match the manifest: too few, too many, or other bytes; data: path."""
 
 
 class UnsafePath(FormatError):
-    """A path leads out of the folder, or through something that is not a folder; data: path."""
+    """A path leads out of the folder, or through a part that is not a folder; data: path."""
 
 
 class FileError(FormatError):
@@ -44,8 +44,8 @@ class FileError(FormatError):
 
 
 class FileChanged(FileError):
-    """A file changed while it was read: what was read of it is not a state that it ever had; data: path."""
+    """A file changed while it was read, so the bytes read are not those of any one version; data: path."""
 
 
 class FileExists(FileError):
-    """There is a file of this path already; data: path."""
+    """A file with this path already exists; data: path."""

@@ -1,12 +1,11 @@
-"""A file as a group: its manifest, then its records; and back into a file.
+"""Turns a file into a group, its manifest and then its records, and a group back into a file.
 
-A file is read twice: once for what the manifest says (size, SHA-256, how many messages), once for the records. The last
-record is given only when the second reading has brought the same bytes as the first, so a file that changes meanwhile
-never makes a whole group.
+A file is read twice: once for the manifest (size, SHA-256, number of messages), once for the records. The last record
+is only returned if the second reading gave the same bytes as the first, so a file that changes meanwhile never makes a
+whole group.
 
-A file is written under another name in the folder where it belongs, and gets its own name when all of it is there,
-checked and on disk. No part of its path may be a link: each is opened in the one before, so there is no moment at which
-somebody could put a link in the way.
+A file is written under another name in its folder, and gets its own name when it is complete, checked and on disk. No
+part of its path may be a link: each part is opened from the one before, so no other process can slip a link in.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from types import TracebackType
 from typing import IO, Final, Literal, NamedTuple
 
 from ..errors import bad_argument
-from ..model.field_checks import NUMBER_MAX
+from ..model.fields import NUMBER_MAX
 from ..model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
 from ..model.parameters import one_of
 from .errors import FileChanged, FileError, FileExists, FormatError, RebuildError
@@ -38,13 +37,13 @@ NO_HARD_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, e
 
 
 class Record(NamedTuple):
-    """One message of a group that is a file.
+    """One message of a file's group.
 
     Args:
         sequence: its number in the group; the manifest is 1.
         body: the manifest's JSON, or bytes of the file.
-        is_last: nothing of the group follows.
-        offset: of a segment: bytes of the logical message before it.
+        is_last: whether it is the last of the group.
+        offset: for a segment, the number of bytes of the logical message before it.
         flags: `inorder.Flags` that the message needs, for its group and its segment.
     """
 
@@ -58,7 +57,7 @@ class Record(NamedTuple):
 def describe(
     root: Root, path: str, rule: Rule | str, *, chunk: int = CHUNK_BYTES, record_max: int = RECORD_BYTES_MAX
 ) -> Manifest:
-    """The manifest of a file below a folder. Arguments and errors are those of `records`."""
+    """Makes the manifest of a file below a folder. Arguments and errors are those of `records`."""
     with _opened(root, path) as file:
         return _described(file, path, rule_of(rule), chunk, record_max)
 
@@ -66,17 +65,18 @@ def describe(
 def records(
     root: Root, path: str, rule: Rule | str, *, chunk: int = CHUNK_BYTES, record_max: int = RECORD_BYTES_MAX
 ) -> Iterator[Record]:
-    """The messages that a file becomes, its manifest first.
+    """Makes the messages of a file, its manifest first.
 
     Args:
         root: a folder.
-        path: of a file below it: relative, with "/", no part of it a symbolic link.
-        rule: how it is split, a rule or its text.
+        path: the path of a file below it: relative, with "/", no part of it a symbolic link.
+        rule: how to split the file: a rule or its text.
         chunk: bytes read at a time; for the rule `whole` also bytes of a segment.
-        record_max: bytes of the longest record that is allowed.
+        record_max: the most bytes that a record may have.
 
-    Raises: ArgumentError, a bad rule or number, or 1,000,000,000 bytes and more for `whole`; UnsafePath; FileError, the
-    file cannot be read; FileChanged, it changed while it was read; FormatError, a record is too long.
+    Raises ArgumentError for a bad rule or number, or for 1,000,000,000 bytes or more with `whole`; UnsafePath;
+    FileError if the file cannot be read; FileChanged if it changed while it was read; FormatError if a record is too
+    long.
     """
     return _records(root, path, rule_of(rule), chunk, record_max)
 
@@ -99,7 +99,7 @@ def _records(root: Root, path: str, rule: Rule, chunk: int, record_max: int) -> 
         except FormatError as wrong:
             if isinstance(wrong, FileError):
                 raise
-            raise _changed(manifest.path) from wrong  # the first reading found every record good
+            raise _changed(manifest.path) from wrong  # the first reading found no record too long
         if not number and manifest.messages:
             raise _changed(manifest.path)
 
@@ -117,7 +117,7 @@ def _group_flags(*, is_last: bool) -> int:
 
 
 def _without_last(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Each piece, and whether it is the last."""
+    """Returns each piece, and whether it is the last."""
     held = next(pieces, None)
     while held is not None:
         following = next(pieces, None)
@@ -126,7 +126,7 @@ def _without_last(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 
 class _Source:
-    """A raw file whose troubles carry its path."""
+    """A raw file whose errors name its path."""
 
     def __init__(self, file: IO[bytes], path: str) -> None:
         self._file, self._path = file, path
@@ -136,7 +136,7 @@ class _Source:
             return self._file.read(size)
 
     def again(self) -> None:
-        """From the beginning."""
+        """Begins again at the start of the file."""
         with naming(self._path):
             self._file.seek(0)
 
@@ -146,7 +146,7 @@ class _Source:
 
 
 class _Hashing:
-    """Bytes that are hashed and measured while they are read."""
+    """Hashes and counts bytes while they are read."""
 
     def __init__(self, source: Readable) -> None:
         self._source, self.hash, self.size = source, hashlib.sha256(), 0
@@ -164,7 +164,7 @@ class _Hashing:
 
 @contextlib.contextmanager
 def _opened(root: Root, path: str) -> Iterator[_Source]:
-    # What a consumer of the records raises passes through here, too: only our own reads are named.
+    # Exceptions of a consumer of the records pass through here, too; only those of our own reads get the path.
     with os.fdopen(open_file(root, path), "rb", buffering=0) as file:
         yield _Source(file, path)
 
@@ -195,14 +195,14 @@ def _check_unchanged(file: _Source, manifest: Manifest, again: _Hashing, message
 
 
 def _changed(path: str) -> FileChanged:
-    return FileChanged(f"{path!r} changed while it was read: read it again when nobody writes to it", path=path)
+    return FileChanged(f"{path!r} changed while it was read: read it again when no program writes to it", path=path)
 
 
-# ---- and back
+# ---- groups into files
 
 
 class Rebuilder:
-    """Writes one file back; gone if it is not finished.
+    """Writes one file from its group, and removes it if it is not finished.
 
     ::
 
@@ -212,14 +212,14 @@ class Rebuilder:
             path = file.finish()
 
     Args:
-        manifest: what the file must be.
-        target: a folder that is there; the file comes below it, in folders that are made where they are missing.
-        existing: what happens if there is something at the path: "refuse" it; accept the "same" bytes and leave them
-            there; "replace" a regular file or a link.
+        manifest: the description of the file.
+        target: an existing folder; the file is written below it, and missing folders are created.
+        existing: what to do if the path exists: "refuse"; accept a file with the "same" bytes; "replace" a regular file
+            or a link.
         sync: whether the file is on disk, with its name, when `finish` returns.
 
-    Raises: UnsafePath, a part of the path is a link or no folder, or the path is that of a store or of a file beside
-    one; FileExists; FileError.
+    Raises UnsafePath if a part of the path is a link or not a folder, or if the path is that of a store or of one of
+    its files; FileExists; FileError.
     """
 
     def __init__(self, manifest: Manifest, target: Root, *, existing: Existing = "refuse", sync: bool = True) -> None:
@@ -230,7 +230,7 @@ class Rebuilder:
         self._hash, self._size, self._messages = hashlib.sha256(), 0, 0
         self._target = Path(os.fsdecode(target)) / os.fsdecode(path_bytes(manifest.path))
         self._temporary = f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}.part".encode()
-        self._is_there = False  # the temporary name
+        self._is_there = False  # whether the temporary name exists
         self._stack = contextlib.ExitStack()
         try:
             self._at, self._name = self._stack.enter_context(parent_of(target, manifest.path, make=True))
@@ -251,7 +251,7 @@ class Rebuilder:
         Args:
             begins: whether they begin a logical message; a later segment of one does not.
 
-        Raises: RebuildError, they are more than the manifest says; FileError, for example the disk is full.
+        Raises RebuildError if there are more than the manifest says; FileError, for example if the disk is full.
         """
         self._size += len(body)
         self._messages += begins
@@ -262,11 +262,11 @@ class Rebuilder:
             self._file.write(body)
 
     def finish(self) -> Path:
-        """Checks the file, gives it its mode and its name, and brings both to disk.
+        """Checks the file, sets its mode and its name, and syncs both to disk.
 
-        Returns: where it is.
+        Returns: its path.
 
-        Raises: RebuildError, it is not what the manifest says; FileExists; FileError.
+        Raises RebuildError if it does not match the manifest; FileExists; FileError.
         """
         if (self._size, self._messages) != (self.manifest.size, self.manifest.messages):
             raise self._wrong()
@@ -289,7 +289,7 @@ class Rebuilder:
         return self._target
 
     def _publish(self) -> None:
-        """The file gets its name, at one instant; no other file loses it unless that was said."""
+        """Gives the file its name, in one step; replaces another file only if that was allowed."""
         refuse_store(self._target, self.manifest.path)
         if self._existing == "replace":
             self._refuse_irreplaceable()
@@ -315,7 +315,7 @@ class Rebuilder:
 
     def _has_same_bytes(self) -> bool:
         kind = self._kind()
-        if kind is None or not stat.S_ISREG(kind):  # to open a device may do something already
+        if kind is None or not stat.S_ISREG(kind):  # even opening a device may have an effect
             return False
         file = os.open(self._name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._at)
         with os.fdopen(file, "rb", buffering=0) as there:
@@ -329,7 +329,7 @@ class Rebuilder:
         kind = self._kind()
         if kind is not None and not stat.S_ISREG(kind) and not stat.S_ISLNK(kind):
             raise FileError(
-                f"{self.manifest.path!r} is there, and no regular file: a pipe, a device or a folder is not replaced",
+                f"{self.manifest.path!r} exists and is not a regular file: pipes, devices and folders are not replaced",
                 path=self.manifest.path,
             )
 
@@ -337,7 +337,7 @@ class Rebuilder:
         return self._kind() is not None
 
     def _kind(self) -> int | None:
-        """The mode of what is at the path, a link for itself; None: nothing is there."""
+        """The mode of the file at the path, without following a link; None if there is none."""
         try:
             return os.stat(self._name, dir_fd=self._at, follow_symlinks=False).st_mode
         except FileNotFoundError:
@@ -346,7 +346,7 @@ class Rebuilder:
     def _exists(self) -> FileExists:
         other = ", with other bytes" if self._existing == "same" else ""
         return FileExists(
-            f"{self.manifest.path!r} is there already{other}: move it away, or say existing='replace'",
+            f"{self.manifest.path!r} already exists{other}: move it away, or give existing='replace'",
             path=self.manifest.path,
         )
 
@@ -358,7 +358,7 @@ class Rebuilder:
         )
 
     def abandon(self) -> None:
-        """Removes what is not finished; harmless when repeated, and after `finish`."""
+        """Removes an unfinished file; harmless when repeated, and after `finish`."""
         with naming(self.manifest.path):
             try:
                 self._discard()
@@ -383,12 +383,13 @@ class Rebuilder:
 def rebuild(bodies: Iterable[bytes], target: Root, *, existing: Existing = "refuse", sync: bool = True) -> Path:
     """Writes a file back from the bodies of its group: the manifest, then the logical messages, whole and in order.
 
-    Args and errors: as `Rebuilder`; also ManifestError, the first body is not a manifest; RebuildError, there is none.
+    Args and errors: as `Rebuilder`; also ManifestError if the first body is not a manifest; RebuildError if there is
+    none.
     """
     following = iter(bodies)
     first = next(following, None)
     if first is None:
-        raise RebuildError("there is no manifest: a group that is a file has at least one message")
+        raise RebuildError("there is no manifest: the group of a file has at least one message")
     with Rebuilder(parse(first), target, existing=existing, sync=sync) as file:
         for body in following:
             file.add(body)

@@ -1,10 +1,9 @@
-"""Messages as JSON: what `--json`, the server and the console write, and what `put --from-json` and the server take.
+"""Messages as JSON: `--json`, the server and the console write this, `put --from-json` and the server read it.
 
-The keys are the fields of `Message`. Ids and tokens are in hex, ids without the NULs at their end, null where there is
-none; for an id `text:` and a text is taken, too. Properties are an object, bytes in it a list of one text, in hex.
-`transmission` is an object of queue and manager, null where there is none.
-`put_at` is ISO 8601 in UTC; a null `expiry` is for ever. The body is `body` where it is text in UTF-8, else
-`body_base64`.
+The keys are the fields of `Message`. Ids and tokens are in hex, ids without the NULs at their end, null if there is
+none; an id may also be `text:` and a text. Properties are an object, bytes in it a list of one text, in hex.
+`transmission` is an object of queue and manager, null if there is none. `put_at` is ISO 8601 in UTC; a null `expiry`
+means that the message never expires. The body is `body` if it is text in UTF-8, otherwise `body_base64`.
 """
 
 from __future__ import annotations
@@ -19,21 +18,22 @@ from typing import Any, Final
 
 from ..errors import ArgumentError, nearest_names, written
 from ..model.attributes import MESSAGE_LENGTH_MAX
-from ..model.message import Descriptor, Message, Transmission
-from ..model.parameters import ID_LENGTH, TEXT_ID, Octets
+from ..model.fields import GIVEN, Transmission
+from ..model.message import Message
+from ..model.parameters import ID_LENGTH, TEXT_ID, Integer, Octets
 from ..rules.puts import PutResult
 from ..stores.seam.damage import utc
 from .errors import FormatError
 
 LINE_BYTES_MAX: Final = 6 * MESSAGE_LENGTH_MAX + 2**20  # a body all of control characters, and a descriptor
-IDS = {"message_id": 24, "correlation_id": 24, "group_id": 24, "accounting_token": 32}
-FIELDS = tuple(Descriptor.__annotations__)
-INTEGERS = {name for name in FIELDS if type(Message.FIELDS[name].default) is int} | {"priority"}
+FIELDS = tuple(GIVEN)
+IDS = {name: field.kind.length for name, field in GIVEN.items() if isinstance(field.kind, Octets)}
+INTEGERS = {name for name, field in GIVEN.items() if isinstance(field.kind, Integer)}
 FILLED_IN = ("length", "backout_count", "token", "uid", "place", "warning")  # by the queue manager: shown, never taken
 
 
 def record_of(message: Message) -> dict[str, Any]:
-    """A message that was got or browsed, as JSON has it."""
+    """A message that was got or browsed, as a JSON object."""
     record: dict[str, Any] = {name: _told(name, getattr(message, name)) for name in FIELDS}
     record |= body_of(message.body)
     return record | {
@@ -47,7 +47,7 @@ def record_of(message: Message) -> dict[str, Any]:
 
 
 def body_of(body: bytes) -> dict[str, str]:
-    """The body as text, or in base64 where it is not one."""
+    """The body as text, or in base64 if it is not text."""
     try:
         return {"body": body.decode("utf-8")}
     except UnicodeDecodeError:
@@ -55,7 +55,7 @@ def body_of(body: bytes) -> dict[str, str]:
 
 
 def lines_of(messages: Iterable[Message]) -> bytes:
-    """A line of JSON for each message, as `message_of` takes it back."""
+    """A line of JSON for each message, which `message_of` can read."""
     return b"".join(f"{json.dumps(record_of(one), ensure_ascii=False)}\n".encode() for one in messages)
 
 
@@ -63,7 +63,7 @@ BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def record_of_put(queue: str, put: PutResult) -> dict[str, Any]:
-    """What a put did, as JSON has it."""
+    """The result of a put, as a JSON object."""
     return {
         "queue": queue,
         "message_id": told_id(put.message_id),
@@ -79,12 +79,12 @@ def record_of_put(queue: str, put: PutResult) -> dict[str, Any]:
 
 
 def message_of(line: bytes, where: str) -> Message:
-    """The message of a line of JSON.
+    """Reads a message from a line of JSON.
 
     Args:
-        where: what the line is, for the error.
+        where: the origin of the line, for the error.
 
-    Raises: FormatError, it is not a message: it names the line and the key.
+    Raises FormatError, with the line and the key, if it is not a message.
     """
     if line.startswith(BOMS) or b"\0" in line[:2]:
         raise FormatError(f"{where}: must be in UTF-8, not in UTF-16: convert it first, iconv -f UTF-16 -t UTF-8")
@@ -102,9 +102,9 @@ def message_of(line: bytes, where: str) -> Message:
 
 
 def message_in(record: Mapping[str, Any]) -> Message:
-    """The message that a JSON object is.
+    """Reads a message from a JSON object.
 
-    Raises: ValueError, it is not one: it names the key; TypeError; ArgumentError and CallerError, as of `Message`.
+    Raises ValueError, with the key, if it is not a message; TypeError; ArgumentError and CallerError, as `Message`.
     """
     unknown = sorted(record.keys() - {*FIELDS, *FILLED_IN, "body", "body_base64"})
     if unknown:
@@ -135,7 +135,7 @@ def when(seconds: float | None) -> str | None:
 
 
 def told_id(value: bytes) -> str | None:
-    """An id as JSON has it: in hex, without the NULs at its end."""
+    """An id for JSON: in hex, without the NULs at its end."""
     return value.rstrip(b"\0").hex() or None
 
 
@@ -168,12 +168,12 @@ def _taken(name: str, value: Any) -> Any:
 
 
 def whole(value: Any) -> Any:
-    """A number without a fraction is an integer in JSON, however it is written; what is not one stays as it is."""
+    """Turns a JSON number without a fraction into an integer, however it is written; other values are unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def id_of(value: object, name: str = "id", length: int = ID_LENGTH) -> bytes:
-    """The bytes of an id given in hex or as a text; a shorter one is filled up with NUL. Raises: ValueError."""
+    """The bytes of an id given in hex or as a text, padded with NUL. Raises ValueError."""
     kind = Octets(length, least=0, named=True)
     if not isinstance(value, str):
         raise ValueError(f"{name} must be {kind.readable}, not {written(value)}")
@@ -184,14 +184,14 @@ def id_of(value: object, name: str = "id", length: int = ID_LENGTH) -> bytes:
 
 
 def _properties(value: object) -> dict[str, Any]:
-    """What stands in an object; null is not one."""
+    """Reads properties from an object; null is refused."""
     if value is not None and not isinstance(value, dict):
         raise ValueError(f"properties must be an object of names and values, not {written(value)}")
     return {name: _bytes(name, one) if isinstance(one, list) else one for name, one in (value or {}).items()}
 
 
 def _transmission(value: object) -> Transmission | None:
-    """Where it is to go, of an object; null is not one."""
+    """Reads the destination from an object; null is refused."""
     if value is None:
         return None
     if not isinstance(value, dict) or value.keys() != set(Transmission._fields):
@@ -204,7 +204,7 @@ def _bytes(name: str, value: list[object]) -> bytes:
         (text,) = value
         return bytes.fromhex(text if isinstance(text, str) else "?")
     except ValueError:
-        allowed = "a list of one text, hexadecimal digits, where its value is bytes"
+        allowed = "a list of one text, hexadecimal digits, if its value is bytes"
         raise ValueError(f"property {written(name)} must be {allowed}, not {written(value)}") from None
 
 

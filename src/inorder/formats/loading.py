@@ -1,17 +1,17 @@
-"""Loading a folder with several processes, each file a group, once and only once.
+"""Loads the files of a folder with several processes, each file as one group, exactly once.
 
-What there is to do is on a queue, too::
+The work to do is on queues, too::
 
     QUEUE.TICKETS    a message for each file that is still to be loaded
     QUEUE.LOADED     a message for each file that was loaded, or given up
 
-A process takes a ticket, puts the file on QUEUE, says so on QUEUE.LOADED, and commits: one unit of work. If it dies,
-the ticket is back, and of the file nothing is there. So a load that was interrupted anywhere is gone on with by calling
-it again, and any number of processes may take tickets at once.
+A process gets a ticket, puts the file on QUEUE, puts a record on QUEUE.LOADED, and commits: one unit of work. If it
+dies, the ticket is back, and no part of the file is on the queue. So an interrupted load is continued by calling it
+again, and any number of processes may get tickets at the same time.
 
-Tickets are made by one process while no other has the ticket queue open, so what it sees there is all there is: files
-that have neither a ticket nor a message on QUEUE.LOADED get one. A file is known by its path; one that was loaded is
-not loaded again if it changes. To start over, empty QUEUE.LOADED.
+One process makes the tickets while no other has the ticket queue open, so it sees all of them: files that have neither
+a ticket nor a message on QUEUE.LOADED get one. A file is known by its path; one that was loaded is not loaded again if
+it changes. To start over, empty QUEUE.LOADED.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ BeforeCommit = Callable[[str, int], None]
 
 
 class LoadEvent(NamedTuple):
-    """What happened in a load.
+    """An event of a load.
 
     Args:
-        kind: "begun": a process has taken a file's ticket. "loaded": it is on the queue. "backed out": it is not, for
-            the reason in `error`; it is tried again. "given up": it failed too often. "lost": a process died; another
-            takes its place. Of a file that was loaded by a process that died just then, "loaded" may be missing.
-        path: of the file; "" if a process was lost before it began.
+        kind: "begun": a process has got a file's ticket. "loaded": the file is on the queue. "backed out": it is not,
+            for the reason in `error`; it is tried again. "given up": it failed too often. "lost": a process died;
+            another takes its place. "loaded" may be missing if the process died right after the commit.
+        path: the path of the file; "" if a process was lost before it began.
         process: the number of the process.
-        messages: how many the group has, the manifest included.
-        size: bytes of the file.
+        messages: how many messages the group has, with the manifest.
+        size: the size of the file in bytes.
         error: why it failed.
     """
 
@@ -76,12 +76,12 @@ class LoadEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadResult:
-    """What QUEUE.LOADED says at the end.
+    """The contents of QUEUE.LOADED at the end.
 
     Args:
         files: how many files were loaded, by this call and earlier ones.
-        messages: how many messages they are.
-        size: how many bytes.
+        messages: how many messages they have.
+        size: how many bytes they have.
         given_up: files that failed too often, and why. The next call tries them again.
     """
 
@@ -92,7 +92,7 @@ class LoadResult:
 
 
 class _Work(NamedTuple):
-    """What a process gets."""
+    """The instructions for a process."""
 
     store: str
     queue: str
@@ -121,24 +121,26 @@ def load_folder(
     record_format: str = "",
     **fields: Any,
 ) -> LoadResult:
-    """Puts the files of a folder on a queue, each as one group, as `put_file` does; goes on with what was interrupted.
+    """Puts the files of a folder on a queue, each as one group, as `put_file` does; continues an interrupted load.
 
-    The processes are new ones: a program that calls this protects its main part with `if __name__ == "__main__":`.
+    It starts new processes, so the calling program must protect its main part with `if __name__ == "__main__":`.
 
     Args:
         store: the path of the store, a file; or the URL of a database, as `inorder.connect`.
-        queue: a local queue that is there; `QUEUE.TICKETS` and `QUEUE.LOADED` are made where they are missing.
-        root, patterns, exclude: which files, as `folder`.
-        rule, chunk, record_max, record_format, fields: as `put_file`.
+        queue: an existing local queue; `QUEUE.TICKETS` and `QUEUE.LOADED` are created if they are missing.
+        root, patterns, exclude: the files, as for `folder`.
+        rule, chunk, record_max, record_format, fields: as for `put_file`.
         processes: how many load at the same time, 1 to 256.
-        attempts: how often a file is tried, from 1, before it is given up; a process that dies counts.
-        wait_others: seconds to wait until processes of an earlier call, which died, have ended, too.
-        progress: called in this process with each `LoadEvent`. What it raises ends the load, to be gone on with.
+        attempts: how often a file is tried, from 1, before it is given up; a death of the process counts.
+        wait_others: seconds to wait for the processes of an earlier call that died.
+        progress: called in this process with each `LoadEvent`. An exception from it ends the load, which can be
+            continued.
         before_commit: called in the loading process before each commit, with the path and the number of the attempt
-            from 1; what it raises backs the file out. A function of a module: it is sent to the processes.
+            from 1; an exception from it backs the file out. It must be a function of a module, because it is sent to
+            the processes.
 
-    Raises: ArgumentError; UnknownQueue; ObjectInUse 2042, another load of this queue is at work; FileError, the folder
-    cannot be listed; FormatError, a process ends before it has begun anything.
+    Raises ArgumentError; UnknownQueue; ObjectInUse 2042 if another load of this queue is running; FileError if the
+    folder cannot be listed; FormatError if a process ends before it has begun a file.
     """
     for name, value, high in (("processes", processes, PROCESSES_MAX), ("attempts", attempts, 1_000_000)):
         check_whole(name, value, 1, high)
@@ -156,11 +158,11 @@ def load_folder(
         return _result(manager, queue)
 
 
-# ---- tickets, and what was loaded
+# ---- tickets and records of loaded files
 
 
 def _make_tickets(manager: QueueManager, queue: str, paths: Iterator[str], wait_others: float) -> int:
-    """A ticket for each file that has none and was not loaded; how many tickets there are now."""
+    """Makes a ticket for each file that has none and was not loaded; returns how many tickets there are now."""
     with _alone(manager, queue + TICKETS, wait_others) as tickets, manager.unit_of_work():
         there = {_read(message)["path"] for message in tickets.browse()}
         known = set(there)
@@ -178,7 +180,7 @@ def _make_tickets(manager: QueueManager, queue: str, paths: Iterator[str], wait_
 
 @contextlib.contextmanager
 def _alone(manager: QueueManager, name: str, seconds: float) -> Iterator[Queue]:
-    """The queue, open for nobody else: processes of a load that was killed end with their file."""
+    """Opens the queue exclusively, waiting for the processes of a load that was killed: they end after their file."""
     until = time.monotonic() + seconds
     while True:
         try:
@@ -198,7 +200,7 @@ def _read(message: Message) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("path"), str):
-        raise FormatError(f"a message on a queue of a load is none of ours: {message.body[:60]!r}")
+        raise FormatError(f"a message on a queue of this load is not from a load: {message.body[:60]!r}")
     return {"error": "", "messages": 0, "size": 0, **found}
 
 
@@ -213,15 +215,15 @@ def _result(manager: QueueManager, queue: str) -> LoadResult:
     )
 
 
-# ---- the processes, seen from outside
+# ---- the processes, seen from the caller
 
 
 class _Crew:
-    """Processes that load; one that is lost is replaced."""
+    """Processes that load; a lost one is replaced."""
 
     def __init__(self, work: _Work, processes: int, progress: Callable[[LoadEvent], None]) -> None:
         self._work, self._count, self._progress = work, processes, progress
-        self._context = multiprocessing.get_context("spawn")  # a store is not taken over a fork
+        self._context = multiprocessing.get_context("spawn")  # a store cannot be used after a fork
         self._at_work: dict[Connection, tuple[BaseProcess, str]] = {}
 
     def run(self) -> None:
@@ -242,8 +244,8 @@ class _Crew:
     def _start(self) -> None:
         ours, theirs = self._context.Pipe(duplex=False)
         process = self._context.Process(target=_work, args=(self._work, theirs), daemon=True)
-        # Ctrl-C at a terminal reaches every process: this one ends the others, which keep the signal blocked. Beginning
-        # the tracker, as the first process of a program would, lets the signal in again.
+        # Ctrl-C at a terminal reaches every process. This one ends the others, which keep the signal blocked. Starting
+        # the tracker, which the first process of a program would do, unblocks the signal.
         resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
@@ -257,7 +259,7 @@ class _Crew:
         process, path = self._at_work[connection]
         try:
             event: LoadEvent = connection.recv()
-        except (EOFError, OSError):  # it has ended
+        except (EOFError, OSError):  # the process has ended
             del self._at_work[connection]
             connection.close()
             process.join()
@@ -268,20 +270,22 @@ class _Crew:
         self._progress(event)
 
     def _replace(self, process: BaseProcess, path: str) -> None:
-        """Also where no ticket seems to be left: the next look for one brings back what the dead one held."""
+        """Replaces a lost process even if no ticket seems to be left: the next get of a ticket backs out that of the
+        lost one.
+        """
         how = f"it ended with {process.exitcode}"
         log.warning("a process that loads files was lost at %r: %s", path, how)
         if not path:
-            raise FormatError(f"a process that should load files could not begin: {how}")
+            raise FormatError(f"a process that should load files could not start: {how}")
         self._start()
         self._progress(LoadEvent("lost", path, process.pid or 0, error=how))
 
 
-# ---- a process, seen from inside
+# ---- one process
 
 
 def _work(work: _Work, told: Connection) -> None:
-    """Loads files until there is no ticket, or nobody to tell."""
+    """Loads files until there is no ticket, or the caller is gone."""
     parent = multiprocessing.parent_process()
     assert parent is not None, "runs in a process of its own"
     with (
@@ -294,7 +298,7 @@ def _work(work: _Work, told: Connection) -> None:
 
 
 def _next(work: _Work, manager: QueueManager, tickets: Queue, tell: Callable[[LoadEvent], None]) -> bool:
-    """One ticket; whether there was one."""
+    """Handles one ticket; returns whether there was one."""
     ticket = None
     try:
         with manager.unit_of_work():
@@ -335,10 +339,10 @@ def _give_up(work: _Work, manager: QueueManager, path: str, why: str) -> LoadEve
 
 
 def _failed(work: _Work, manager: QueueManager, tickets: Queue, ticket: Message, why: str) -> LoadEvent:
-    """The unit of a file was backed out: its ticket is there again, unless this was the last attempt."""
+    """Reports a file that was backed out. Its ticket is on the queue again, unless this was the last attempt."""
     path = _read(ticket)["path"]
     if ticket.backout_count + 1 >= work.attempts:
-        with contextlib.suppress(NoMessageAvailable), manager.unit_of_work():  # another process may have it already
+        with contextlib.suppress(NoMessageAvailable), manager.unit_of_work():  # another process may have got it already
             tickets.get(match=Match(message_id=ticket.message_id))
             return _give_up(work, manager, path, why)
     return LoadEvent("backed out", path, os.getpid(), error=why)

@@ -1,6 +1,6 @@
-r"""Manifest: the first message of a group that is a file, and what it says about the rest.
+r"""The manifest: the first message of a file's group, which describes the file and the other messages.
 
-Its body is JSON in ASCII, its keys always the same and in this order; its format, in the descriptor, is `FORMAT`::
+Its body is JSON in ASCII, always with these keys in this order; the descriptor's format is `FORMAT`::
 
     {"version": 1, "path": "src/a.py", "size": 812, "mode": 420, "sha256": "9f86...", "rule": "size:100", "messages": 9}
 
@@ -8,8 +8,8 @@ Its body is JSON in ASCII, its keys always the same and in this order; its forma
 key         meaning
 ==========  ===========================================================================================================
 version     1
-path        where the file belongs below a folder: relative, with "/", without ".", ".." and empty parts. What is not
-            UTF-8 in it, byte by byte, is the code U+DC80 to U+DCFF, in JSON ``\udc80`` to ``\udcff``: Python's
+path        the place of the file below a folder: relative, with "/", without ".", ".." and empty parts. Each byte
+            that is not UTF-8 is written as U+DC80 to U+DCFF, in JSON ``\udc80`` to ``\udcff``: Python's
             "surrogateescape", so any name survives
 size        bytes
 mode        permission bits, 0 to 511 (0o777); never set-user-id, set-group-id or sticky
@@ -29,12 +29,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from ..errors import ArgumentError
-from ..model.field_checks import NUMBER_MAX
+from ..model.fields import NUMBER_MAX
 from .errors import ManifestError, UnsafePath
 from .splitting import Rule, Size, Whole, parse_rule
 
 FORMAT: Final = "INOFILE"
-"""What a manifest's descriptor has as its format."""
+"""The format in the descriptor of a manifest."""
 VERSION: Final = 1
 MANIFEST_BYTES_MAX: Final = 64 * 1024
 PATH_BYTES_MAX: Final = 4096
@@ -45,9 +45,9 @@ MESSAGES_MAX: Final = NUMBER_MAX - 1  # the manifest is number 1 of its group
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a manifest says; the fields are its keys.
+    """The contents of a manifest; the fields are its keys.
 
-    Raises: ManifestError, a value is not allowed, or two contradict each other; UnsafePath.
+    Raises ManifestError if a value is not allowed, or two contradict each other; UnsafePath.
     """
 
     version: int = VERSION
@@ -68,7 +68,7 @@ class Manifest:
 
     @property
     def split_rule(self) -> Rule:
-        """The rule. Raises: ManifestError."""
+        """The rule. Raises ManifestError."""
         try:
             return parse_rule(self.rule)
         except ArgumentError as wrong:
@@ -76,21 +76,21 @@ class Manifest:
 
 
 def make(manifest: Manifest) -> bytes:
-    """The body of a manifest: the same bytes for the same values."""
+    """Writes the body of a manifest: the same bytes for the same values."""
     return json.dumps(asdict(manifest), ensure_ascii=True).encode("ascii")
 
 
 def parse(body: bytes) -> Manifest:
-    """What the body of a manifest says.
+    """Reads the body of a manifest.
 
-    Raises: ManifestError, what it is instead, or which key is missing, unknown or wrong; UnsafePath.
+    Raises ManifestError if it is something else, or a key is missing, unknown or wrong; UnsafePath.
     """
     if len(body) > MANIFEST_BYTES_MAX:
-        raise ManifestError(f"a manifest has at most {MANIFEST_BYTES_MAX:,} bytes, this message {len(body):,}")
+        raise ManifestError(f"a manifest must have at most {MANIFEST_BYTES_MAX:,} bytes, not {len(body):,}")
     try:
         found = json.loads(body.decode("ascii"), object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as wrong:
-        raise ManifestError(f"this is not a manifest, it is not JSON: {wrong}") from None
+        raise ManifestError(f"this is not a manifest, because it is not JSON: {wrong}") from None
     if not isinstance(found, dict):
         raise ManifestError("this is not a manifest: it is JSON, but not an object")
     if "version" in found and found["version"] != VERSION:
@@ -102,9 +102,9 @@ def parse(body: bytes) -> Manifest:
 
 
 def check_path(path: str) -> str:
-    """The path, if it stays below a folder.
+    """Checks that a path stays below a folder, and returns it.
 
-    Raises: UnsafePath: it is empty, absolute, too long, or has a part that is empty, "." or "..", or a NUL.
+    Raises UnsafePath if it is empty, absolute, too long, or has a part that is empty, "." or "..", or a NUL.
     """
     if not isinstance(path, str):
         raise UnsafePath(f"a path must be a text, not {path!r:.80}", path=path)
@@ -124,7 +124,7 @@ def check_path(path: str) -> str:
 
 
 def path_bytes(path: str) -> bytes:
-    """The bytes of a path in a file system."""
+    """A path as bytes for the file system."""
     return path.encode("utf-8", "surrogateescape")
 
 
@@ -136,7 +136,7 @@ def path_text(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("a key occurs twice")
     return found
 
 
@@ -165,7 +165,7 @@ KEYS: Final = frozenset(_ORDER)
 
 
 def _check_together(manifest: Manifest, rule: Rule) -> None:
-    """How many messages that many bytes can be."""
+    """Checks that this many bytes can make this many messages."""
     size, messages = manifest.size, manifest.messages
     if isinstance(rule, Size):
         good = messages == -(-size // rule.size)

@@ -1,4 +1,4 @@
-"""Paths below a folder: opened part by part without following links, and listed in a stable order."""
+"""Paths below a folder: opens them part by part without following links, and lists them in a stable order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EVERY_FILE = ("**",)
 
 @contextlib.contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Trouble with a file, said in our words with its path."""
+    """Turns errors about a file into ours, with its path."""
     try:
         yield
     except OSError as trouble:
@@ -30,21 +30,21 @@ def naming(path: str) -> Iterator[None]:
 
 
 def open_root(root: Root) -> int:
-    """A folder, as a descriptor. Raises: FileError."""
+    """Opens a folder as a descriptor. Raises FileError."""
     with naming(path_text(root)):
         return os.open(root, FOLDER_FLAGS)
 
 
 @contextlib.contextmanager
 def parent_of(root: Root, path: str, *, make: bool) -> Iterator[tuple[int, bytes]]:
-    """The folder that a path below `root` lies in, as a descriptor, and its name in there.
+    """Opens the folder that contains a path below `root`; gives its descriptor, and the name of the file in it.
 
     Args:
         root: a folder; it may itself be reached through links.
         path: relative; no part of it may be a symbolic link.
-        make: folders that are missing are made.
+        make: whether missing folders are created.
 
-    Raises: UnsafePath; FileError.
+    Raises UnsafePath; FileError.
     """
     *folders, name = path_bytes(check_path(path)).split(b"/")
     at = open_root(root)
@@ -61,7 +61,7 @@ def parent_of(root: Root, path: str, *, make: bool) -> Iterator[tuple[int, bytes
 
 
 def _enter(at: int, part: bytes, path: str, made_at: Path | None) -> int:
-    """A folder in a folder; with `made_at`, its whole path, it is made if it is missing."""
+    """Opens a folder in a folder; if `made_at`, its whole path, is given, a missing one is created."""
     with naming(path):
         try:
             return os.open(part, FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=at)
@@ -77,32 +77,32 @@ def _enter(at: int, part: bytes, path: str, made_at: Path | None) -> int:
             if trouble.errno not in (errno.ELOOP, errno.ENOTDIR):
                 raise
             part_text = path_text(part)
-            raise UnsafePath(f"{path!r}: {part_text!r} in it is a link, or no folder", path=path) from None
+            raise UnsafePath(f"{path!r}: its part {part_text!r} is a link, or not a folder", path=path) from None
 
 
 def refuse_store(place: Path, path: str) -> None:
-    """Raise UnsafePath if nothing may be written there: it is a store, or the name of a file beside one.
+    """Raises UnsafePath if the path must not be written: it is a store, or has the name of one of a store's files.
 
     Args:
         place: the whole path.
-        path: the one to tell.
+        path: the path for the error.
     """
     if is_of_any_store(place):
-        raise UnsafePath(f"{path!r} is a store, or the name of a file beside one: it is left alone", path=path)
+        raise UnsafePath(f"{path!r} is a store, or the name of a store's other file: it must not be written", path=path)
 
 
 def _refuse_open_store(place: Path, path: str) -> None:
-    """Raise FileError if it is a file of a store that this process has open, whose locks a close would drop."""
+    """Raises FileError for a file of a store that this process has open: closing it would drop the store's locks."""
     if is_of_open_store(place):
-        raise FileError(f"{path!r} is a file of a store that is open here: it is not read", path=path)
+        raise FileError(f"{path!r} belongs to a store that is open in this process: it must not be read", path=path)
 
 
 def open_file(root: Root, path: str) -> int:
-    """A regular file below a folder, for reading, as a descriptor. Raises: UnsafePath; FileError."""
+    """Opens a regular file below a folder for reading, as a descriptor. Raises UnsafePath; FileError."""
     _refuse_open_store(Path(os.fsdecode(root)) / os.fsdecode(path_bytes(check_path(path))), path)
     with parent_of(root, path, make=False) as (at, name), naming(path):
         try:
-            # Without waiting: a pipe would make us wait for its writer.
+            # Without blocking: opening a pipe would wait for its writer.
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at)
         except OSError as trouble:
             if trouble.errno != errno.ELOOP:
@@ -115,7 +115,7 @@ def open_file(root: Root, path: str) -> int:
 
 
 def length_of(root: Root, path: str) -> int:
-    """How many bytes a file below a folder has; of a link, how many the link has. Raises: FileError."""
+    """The size of a file below a folder in bytes; for a link, that of the link. Raises FileError."""
     with naming(path):
         return os.lstat(os.path.join(os.fsencode(root), path_bytes(path))).st_size  # noqa: PTH118 - bytes
 
@@ -131,13 +131,13 @@ def folder(
 
     Args:
         root: the folder.
-        patterns: which; a path that fits one of them. `*` and `?` stand for characters of one part of the path,
-            `**` for any characters, `**/` also for nothing, `[...]` for one of several characters: `**/*.py`.
-        exclude: which not; a folder that fits is not entered.
-        skipped: called with the path and the reason for each link, pipe, socket and device that would have fit: none
-            of them is listed or followed.
+        patterns: a path must match one of them. `*` and `?` stand for characters in one part of the path, `**` for any
+            characters, `**/` also for nothing, `[...]` for one of several characters: `**/*.py`.
+        exclude: patterns of paths to leave out; a folder that matches is not entered.
+        skipped: called with the path and the reason for each matching link, pipe, socket and device: none of them is
+            listed or followed.
 
-    Raises: ArgumentError, a bad pattern; FileError, a folder cannot be listed, or a file that fits not be read.
+    Raises ArgumentError for a bad pattern; FileError if a folder cannot be listed, or a matching file cannot be read.
     """
     wanted, unwanted = _matcher("patterns", patterns), _matcher("exclude", exclude)
     with naming(path_text(root)):

@@ -1,4 +1,4 @@
-"""A property as one word: `NAME=VALUE` is a text, `NAME:TYPE=VALUE` says of which type it is.
+"""A property as one word: `NAME=VALUE` is a text, `NAME:TYPE=VALUE` has another type.
 
 ===========  =====================================================
 `text`       the value as it stands; the type may be left out
@@ -42,9 +42,9 @@ TYPE_OF: Final[Mapping[type, str]] = {int: "int", float: "float", bool: "bool"}
 
 
 def read_property(word: str) -> tuple[str, PropertyValue]:
-    """The name and the value of a property. Whether it can be one, `Properties` says.
+    """Reads the name and the value of a property. `Properties` checks whether they are allowed.
 
-    Raises: ArgumentError: it has not the form, an unknown type, a value that is not of the type.
+    Raises ArgumentError for another form, an unknown type, or a value that is not of the type.
     """
     head, equals, value = word.partition("=")
     name, colon, kind = head.partition(":")
@@ -56,11 +56,11 @@ def read_property(word: str) -> tuple[str, PropertyValue]:
     try:
         return name, read(value)
     except (KeyError, ValueError):
-        raise bad_argument(f"the property {name}", value, f"{allowed}, as its type is {kind}") from None
+        raise bad_argument(f"the property {name}", value, f"{allowed}, because its type is {kind}") from None
 
 
 def write_property(name: str, value: PropertyValue) -> str:
-    """The same as `read_property` reads it."""
+    """Writes a property as `read_property` reads it."""
     if value is None:
         return f"{name}:none="
     if isinstance(value, str):

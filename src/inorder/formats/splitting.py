@@ -1,30 +1,32 @@
-r"""Split rules: how the bytes of a file become records, so that the records in order are the bytes again.
+r"""Split rules: how to cut the bytes of a file into records, which in order are the same bytes.
 
-Nothing is ever taken away, added or changed, so joining is writing one record after the other. No record is empty, and
-an empty file has none. What a rule makes of a file depends on the bytes alone, not on how they are read.
+No byte is ever removed, added or changed, so joining just writes one record after the other. No record is empty, and an
+empty file has none. The records depend only on the bytes, not on how they are read.
 
 ========================  ==============================================================================================
 text of the rule          a record
 ========================  ==============================================================================================
-``delimiter:\n``          ends behind each delimiter, which it keeps; what follows the last one is a record too
-``delimiter-start:\n\n``  begins with each delimiter; what stands before the first one is a record too
-``size:65536``            has that many bytes, the last one what is left
-``regex:^def``            begins at each match; what stands before the first one is a record too
-``regex-end:^end\n``      ends behind each match; what follows the last one is a record too
-``whole``                 is the file: one logical message, which travels in segments
+``delimiter:\n``          ends after each delimiter, and includes it; the rest after the last one is a record too
+``delimiter-start:\n\n``  begins with each delimiter; the part before the first one is a record too
+``size:65536``            has this many bytes, the last one perhaps fewer
+``regex:^def``            begins at each match; the part before the first one is a record too
+``regex-end:^end\n``      ends after each match; the rest after the last one is a record too
+``whole``                 is the file: one logical message, which is put in segments
 ========================  ==============================================================================================
 
 In the text of a delimiter ``\n``, ``\r``, ``\t``, ``\\`` and ``\xHH`` stand for bytes; any other character stands for
 its UTF-8 bytes. Delimiters are found from left to right and never overlap: ``aaa`` by ``aa`` is ``aa``, ``a``.
 
 An expression is one of Python's `re` for bytes, written as text; it always has the flag MULTILINE, so that ``^`` and
-``$`` stand for the ends of lines. Matches do not overlap. One that matches no bytes at all is refused: as soon as the
-rule is made if it matches an empty file, otherwise where it does so.
+``$`` stand for the ends of lines. Matches do not overlap. An expression that matches zero bytes is refused: when the
+rule is made if it matches an empty file, otherwise at the match.
 
-**Memory.** A record is held as a whole, so it has a bound, `record_max`, and a longer one is an error (for ``whole``:
-pieces are of `chunk` bytes, and no bound is needed). Besides, memory holds a chunk or two. An expression is matched in
-a window: the 256 bytes before the record, and `record_max` bytes from its first byte on. A match that reaches out of
-the window, or looks further back, is not found, and at the window's end ``$`` matches; so give `record_max` room.
+**Memory.** A record is held as a whole, so its length is limited by `record_max`, and a longer one is an error
+(``whole`` has pieces of `chunk` bytes, and needs no limit). Besides, memory holds a chunk or two. An expression is
+matched in
+a window: the 256 bytes before the record, and `record_max` bytes from its first byte on. A match that extends beyond
+the window, or looks further back, is not found, and ``$`` matches at the window's end; so choose a generous
+`record_max`.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from dataclasses import dataclass
 from typing import IO, Final, Literal, Protocol
 
 from ..errors import bad_argument
-from ..model.field_checks import NUMBER_MAX
+from ..model.fields import NUMBER_MAX
 from ..model.parameters import Integer, is_storable, one_of
 from ..support.streams import write_whole
 from .errors import FormatError
@@ -56,7 +58,7 @@ class Delimiter:
 
     Args:
         delimiter: at least one byte.
-        at: whether the delimiter stands at the record's "end" or at its "start".
+        at: whether the delimiter is at the record's "end" or at its "start".
 
     Raises: ArgumentError.
     """
@@ -89,13 +91,13 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """Records by an expression.
+    """Records by a regular expression.
 
     Args:
-        pattern: as text; it is matched with the UTF-8 bytes of it, under MULTILINE.
-        at: whether a record begins at each match ("start") or ends behind it ("end").
+        pattern: as text; its UTF-8 bytes are matched, with MULTILINE.
+        at: whether a record begins at each match ("start") or ends after it ("end").
 
-    Raises: ArgumentError, it is not an expression for bytes, or matches no bytes.
+    Raises ArgumentError if it is not a regular expression for bytes, or matches zero bytes.
     """
 
     pattern: str
@@ -114,7 +116,7 @@ class Regex:
 
     @property
     def compiled(self) -> re.Pattern[bytes]:
-        """The expression, ready to use."""
+        """The compiled expression."""
         return re.compile(self.pattern.encode(), re.MULTILINE)
 
     def __str__(self) -> str:
@@ -133,17 +135,17 @@ Rule = Delimiter | Size | Regex | Whole
 
 
 class Readable(Protocol):
-    """What a split reads from: a binary file, or anything else that can be read so."""
+    """The source of a split: a binary file, or anything else with this method."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """At most that many bytes; none at the end."""
+        """Returns at most this many bytes; none at the end."""
         ...
 
 
 def parse_rule(text: str) -> Rule:
-    """The rule that a text says; `str` of a rule is its text again.
+    """Reads a rule from its text; `str` of a rule is that text again.
 
-    Raises: ArgumentError, it says none.
+    Raises ArgumentError if the text is not a rule.
     """
     if not isinstance(text, str):
         raise bad_argument("rule", text, f"a text: {KINDS}")
@@ -156,7 +158,7 @@ def parse_rule(text: str) -> Rule:
 
 
 def rule_of(rule: Rule | str) -> Rule:
-    """A rule, given as such or as its text. Raises: ArgumentError."""
+    """A rule, given as an object or as text. Raises ArgumentError."""
     if isinstance(rule, Delimiter | Size | Regex | Whole):
         return rule
     return parse_rule(rule)
@@ -169,7 +171,7 @@ def _size(text: str) -> Size:
 
 
 def _bytes_of(text: str) -> bytes:
-    """The bytes that a delimiter's text stands for."""
+    """The bytes of a delimiter's text."""
     if not text or not is_storable(text):
         raise bad_argument("delimiter", text, "at least one character; write a line's end as \\n")
     found, at = [], 0
@@ -209,15 +211,15 @@ def _check_side(side: object, allowed: tuple[str, ...]) -> None:
 def split(
     stream: Readable, rule: Rule | str, *, chunk: int = CHUNK_BYTES, record_max: int = RECORD_BYTES_MAX
 ) -> Iterator[bytes]:
-    """The records of a binary stream; for `whole` its pieces.
+    """Splits a binary stream into records; for `whole` into pieces.
 
     Args:
-        stream: it is read from where it stands to its end, and must block.
+        stream: read from its present position to its end; it must block.
         rule: a rule, or its text.
-        chunk: how many bytes are read at a time, 1 to 999,999,999; for `whole` also how long the pieces are.
-        record_max: bytes of the longest record, 1 to 999,999,999; `whole` has none.
+        chunk: how many bytes are read at a time, 1 to 999,999,999; for `whole` also the length of the pieces.
+        record_max: the most bytes in a record, 1 to 999,999,999; ignored for `whole`.
 
-    Raises: ArgumentError; FormatError, a record is longer, or an expression matches zero bytes.
+    Raises ArgumentError; FormatError if a record is longer, or an expression matches zero bytes.
     """
     rule = rule_of(rule)
     BYTES.check("chunk", chunk)
@@ -235,7 +237,7 @@ def split(
 
 
 def join(records: Iterable[bytes], stream: IO[bytes]) -> int:
-    """Writes records one after the other to a binary stream; how many bytes they are."""
+    """Writes records one after the other to a binary stream; returns the number of bytes."""
     length = 0
     for record in records:
         write_whole(stream, record)
@@ -249,7 +251,7 @@ def _equal(stream: Readable, size: int) -> Iterator[bytes]:
 
 
 def _read(stream: Readable, size: int) -> bytes:
-    """That many bytes, fewer only at the end: a raw stream may bring fewer at a time."""
+    """Reads this many bytes, fewer only at the end: a raw stream may return fewer at a time."""
     data = stream.read(size)
     if not isinstance(data, bytes):
         raise bad_argument("stream", stream, "a binary stream that blocks: one whose reads return bytes")
@@ -263,11 +265,11 @@ def _read(stream: Readable, size: int) -> bytes:
 
 
 class _Delimiters:
-    """Where records end, by a delimiter.
+    """Finds the ends of records by a delimiter.
 
     Attributes:
         context: how many bytes before a record it looks at.
-        slack: how many bytes behind a record may be there without its end being known.
+        slack: how many bytes after a record may be needed to find its end.
     """
 
     def __init__(self, rule: Delimiter) -> None:
@@ -277,7 +279,7 @@ class _Delimiters:
         self._is_first = True
 
     def end(self, buffer: bytearray, start: int, *, complete: bool) -> int:
-        """Where the record that begins at `start` ends; -1: the buffer does not say."""
+        """The end of the record that begins at `start`; -1 if the buffer is not enough."""
         delimiter = self._rule.delimiter
         if self._rule.at == "end":
             found = buffer.find(delimiter, start + self._seen)
@@ -288,24 +290,24 @@ class _Delimiters:
         if end >= 0:
             self._seen, self._is_first = 0, False
         else:
-            # What a chunk's border cuts must be looked at again; a search is never begun before it.
+            # A delimiter may be cut by a chunk's border, so that part is searched again.
             self._seen = max(0, len(buffer) - start - len(delimiter) + 1)
         return end
 
 
 class _Matches:
-    """Where records end, by an expression, searched in a window of fixed extent. Attributes: as `_Delimiters`."""
+    """Finds the ends of records by an expression, in a window of fixed size. Attributes: as `_Delimiters`."""
 
     def __init__(self, rule: Regex, record_max: int) -> None:
         self._rule, self._pattern = rule, rule.compiled
         self._record_max = record_max
-        self._from = 0  # from where on in the record the next match may begin
-        self._offset = 0  # of the record, in the file
+        self._from = 0  # where in the record the next match may begin
+        self._offset = 0  # the position of the record in the file
         self.context, self.slack = LOOKBEHIND_BYTES, 0
 
     def end(self, buffer: bytearray, start: int, *, complete: bool) -> int:
         if not complete and len(buffer) - start < self._record_max:
-            return -1  # the window is not full: what is found now might be found otherwise with more
+            return -1  # the window is not full: with more bytes the match might be different
         before = min(start, LOOKBEHIND_BYTES)
         end = -1
         with memoryview(buffer)[start - before : start + self._record_max] as window:
@@ -359,7 +361,7 @@ def _copy(buffer: bytearray, start: int, end: int) -> bytes:
 def _check_length(length: int, offset: int, allowed: int, record_max: int) -> None:
     if length > allowed:
         raise FormatError(
-            f"the record at offset {offset:,} is longer than {record_max:,} bytes: give record_max, or another rule",
+            f"the record at offset {offset:,} is longer than {record_max:,} bytes: raise record_max or change the rule",
             offset=offset,
         )
 

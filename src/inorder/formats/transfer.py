@@ -1,4 +1,4 @@
-"""Files over queues: put one as a group, get a group back into a file. A unit of work holds either as one step."""
+"""Puts files on queues as groups, and gets groups back into files; inside a unit of work if one is open."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ OURS: Final = frozenset({"flags", "format", "group_id", "message_id", "offset", 
 
 
 class FilePut(NamedTuple):
-    """A file that was put: its manifest, and the id of its group."""
+    """The result of putting a file: its manifest, and the id of its group."""
 
     manifest: Manifest
     group_id: bytes
 
 
 class FileGot(NamedTuple):
-    """A file that was got: its manifest, the id of its group, and where the file is now."""
+    """The result of getting a file: its manifest, the id of its group, and its path."""
 
     manifest: Manifest
     group_id: bytes
@@ -54,24 +54,24 @@ def put_file(
     record_format: str = "",
     **fields: Unpack[Descriptor],
 ) -> FilePut:
-    """Puts a file as one group: its manifest, of the format `INOFILE`, then its records.
+    """Puts a file as one group: its manifest, with the format `INOFILE`, then its records.
 
-    It is part of the unit of work that is open, or makes one of its own. If it fails, nothing of it stays in the unit.
-    Memory holds a batch of 1 MiB beside the longest record.
+    It joins the open unit of work, or makes its own. If it fails, it leaves nothing in the unit. Memory holds a batch
+    of 1 MiB in addition to the longest record.
 
     Args:
         root: a folder.
-        path: of the file below it; it is the path in the manifest.
-        rule: how the file is split, a rule or its text; see `inorder.formats.splitting`.
-        chunk: bytes read at a time, and bytes of a segment for the rule `whole`, fewer if the queue takes no more.
-        record_max: bytes of the longest record that is allowed.
-        record_format: the format of the records' descriptors, at most 8 characters.
+        path: the path of the file below it, and in the manifest.
+        rule: how to split the file: a rule or its text; see `inorder.formats.splitting`.
+        chunk: bytes read at a time, and bytes in a segment for the rule `whole`, fewer if the queue's limit is lower.
+        record_max: the most bytes that a record may have.
+        record_format: the format in the records' descriptors, at most 8 characters.
         **fields: fields of the descriptor of all messages, for example `priority`; not those of the group.
 
-    Raises: as `records`, and as `Queue.put`; UnitTooLarge 2024, the file has more records than a unit may hold.
+    Raises as `records`, and as `Queue.put`; UnitTooLarge 2024 if the file has more records than a unit may hold.
     """
     for name in sorted(OURS & fields.keys()):
-        raise bad_argument("field", name, "one that does not say where a message belongs, or what it is")
+        raise bad_argument("field", name, "one that does not set a message's group, or its kind")
     with _unit(manager), manager.open(queue, output=True) as handle:
         limits = manager.attributes(handle.local_name).max_length, manager.manager_attributes().max_length
         segment = min(chunk, *limits) if str(rule) == "whole" else chunk
@@ -96,7 +96,7 @@ def _message(record: Record, record_format: str, fields: Descriptor) -> Message:
     given["flags"] = record.flags
     given["format"] = FORMAT if record.sequence == 1 else record_format
     if record.offset:
-        given.pop("properties", None)  # those of a logical message stand at its first segment
+        given.pop("properties", None)  # the properties of a logical message belong to its first segment
     return Message(record.body, **given)
 
 
@@ -115,7 +115,7 @@ def _batches(every: Iterator[Record]) -> Iterator[list[Record]]:
 
 @contextlib.contextmanager
 def _unit(manager: QueueManager) -> Iterator[None]:
-    """The unit of work that the call stands in, or one of its own."""
+    """The open unit of work, or one for this call."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(manager.unit_of_work())
@@ -134,30 +134,30 @@ def get_file(
     match: Match = EVERYTHING,
     existing: Existing = "refuse",
 ) -> FileGot:
-    """Takes one whole group that is a file, and writes the file back.
+    """Gets one whole group of a file, and writes the file.
 
-    Other messages and groups, and groups that are not whole, are passed over. It is part of the unit of work that is
-    open, or makes one of its own; the file is on disk, under its name, before that is committed. So after a crash the
-    file may be there and its group on the queue again: `existing="same"` takes that as done.
+    Other messages and groups, and incomplete groups, are skipped. It joins the open unit of work, or makes its own; the
+    file is on disk, under its name, before that is committed. So after a crash the file may exist while its group is on
+    the queue again: `existing="same"` accepts that.
 
-    If it fails no file is made, and the group goes back to its place: by itself if the unit was the call's own, else
-    when the caller backs out, which it must.
+    If it fails, no file is made, and the group returns to its place: by itself if the unit was the call's own,
+    otherwise when the caller backs out, which it must.
 
     Memory holds a batch of 1 MiB, or one record.
 
     Args:
-        target: a folder that is there; the file comes below it, at the manifest's path.
-        wait: seconds to wait until a whole group is there, from 0; or `FOREVER`.
-        match: which file: what the descriptor of its manifest must have, beside the format `INOFILE`.
-        existing: "refuse" what is at the path; accept the "same" bytes; "replace" it.
+        target: an existing folder; the file is written below it, at the manifest's path.
+        wait: seconds to wait for a whole group, from 0; or `FOREVER`.
+        match: which file: a condition on its manifest, in addition to the format `INOFILE`.
+        existing: what to do if the path exists: "refuse"; accept a file with the "same" bytes; "replace" it.
 
-    Raises: NoMessageAvailable 2033; ManifestError; RebuildError, the group is not what its manifest says; UnsafePath;
+    Raises NoMessageAvailable 2033; ManifestError; RebuildError if the group does not match its manifest; UnsafePath;
     FileExists; FileError; as `Queue.get`.
     """
     if not isinstance(match, Match):
         raise bad_argument("match", match, "a Match", Reason.MATCH_OPTIONS_ERROR)
     if match.fields.get("format", FORMAT) != FORMAT:
-        raise bad_argument("match", match, f"one without a format: that of a file is {FORMAT}")
+        raise bad_argument("match", match, f"one without a format: the format of a file is {FORMAT}")
     heads = GetOptions(
         logical=True,
         all_messages=True,
@@ -169,7 +169,7 @@ def get_file(
     with _unit(manager), manager.open(queue, input="as_queue") as handle:
         head = handle.get(heads)
         if head.sequence_number != 1 or head.segment_status != "no" or head.group_status == "no":
-            raise ManifestError("a message of the format of a manifest is not the first of a group", queue=queue)
+            raise ManifestError("a message with the format of a manifest is not the first of a group", queue=queue)
         manifest = parse(head.body)
         with Rebuilder(manifest, target, existing=existing) as file:
             for body, begins in _following(handle, manifest, head):
@@ -186,14 +186,14 @@ def _following(handle: Queue, manifest: Manifest, head: Message) -> Iterator[tup
         try:
             messages = handle.get_many(_batch_size(manifest), options)
         except NoMessageAvailable:
-            raise RebuildError(f"{manifest.path!r}: the group ends in its middle", path=manifest.path) from None
+            raise RebuildError(f"{manifest.path!r}: the group is incomplete", path=manifest.path) from None
         for message in messages:
             yield message.body, message.offset == 0
         is_last = _ends_group(messages[-1])
 
 
 def _batch_size(manifest: Manifest) -> int:
-    """How many messages of that file are a batch: one segment of a whole file."""
+    """How many messages of this file make a batch; for a whole file one segment."""
     if isinstance(manifest.split_rule, Whole):
         return 1
     mean = manifest.size // max(1, manifest.messages)

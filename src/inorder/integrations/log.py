@@ -1,4 +1,4 @@
-"""Events as lines of a log, by Python's own logging; needs nothing else.
+"""Writes events as lines of a log, with Python's own logging; needs nothing else.
 
 Each line is short, and has the event as `record.event`, for handlers that write more than text.
 """
@@ -12,7 +12,7 @@ from ..client.manager import QueueManager
 from ..model.parameters import NONE, Seconds
 from ..stores.seam.telemetry import Observation, StoreEvent
 
-SHOWN: Final = ("queue", "unit", "outcome", "application", "name", "act", "program")  # keys worth their place in a line
+SHOWN: Final = ("queue", "unit", "outcome", "application", "name", "act", "program")  # keys that are shown in the line
 
 
 def log_events(
@@ -23,15 +23,15 @@ def log_events(
     failed_level: int = logging.WARNING,
     slow_seconds: float | None = None,
 ) -> Observation:
-    """Writes a line for each event of the store of a connection, until it is cancelled.
+    """Logs each event of the store of a connection, until it is cancelled.
 
     Args:
-        logger: where to; default: the logger "inorder.store".
-        level: of most lines. What the logger does not write costs little.
-        failed_level: of calls that failed, and of connections that died.
-        slow_seconds: calls that took longer, waits not counted, are lines of `failed_level` too; None: none is.
+        logger: the logger; default: "inorder.store".
+        level: the level of most lines. Lines below the logger's level cost little.
+        failed_level: the level for calls that failed, and connections that died.
+        slow_seconds: calls that take longer, without waits, get `failed_level` too; None: none do.
 
-    Raises: ArgumentError.
+    Raises ArgumentError.
     """
     Seconds(also=NONE).check("slow_seconds", slow_seconds)
     to = logger or logging.getLogger("inorder.store")
@@ -48,7 +48,7 @@ def log_events(
 
 def text_of(event: StoreEvent) -> str:
     """The event in one line: ``inorder.put queue='ORDERS' messages=2 bytes=8 seconds=0.000113``."""
-    # As repr, so that no name of a queue or a program can begin a line of its own or steer a terminal.
+    # With repr, so that no name of a queue or a program can start a new line or control a terminal.
     words = [f"{key}={event.metadata[key]!r}" for key in SHOWN if event.metadata.get(key)]
     words += [f"{key}={value:.6f}" if key == "seconds" else f"{key}={value}" for key, value in _ordered(event)]
     if event.metadata.get("completion") == "failed":

@@ -3,10 +3,10 @@
 Names are those of the semantic conventions for messaging, version 1.44.0 (status: development). The span of a call is a
 child of the span in which the program made it.
 
-The context of who puts travels with each message in properties of the names that the global propagator has:
-`traceparent`, `tracestate` and `baggage`, as W3C has them. The span of a get or a browse has a link to each context
-that its messages carry. It is the one in which the program called the put, since the put's own span is made when that
-is over. A property of such a name that the program has set itself is left alone.
+Each message carries the putter's context in properties with the names of the global propagator: `traceparent`,
+`tracestate` and `baggage`, as W3C defines them. The span of a get or a browse has a link to each context in its
+messages. This is the context in which the program called the put, because the put's own span is made after the call. A
+property of such a name that the program has set itself is not changed.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
 
 
 class SpanConvention(NamedTuple):
-    """What an event is in the words of the conventions."""
+    """An event in the words of the conventions."""
 
     name: str
     type: str
     kind: SpanKind
 
 
-OPERATIONS: Final = {  # other events are not messaging operations: they have no span
+OPERATIONS: Final = {  # other events are not messaging operations and have no span
     "inorder.put": SpanConvention("put", "send", SpanKind.PRODUCER),
     "inorder.settle_staging": SpanConvention("settle_staging", "send", SpanKind.PRODUCER),
     "inorder.get": SpanConvention("get", "receive", SpanKind.CONSUMER),
@@ -67,7 +67,7 @@ def instrument(
     """Makes a span and measurements of each messaging operation on the store of a connection, until it is cancelled.
 
     Args:
-        tracer_provider, meter_provider: default: the global ones.
+        tracer_provider, meter_provider: by default the global ones.
     """
     tracer = trace.get_tracer("inorder", __version__, tracer_provider, SCHEMA_URL)
     meter = metrics.get_meter("inorder", __version__, meter_provider, SCHEMA_URL)
@@ -116,7 +116,7 @@ def instrument(
 
 
 def with_context(messages: list[Message | bytes]) -> list[Message | bytes]:
-    """The messages with the current context in their properties; as they are if there is none, or no room for it."""
+    """Adds the current context to the messages' properties; unchanged if there is none, or no room for it."""
     carried: dict[str, str] = {}
     propagate.inject(carried)
     return [_with(message, carried) for message in messages] if carried else messages
@@ -132,20 +132,20 @@ def _with(message: Message | bytes, carried: Mapping[str, str]) -> Message | byt
 
 
 def context_of(message: Message) -> Context:
-    """The context that a message carries, with its baggage: the parent of what is done because of the message."""
+    """The context in a message, with its baggage: the parent for spans of work that the message causes."""
     carried = {name: value for name, value in message.properties.items() if isinstance(value, str)}
     return propagate.extract(carried, Context())
 
 
 def links_to(messages: Sequence[Message]) -> list[Link]:
-    """A link to each context that the messages carry, once."""
+    """A link to each context in the messages, once."""
     spans = (trace.get_current_span(context_of(message)) for message in messages if message.properties)
     found = {(one.trace_id, one.span_id): one for one in (span.get_span_context() for span in spans)}
     return [Link(context) for context in found.values() if context.is_valid]
 
 
 def operation_of(event: StoreEvent) -> SpanConvention | None:
-    """The operation; named by what was done where one verb does several things. None: the event is not one."""
+    """The operation of an event, named by its effect if one call has several; None if the event is not an operation."""
     operation = OPERATIONS.get(event.name)
     if operation is None:
         return None
@@ -155,7 +155,7 @@ def operation_of(event: StoreEvent) -> SpanConvention | None:
 
 
 def attributes_of(event: StoreEvent, operation: SpanConvention) -> dict[str, str]:
-    """What spans and metrics have in common."""
+    """The attributes that spans and metrics share."""
     made = {
         "messaging.system": "inorder",
         "messaging.operation.name": operation.name,
@@ -169,7 +169,7 @@ def attributes_of(event: StoreEvent, operation: SpanConvention) -> dict[str, str
 
 
 def sizes_of(event: StoreEvent) -> dict[str, int]:
-    """How much it was: the size of one message, or the number of several, or of none."""
+    """The size of the operation: the length of one message, or the number of several or none."""
     messages = event.measurements.get("messages")
     if messages is None:
         return {}

@@ -1,8 +1,8 @@
-"""Events as Prometheus metrics, and queues at each scrape; needs the extra ``inorder[prometheus]``.
+"""Counts events as Prometheus metrics, and reads the queues at each scrape; needs the extra ``inorder[prometheus]``.
 
-Counters and histograms count what this process does. The gauges are of the store, whichever process changes it: a
-scrape looks at all queues on a connection of its own, at one moment. It changes no message and discards none; only if a
-process has died it backs out what that one held, as every look of an operator does.
+Counters and histograms count the operations of this process. The gauges show the store, whichever process changes it: a
+scrape reads all queues on a separate connection, at one moment. It changes and discards no message; only if a process
+has died, it backs out that process's units, as every inspection does.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from ..stores.seam.views import QueueView
 
 log = logging.getLogger("inorder.integrations")
 
-QUEUES_MAX: Final = 1_000  # that have a label of their own
+QUEUES_MAX: Final = 1_000  # the most queues with their own label
 BROWSE: Final = f"{PREFIX}browse"
 STOPS: Final = "inorder_worker_stops"
-WORKING: Final = ("name", "queue")  # of a task or a schedule
-OTHERS: Final = "other queues"  # the label of those that come later; no queue can be called so
+WORKING: Final = ("name", "queue")  # labels of a task or a schedule
+OTHERS: Final = "other queues"  # the label of later ones; no queue can have this name
 
 
 class Counters:
-    """What this process does at a store, counted; `metrics` has the counters and histograms."""
+    """Counts the operations of this process on a store; `metrics` has the counters and histograms."""
 
     def __init__(self, manager: QueueManager) -> None:
-        self._queues: set[str] = set()  # that have a label of their own
+        self._queues: set[str] = set()  # queues with their own label
         self._calls = Counter("inorder_calls", "Calls on the store", ["call", "reason"], registry=None)
         self._seconds = Histogram("inorder_call_seconds", "How long calls took", ["call"], registry=None)
         self._messages = Counter("inorder_messages", "Messages moved", ["call", "queue"], registry=None)
@@ -58,7 +58,7 @@ class Counters:
         self._observation = manager.observe(self._observe)
 
     def cancel(self) -> None:
-        """Nothing is counted any more. Harmless when repeated."""
+        """Stops counting. Harmless when repeated."""
         self._observation.cancel()
 
     def _observe(self, event: StoreEvent) -> None:
@@ -80,7 +80,7 @@ class Counters:
             self._dead.inc()
 
     def _observe_call(self, event: StoreEvent) -> None:
-        """Each call comes here, so what counts it is looked up once: `labels` costs more than to count."""
+        """Counts a call. Its counters are looked up once, because `labels` costs more than counting."""
         told, measured = event.metadata, event.measurements
         call, reason = BROWSE if told.get("browse") else event.name, told["reason_name"]
         ended = self._ended.get((call, reason))
@@ -115,7 +115,7 @@ class Counters:
                 self._stops.labels(task or schedule, queue).inc()
 
     def _label_of(self, event: StoreEvent) -> str:
-        """The queue's name while there is room: dynamic queues come and go, and a label stays for ever."""
+        """The queue's name while there is room: dynamic queues come and go, but a label stays for ever."""
         queue = str(event.metadata.get("queue", ""))
         if queue not in self._queues:
             if len(self._queues) >= QUEUES_MAX:
@@ -125,10 +125,10 @@ class Counters:
 
 
 class Gauges(Collector):
-    """The queues of a store, as they are when they are scraped, by a connection of its own."""
+    """The queues of a store as they are at a scrape, read on a separate connection."""
 
     def __init__(self, manager: QueueManager) -> None:
-        self._lock = threading.Lock()  # two scrapes may come at once, and a connection has one call at a time
+        self._lock = threading.Lock()  # two scrapes may run at the same time, but a connection only runs one call
         self._connection = manager.connect(program="prometheus")
 
     def close(self) -> None:
@@ -163,7 +163,7 @@ class Exposition:
 
     def __init__(self, manager: QueueManager, registry: CollectorRegistry) -> None:
         self._registry = registry
-        self._own: list[Collector] = []  # what the registry has of it
+        self._own: list[Collector] = []  # the collectors registered here
         self._gauges = Gauges(manager)
         self._counters = Counters(manager)
         try:
@@ -175,7 +175,7 @@ class Exposition:
             raise
 
     def cancel(self) -> None:
-        """Ends it: the metrics go, and the connection. Harmless when repeated."""
+        """Removes the metrics and ends the connection. Harmless when repeated."""
         self._counters.cancel()
         own, self._own = self._own, []
         for one in own:
@@ -204,9 +204,9 @@ GAUGES: Final[Mapping[str, tuple[str, Callable[[QueueView], float]]]] = {
 
 
 def expose(manager: QueueManager, registry: CollectorRegistry = REGISTRY) -> Exposition:
-    """Exposes the store of a connection in a registry, until `cancel` of what it returns.
+    """Exposes the store of a connection in a registry, until `cancel` of the result is called.
 
     Args:
-        registry: one for each store: the names of the metrics do not say which store it is.
+        registry: use one for each store: the names of the metrics do not include the store.
     """
     return Exposition(manager, registry)

@@ -1,7 +1,7 @@
-"""The metrics of a program of several processes, at one address; needs the extra ``inorder[prometheus]``.
+"""Serves the metrics of several processes at one address; needs the extra ``inorder[prometheus]``.
 
-Each process writes what it counts into a folder, as files that outlive it (prometheus-client's multiprocess mode). One
-process adds them up at each scrape, asks the store for its queues, and answers.
+Each process writes its counts into a folder, as files that outlive it (prometheus-client's multiprocess mode). One
+process adds them up at each scrape, reads the queues of the store, and answers.
 
     /ready          200, or 503 with the reason: the store cannot be read, or a task or schedule has stopped by itself
     anything else   the metrics
@@ -22,12 +22,12 @@ from ..client.manager import QueueManager
 from ..errors import bad_argument
 from .prometheus import STOPS, Counters, Gauges
 
-FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"  # in the environment of a process before it imports the library
+FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"  # set in a process's environment before it imports the library
 LOOPBACK: Final = "127.0.0.1"
 
 
 def address_of(text: str) -> tuple[str, int]:
-    """Host and port of `8000`, `127.0.0.1:8000` or `[::1]:8000`. Raises: ArgumentError, it is not an address."""
+    """Reads host and port from `8000`, `127.0.0.1:8000` or `[::1]:8000`. Raises ArgumentError for other texts."""
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit() and 0 < int(port) < 2**16):
         raise bad_argument("metrics", text, "PORT or HOST:PORT, with a port from 1 to 65535")
@@ -36,9 +36,10 @@ def address_of(text: str) -> tuple[str, int]:
 
 @contextmanager
 def serving(manager: QueueManager, host: str, port: int) -> Iterator[dict[str, str]]:
-    """Answers scrapes inside the block, with what processes count that have the environment which this gives.
+    """Answers scrapes inside the block, with the counts of processes that get the environment variables that this
+    yields.
 
-    Raises: ArgumentError, the address cannot be listened at.
+    Raises ArgumentError if it cannot listen at the address.
     """
     registry = CollectorRegistry()
     with tempfile.TemporaryDirectory(prefix="inorder-metrics-") as folder:
@@ -68,7 +69,7 @@ def serving(manager: QueueManager, host: str, port: int) -> Iterator[dict[str, s
 
 
 def _ready(registry: CollectorRegistry, begin: Callable[..., Any]) -> Iterable[bytes]:
-    """Answers whether all that is registered is at work, as far as a scrape shows it now."""
+    """Answers whether everything registered is working, as far as a scrape shows."""
     wrong = []
     for sample in (sample for metric in registry.collect() for sample in metric.samples):
         if sample.name == "inorder_up" and not sample.value:
@@ -81,5 +82,5 @@ def _ready(registry: CollectorRegistry, begin: Callable[..., Any]) -> Iterable[b
 
 
 def count(manager: QueueManager) -> None:
-    """Counts, from now until the end, what this process does, for the one that serves it."""
+    """Counts the operations of this process, from now until its end, for the serving process."""
     Counters(manager)

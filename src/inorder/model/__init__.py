@@ -1,3 +1,3 @@
-"""The values of the interface: messages, their properties and fields, options, attributes."""
+"""The plain values that programs pass in and get back: messages, properties, fields, options, attributes."""
 
 from __future__ import annotations

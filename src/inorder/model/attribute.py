@@ -1,8 +1,8 @@
-"""What is known about one attribute of an object, and tables of them: of queues, the queue manager, processes.
+"""Describes single attributes of objects, and makes tables of them: of queues, the queue manager, processes.
 
-A field of a dataclass is the declaration: its type and default are Python's, and its metadata, made by `texts`,
-`integers` and the like, says what MQ calls it, which values it takes, and who may change it. `table_of` reads the
-attributes off the fields, and `checked` checks values by a table, before anything is changed.
+An attribute is declared as a field of a dataclass. The field has the type and the default; its metadata, made by
+`texts`, `integers` and the like, has MQ's name, the allowed values, and how the attribute may be changed. `table_of`
+reads the attributes from the fields, and `checked` checks values against a table before anything is changed.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ DESCRIPTION_LENGTH_MAX: Final = 64
 COUNT_MAX: Final = 999_999_999
 NAME: Final = re.compile(r"[A-Za-z0-9./_%]+")
 NAMES_ALLOWED: Final = "1 to {} characters out of A-Z a-z 0-9 . / _ %"
-CONTROL_CATEGORIES: Final = frozenset({"Cc", "Cs"})  # control characters, and halves that no file can hold
+CONTROL_CATEGORIES: Final = frozenset({"Cc", "Cs"})  # control characters, and surrogates, which UTF-8 cannot store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attribute:
-    """What is known about one attribute: its names, its values, and who may change it.
+    """One attribute: its names, its allowed values, and how it may be changed.
 
-    ``minimum`` and ``maximum`` bound an integer, or the seconds, which lie above the minimum; for a name the
-    minimum is the least length. ``max_length`` counts the characters of a text or name. ``changed_by`` is
-    "create" (fixed once the object is made), "alter", or "set" (altered, or set through a handle).
+    ``minimum`` and ``maximum`` are the bounds of an integer. Seconds must be above the minimum. For a name the minimum
+    is the shortest length. ``max_length`` counts the characters of a text or name. ``changed_by`` is "create" (fixed
+    once the object is made), "alter", or "set" (altered, or set through a handle).
 
-    ``mq_name`` and ``selector`` are what MQINQ and MQSET call it, and ``mq_values`` is what they have for each choice,
-    or for True and False; without them the values of a queue's attribute are the same in both. See ``selecting``.
+    ``mq_name`` and ``selector`` are its names in MQINQ and MQSET. ``mq_values`` are MQ's values for each choice, or for
+    True and False; without them both use the same values. See ``selecting``.
 
-    ``mqsc`` is its keyword in MQSC: MQ's, or our own where MQ has no such attribute. ``mqsc_words`` says what
-    stands behind the keyword for each choice, or for True and False; a boolean without words is a switch, KEYWORD
-    or NOKEYWORD. ``mqsc_per_second`` is the keyword's unit for seconds.
+    ``mqsc`` is its keyword in MQSC: MQ's, or our own where MQ has no such attribute. ``mqsc_words`` are the words in
+    parentheses after the keyword, for each choice or for True and False; a boolean without words is written KEYWORD or
+    NOKEYWORD. ``mqsc_per_second`` is the keyword's unit for seconds.
     """
 
     name: str
@@ -70,19 +70,19 @@ class Attribute:
         object.__setattr__(self, "takes", _takes(self))
 
     def check(self, value: object) -> Any:
-        """The value as it is kept, if it is allowed.
+        """Checks a value and returns it in the form in which it is stored.
 
         Raises:
-            ArgumentError: it is not; with MQ's reason for this attribute, or 9017.
+            ArgumentError: if the value is not allowed; with MQ's reason for this attribute, or 9017.
         """
         return self.takes.check(self.name, value)
 
     def to_mq(self, value: Any) -> Any:
-        """MQ's value for one of ours."""
+        """Translates our value to MQ's."""
         return self.mq_values[self._ours.index(value)] if self.mq_values else value
 
     def from_mq(self, value: object) -> Any:
-        """Our value for one of MQ's, where MQ has others. Raises: ArgumentError, with MQ's reason, or 9017."""
+        """Translates MQ's value to ours. Raises ArgumentError with MQ's reason, or 9017."""
         if not self.mq_values:
             return value
         if not is_integer(value) or value not in self.mq_values:
@@ -101,7 +101,7 @@ class Attribute:
 
 
 def _takes(one: Attribute) -> Takes[Any]:
-    """Which values an attribute takes."""
+    """The kind of parameter that checks this attribute."""
     match one.kind:
         case "integer":
             return Integer(int(one.minimum), int(one.maximum), one.reason)
@@ -120,20 +120,20 @@ def _takes(one: Attribute) -> Takes[Any]:
 
 
 def name_made_of(text: str) -> str:
-    """A queue manager's name, made from the name of a file or schema."""
+    """Makes a valid name for a queue manager from the name of a file or schema."""
     return re.sub(r"[^A-Za-z0-9./_%]", "_", text)[:NAME_LENGTH_MAX] or "INORDER"
 
 
 def check_queue_name(name: object, *, argument: str = "name", reason: Reason = Reason.ARGUMENT_ERROR) -> str:
-    """The name, if a queue or a queue manager can have it.
+    """Checks the name of a queue or queue manager and returns it.
 
     Args:
-        name: 1 to 48 characters out of A-Z a-z 0-9 . / _ %
-        argument: what the caller calls it.
-        reason: MQ's reason, where there is one (2011 for dynamic names).
+        name: 1 to 48 characters from A-Z a-z 0-9 . / _ %
+        argument: the caller's name for this argument.
+        reason: MQ's reason, if it has one (2011 for dynamic names).
 
     Raises:
-        ArgumentError: no queue can have this name.
+        ArgumentError: if the name is not valid.
     """
     if not is_name(name):
         raise bad_argument(argument, name, NAMES_ALLOWED.format(NAME_LENGTH_MAX), reason)
@@ -141,7 +141,7 @@ def check_queue_name(name: object, *, argument: str = "name", reason: Reason = R
 
 
 def is_name(value: object) -> TypeGuard[str]:
-    """Whether a queue or a queue manager can have this name."""
+    """Whether this is a valid name for a queue or a queue manager."""
     return isinstance(value, str) and len(value) <= NAME_LENGTH_MAX and NAME.fullmatch(value) is not None
 
 
@@ -157,7 +157,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _about(kind: Kind, mq: str | None, selector: int | None, doc: str, **more: object) -> dict[str, Any]:
-    """The metadata of a field; MQ's name and selector are those of mq-semantics 4.1."""
+    """The metadata of a field; MQ's name and selector come from mq-semantics 4.1."""
     return {"kind": kind, "mq_name": mq, "selector": selector, "doc": doc, **more}
 
 
@@ -177,17 +177,17 @@ def booleans(mq: str, selector: int, doc: str, **more: object) -> dict[str, Any]
 
 
 def texts(mq: str, selector: int, doc: str, max_length: int = DESCRIPTION_LENGTH_MAX, **more: object) -> dict[str, Any]:
-    """A text of at most so many characters."""
+    """A text with at most this many characters."""
     return _about("text", mq, selector, doc, max_length=max_length, **more)
 
 
 def names(shortest: int, mq: str | None, selector: int | None, doc: str, **more: object) -> dict[str, Any]:
-    """The name of an object; `shortest` 0: or an empty one."""
+    """The name of an object; with `shortest` 0 it may be empty."""
     return _about("name", mq, selector, doc, minimum=shortest, max_length=NAME_LENGTH_MAX, **more)
 
 
 def seconds(high: float, mq: str | None, selector: int | None, doc: str, **more: object) -> dict[str, Any]:
-    """Seconds above 0 and up to this many, or None."""
+    """A number of seconds above 0 and up to `high`, or None."""
     return _about("seconds", mq, selector, doc, maximum=high, **more)
 
 
@@ -206,6 +206,8 @@ def _attribute(declared: Field[Any], applies_to: frozenset[str]) -> Attribute:
 
 # ---- checking
 
+WHOSE: Final = {"sender": "a sender channel", "receiver": "a receiver channel"}  # others are types of queues
+
 # By what an attribute can be given, for each value of ``changed_by``.
 _OPEN_TO: Final[Mapping[ChangedBy, frozenset[str]]] = MappingProxyType(
     {
@@ -217,7 +219,7 @@ _OPEN_TO: Final[Mapping[ChangedBy, frozenset[str]]] = MappingProxyType(
 
 
 def checked(table: Table, owner: str, by: str, given: Mapping[str, object]) -> dict[str, Any]:
-    """The values as they are kept, each of an attribute that its owner has and that this call may give."""
+    """Checks that this call may set these attributes of this owner, and returns the values as they are stored."""
     for name, value in given.items():
         _check_open(table, owner, by, name, value)
     return {name: table[name].takes.check(name, value) for name, value in given.items()}
@@ -236,11 +238,12 @@ def _check_open(table: Table, owner: str, by: str, name: str, value: object) -> 
 
 
 def _complaint(table: Table, owner: str, by: str, name: str) -> tuple[Reason, str] | None:
-    """What is wrong with naming this attribute at all."""
+    """The reason and the text if this attribute may not be named here at all, else None."""
     if name not in table:
         return Reason.SELECTOR_ERROR, f"there is no attribute {name!r}"
     if owner not in table[name].applies_to:
-        return Reason.SELECTOR_NOT_FOR_TYPE, f"a queue of type {owner!r} has no attribute {name!r}"
+        whose = WHOSE.get(owner, f"a queue of type {owner!r}")
+        return Reason.SELECTOR_NOT_FOR_TYPE, f"{whose} has no attribute {name!r}"
     if by not in _OPEN_TO[changed_by(table[name], owner)]:
         way = "changed after creation" if by == "alter" else "set through a handle"
         return Reason.SELECTOR_ERROR, f"attribute {name!r} cannot be {way}"
@@ -248,8 +251,8 @@ def _complaint(table: Table, owner: str, by: str, name: str) -> tuple[Reason, st
 
 
 def changed_by(attribute: Attribute, owner: str) -> ChangedBy:
-    """By what this attribute of this type of queue, or of "manager", can be changed at most.
+    """How freely this attribute of this type of queue, or of "manager", can be changed.
 
-    How a queue came to be is history; what a model makes is a choice.
+    The definition type of a queue is fixed when the queue is created; that of a model can be altered.
     """
     return "alter" if (owner, attribute.name) == ("model", "definition_type") else attribute.changed_by

@@ -1,18 +1,16 @@
-"""The attributes of channels: declared once, as those of queues are, and checked here (C-6).
+"""The attributes of channels, declared and checked like those of queues (C-6).
 
-A channel has a definition at its sender's. At its receiver's it may have one of the same name, of type "receiver", that
-says what is done with messages which cannot be put, and which exit sees them there; without one the defaults hold.
+A sender channel is defined in the sending queue manager. The receiving one may have a channel of the same name, of type
+"receiver", that says how to treat messages that cannot be put, and names an exit; without it the defaults apply.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, get_args
 
-from ..errors import ArgumentError, Reason, nearest_names
-from .attribute import COUNT_MAX, NAME_LENGTH_MAX, Attribute
+from ..errors import ArgumentError
+from .attribute import COUNT_MAX, NAME_LENGTH_MAX, Table, checked, table_of
 
 ChannelType = Literal["sender", "receiver"]
 ChannelReadOrder = Literal["strict", "relaxed"]
@@ -35,45 +33,46 @@ def _count(mqsc: str, doc: str, least: int = 0, most: int = COUNT_MAX, of: froze
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelAttributes:
-    """The attributes of one channel; made and checked by `define` and `altered`."""
+    """The attributes of one channel; `define` and `altered` make and check them."""
 
     name: str = field(metadata=_about(
-        "name", "CHANNEL", "What the channel is called, on both sides.", BOTH, minimum=1,
+        "name", "CHANNEL", "The name of the channel, on both sides.", BOTH, minimum=1,
         max_length=CHANNEL_NAME_LENGTH_MAX, changed_by="create"))
     type: ChannelType = field(default="sender", metadata=_about(
-        "choice", "CHLTYPE", "Whether it sends from here, or comes here.", BOTH, choices=get_args(ChannelType),
+        "choice", "CHLTYPE", "Whether this queue manager sends or receives.", BOTH, choices=get_args(ChannelType),
         mqsc_words=("SDR", "RCVR"), changed_by="create"))
     description: str = field(default="", metadata=_about(
-        "text", "DESCR", "What the channel is for, in words.", BOTH, max_length=64))
+        "text", "DESCR", "A description of the channel.", BOTH, max_length=64))
     transmission_queue: str = field(default="", metadata=_about(
         "name", "XMITQ", "The queue whose messages it sends.", max_length=NAME_LENGTH_MAX))
     connection: str = field(default="", metadata=_about(
         "text", "CONNAME", "The other queue manager's store: the path of a file, or a URL.",
         max_length=CONNECTION_LENGTH_MAX))
     batch_size: int = field(default=50, metadata=_count(
-        "BATCHSZ", "How many messages go together at most.", 1, 9999))
+        "BATCHSZ", "The most messages in one batch.", 1, 9999))
     batch_kilobytes: int = field(default=5000, metadata=_count(
-        "BATCHLIM", "How many kilobytes of bodies go together at most; one message always goes.", 1, 999_999))
+        "BATCHLIM", "The most kilobytes of bodies in one batch; a single message may be larger.", 1, 999_999))
     batch_interval: float | None = field(default=None, metadata=_about(
-        "seconds", "BATCHINT", "How long a batch that is not full waits for more; None: not at all.",
+        "seconds", "BATCHINT", "How long a batch that is not full waits for more messages; None: not at all.",
         maximum=COUNT_MAX / 1000, mqsc_per_second=1000))
     read_order: ChannelReadOrder = field(default="strict", metadata=_about(
-        "choice", "READORDER", "Whether it waits for what is pending on the transmission queue, or passes it (C-2).",
+        "choice", "READORDER", "Whether it waits for pending messages on the transmission queue, or skips them (C-2).",
         choices=get_args(ChannelReadOrder), mqsc_words=("STRICT", "RELAXED")))
     short_retry_count: int = field(default=10, metadata=_count(
-        "SHORTRTY", "How often it tries again after a short time where the other side cannot be reached."))
-    short_retry_interval: int = field(default=60, metadata=_count("SHORTTMR", "Seconds between these tries."))
+        "SHORTRTY", "How often it retries after a short time if the other side cannot be reached."))
+    short_retry_interval: int = field(default=60, metadata=_count("SHORTTMR", "Seconds between these retries."))
     long_retry_count: int = field(default=COUNT_MAX, metadata=_count(
-        "LONGRTY", "How often it tries again after that; then it stops."))
-    long_retry_interval: int = field(default=1200, metadata=_count("LONGTMR", "Seconds between these tries."))
+        "LONGRTY", "How often it retries after those; then it stops."))
+    long_retry_interval: int = field(default=1200, metadata=_count("LONGTMR", "Seconds between these retries."))
     heartbeat_interval: int = field(default=300, metadata=_count(
-        "HBINT", "Seconds after which an idle channel asks whether the other side is there.", 1, 999_999))
+        "HBINT", "Seconds after which an idle channel checks that the other side answers.", 1, 999_999))
     disconnect_interval: int = field(default=0, metadata=_count(
-        "DISCINT", "Seconds without a message after which a run ends; 0: never.", 0, 999_999))
+        "DISCINT", "Seconds without a message after which the channel ends; 0: never.", 0, 999_999))
     message_exit: str = field(default="", metadata=_about(
-        "text", "MSGEXIT", "What sees each message, module:function (C-7).", BOTH, max_length=128))
+        "text", "MSGEXIT", "The function that is called with each message, module:function "
+        "(C-7).", BOTH, max_length=128))
     message_retry_count: int = field(default=10, metadata=_count(
-        "MRRTY", "How often a batch is tried again of which a message cannot be put, before it is a dead letter.",
+        "MRRTY", "How often a message that cannot be put is retried before it becomes a dead letter.",
         of=RECEIVER))
     message_retry_interval: float | None = field(default=1.0, metadata=_about(
         "seconds", "MRTMR", "Seconds between these tries; None: no time.", RECEIVER,
@@ -83,21 +82,13 @@ class ChannelAttributes:
 # fmt: on
 
 
-def _attribute(one: Any) -> Attribute:
-    default = None if one.default is MISSING else one.default
-    return Attribute(**one.metadata, name=one.name, default=default)
-
-
-CHANNEL_ATTRIBUTES: Final[Mapping[str, Attribute]] = MappingProxyType(
-    {one.name: _attribute(one) for one in fields(ChannelAttributes)}
-)
+CHANNEL_ATTRIBUTES: Final[Table] = table_of(ChannelAttributes, BOTH)
 
 
 def define(name: str, type: ChannelType = "sender", **given: object) -> ChannelAttributes:
-    """The attributes of a new channel. Raises: ArgumentError."""
+    """Makes the attributes of a new channel. Raises ArgumentError."""
     kind = CHANNEL_ATTRIBUTES["type"].check(type)
-    checked = _checked(kind, {"name": name, **given}, is_new=True)
-    made = ChannelAttributes(type=kind, **checked)
+    made = ChannelAttributes(type=kind, **checked(CHANNEL_ATTRIBUTES, kind, "create", {"name": name, **given}))
     if kind == "sender":
         for needed in ("transmission_queue", "connection"):
             if not getattr(made, needed):
@@ -107,21 +98,4 @@ def define(name: str, type: ChannelType = "sender", **given: object) -> ChannelA
 
 def altered(attributes: ChannelAttributes, **changes: object) -> ChannelAttributes:
     """The attributes after a change. Raises: ArgumentError."""
-    return replace(attributes, **_checked(attributes.type, changes, is_new=False))
-
-
-def _checked(kind: str, given: Mapping[str, object], *, is_new: bool) -> dict[str, Any]:
-    for name in given:
-        known = CHANNEL_ATTRIBUTES.get(name)
-        if known is None or kind not in known.applies_to or (known.changed_by == "create" and not is_new):
-            allowed = [one for one, attribute in CHANNEL_ATTRIBUTES.items() if kind in attribute.applies_to]
-            near = nearest_names(name, allowed) if known is None else []
-            hint = f" (nearest: {', '.join(near)})" if near else ""
-            raise ArgumentError(
-                f"a {kind} channel has no attribute {name!r} that can be {'given' if is_new else 'altered'}{hint}",
-                reason=Reason.SELECTOR_ERROR,
-                argument=name,
-                value=given[name],
-                allowed=", ".join(allowed),
-            )
-    return {name: CHANNEL_ATTRIBUTES[name].check(value) for name, value in given.items()}
+    return replace(attributes, **checked(CHANNEL_ATTRIBUTES, attributes.type, "alter", changes))

@@ -1,8 +1,8 @@
-"""Options: what a caller asks of a put or a get, as frozen values that are checked once.
+"""Options of puts and gets: frozen values that are checked once.
 
 `PutOptions`, `GetOptions` and `Match` can be built ahead and used for many calls; the calls also take the same
-names as keywords. Which options go together is mq-semantics 2.1 and 3.1; whatever the rules refuse is refused
-here, before anything is looked at.
+names as keywords. mq-semantics 2.1 and 3.1 say which options exclude each other; a bad combination is refused
+here, before the store is asked.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ID_MAX = 2**64 - 1
 KEY_LENGTH_MAX = 200
 DEDUPLICATE_FOR, DEDUPLICATE_FOR_MAX = 3600.0, 366 * 86400.0  # seconds
 CONTEXTS: tuple[Context, ...] = ("default", "none", "set_identity", "set_all")
-# Times go by: what a message was put with is not what it has. Properties are chosen by what is in them.
+# No match on times: they change after the put. None on properties: a selector chooses by them.
 UNMATCHED = frozenset({"body", "expiry", "delay", "properties"})
 ID_FIELDS = frozenset({"message_id", "correlation_id", "group_id"})
 NAMING = frozenset({"message_id", "correlation_id", "uid"})
@@ -43,7 +43,7 @@ FOREVER = math.inf
 
 
 class UniqueIds(ParameterKind[UniqueId]):
-    """A unique id as a put or a message gave it; as a text ORIGIN:NUMBER."""
+    """A unique id as a put or a message returned it; as a text ORIGIN:NUMBER."""
 
     __slots__ = ()
     schema = MappingProxyType({"type": "string", "pattern": "^.+:(?!0+$)[0-9]{1,19}$"})
@@ -56,7 +56,7 @@ class UniqueIds(ParameterKind[UniqueId]):
             isinstance(value, UniqueId)
             and isinstance(value.origin, str)
             and is_storable(value.origin)
-            and "\0" not in value.origin  # a name never has one, and PostgreSQL refuses texts with one
+            and "\0" not in value.origin  # names never contain one, and PostgreSQL refuses texts that do
             and isinstance(value.number, int)
             and 1 <= value.number <= WHOLE_MAX
         )
@@ -73,12 +73,12 @@ class UniqueIds(ParameterKind[UniqueId]):
 
 
 class Matchable(NamedTuple):
-    """What a get may match on, at every interface.
+    """A field that a get may match on, at every interface.
 
     Args:
-        kind: of its values.
+        kind: the kind of its values.
         mq_name: MQ's name of the field.
-        doc: what is got by it, to be read after "Only".
+        doc: a description of the messages that match, to be read after "Only".
     """
 
     name: str
@@ -87,7 +87,7 @@ class Matchable(NamedTuple):
     doc: str
 
 
-# What a match may name besides fields of the descriptor.
+# What a match may contain besides fields of the descriptor.
 MATCH_ALONE: Mapping[str, ParameterKind[Any]] = {
     "token": Octets(16, Reason.MATCH_OPTIONS_ERROR),
     "uid": UniqueIds(Reason.MATCH_OPTIONS_ERROR),
@@ -102,16 +102,16 @@ def _matchable(name: str, doc: str) -> Matchable:
 
 
 MATCHABLE: Final = (
-    _matchable("message_id", "a message with this message id."),
-    _matchable("correlation_id", "one with this correlation id."),
-    _matchable("group_id", "one of this group."),
-    _matchable("sequence_number", "one with this number in its group."),
-    _matchable("offset", "a segment with this offset."),
-    _matchable("priority", "one of this priority."),
+    _matchable("message_id", "messages with this message id."),
+    _matchable("correlation_id", "messages with this correlation id."),
+    _matchable("group_id", "messages in this group."),
+    _matchable("sequence_number", "messages with this number in their group."),
+    _matchable("offset", "segments with this offset."),
+    _matchable("priority", "messages with this priority."),
     _matchable("token", "the message with this token."),
     _matchable("uid", "the message with this unique id."),
 )
-"""What interfaces that read texts match on; a program in Python may name any field that messages keep."""
+"""The fields that interfaces which read texts can match on; Python programs may name any stored field."""
 
 
 class MatchKeywords(Descriptor, total=False):
@@ -125,14 +125,14 @@ class Match:
     """A filter: field equalities and a selector, all of which must hold.
 
     Args:
-        selector: a condition on properties and fields, as `docs/reference/selectors.md` has it. What is wrong in it is
-            raised by the call that is given the match.
-        **fields: fields of the descriptor, `token`, or `uid`, the unique id as a put or a message gave it,
-            with the values wanted. An id that is all NUL matches anything. `Match()` matches every message.
+        selector: a condition on properties and fields, see `docs/reference/selectors.md`. The call that uses the match
+            raises the error if it is not valid.
+        **fields: the wanted values of fields of the descriptor, of `token`, or of `uid`, the unique id from a put or a
+            message. An id that is all NUL matches anything. `Match()` matches every message.
 
     Raises:
-        ArgumentError: 2247, an unknown field, one that changes by itself (expiry, delay), or properties; a value that
-            no message can have, with the field's reason; 2519, a selector that is not a text.
+        ArgumentError: 2247, for an unknown field, one that changes by itself (expiry, delay), or properties; with the
+            field's reason, for a value that no message can have; 2519, for a selector that is not a text.
 
     Rules: A-5, R3.18, A-1, A-4.
     """
@@ -155,12 +155,12 @@ class Match:
         object.__setattr__(self, "selector", selector)
 
     def accepts(self, message: Message) -> bool:
-        """Whether every field named here has the wanted value in `message`; the selector is for the rules."""
+        """Whether `message` has the wanted value in every field named here; the rules check the selector."""
         return all(getattr(message, name) == value for name, value in self.fields.items())
 
     @property
     def specific(self) -> bool:
-        """Whether it names a message, by its own or its unique id, or a correlation id: such waiters are served first.
+        """Whether the match has a message id, a unique id or a correlation id: waits with these are served first.
 
         Rules: R3.27.
         """
@@ -173,7 +173,7 @@ class Match:
         return match
 
     def selecting(self, selector: str | None) -> Match:
-        """The same fields, with this selector or without one. Raises: ArgumentError 2519."""
+        """The same fields, with this selector or without one. Raises ArgumentError 2519."""
         return Match(selector=selector, **self.fields)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -207,7 +207,7 @@ def _match_value(name: str, value: Any) -> Any:
     check = MATCH_ALONE[name].check if name in MATCH_ALONE else None if field is None else field.check
     if check is None or name in UNMATCHED:
         known = ", ".join(sorted(Descriptor.__annotations__.keys() - UNMATCHED | MATCH_ALONE.keys()))
-        raise bad_argument("match field", name, f"a field that messages keep: {known}", Reason.MATCH_OPTIONS_ERROR)
+        raise bad_argument("match field", name, f"a stored field of messages: {known}", Reason.MATCH_OPTIONS_ERROR)
     if value is None:
         raise bad_argument(name, value, "a value that a message can have", Reason.MATCH_OPTIONS_ERROR)
     return check(name, value)
@@ -239,13 +239,13 @@ Checks = tuple[tuple[str, ParameterKind[Any], object], ...]
 
 
 def _checks(options: type[Any], switches: str, **kinds: ParameterKind[Any]) -> Checks:
-    """The options by their names, with what they take and their defaults; `switches` are those that are on or off."""
+    """The checks of the options by name, with their defaults; `switches` are those that are True or False."""
     kinds = dict.fromkeys(switches.split(), SWITCH) | kinds
     return tuple((name, kind, options.__dataclass_fields__[name].default) for name, kind in kinds.items())
 
 
 def _check(options: object, checks: Checks) -> None:
-    """Whatever is not as by default is looked at."""
+    """Checks every option that differs from its default."""
     for name, kind, default in checks:
         value = getattr(options, name)
         if value is not default:
@@ -272,23 +272,23 @@ class PutOptions:
     """What a put asks for.
 
     Args:
-        syncpoint: put inside the connection's unit of work (True), outside (False), or None: inside if the
-            call stands in a `with qm.unit_of_work()` block, else outside.
+        syncpoint: True: put inside the connection's unit of work; False: outside; None: inside in a
+            `with qm.unit_of_work()` block, else outside.
         logical: the queue manager numbers groups and segments (MQPMO_LOGICAL_ORDER).
         new_message_id: make a new message id even if the message has one.
         new_correlation_id: make a new correlation id.
         context: who is recorded as the putter: "default" (this program), "none", "set_identity" (identity
             fields from the message), "set_all" (identity and origin fields from the message).
-        confirm_id: hold the message, hidden, until `confirm_put` or `undo`; 0: no confirmation.
-        uid: the unique id that an earlier put of this message was given: a repeat of that put.
-        resend: with `uid`: if the message is on the queue already that is not an error.
-        deduplicate: a key, 1 to 200 characters: what is put once more under it is not put. The result of such a put has
+        confirm_id: keep the message hidden until `confirm_put` or `undo`; 0: no confirmation.
+        uid: the unique id from an earlier put of this message, to repeat that put.
+        resend: with `uid`: do not raise if the message is already on the queue.
+        deduplicate: a key, 1 to 200 characters. A second put with the same key puts nothing; its result has
             `duplicate_of`, and the warning 9050. None: every put puts.
-        deduplicate_for: how long the queue keeps the key, in seconds from the put, or from the commit of its unit of
-            work; above 0, at most 366 days. Without `deduplicate` it means nothing.
+        deduplicate_for: how long the queue remembers the key, in seconds from the put, or from the commit of its unit
+            of work; above 0, at most 366 days. Ignored without `deduplicate`.
 
     Raises:
-        ArgumentError: 2046 OPTIONS_ERROR, a value that the option does not have.
+        ArgumentError: 2046 OPTIONS_ERROR, if an option has a value that it cannot have.
 
     Rules: 2.1, A-9, A-21, A-3, A-22, decision 330.
     """
@@ -310,11 +310,20 @@ class PutOptions:
             object.__setattr__(self, "deduplicate", str.__str__(self.deduplicate))
         for broken, why in (
             (self.syncpoint and self.confirm_id, "syncpoint, confirm_id (A-3)"),
-            (self.syncpoint and self.uid is not None, "syncpoint, uid: a repeat acts at once"),
-            (self.logical and self.uid is not None, "logical, uid: say the group and sequence number of the first put"),
+            (self.syncpoint and self.uid is not None, "syncpoint, uid: a repeated put takes effect immediately"),
+            (
+                self.logical and self.uid is not None,
+                "logical, uid: give the group id and sequence number of the first put",
+            ),
             (self.resend and self.uid is None, "resend without the uid of the put that it repeats"),
-            (self.deduplicate and self.uid is not None, "deduplicate, uid: either names what is put once"),
-            (self.deduplicate and self.confirm_id, "deduplicate, confirm_id: repeat such a put with its uid"),
+            (
+                self.deduplicate and self.uid is not None,
+                "deduplicate, uid: each of them prevents a second put; give one",
+            ),
+            (
+                self.deduplicate and self.confirm_id,
+                "deduplicate, confirm_id: to repeat a put with confirm_id, give its uid",
+            ),
         ):
             if broken:
                 raise OptionsError(f"these options do not go together: {why}")
@@ -333,7 +342,7 @@ _CHECKED_IN_PUT = _checks(
 
 
 class GetKeywords(TypedDict, total=False):
-    """The options of a get, as keywords; `selector` is that of the match."""
+    """The options of a get, as keywords; `selector` is the selector of the match."""
 
     wait: float
     syncpoint: bool | None
@@ -353,7 +362,7 @@ class GetKeywords(TypedDict, total=False):
 
 
 class BrowseKeywords(TypedDict, total=False):
-    """The options of a browse, as keywords; `selector` is that of the match."""
+    """The options of a browse, as keywords; `selector` is the selector of the match."""
 
     wait: float
     logical: bool
@@ -378,31 +387,31 @@ class GetOptions:
     """What a get or a browse asks for.
 
     Args:
-        browse: None removes the message; "first", "next" and "cursor" copy it.
-        wait: seconds to wait for a suitable message, from 0, which does not wait; or `FOREVER`.
-        syncpoint: get inside the unit of work (True), outside (False), or None: inside if the call stands in a
-            `with qm.unit_of_work()` block, else outside.
+        browse: None removes the message from the queue; "first", "next" and "cursor" leave it there.
+        wait: how long to wait for a suitable message, in seconds; 0 does not wait; or `FOREVER`.
+        syncpoint: True: get inside the unit of work; False: outside; None: inside in a `with qm.unit_of_work()` block,
+            else outside.
         syncpoint_if_persistent: inside the unit of work if the message is persistent.
         logical: logical order: groups and segments in sequence (MQGMO_LOGICAL_ORDER).
         complete: whole logical messages only, their segments joined (MQGMO_COMPLETE_MSG).
-        all_segments: only where all segments of the logical message are there.
-        all_messages: only where all messages of the group are there.
+        all_segments: only messages of which all segments have arrived.
+        all_messages: only messages of groups that have arrived completely.
         match: which message; see `Match`.
         under_cursor: remove the message under the browse cursor (MQGMO_MSG_UNDER_CURSOR).
         lock: hide the browsed message from all other handles.
         mark_handle, mark_co_op: mark the browsed message for this handle, or for all cooperating ones.
-        unmarked: skip messages that are so marked.
+        unmarked: skip messages with such a mark.
         unmark_handle, unmark_co_op: take the mark off the browsed message.
-        buffer: return at most that many bytes of the body; None: all of it.
-        accept_truncated: with a buffer that is too small, remove the message all the same.
-        read_order: "strict", "relaxed", "notify" (relaxed, with what was pending), or None: as the handle
-            was opened, else as the queue says.
-        confirm_id: hold the message, hidden, until `confirm_get` or `undo`; 0: no confirmation.
+        buffer: return at most this many bytes of the body; None: all.
+        accept_truncated: remove the message even if the buffer is too small.
+        read_order: "strict", "relaxed", "notify" (relaxed, and reports the pending messages), or None: the read order
+            of the handle, else of the queue.
+        confirm_id: keep the message hidden until `confirm_get` or `undo`; 0: no confirmation.
         lock_id: get a message that `browse_and_lock` locked under this id.
 
     Raises:
-        OptionsError: 2046, options that exclude each other.
-        MatchError: 2247, `complete` together with a match on the offset.
+        OptionsError: 2046, if options exclude each other.
+        MatchError: 2247, if `complete` is given with a match on the offset.
         ArgumentError: 2090 WAIT_INTERVAL_ERROR, 2005 BUFFER_LENGTH_ERROR, or 2046 with the argument's name.
 
     Rules: 3.1 to 3.11, 3.9, R3.25, R3.78, 3.10, 3.11, 3.8, B-16, B-18, A-25, A-12, R3.1 to R3.10, R3.9.
@@ -445,7 +454,7 @@ class GetOptions:
 
     @property
     def by_cursor(self) -> bool:
-        """Whether the cursor alone names the message; criteria and waits are then ignored."""
+        """Whether the cursor alone chooses the message; match and wait are then ignored."""
         return self.under_cursor or self.browse == "cursor"
 
 
@@ -464,13 +473,13 @@ _CHECKED_IN_GET = _checks(
 
 
 def no_wait() -> float:
-    """What 0.1.0 took `wait=None` for, with a warning."""
+    """Treats `wait=None` as 0, as in 0.1.0, with a warning."""
     old_paths.warn("wait=None is now wait=0, which is the default (to wait for ever is inorder.FOREVER)")
     return 0.0
 
 
 def _combinations(options: GetOptions) -> tuple[tuple[object, str], ...]:
-    """mq-semantics 3.1, a line each: what is broken, and how it reads."""
+    """Combinations that mq-semantics 3.1 forbids, a line each: the condition, and its text."""
     o = options
     marks = o.mark_handle or o.mark_co_op or o.unmarked or o.unmark_handle or o.unmark_co_op
     return (
@@ -487,33 +496,33 @@ def _combinations(options: GetOptions) -> tuple[tuple[object, str], ...]:
         (o.browse and (o.confirm_id or o.lock_id), "browse with confirm_id or lock_id: use browse_and_lock"),
         (o.under_cursor and o.lock_id, "under_cursor, lock_id"),
         ((o.syncpoint or o.syncpoint_if_persistent) and o.confirm_id, "syncpoint, confirm_id (A-3)"),
-        (o.complete and o.confirm_id, "complete, confirm_id: a confirm names one message (A-10)"),
+        (o.complete and o.confirm_id, "complete, confirm_id: confirm_get confirms a single message (A-10)"),
     )
 
 
 def check_whole(name: str, value: object, low: int = 0, high: int = WHOLE_MAX) -> None:
-    """A whole number that a caller gives."""
+    """Checks a whole number that a caller gives."""
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise Integer(low, high).refusal(name, value)
 
 
 def check_instance(name: str, value: object, kind: type[object], allowed: str) -> None:
-    """A value of ours that a caller gives back."""
+    """Checks that an argument is an object of this class."""
     if not isinstance(value, kind):
         raise bad_argument(name, value, allowed)
 
 
 def is_path(value: str | os.PathLike[str]) -> bool:
-    """Whether SQLite can open the file by its name: its name, and the folder's, must be text in UTF-8."""
+    """Whether SQLite can open this path: the names of the file and its folder must be text in UTF-8."""
     try:
         path = os.fspath(value)
-    except TypeError:  # a __fspath__ that gives something else
+    except TypeError:  # a __fspath__ that returns something else
         return False
     return isinstance(path, str) and bool(path) and "\0" not in path and is_storable(str(Path(path).absolute()))
 
 
 class OpenKeywords(TypedDict, total=False):
-    """What a queue is opened for, as keywords."""
+    """The options of an open, as keywords."""
 
     input: Literal["as_queue", "shared", "exclusive"] | None
     output: bool
@@ -531,11 +540,11 @@ class OpenOptions:
         output: for putting messages.
         browse: for browsing; such an open never conflicts.
         co_op: take part in the cooperating set of browse marks; needs `browse`.
-        read_order: what calls through this handle ask for, unless they say otherwise.
+        read_order: the default of calls through this handle.
 
     Raises:
-        ArgumentError: 2046 OPTIONS_ERROR, a value that the option does not have.
-        OptionsError: 2046, `co_op` without `browse`, or open for nothing.
+        ArgumentError: 2046 OPTIONS_ERROR, if an option has a value that it cannot have.
+        OptionsError: 2046, if `co_op` is given without `browse`, or the open is for nothing.
 
     Rules: R4.4, R3.11, B-18.
     """
@@ -554,13 +563,13 @@ class OpenOptions:
             raise OptionsError("open a queue for input, output or browse")
 
     def covers(self, other: OpenOptions) -> bool:
-        """Whether a handle that is open like this serves what `other` asks for."""
+        """Whether a handle that was opened with these options may do everything that `other` asks for."""
         return bool(
             (self.input or not other.input) and (self.output or not other.output) and (self.browse or not other.browse)
         )
 
     def joined(self, other: OpenOptions) -> OpenOptions:
-        """Open for what either asks for."""
+        """The options that open for everything that either asks for."""
         return OpenOptions(
             input=self.input or other.input,
             output=self.output or other.output,
@@ -577,4 +586,4 @@ _CHECKED_IN_OPEN = _checks(
     input=Choice(("as_queue", "shared", "exclusive"), Reason.OPTIONS_ERROR, also=NONE),
 )
 DEFAULT_GET = GetOptions()
-"""What a get asks for that says nothing: one object, so that it is known at a glance."""
+"""A get without options: one object, so that an identity test recognises it."""

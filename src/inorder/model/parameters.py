@@ -1,6 +1,6 @@
-"""Kinds of parameters: what each takes, checked as a value of Python or read from a text, with one refusal for all.
+"""Kinds of parameters: check values from Python, read values from texts, and refuse with one wording.
 
-`check` is for values of Python; `read` is for the texts of a query, a header, a form, an option of Spark or of the
+`check` is for values from Python; `read` is for texts: of a query, a header, a form, an option of Spark or of the
 command. Both raise the same error, "NAME must be ALLOWED, not VALUE", with the kind's reason.
 """
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 UNBOUNDED: Final = sys.float_info.max
-"""The most seconds where there is no limit: an integer may be too large for any clock."""
+"""The most seconds if there is no limit: a large integer could overflow a clock."""
 TEXT_ID: Final = "text:"
-"""Before an id that is given as a text, where texts stand for hexadecimal digits."""
-WHOLE_MAX: Final = 2**63 - 1  # what a store keeps as a number
+"""Marks an id that is given as text, in places where an id is otherwise hexadecimal digits."""
+WHOLE_MAX: Final = 2**63 - 1  # the largest integer that a store can keep
 ID_LENGTH: Final = 24
-BYTES_LIKE: Final = (bytes, bytearray, memoryview)  # made once: a union in a check costs more than the check
+BYTES_LIKE: Final = (bytes, bytearray, memoryview)  # made once: building a union costs more than the check
 REAL: Final = (int, float)
 INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
 NUMBER: Final = re.compile(r"([0-9]{1,15}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][-+]?[0-9]{1,3})?")
@@ -39,12 +39,12 @@ NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 def one_of(words: Iterable[object]) -> str:
-    """A choice in words, to be read after "must be"."""
+    """The words of a choice, to be read after "must be"."""
     return f"one of: {', '.join(map(str, words))}"
 
 
 def is_storable(value: str) -> bool:
-    """Whether it is text: halves of characters, which Python allows, are not text, and no file can hold them."""
+    """Whether the text can be stored: Python allows lone surrogates, which UTF-8 does not."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -53,7 +53,7 @@ def is_storable(value: str) -> bool:
 
 
 def is_integer(value: object) -> bool:
-    """Whether it is an integer; True, which is 1 to Python, is a mistake here."""
+    """Whether this is an integer; True, which Python counts as 1, is not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -62,13 +62,15 @@ class ParameterKind(Generic[T]):
 
     Args:
         allowed: the values in words, to be read after "must be".
-        reason: of the refusal.
-        also: what is taken besides, by what the words call it; `read` takes these texts for it.
+        reason: the reason code of the refusal.
+        also: further values by their words, such as "forever"; `read` accepts these words.
     """
 
     __slots__ = ("_words", "allowed", "also", "reason")
     schema: Mapping[str, Any] = NOTHING
     """Of the texts that `read` takes, as JSON schema."""
+    types: frozenset[type] = frozenset()
+    """Of Python's values: all that are in the range are kept as they are, or as the first of the types has them."""
 
     def __init__(self, allowed: str, reason: Reason = Reason.ARGUMENT_ERROR, also: Mapping[str, Any] = NOTHING) -> None:
         self._words, self.reason = allowed, reason
@@ -80,17 +82,21 @@ class ParameterKind(Generic[T]):
         self.also = also
 
     def taking(self, also: Mapping[str, Any] = NOTHING) -> Self:
-        """The same kind, with these in place of what it takes besides: an interface has words of its own for them."""
+        """The same kind with these further values instead of its own: an interface may have other words for them."""
         made = copy.copy(self)
         made._take(also)
         return made
 
+    def worded(self, words: Mapping[Any, str]) -> Self:
+        """The same kind for an interface that has these words for values besides; one without a word is not taken."""
+        return self.taking({word: value for value, word in words.items() if value in self.also.values()})
+
     def check(self, name: str, value: Any) -> Any:
-        """The value as it is kept. Raises: ArgumentError, it is not one of this kind."""
+        """Checks a value and returns it as it is stored. Raises ArgumentError if it is not of this kind."""
         raise NotImplementedError
 
     def read(self, name: str, text: str) -> Any:
-        """The value that a text means. Raises: ArgumentError, it means none."""
+        """Reads a value from a text. Raises ArgumentError if the text has none."""
         if text in self.also:
             return self.also[text]
         value = self._meant(text)
@@ -99,14 +105,14 @@ class ParameterKind(Generic[T]):
         return value
 
     def refusal(self, name: str, value: object) -> ArgumentError:
-        """The error for a value that is not of this kind."""
+        """Makes the error for a value that is not of this kind."""
         return bad_argument(name, value, self.allowed, self.reason)
 
     def _meant(self, text: str) -> T | None:
         raise NotImplementedError
 
     def _besides(self, name: str, value: Any) -> Any:
-        """One of `also`. Raises: ArgumentError, it is none of them."""
+        """Finds one of the `also` values. Raises ArgumentError if this is none."""
         for one in self.also.values():
             if one is value or (isinstance(value, float) and value == one):
                 return one
@@ -114,9 +120,10 @@ class ParameterKind(Generic[T]):
 
 
 class Integer(ParameterKind[int]):
-    """A whole number; `what` says of what, "an integer" otherwise; `words` say all."""
+    """A whole number. `what` says what is counted, by default "an integer"; `words` replace the whole description."""
 
     __slots__ = ("high", "low")
+    types = frozenset({int})
 
     def __init__(
         self,
@@ -146,9 +153,10 @@ class Integer(ParameterKind[int]):
 
 
 class Seconds(ParameterKind[float]):
-    """A duration, or an instant; `above`: the lower bound is not one itself."""
+    """A duration or a point in time; with `above`, the value must be above the lower bound."""
 
     __slots__ = ("above", "high", "low")
+    types = frozenset({float, int})
 
     def __init__(
         self,
@@ -157,13 +165,14 @@ class Seconds(ParameterKind[float]):
         reason: Reason = Reason.ARGUMENT_ERROR,
         *,
         above: bool = False,
+        words: str = "",
         also: Mapping[str, Any] = NOTHING,
     ) -> None:
         self.low, self.high, self.above = low, high, above
-        words = f"a number of seconds {'above' if above else 'from'} {_shown(low)}"
+        bounds = f"a number of seconds {'above' if above else 'from'} {_shown(low)}"
         if high < UNBOUNDED:
-            words += f" {'and up to' if above else 'to'} {_shown(high)}"
-        super().__init__(words, reason, also)
+            bounds += f" {'and up to' if above else 'to'} {_shown(high)}"
+        super().__init__(words or bounds, reason, also)
 
     def check(self, name: str, value: Any) -> Any:
         is_number = isinstance(value, REAL) and not isinstance(value, bool)
@@ -184,6 +193,7 @@ class Choice(ParameterKind[str]):
     """One of some words."""
 
     __slots__ = ("words",)
+    types = frozenset({str})
 
     def __init__(
         self, words: Iterable[str], reason: Reason = Reason.ARGUMENT_ERROR, *, also: Mapping[str, Any] = NOTHING
@@ -193,7 +203,7 @@ class Choice(ParameterKind[str]):
 
     def check(self, name: str, value: Any) -> Any:
         if isinstance(value, str) and value in self.words:
-            return str.__str__(value)  # a member of an enumeration becomes what every store can keep
+            return str.__str__(value)  # a member of an enumeration becomes a plain str, which every store can keep
         return self._besides(name, value)
 
     def _meant(self, text: str) -> str | None:
@@ -205,10 +215,11 @@ class Choice(ParameterKind[str]):
 
 
 class Switch(ParameterKind[bool]):
-    """True or False; `words` are what a text says for the two, and then stand in the refusal."""
+    """True or False; `words` are the texts for the two, and are also used in the refusal."""
 
     __slots__ = ("words",)
     schema = MappingProxyType({"type": "boolean"})
+    types = frozenset({bool})
 
     def __init__(
         self,
@@ -230,9 +241,12 @@ class Switch(ParameterKind[bool]):
 
 
 class Text(ParameterKind[str]):
-    """A text of so many characters; `fits` narrows it, and `words` then say how. Blanks at its end are `trimmed`."""
+    """A text with a limited length; `fits` restricts it further, and `words` then describe it. Can trim trailing
+    blanks.
+    """
 
     __slots__ = ("fits", "least", "most", "trimmed")
+    types = frozenset({str})
 
     def __init__(
         self,
@@ -263,12 +277,13 @@ class Text(ParameterKind[str]):
 
 
 class Octets(ParameterKind[bytes]):
-    """So many bytes, fewer are padded with NUL; a text is hexadecimal digits.
+    """Bytes of a fixed length; shorter values are padded with NUL; a text is read as hexadecimal digits.
 
-    An id that programs make up is `named`: it may be a text, which is its UTF-8, or a UUID, and `text:` and a text.
+    A `named` id may also be a text, which is encoded as UTF-8, a UUID, or `text:` followed by a text.
     """
 
     __slots__ = ("least", "length", "named")
+    types = frozenset({bytes})
 
     def __init__(self, length: int, reason: Reason = Reason.MD_ERROR, *, least: int = 1, named: bool = False) -> None:
         self.length, self.least, self.named = length, least, named
@@ -297,7 +312,7 @@ class Octets(ParameterKind[bytes]):
 
     @property
     def readable(self) -> str:
-        """What `read` takes, in words."""
+        """What `read` accepts, in words."""
         digits, counted = (f"{2 * self.least} to ", f"{self.least} to ") if self.least else ("at most ", "at most ")
         words = f"{digits}{2 * self.length} hexadecimal digits, two for each byte"
         return f"{words}, or {TEXT_ID} and a text of {counted}{self.length} bytes" if self.named else words

@@ -1,4 +1,4 @@
-"""The attributes of process definitions: what program serves a queue, as trigger messages say it (R4.9)."""
+"""The attributes of process definitions: the program that serves a queue, as trigger messages describe it (R4.9)."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ UNIX: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessAttributes:
-    """The attributes of a process definition; made and checked by ``define_process`` and ``altered_process``."""
+    """The attributes of a process definition; ``define_process`` and ``altered_process`` make and check them."""
 
     name: str = field(metadata=names(
-        1, "ProcessName", 2012, "What the process definition is called, for good.", changed_by="create",
+        1, "ProcessName", 2012, "The name of the process definition. It never changes.", changed_by="create",
         mqsc="PROCESS"))
     description: str = field(default="", metadata=texts(
-        "ProcessDesc", 2011, "What the program is for, in words.", mqsc="DESCR"))
+        "ProcessDesc", 2011, "A description of the program.", mqsc="DESCR"))
     application_type: int = field(default=UNIX, metadata=integers(
-        0, COUNT_MAX, "ApplType", 1, "What kind of program it is; 6 is one that a shell starts.", mqsc="APPLTYPE"))
+        0, COUNT_MAX, "ApplType", 1, "The type of program; 6 is started by a shell.", mqsc="APPLTYPE"))
     application_id: str = field(default="", metadata=texts(
-        "ApplId", 2001, "The program, as its starter knows it: a command.", APPLICATION_ID_LENGTH_MAX,
+        "ApplId", 2001, "The command that starts the program.", APPLICATION_ID_LENGTH_MAX,
         mqsc="APPLICID"))
     environment_data: str = field(default="", metadata=texts(
-        "EnvData", 2007, "What else the starter of the program needs.", DATA_LENGTH_MAX, mqsc="ENVRDATA"))
+        "EnvData", 2007, "Further data for the starter of the program.", DATA_LENGTH_MAX, mqsc="ENVRDATA"))
     user_data: str = field(default="", metadata=texts(
-        "UserData", 2021, "What the program itself is to know.", DATA_LENGTH_MAX, mqsc="USERDATA"))
+        "UserData", 2021, "Data for the program itself.", DATA_LENGTH_MAX, mqsc="USERDATA"))
 
 
 # fmt: on
@@ -53,13 +53,13 @@ PROCESS_ATTRIBUTES: Final[Table] = table_of(ProcessAttributes, PROCESS)
 
 
 def define_process(name: str, **given: object) -> ProcessAttributes:
-    """The attributes of a new process definition: those given, and defaults.
+    """Makes the attributes of a new process definition: those given, and defaults.
 
-    Raises: ArgumentError: an attribute is unknown (2067) or has a bad value.
+    Raises ArgumentError if an attribute is unknown (2067) or has a bad value.
     """
     return ProcessAttributes(**checked(PROCESS_ATTRIBUTES, "process", "create", {"name": name, **given}))
 
 
 def altered_process(attributes: ProcessAttributes, /, **changes: object) -> ProcessAttributes:
-    """The attributes after a change. Raises as ``define_process``."""
+    """Makes the attributes after a change. Raises as ``define_process``."""
     return replace(attributes, **checked(PROCESS_ATTRIBUTES, "process", "alter", changes))

@@ -1,12 +1,12 @@
-"""Properties of a message: names, values, and the one text that a store keeps of them.
+"""Properties of a message: names, values, and the text in which a store keeps them.
 
-Names are MQ's: parts of letters, digits, `_` and `$`, joined by dots, upper and lower case apart. A value is a bool, an
-integer of 64 bits, a finite float, a text, bytes, or None, which says that the name is there without a value.
+Names follow MQ's rules: parts of letters, digits, `_` and `$`, joined by dots, case-sensitive. A value is a bool, an
+integer of 64 bits, a finite float, a text, bytes, or None, which gives a name without a value.
 
-A store keeps them as one text, or as nothing where there are none: a JSON object in the order of its names, without
-blanks. Bytes, which JSON lacks, are a list of one text, their hex digits. Each type comes back as it was and each float
-bit for bit, and equal properties are equal texts. So a database may look into the text with its own functions, to
-narrow a search. `Properties` keeps that text and reads it when it is first asked.
+A store keeps all properties of a message as one text, or NULL if it has none: a JSON object sorted by name, without
+blanks. Bytes, which JSON lacks, are a list that holds their hex digits as one text. Every value is read back with the
+same type and, for floats, the same bits. Equal properties give equal texts, so a database can search in the text with
+its own functions to narrow a selection. `Properties` keeps the text and parses it on first use.
 """
 
 from __future__ import annotations
@@ -23,28 +23,30 @@ from typing import Any, Final
 from ..errors import PropertyNotAvailable, Reason, bad_argument, nearest_names, written
 
 PropertyValue = bool | int | float | str | bytes | None
-"""What a property may be."""
+"""The types of a property's value."""
 
 NAME_LENGTH_MAX: Final = 4_095  # MQ_MAX_PROPERTY_NAME_LENGTH
-LENGTH_MAX: Final = 65_536  # bytes of all names and values, as they are kept
+LENGTH_MAX: Final = 65_536  # bytes of all names and values as they are stored
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
-# The words of selectors: no name may be one of them, upper and lower case alike.
+# The keywords of selectors, which no name may be, in any case.
 RESERVED: Final = frozenset("NULL TRUE FALSE NOT AND OR BETWEEN LIKE IN IS ESCAPE".split())
-# Of the names that begin with JMS the one that no field of the message stands for.
+# The one name beginning with JMS that does not stand for a field of the message.
 JMS_TYPE: Final = "JMSType"
-# What may begin a part of a name, and what may follow: Java's identifiers without their invisible characters.
+# The characters that may begin a part of a name, and continue it: Java's identifiers without invisible characters.
 BEGINS: Final = frozenset("Lu Ll Lt Lm Lo Nl Sc Pc".split())
 FOLLOWS: Final = BEGINS | frozenset("Nd Mn Mc".split())
 BASIC_PLANE_END: Final = "\uffff"
 
 
 def is_reserved(name: str) -> bool:
-    """Whether it is a word of selectors, in whatever case; letters that only become one as capitals are not in it."""
+    """Whether this is a keyword of selectors, in any case; letters that only `upper()` turns into one do not count."""
     return name.isascii() and name.upper() in RESERVED
 
 
 def fault_of_name(name: str) -> tuple[Reason, str] | None:
-    """Why it cannot be the name of a property: MQ's reason, and what is allowed, to be read after "must be"."""
+    """Why this cannot be the name of a property: MQ's reason, and the allowed names, to be read after "must be". None
+    if it can.
+    """
     if not 1 <= len(name) <= NAME_LENGTH_MAX:
         return Reason.PROPERTY_NAME_LENGTH_ERR, f"of 1 to {NAME_LENGTH_MAX:,} characters"
     fault = next((allowed for is_wrong, allowed in _NAME_RULES if is_wrong(name)), None)
@@ -69,23 +71,23 @@ def _has_folders_of_mq(name: str) -> bool:
 
 _NAME_RULES: tuple[tuple[Callable[[str], bool], str], ...] = (
     (_is_no_identifier, "parts of letters, digits, _ and $, joined by dots, no part beginning with a digit"),
-    (is_reserved, "none of the words of selectors"),
-    (lambda name: name.startswith("usr."), "written without usr., MQ's folder of the names that have none"),
+    (is_reserved, "no keyword of selectors"),
+    (lambda name: name.startswith("usr."), "written without usr., which MQ leaves out itself"),
     (
         lambda name: name.startswith("JMS") and name != JMS_TYPE,
-        "one that does not begin with JMS: give the field that JMS calls so, such as correlation_id or group_id",
+        "one that does not begin with JMS: give the message's own field, such as correlation_id or group_id",
     ),
     (
         lambda name: name.partition(".")[0] in {"Root", "Body"},
-        "one outside of Root and Body: a field of the message is given under its own name, such as priority",
+        "one outside Root and Body: give a field of the message by its own name, such as priority",
     ),
-    (_has_folders_of_mq, "one with a single dot, as it begins with mq and not with mq_usr"),
+    (_has_folders_of_mq, "one with a single dot, because it begins with mq and not with mq_usr"),
 )
 
 
 @lru_cache(4_096)
 def _key(name: str) -> str:
-    """The name as the text has it, and checked."""
+    """Checks a name and writes it as it stands in the text."""
     if not isinstance(name, str):
         raise bad_argument("the name of a property", name, "a text", Reason.PROPERTY_NAME_ERROR)
     if fault := fault_of_name(name):
@@ -96,10 +98,10 @@ def _key(name: str) -> str:
 
 @lru_cache(256)
 def _in_order(names: tuple[str, ...]) -> tuple[list[tuple[str, str]], bool]:
-    """The names in order, each with its key; and whether some have folders. What programs send they send again."""
+    """Sorts names and gives each its key; also whether any has folders. Cached, because names recur."""
     try:
         ordered = sorted(names)
-    except TypeError:  # one of them is not a text, and will be refused
+    except TypeError:  # one of them is not a text; it is refused later
         ordered = list(names)
     keys = [(name, _key(name)) for name in ordered]
     return [(str.__str__(name), key) for name, key in keys], any("." in name for name in names)
@@ -110,7 +112,7 @@ def _bad_value(name: str, value: object, allowed: str) -> Exception:
 
 
 def _plain(name: str, value: Any) -> PropertyValue:
-    """The value as one of the plain types."""
+    """Converts the value to one of the plain types."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -132,7 +134,7 @@ def _plain(name: str, value: Any) -> PropertyValue:
 
 
 def _written(value: PropertyValue) -> str:
-    """A plain value as the text has it."""
+    """Writes a plain value as it stands in the text."""
     if isinstance(value, str):
         return encode_basestring(value)
     if isinstance(value, bytes):
@@ -141,11 +143,11 @@ def _written(value: PropertyValue) -> str:
 
 
 def encoded(properties: Mapping[str, PropertyValue]) -> tuple[dict[str, PropertyValue], str | None]:
-    """Checked values in the order of their names, and the text that a store keeps of them; None: there are none.
+    """Checks properties and returns them sorted by name, with the text that a store keeps; None if there are none.
 
     Raises:
-        ArgumentError: a name (2442, 2513), a name that goes on behind another (2498), a value (2473), or more than
-            65,536 bytes (2478).
+        ArgumentError: for a bad name (2442, 2513), a name that continues another (2498), a bad value (2473), or more
+            than 65,536 bytes (2478).
     """
     if type(properties) is not dict and not isinstance(properties, Mapping):
         raise bad_argument("properties", properties, "a mapping of names to values")
@@ -159,7 +161,7 @@ def encoded(properties: Mapping[str, PropertyValue]) -> tuple[dict[str, Property
         if kind is str:
             pieces.append(key + encode_basestring(value))
         elif (kind is int and INTEGER_MIN <= value <= INTEGER_MAX) or (kind is float and isfinite(value)):
-            pieces.append(f"{key}{value!r}")  # of a float the shortest text that comes back as the same bits
+            pieces.append(f"{key}{value!r}")  # repr of a float is the shortest text that is read back as the same bits
         else:
             value = _plain(name, value)
             pieces.append(key + _written(value))
@@ -181,14 +183,14 @@ def _check_folders(values: Mapping[str, PropertyValue]) -> None:
         while "." in folder:
             folder = folder.rpartition(".")[0]
             if folder in values:
-                allowed = f"one that does not go on behind another, which {written(folder)} is"
+                allowed = f"one that does not continue another property's name, {written(folder)}"
                 raise bad_argument("the name of a property", name, allowed, Reason.MIXED_CONTENT_NOT_ALLOWED)
 
 
 def _check_length(values: Mapping[str, PropertyValue], text: str) -> None:
     try:
         length = len(text) if text.isascii() else len(text.encode())
-    except UnicodeEncodeError:  # half of a character, which no file can hold
+    except UnicodeEncodeError:  # a lone surrogate, which UTF-8 cannot encode
         name = next(name for name, value in values.items() if isinstance(value, str) and not _is_storable(value))
         raise _bad_value(name, values[name], "a text of whole characters") from None
     if length > LENGTH_MAX:
@@ -212,7 +214,7 @@ _read = json.JSONDecoder(parse_constant=_no_constant).raw_decode
 
 
 def decoded(text: str) -> dict[str, PropertyValue]:
-    """The properties in the text that a store has kept. Raises: ValueError, it was not written by `encoded`."""
+    """Reads the properties from a stored text. Raises ValueError if `encoded` did not write it."""
     try:
         values, end = _read(text)
         if "[" in text:
@@ -227,7 +229,7 @@ def decoded(text: str) -> dict[str, PropertyValue]:
 
 
 def is_encoded(text: str) -> bool:
-    """Whether `encoded` wrote it, to the last character: for a check that looks for damage."""
+    """Whether `encoded` wrote this text exactly: for a check that looks for damage."""
     try:
         return encoded(decoded(text))[1] == text
     except ValueError:
@@ -242,19 +244,19 @@ _has_form = re.compile(rf"\{{{_PAIR}(?:,{_PAIR})*\}}").fullmatch
 
 
 def is_readable(text: str) -> bool:
-    """Whether it has the form of a text of `encoded`, so that `decoded` reads it, without looking at all of it."""
+    """Whether `decoded` can read this text; it does not look at the whole of it."""
     return len(text) <= LENGTH_MAX and _has_form(text) is not None
 
 
 class Properties(Mapping[str, PropertyValue]):
-    """The properties of one message, in the order of their names. They never change.
+    """The properties of one message, sorted by name. They never change.
 
     Args:
         given: names and values.
 
     Raises:
-        ArgumentError: 2442, 2513 a name; 2498 a name that goes on behind another; 2473 a value of no type that
-            properties have; 2478 more than 65,536 bytes.
+        ArgumentError: 2442, 2513 for a name; 2498 for a name that continues another; 2473 for a value of a type that
+            properties cannot have; 2478 for more than 65,536 bytes.
     """
 
     __slots__ = ("_text", "_values")
@@ -266,7 +268,7 @@ class Properties(Mapping[str, PropertyValue]):
 
     @classmethod
     def from_text(cls, text: str | None) -> Properties:
-        """Those that a store has kept, which are read when they are first asked for."""
+        """Makes properties from the text that a store kept; it is parsed on first use."""
         if text is None:
             return NO_PROPERTIES
         properties: Properties = object.__new__(cls)
@@ -275,7 +277,7 @@ class Properties(Mapping[str, PropertyValue]):
 
     @property
     def text(self) -> str | None:
-        """What a store keeps of them; None: there are none."""
+        """The text that a store keeps; None if there are no properties."""
         return self._text
 
     def __getitem__(self, name: str) -> PropertyValue:
@@ -289,7 +291,7 @@ class Properties(Mapping[str, PropertyValue]):
             raise PropertyNotAvailable(text, property=name, nearest=near) from None
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value, or the default where there is no such name."""
+        """The value, or the default if there is no such name."""
         return self._read().get(name, default)
 
     def __contains__(self, name: object) -> bool:

@@ -1,7 +1,7 @@
-"""Selectors: what an attribute of a queue is called where it is inquired or set: by our name, MQ's name or MQ's number.
+"""Names of attributes in inquire and set: our name, MQ's name or MQ's number.
 
-The names and numbers of MQ are those of the tables in `attributes`. An inquiry in MQ's words gets MQ's values, and a
-set takes them, so that a program goes on to compare with MQ's constants: InhibitGet (9) is 1 where `get_allowed` is
+The names and numbers of MQ come from the tables in `attributes`. If a program inquires or sets with MQ's names or
+numbers, it also uses MQ's values, and so can compare with MQ's constants: InhibitGet (9) is 1 where `get_allowed` is
 False.
 """
 
@@ -35,13 +35,13 @@ BY_MQ: Final[Mapping[Selector, str]] = MappingProxyType(dict(_words_of_mq()))
 def inquired(
     attributes: QueueAttributes, ask_status: Callable[[], QueueStatus], selectors: Sequence[Selector]
 ) -> dict[Selector, Any]:
-    """The values under the selectors by which they were asked for; without any, all there are, by our names.
+    """The values of the selected attributes, keyed by the selectors given; without selectors, all values by our names.
 
     Args:
-        ask_status: what brings the status; called if it is wanted.
-        selectors: of attributes, and but for models and remote queues of the status.
+        ask_status: a function that reads the status; called only if the status is needed.
+        selectors: attributes, and for queues other than models and remote ones also fields of the status.
 
-    Raises: ArgumentError 2067, there is no such selector; 2068, a model or remote queue has no status.
+    Raises ArgumentError 2067 if there is no such selector; 2068 if it is in the status of a model or remote queue.
     """
     has_status = attributes.type not in ("model", "remote")
     if not selectors:
@@ -60,7 +60,7 @@ def inquired(
 
 
 def _names_of(kind: QueueType) -> list[str]:
-    """The attributes of a queue of this type. An alias and a model have all, some of them of no use."""
+    """The attributes of a queue of this type. Aliases and models have all, though some have no effect there."""
     return [name for name, one in QUEUE_ATTRIBUTES.items() if kind != "remote" or kind in one.applies_to]
 
 
@@ -78,7 +78,7 @@ def _value(selector: Selector, name: str, told: object) -> Any:
 
 
 def _known(selector: object) -> str:
-    """Our name of what a selector selects."""
+    """Our name for a selector."""
     if isinstance(selector, str) and selector in OURS:
         return selector
     if isinstance(selector, str | int) and not isinstance(selector, bool) and selector in BY_MQ:
@@ -96,13 +96,14 @@ def _unknown(selector: object) -> ArgumentError:
 
 
 def in_our_words(changes: Mapping[Selector, object], named: Mapping[str, object]) -> dict[str, Any]:
-    """What is to be set, by our names and in our values. A name that nobody knows is left to the table of attributes.
+    """The attributes to set, by our names and in our values. Unknown names are left for the table of attributes to
+    refuse.
 
     Args:
-        changes, named: by whatever selector; in MQ's values if it is MQ's.
+        changes, named: by any selector; in MQ's values if it is MQ's.
 
-    Raises: ArgumentError 2067, an unknown number, or an attribute that is named twice; for a value that MQ does not
-    know, the attribute's reason.
+    Raises ArgumentError 2067 for an unknown number, or for an attribute that is named twice; for a value that MQ does
+    not know, with the attribute's reason.
     """
     if not isinstance(changes, Mapping):
         raise bad_argument("changes", changes, "a mapping of selectors to values")
@@ -111,7 +112,7 @@ def in_our_words(changes: Mapping[Selector, object], named: Mapping[str, object]
         is_unknown_name = isinstance(selector, str) and selector not in BY_MQ
         name = str(selector) if is_unknown_name else _known(selector)
         if name in found:
-            raise bad_argument("selector", selector, "one of an attribute that is given once", Reason.SELECTOR_ERROR)
+            raise bad_argument("selector", selector, "an attribute that is given only once", Reason.SELECTOR_ERROR)
         attribute = QUEUE_ATTRIBUTES.get(name)
         is_in_mq = selector != name and attribute is not None and attribute.changed_by == "set"
         found[name] = attribute.from_mq(value) if attribute is not None and is_in_mq else value

@@ -1,10 +1,10 @@
-"""A dead-letter queue handler: a table of rules is applied to dead letters, as MQ's runmqdlq does it (C-5).
+"""A dead-letter queue handler: applies a table of rules to dead letters, like MQ's runmqdlq (C-5).
 
-`rules.dead_rules` says which rule is next. What a rule does is done in one unit of work: the letter is got, and put
-where the rule says, or it stays. So a handler that is killed has handled some letters and lost none, and several may
-run at once. A try that failed is kept with the letter, by its back out (`rules.retries`): which rule it was, when, and
-how often it has failed in a row. So the next run goes on where the last one stopped. Which letters they ignore handlers
-only remember while they run.
+`rules.dead_rules` decides which rule is next. A rule's action is one unit of work: the letter is got, and put
+where the rule says, or it stays. So a handler that is killed loses no letter, and several may run at the same time.
+A failed try is recorded in the letter by its back out (`rules.retries`): the rule, the time, and the number of
+failures in a row. So the next run continues where the last one stopped. A handler remembers ignored letters only while
+it runs.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from ..rules.dead_rules import DeadRule, DeadRules, Try, Value, facts, first_try
 from ..rules.dead_rules_syntax import DeadRulesError, read_rules
 from ..rules.retries import Later, failure_of, without
 
-LOOK_SECONDS = 1.0  # how soon a handler that waits sees that something has come
+LOOK_SECONDS = 1.0  # how soon a waiting handler notices a new letter
 
 HandledAs = Literal["discarded", "retried", "forwarded", "failed", "ignored"]
 Wait = Callable[[float], bool]
 
 
 class DeadEvent(NamedTuple):
-    """What a handler has done with a dead letter, or in a dry run would do.
+    """What a handler has done with a dead letter, or would do without dry run.
 
     Args:
-        event: "discarded"; "retried", it is where it should have gone; "forwarded"; "failed", the action was tried in
+        event: "discarded"; "retried", put where it should have gone; "forwarded"; "failed", the action was tried in
             vain; "ignored", it stays.
         letter: the letter, without its body.
-        line: of the rule in its file; 0: no rule is left for it, or the message is not a dead letter.
-        queue, manager: where it was put, or should have been; else empty.
-        error: why the action failed, or why there was no rule; else None.
+        line: the rule's line in its file; 0: no rule is left for it, or the message is not a dead letter.
+        queue, manager: where it was put, or should have been; otherwise empty.
+        error: why the action failed, or why no rule applies; otherwise None.
     """
 
     event: HandledAs
@@ -51,7 +51,7 @@ class DeadEvent(NamedTuple):
 
 
 class Handled(NamedTuple):
-    """How many letters were handled in which way; failed: tries."""
+    """How many letters were handled in each way; `failed` counts tries."""
 
     discarded: int = 0
     retried: int = 0
@@ -72,22 +72,22 @@ def handle_dead_letters(
     wait: Wait | None = None,
     report: Report | None = None,
 ) -> Handled:
-    """Applies a table of rules to the dead letters, until nothing is left to do and the table's WAIT is over.
+    """Applies a table of rules to the dead letters, until none is left to handle and the table's WAIT is over.
 
     Args:
         rules: the table: `rules.dead_rules_syntax.read_rules` reads one.
-        queue: where the dead letters lie; None: as the table says, or else the queue manager.
-        dry_run: nothing is changed: each letter is reported with what its first rule would do; then it ends.
-        wait: how it waits: so many seconds; True: it ends. Default: it sleeps, and never ends.
-        report: called with each `DeadEvent`. What it raises ends the work.
+        queue: the queue of the dead letters; None: the table's, otherwise the queue manager's.
+        dry_run: change nothing: report for each letter the action of its first rule, then end.
+        wait: called to wait a number of seconds; True ends the handler. Default: sleeps, and never ends it.
+        report: called with each `DeadEvent`. An exception from it ends the handler.
 
-    Messages keep their ids, group, priority, what is left of their life and who put them when; unique ids and places
-    are new. A message that is not a dead letter stays.
+    Messages keep their ids, group, priority, remaining expiry, and their putter and put time; unique ids and places are
+    new. A message that is not a dead letter stays.
 
-    Raises: ArgumentError, the table is for another queue manager; UnknownQueue 2085, there is no such queue;
-    CallerError 2128, the connection has a unit of work; StoreError and its kinds.
+    Raises ArgumentError if the table is for another queue manager; UnknownQueue 2085 if there is no such queue;
+    CallerError 2128 if the connection has a unit of work open; StoreError and its subclasses.
     """
-    check_instance("rules", rules, DeadRules, "a DeadRules, as read_rules gives it")
+    check_instance("rules", rules, DeadRules, "a DeadRules, as read_rules returns it")
     check_switch("dry_run", dry_run)
     for name, given in (("wait", wait), ("report", report)):
         if given is not None and not callable(given):
@@ -108,7 +108,7 @@ def _nowhere(event: DeadEvent) -> None:
 
 
 class _Known(NamedTuple):
-    """A letter that was tried in vain, and when it is next; `next` None: it stays."""
+    """A letter that was tried in vain, and its next try; `next` None: it stays."""
 
     next: Try | None
     due_at: float = math.inf
@@ -145,7 +145,7 @@ class _Handler:
             idle += seconds
 
     def _pass(self) -> bool:
-        """Handles all that is there and due; whether there was anything."""
+        """Handles all letters that are due; returns whether there were any."""
         self._own.check_store()
         now = self._now()
         due = [uid for uid, one in self._known.items() if one.due_at <= now]
@@ -166,15 +166,15 @@ class _Handler:
         return had_work
 
     def _letters(self) -> Iterator[DeadLetter]:
-        """What can be got, without bodies."""
+        """The letters that can be got, without bodies."""
         for sight in self._own.look(self._queue, preview=0):
             if sight.state == "available":
                 yield DeadLetter(
                     cast(Got, sight.message), why_dead(sight.message)
-                )  # what lies on a queue has all of it
+                )  # a message on a queue has all of it
 
     def _moment(self) -> object:
-        """Another one when something has come or gone, or can be got again; None: the queue was never used."""
+        """A value that changes when a message comes, goes, or can be got again; None: the queue was never used."""
         found = next(iter(self._own.overview(self._queue)), None)
         return (
             None if found is None else (found.arrived, found.depth, found.puts, found.gets, found.locked, found.delayed)
@@ -184,7 +184,7 @@ class _Handler:
 
     def _handle(self, uid: UniqueId, letter: DeadLetter, known: _Known | None) -> None:
         if not is_dead(letter.message):
-            error = CallerError("it does not say why it is here", reason=Reason.FORMAT_ERROR)
+            error = CallerError("it does not say why it is a dead letter", reason=Reason.FORMAT_ERROR)
             self._stays(uid, DeadEvent("ignored", letter, error=error))
             return
         rules, given = self._rules.rules, facts(letter.message, letter.why, self._manager)
@@ -220,7 +220,7 @@ class _Handler:
         self._stays(uid, DeadEvent("ignored", letter))
 
     def _remembered(self, letter: DeadLetter, given: Mapping[str, Value]) -> _Known:
-        """What is next for a letter that this run has not handled yet, by what is kept with it of earlier tries."""
+        """The next try for a letter that this run has not handled yet, from the record of earlier tries in it."""
         rules, last = self._rules.rules, failure_of(letter.message)
         if last is None:
             return _Known(first_try(rules, given), -math.inf)
@@ -229,7 +229,7 @@ class _Handler:
         return _Known(following, min(last.time, self._now()) + self._rules.retry_seconds if is_again else -math.inf)
 
     def _act(self, rule: DeadRule, letter: DeadLetter, queue: str, manager: str) -> DeadEvent | None:
-        """Does what a rule says; None: somebody else has the letter."""
+        """Does a rule's action; None if another reader has the letter."""
         if rule.action == "discard":
             return DeadEvent("discarded", letter, rule.line) if self._dry_run or self._discard(letter) else None
         done: HandledAs = "retried" if rule.action == "retry" else "forwarded"
@@ -247,7 +247,7 @@ class _Handler:
         return True
 
     def _put(self, letter: DeadLetter, rule: DeadRule, queue: str, manager: str) -> bool:
-        """Whether the letter was there. Raises: what says why it could not be put; that is kept with it then."""
+        """Whether the letter could be got. Raises the error of the put, which is then recorded in the letter."""
         with self._own.unit_of_work() as unit:
             try:
                 message: Got = self._own.get(self._queue, match=Match(uid=letter.message.uid), read_order="relaxed")
@@ -266,26 +266,26 @@ class _Handler:
         return True
 
     def _check(self, queue: str, manager: str) -> None:
-        """Raises: CallerError, there is no target, or it is where the letter lies."""
+        """Raises CallerError if there is no target, or it is the letter's own queue."""
         if not queue:
             raise CallerError("the letter names no queue", reason=Reason.UNKNOWN_OBJECT_NAME)
         if manager in ("", self._manager) and self._local(queue) == self._queue:
             raise CallerError(
-                f"{queue} is where it lies: it would come back for ever", reason=Reason.OPTION_NOT_VALID_FOR_TYPE
+                f"{queue} is its own queue: it would come back for ever", reason=Reason.OPTION_NOT_VALID_FOR_TYPE
             )
 
     def _stays(self, uid: UniqueId, event: DeadEvent) -> None:
         self._known[uid] = _Known(None)
         self._tell(event)
 
-    # --- small things
+    # --- helpers
 
     def _tell(self, event: DeadEvent) -> None:
         self.handled = self.handled._replace(**{event.event: getattr(self.handled, event.event) + 1})
         self._report(event)
 
     def _local(self, name: str) -> str:
-        """The local queue that an alias stands for; of any other name itself. Raises: UnknownQueue 2085."""
+        """The local queue that an alias names; for any other name itself. Raises UnknownQueue 2085."""
         found = self._own.attributes(name)
         return found.base_queue if found.type == "alias" else found.name
 

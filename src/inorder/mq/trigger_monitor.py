@@ -1,16 +1,17 @@
-"""A trigger monitor: it reads an initiation queue, and starts the program that each trigger message names (R4.9).
+"""A trigger monitor: reads an initiation queue, and starts the program that each trigger message names (R4.9).
 
-What is started is a command of the shell, as MQ's runmqtrm builds it::
+It starts a shell command, built like MQ's runmqtrm does::
 
     application_id 'MQTMC2, 732 characters, one argument' environment_data
 
 An `&` at the end of the environment data starts the program in the background; without it the monitor waits for its end
-before it looks at the next trigger message. `TriggerMessage.from_argument(sys.argv[1])` is what a program was given.
+before it gets the next trigger message. The program reads its argument with
+`TriggerMessage.from_argument(sys.argv[1])`.
 
-A trigger message is got in a unit of work, which is committed when the program runs. So a monitor that dies loses none;
-if it dies between the start and the commit, the program is started once more. A program that is triggered must be ready
-to find nothing on its queue anyway: others may have been there. What cannot be started becomes a dead letter, in the
-same unit of work.
+A trigger message is got in a unit of work, which is committed when the program has started. So a monitor that dies
+loses none; if it dies between the start and the commit, the program is started again. A triggered program must expect
+an empty queue anyway, because others may have read it. A trigger message whose program cannot be started becomes a dead
+letter, in the same unit of work.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from ..model.process_attributes import UNIX
 from ..rules.dead_letters import WhyDead, buried
 from ..rules.triggers import TriggerMessage
 
-LOOK_SECONDS = 1.0  # how soon a monitor sees that it is to end, and that a program has ended
+LOOK_SECONDS = 1.0  # how soon a monitor notices that it is to end, or that a program has ended
 SHELL = "/bin/sh"
 PROGRAM = "trigger-monitor"
 
@@ -49,18 +50,18 @@ Ends = Callable[[], bool]
 
 
 class TriggerEvent(NamedTuple):
-    """What a trigger monitor has done, or has seen.
+    """An event of a trigger monitor.
 
     Args:
-        event: "started"; "ended", what was started has; "goes on", it has not, and the monitor ends; "set aside", it
-            cannot be started, and the trigger message is a dead letter.
+        event: "started"; "ended", the program has ended; "goes on", it is still running when the monitor ends; "set
+            aside", it cannot be started, and the trigger message is a dead letter.
         at: when, seconds since 1970.
-        initiation_queue: where the trigger message was.
-        trigger: what it says; None: it is not a trigger message.
-        command: what the shell was given; empty: nothing.
-        process: the id of the process; None: there is none.
-        status: of what has ended, its exit status; less than 0: the signal that has killed it. Else None.
-        reason, error: why it was set aside, a `Feedback` and words; else 0 and empty.
+        initiation_queue: the queue of the trigger message.
+        trigger: its contents; None: it is not a trigger message.
+        command: the shell command; empty: none.
+        process: the id of the process; None: none.
+        status: the exit status of a program that has ended; less than 0: the signal that killed it. Otherwise None.
+        reason, error: why it was set aside, a `Feedback` and a description; otherwise 0 and empty.
     """
 
     event: TriggerEventName
@@ -87,22 +88,22 @@ def run_trigger_monitor(
     environment: Mapping[str, str] | None = None,
     output: int | IO[bytes] | None = None,
 ) -> int:
-    """Starts what the trigger messages of an initiation queue ask for, until it is to end.
+    """Starts the programs that the trigger messages of an initiation queue name, until it is to end.
 
     Any number of monitors may read one queue: each trigger message goes to one of them.
 
     Args:
-        until_empty: it ends when there is not a trigger message, and all that it has started has ended.
-        ends: asked at least once a second; True: the monitor ends. What it has started goes on.
-        report: called with each `TriggerEvent`. What it raises ends the monitor.
-        environment: of the programs, besides this process's own.
-        output: where programs write what they write to standard output: a file or its descriptor; None: where this
-            process does. Environment data such as `>> log` say otherwise.
+        until_empty: end when no trigger message is left, and all started programs have ended.
+        ends: called at least once a second; True ends the monitor. Started programs continue to run.
+        report: called with each `TriggerEvent`. An exception from it ends the monitor.
+        environment: variables for the programs, in addition to this process's.
+        output: the programs' standard output: a file or its descriptor; None: that of this process. Environment data
+            such as `>> log` override it.
 
-    Returns: how many programs it has started.
+    Returns: the number of started programs.
 
-    Raises: ArgumentError; CallerError 2012, the system has no such shell; Undeliverable, what cannot be started cannot
-    become a dead letter either: the trigger message is in its place; and as `QueueManager.open`.
+    Raises ArgumentError; CallerError 2012 if the system has no POSIX shell; Undeliverable if a trigger message whose
+    program cannot be started cannot become a dead letter either: it returns to its place; and as `QueueManager.open`.
     """
     check_switch("until_empty", until_empty)
     for name, given in (("ends", ends), ("report", report)):
@@ -128,7 +129,7 @@ def _nowhere(event: TriggerEvent) -> None:
 
 
 class _Unstartable(Exception):
-    """A trigger message names nothing that could be started; `feedback` and the text say why."""
+    """A trigger message names no program that can be started; `feedback` and the text say why."""
 
     def __init__(self, feedback: Feedback, text: str) -> None:
         super().__init__(text)
@@ -136,7 +137,7 @@ class _Unstartable(Exception):
 
 
 class _Started(NamedTuple):
-    """A program that runs, and for what."""
+    """A running program, and the trigger message that started it."""
 
     process: subprocess.Popen[bytes]
     trigger: TriggerMessage
@@ -144,7 +145,7 @@ class _Started(NamedTuple):
     in_background: bool
 
 
-_GOING_ON: list[subprocess.Popen[bytes]] = []  # what monitors of this process have left behind: they are its children
+_GOING_ON: list[subprocess.Popen[bytes]] = []  # children of this process that ended monitors have left running
 
 
 class _Monitor:
@@ -185,7 +186,7 @@ class _Monitor:
         return self._count
 
     def _start_next(self) -> bool:
-        """Starts what the next trigger message asks for, if there is one; waits for one as long as a look takes."""
+        """Starts the program of the next trigger message; waits for one as long as one check."""
         self._own.check_store()
         try:
             with self._own.unit_of_work():
@@ -206,7 +207,7 @@ class _Monitor:
         return True
 
     def _started(self, message: Got) -> _Started | TriggerEvent:
-        """What was started in the unit that has got a trigger message; or it is with the dead letters then."""
+        """Starts the program, in the unit that has got its trigger message; or makes that a dead letter."""
         trigger: TriggerMessage | None = None
         try:
             trigger = self._said(message)
@@ -220,7 +221,7 @@ class _Monitor:
         self._running.append(one)
         return one
 
-    # --- what is to be started
+    # --- the program to start
 
     def _said(self, message: Got) -> TriggerMessage:
         with self._own._session:
@@ -233,7 +234,7 @@ class _Monitor:
             raise _Unstartable(Feedback.TM_ERROR, "it is not a trigger message") from None
 
     def _command(self, trigger: TriggerMessage) -> tuple[str, bool]:
-        """What the shell is given, and whether it runs in the background."""
+        """The shell command, and whether it runs in the background."""
         program, rest = trigger.application_id.strip(), trigger.environment_data.strip()
         if not program:
             lack = (
@@ -254,11 +255,11 @@ class _Monitor:
         return command, in_background
 
     def _check_program(self, program: str) -> None:
-        """Whether the shell finds the program, where the command is plain enough to tell."""
+        """Checks that the shell finds the program, if the command is simple enough to tell."""
         try:
             word = shlex.split(program)[0]
         except (ValueError, IndexError):
-            return  # the shell says what is wrong
+            return  # the shell reports the error
         if "=" in word or set(program) & set("$`;|&<>(){}"):
             return
         asked = subprocess.run(
@@ -276,17 +277,17 @@ class _Monitor:
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
-                start_new_session=True,  # what ends the monitor at a terminal does not end the program
+                start_new_session=True,  # a signal from the terminal ends the monitor but not the program
             )
         except OSError as error:
             text = f"the shell cannot be started: {error.strerror}"
             raise _Unstartable(Feedback.APPL_CANNOT_BE_STARTED, text) from error
 
     def _set_aside(self, message: Got, error: _Unstartable) -> None:
-        """Puts a trigger message with the dead letters, in the unit that has got it. Raises: Undeliverable."""
+        """Makes a trigger message a dead letter, in the unit that has got it. Raises Undeliverable."""
         why = WhyDead(int(error.feedback), self._queue, "", self._now(), PROGRAM, 0, str(error))
         dead, to = buried(message, why), self._own.manager_attributes().dead_letter_queue
-        text = f"a trigger message of {self._queue} asks for nothing that can be started ({error}), and "
+        text = f"a trigger message of {self._queue} names no program that can be started ({error}), and "
         if isinstance(dead, Reason):
             raise Undeliverable(f"{text}its properties leave no room for that", reason=dead, queue=self._queue)
         if not to:
@@ -298,13 +299,13 @@ class _Monitor:
             self._own.put(to, dead, context="set_all")
         except InorderError as fault:
             raise Undeliverable(
-                f"{text}{to} does not take it: {fault.args[0]}", reason=fault.reason, queue=self._queue
+                f"{text}{to} does not accept it: {fault.args[0]}", reason=fault.reason, queue=self._queue
             ) from fault
 
-    # --- what was started
+    # --- started programs
 
     def _await(self, one: _Started) -> None:
-        """Waits until a program has ended, or the monitor is to."""
+        """Waits until a program has ended, or the monitor is to end."""
         while not self._ends():
             try:
                 one.process.wait(LOOK_SECONDS)

@@ -1,10 +1,10 @@
-"""Who may do what, as a table; what it does not say is refused (2035).
+"""The table of authorities; everything that it does not allow is refused (2035).
 
-An *authority* is what is asked of a queue, or of the queue manager, which is the queue ''. A *role* has some on every
-queue and on the queue manager. The role `application` has none of its own: its user has those that were granted queue
-by queue, and none on the queue manager. A user with several roles has what each of them gives.
+An *authority* is asked for on a queue, or on the queue manager, which is the queue ''. A *role* has authorities on
+every queue and on the queue manager. The role `application` has none of its own: its users have only those that were
+granted for single queues, and none on the queue manager. A user with several roles has the authorities of all of them.
 
-These rules bind at a server: a program that opens the store itself may do everything.
+A server enforces these rules: a program that opens the store itself may do everything.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Role = Literal["admin", "operator", "reader", "application"]
 AUTHORITIES: Final[tuple[str, ...]] = get_args(Authority)
 ROLES: Final[tuple[str, ...]] = get_args(Role)
 MANAGER: Final = ""
-"""Instead of a queue's name: the queue manager."""
+"""Stands for the queue manager in place of a queue's name."""
 LAUNCH_TOKEN: Final = "launch-token"
-"""What logs and acts call the holder of a server's launch token; no user has this name."""
+"""The name of the holder of a server's launch token in logs; no user can have this name."""
 
 _ALL, _RUNNING, _ADMIN = (frozenset(one.split()) for one in ("admin operator reader", "admin operator", "admin"))
 
-# What each authority is for, the roles that have it everywhere, and whether it can be granted for single queues.
+# Each authority: its meaning, the roles that have it on every queue, and whether it can be granted for single queues.
 # fmt: off
 TABLE: Final[Mapping[str, tuple[str, frozenset[str], bool]]] = MappingProxyType({
     "put":        ("put messages",                                     _RUNNING, True),
@@ -33,7 +33,7 @@ TABLE: Final[Mapping[str, tuple[str, frozenset[str], bool]]] = MappingProxyType(
     "browse":     ("see messages and leave them",                      _ALL,     True),
     "inquire":    ("see attributes and depth",                         _ALL,     True),
     "set":        ("inhibit puts and gets, switch triggers",           _RUNNING, True),
-    "display":    ("see who holds what, units, locks and definitions", _ALL,     True),
+    "display":    ("see units, locks, their holders, and definitions", _ALL,     True),
     "alter":      ("alter a definition",                               _RUNNING, True),
     "clear":      ("remove messages unread",                           _RUNNING, True),
     "control":    ("settle units of others, run and stop channels",    _RUNNING, False),
@@ -43,11 +43,11 @@ TABLE: Final[Mapping[str, tuple[str, frozenset[str], bool]]] = MappingProxyType(
 GRANTABLE: Final[tuple[str, ...]] = tuple(name for name, (_, _, granted) in TABLE.items() if granted)
 
 Grants = Mapping[str, Collection[str]]
-"""By the name of a queue, or its beginning and a `*`, the authorities that are granted there."""
+"""The authorities that are granted, by the name of a queue, or the beginning of a name and a `*`."""
 
 
 def may(roles: Collection[str], grants: Grants, authority: str, queue: str) -> bool:
-    """Whether a user with these roles and grants may do this with a queue; '' is the queue manager."""
+    """Whether a user with these roles and grants has this authority on a queue; '' is the queue manager."""
     if authority not in TABLE:
         return False
     _, holders, granted = TABLE[authority]
@@ -59,5 +59,5 @@ def may(roles: Collection[str], grants: Grants, authority: str, queue: str) -> b
 
 
 def fits(pattern: str, queue: str) -> bool:
-    """Whether a queue is one of those that a grant names."""
+    """Whether the pattern of a grant covers this queue."""
     return queue.startswith(pattern[:-1]) if pattern.endswith("*") else queue == pattern

@@ -1,7 +1,7 @@
-"""The strict browse cursor as a token: taken out of one handle, given to another, also after a restart (B-41).
+"""The strict browse cursor as a token, which another handle can continue from, even after a restart (B-41).
 
-A token names the queue by its incarnation, so that it cannot be used on another queue of the same name. What it
-holds is a cursor and, inside a group, where the browse stands in it; callers need not look inside.
+A token identifies the queue by its incarnation, so that it cannot be used on another queue of the same name. It
+contains a cursor and, inside a group, the position in that group; callers need not look inside.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VERSION = 1
 
 
 class Resumed(NamedTuple):
-    """What a token holds."""
+    """The contents of a token."""
 
     incarnation: int
     cursor: Cursor
@@ -28,7 +28,7 @@ class Resumed(NamedTuple):
 
 
 def encode(incarnation: int, cursor: Cursor, state: GroupState) -> str:
-    """The token of a strict browse."""
+    """Makes the token of a strict browse."""
     held = {
         "version": VERSION,
         "incarnation": incarnation,
@@ -39,7 +39,7 @@ def encode(incarnation: int, cursor: Cursor, state: GroupState) -> str:
 
 
 def decode(token: Any) -> Resumed:
-    """What a token holds. Raises: ArgumentError, it is not a token."""
+    """Reads a token. Raises ArgumentError if it is not one."""
     try:
         held = json.loads(base64.urlsafe_b64decode(token.encode("ascii")))
         if held["version"] != VERSION:
@@ -56,7 +56,7 @@ def decode(token: Any) -> Resumed:
         )
         return Resumed(_number(held["incarnation"]), cursor, state)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, binascii.Error):
-        raise bad_argument("token", token, "a token that browse_token gave", Reason.ARGUMENT_ERROR) from None
+        raise bad_argument("token", token, "a token from browse_token", Reason.ARGUMENT_ERROR) from None
 
 
 def _number(value: Any) -> int:

@@ -1,12 +1,12 @@
-"""Channels: which batch is next, which was there before, and which cannot be (C-1).
+"""Channels: whether a batch is the next one, was already received, or is impossible (C-1).
 
-A channel brings numbered batches 1, 2, 3 ... The receiver keeps one record for each sender, which advances by exactly
-one in the transaction that puts a batch. What comes is compared with it:
+A channel sends numbered batches 1, 2, 3 ... The receiver keeps one record for each sender, which advances by exactly
+one in the transaction that puts a batch. Each arriving batch is compared with this record:
 
-    the number behind the last one               it is next
-    the last number, the same digest             it was done: the answer was lost
-    the last number, another digest              sequence error: somebody was put back to an older state
-    any other number                             sequence error: a batch is missing, or was here long ago
+    the number after the last one                it is next
+    the last number, the same digest             it was received: the answer was lost
+    the last number, another digest              sequence error: one side was restored to an older state
+    any other number                             sequence error: a batch is missing, or is an old one
     any number, an older epoch                   fenced: another run of the channel has begun since
 """
 
@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 from ..errors import Fenced, SequenceError
 
-CHANNEL = "channel "  # and its name: the application of a channel, among those that claim
+CHANNEL = "channel "  # followed by the channel's name: the application name of a channel
 HOPS_MAX = 32
 HOPS = "xqh.hops"
-"""The property of a message on its way that counts the queue managers behind it; it goes where the message arrives."""
+"""The property that counts the queue managers that a message has passed; it is removed where the message arrives."""
 
 
 class Last(NamedTuple):
-    """The last batch that came; number 0: none has."""
+    """The last batch that was received; number 0: none yet."""
 
     number: int = 0
     epoch: int = 0
@@ -31,11 +31,10 @@ class Last(NamedTuple):
 
 
 def check_epoch(last: Last, epoch: int, channel: str) -> None:
-    """Raises: Fenced, another run of the channel has begun after the caller's."""
+    """Raises Fenced if another run of the channel has begun after the caller's."""
     if epoch < last.epoch:
         raise Fenced(
-            f"channel {channel} is carried by somebody else: the receiver knows epoch {last.epoch}, this run has "
-            f"{epoch}",
+            f"channel {channel} is run by another process: the receiver knows epoch {last.epoch}, this run has {epoch}",
             application=channel,
             epoch=epoch,
             current=last.epoch,
@@ -43,18 +42,18 @@ def check_epoch(last: Last, epoch: int, channel: str) -> None:
 
 
 def was_done(last: Last, number: int, epoch: int, digest: bytes, channel: str) -> bool:
-    """Whether a batch is the last one, which was done; if not it is next. Raises: SequenceError, Fenced."""
+    """Whether this batch was received already; if not, it is the next one. Raises SequenceError, Fenced."""
     check_epoch(last, epoch, channel)
     if number == last.number + 1:
         return False
     if number == last.number and digest == last.digest:
         return True
-    why = "it has other messages than the one of this number that came"
+    why = "it differs from the received batch of this number"
     if number != last.number:
-        why = "batches between them are missing" if number > last.number else "it is older than that"
+        why = "batches between them are missing" if number > last.number else "it is older than that one"
     raise SequenceError(
-        f"channel {channel} brings batch {number}, the receiver has had {last.number}: {why}. One side was put back "
-        "to an older state, or deleted; find out which messages are missing or there twice, then reset the channel",
+        f"channel {channel} brings batch {number}, the receiver has had {last.number}: {why}. One side was "
+        "restored to an older state, or deleted; find the missing and duplicate messages, then reset the channel",
         channel=channel,
         number=number,
         expected=last.number + 1,
@@ -62,15 +61,15 @@ def was_done(last: Last, number: int, epoch: int, digest: bytes, channel: str) -
 
 
 def check_agreement(last: Last, number: int, *, is_open: bool, channel: str) -> None:
-    """Whether a sender that has confirmed `number` can go on with a receiver; `is_open`: one more may be there.
+    """Checks that a sender that has confirmed `number` can continue with a receiver.
 
-    Raises: SequenceError.
+    With `is_open` the receiver may have one batch more. Raises SequenceError.
     """
     if last.number == number or (is_open and last.number == number + 1):
         return
     raise SequenceError(
-        f"channel {channel} has confirmed batch {number}, the receiver has had {last.number}: one side was put back to "
-        "an older state, or deleted; find out which messages are missing or there twice, then reset the channel",
+        f"channel {channel} has confirmed batch {number}, the receiver has had {last.number}: one side was "
+        "restored to an older state, or deleted; find the missing and duplicate messages, then reset the channel",
         channel=channel,
         number=number + 1,
         expected=last.number + 1,

@@ -1,22 +1,22 @@
-"""Claims: what an application that reads a queue in batches holds, and what each call about them means.
+"""Claims: the messages that an application holds while it reads a queue in batches, and the calls about them.
 
 An *application* reads a queue in numbered claims 1, 2, 3 ... (seed 004's get-unconfirmed, held by a named unit). It
-keeps a checkpoint of its own, in which it writes a claim's number before it works on the claim, and once more when the
-work is done. Between the two it may die at any moment, so every call says where the checkpoint stands, and the
-queue manager's record is compared with it:
+keeps its own checkpoint, and writes a claim's number there before it works on the claim, and again when the work is
+done. It may die at any moment in between, so every call says how far the checkpoint is, and the queue manager compares
+it with its own record:
 
-    settled     the last claim that is over: confirmed, or released; its number never returns
+    settled     the last claim that is over: confirmed, or released; its number is never used again
     open        the claim after it, if there is one: its messages are held
-    planned     the application has begun to work on the open claim: its checkpoint knows it
+    planned     the application has begun to work on the open claim: its checkpoint knows the claim
     ahead       the claim after the open one, if there is one: taken while the application works on the open claim,
-                before it has asked for it. It is never planned, and it is returned if the application dies
+                before the application asked for it. It is never planned, and is returned if the application dies
 
-A call for the next claim says that all before it are done. A reader that starts takes a higher *epoch*; calls with an
-older one are refused, so that two can never work on one record.
+A call for the next claim says that all earlier ones are done. A reader that starts takes a higher *epoch*; calls with
+an older one are refused, so that two readers can never use one record.
 
-A claim that is over may hold its messages a while longer: where the next one was taken ahead, the call that asks for
-it only notes that the one before is done, and the messages go with the next `settle`. So at most two claims hold
-messages: the one that goes and the open one, or the open one and the one ahead.
+The messages of a claim that is over may stay a while longer: if the next claim was taken ahead, the call for it only
+records that the earlier one is done, and the next `settle` removes the messages. So at most two claims hold messages:
+the finished one and the open one, or the open one and the one ahead.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from ..errors import CheckpointLost, CheckpointTooOld, Fenced
 
 
 class ClaimRecord(NamedTuple):
-    """Where an application stands on a queue.
+    """How far an application has read a queue.
 
     Args:
-        epoch: of its last start.
+        epoch: that of its last start.
         settled: the last claim that is over, 0 if none is.
         open: whether the claim `settled + 1` is open.
         planned: whether that one is planned.
@@ -47,11 +47,11 @@ class ClaimRecord(NamedTuple):
 
 
 class Next(enum.Enum):
-    """What a call for the next claim is answered with."""
+    """How a call for the next claim is answered."""
 
     TAKE = "take messages"
     CONFIRM_AND_TAKE = "confirm the open claim, then take messages"
-    CONFIRM_AND_GIVE = "the open claim is over, and the one that was taken ahead is given"
+    CONFIRM_AND_GIVE = "finish the open claim, and give the one that was taken ahead"
     GIVE = "give the open claim again: the caller died before its checkpoint knew it"
 
 
@@ -59,12 +59,12 @@ RELEASE = "`inorder claim release`, or release_claims, returns the messages of t
 
 
 def check_epoch(record: ClaimRecord, epoch: int, application: str) -> None:
-    """Raises: Fenced, somebody has started after the caller."""
+    """Raises Fenced if another reader has started after the caller."""
     if epoch != record.epoch:
         raise Fenced(
             f"application {application!r} was started again after this reader: it is at epoch {record.epoch}, this "
-            f"reader has {epoch}. Only one reader of a queue may run under one application; stop one of the two, or "
-            "give it an application name of its own",
+            f"reader has {epoch}. Only one reader of a queue may run under one application name; stop one of the two, "
+            "or give it another application name",
             application=application,
             epoch=epoch,
             current=record.epoch,
@@ -72,11 +72,11 @@ def check_epoch(record: ClaimRecord, epoch: int, application: str) -> None:
 
 
 def next_claim(record: ClaimRecord, start: int, application: str) -> Next:
-    """What to do when the checkpoint says that all claims up to `start` are done.
+    """Decides a call for the next claim whose checkpoint says that all claims up to `start` are done.
 
     Raises:
-        CheckpointTooOld: it does not know claims that are over.
-        CheckpointLost: the open claim is being worked on by a checkpoint that is not this one; or the checkpoint knows
+        CheckpointTooOld: if the checkpoint does not know claims that are over.
+        CheckpointLost: if another checkpoint has begun to work on the open claim, or if this one knows
             claims that the queue never gave.
     """
     if start < record.settled:
@@ -87,8 +87,8 @@ def next_claim(record: ClaimRecord, start: int, application: str) -> Next:
         if not record.planned:
             return Next.GIVE
         raise CheckpointLost(
-            f"claim {record.settled + 1} of application {application!r} is being worked on, and the checkpoint does "
-            "not know it: it was lost, or is another one. Go on with the checkpoint that knows it; if there is none, "
+            f"claim {record.settled + 1} of application {application!r} is in progress, but this checkpoint does not "
+            "know it: it was lost, or is another one. Continue with the checkpoint that knows it; if there is none, "
             f"{RELEASE}, and they are read again",
             application=application,
             claim=record.settled + 1,
@@ -99,10 +99,9 @@ def next_claim(record: ClaimRecord, start: int, application: str) -> Next:
 
 
 def takes_ahead(record: ClaimRecord, start: int, application: str) -> bool:
-    """Whether the claim behind the open one, which is `start`, may be taken now: the work on that one has begun, and
-    none was taken ahead.
+    """Whether the next claim may be taken ahead: work on the open one, `start`, has begun, and none was taken ahead.
 
-    Raises: CheckpointTooOld, claim `start` is over; CheckpointLost, the queue never gave it.
+    Raises CheckpointTooOld if claim `start` is over; CheckpointLost if the queue never gave it.
     """
     if start <= record.settled:
         raise _too_old(application, start, record.settled)
@@ -112,16 +111,16 @@ def takes_ahead(record: ClaimRecord, start: int, application: str) -> bool:
 
 
 def plan(record: ClaimRecord, after: int, upto: int, application: str) -> bool:
-    """Whether there is something to read in the claims behind `after` up to `upto`: nothing, or the open claim.
+    """Whether the claims after `after` up to `upto` have messages to read: those of the open claim, or none.
 
-    Raises: CheckpointTooOld, the claim is over; CheckpointLost, it is not one that can be read now.
+    Raises CheckpointTooOld if the claim is over; CheckpointLost if it cannot be read now.
     """
     if upto == after:
         return False
     if upto <= record.settled:
         raise CheckpointTooOld(
             f"claim {upto} of application {application!r} is over: it was confirmed or released, and its messages "
-            "cannot be read under it any more. The checkpoint is older than the queue; begin with a new one",
+            "can no longer be read under it. The checkpoint is older than the queue; begin with a new one",
             application=application,
             claim=upto,
             settled=record.settled,
@@ -132,10 +131,9 @@ def plan(record: ClaimRecord, after: int, upto: int, application: str) -> bool:
 
 
 def skip(record: ClaimRecord, upto: int, application: str) -> bool:
-    """Whether claim `upto`, which holds no messages, is the next one and becomes over; if it is over there is nothing
-    to do.
+    """Whether to skip claim `upto`, which holds no messages and is the next one; if it is over, nothing is to be done.
 
-    Raises: CheckpointLost, another claim is open, or that one is not the next.
+    Raises CheckpointLost if another claim is open, or `upto` is not the next one.
     """
     if upto > record.settled + (not record.open):
         raise _unknown(application, upto, record)
@@ -143,9 +141,9 @@ def skip(record: ClaimRecord, upto: int, application: str) -> bool:
 
 
 def settle(record: ClaimRecord, upto: int, application: str) -> bool:
-    """Whether confirming all claims up to `upto` confirms the open one; if it is over already there is nothing to do.
+    """Whether confirming all claims up to `upto` confirms the open one; if it is over, nothing is to be done.
 
-    Raises: CheckpointLost, the queue never gave that claim.
+    Raises CheckpointLost if the queue never gave that claim.
     """
     if upto <= record.settled:
         return False
@@ -157,7 +155,7 @@ def settle(record: ClaimRecord, upto: int, application: str) -> bool:
 def _too_old(application: str, start: int, settled: int) -> CheckpointTooOld:
     return CheckpointTooOld(
         f"the checkpoint of application {application!r} ends with claim {start}, but claims up to {settled} are over: "
-        "it is too old. Go on with the newest checkpoint, or begin with a new one, which reads what is left",
+        "it is too old. Continue with the newest checkpoint, or begin a new one, which reads the remaining messages",
         application=application,
         claim=start,
         settled=settled,
@@ -168,7 +166,7 @@ def _unknown(application: str, claim: int, record: ClaimRecord) -> CheckpointLos
     last = record.settled + record.open
     return CheckpointLost(
         f"the checkpoint of application {application!r} knows claim {claim}, but the queue gave no more than {last}: "
-        "it is the checkpoint of another queue or application, or the store was put back to an older state. "
+        "it is the checkpoint of another queue or application, or the store was restored to an older state. "
         "Begin with a new checkpoint",
         application=application,
         claim=claim,
@@ -177,7 +175,7 @@ def _unknown(application: str, claim: int, record: ClaimRecord) -> CheckpointLos
 
 
 def slices(messages: int, spans: Iterable[tuple[int, int]], most: int) -> Sequence[tuple[int, int]]:
-    """Cuts positions 1 to `messages` into at most `most` slices of about one size, never inside a span.
+    """Cuts positions 1 to `messages` into at most `most` slices of similar size, never inside a span.
 
     Args:
         spans: the first and last position of each group.
@@ -186,7 +184,7 @@ def slices(messages: int, spans: Iterable[tuple[int, int]], most: int) -> Sequen
         First and last position of each slice, in order; none is empty.
     """
     size = max(1, -(-messages // max(1, most)))
-    uncut: list[list[int]] = []  # stretches of groups that overlap, merged
+    uncut: list[list[int]] = []  # runs of overlapping groups, merged
     for first, last in sorted(spans):
         if uncut and first <= uncut[-1][1]:
             uncut[-1][1] = max(uncut[-1][1], last)

@@ -1,8 +1,8 @@
-"""What a dead letter is: a message as it was put, with the fields of MQ's dead-letter header as properties (R6.8).
+"""Dead letters: messages as they were put, with the fields of MQ's dead-letter header as properties (R6.8).
 
-Body and descriptor stay as they were, so that it can be put where it belongs once the reason has gone. MQ's header has
-the reason, the queue and queue manager where the message should have gone, and who set it aside, when; `attempts` and
-`error` are ours: how often it was tried, and what went wrong in words.
+Body and descriptor stay unchanged, so that the message can be put on its queue once the reason is gone. MQ's header has
+the reason, the queue and queue manager where the message should have gone, and the time and the program that set it
+aside; `attempts` and `error` are ours: the number of attempts, and a description of the error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REASON_NAMES: Final[Mapping[int, str]] = MappingProxyType({int(one): one.name fo
 
 
 def reason_name(reason: int) -> str:
-    """A reason of a dead letter, in words where it has a name."""
+    """The name of a reason of a dead letter, or its number."""
     return REASON_NAMES.get(reason, str(reason))
 
 
@@ -36,12 +36,12 @@ class WhyDead(NamedTuple):
     """Why a message is a dead letter.
 
     Args:
-        reason: MQ's reason code, or a number of the program that set it aside.
+        reason: MQ's reason code, or a number chosen by the program that set it aside.
         queue, manager: where it should have gone; an empty manager is this one.
         time: when it was set aside, seconds since 1970.
-        program: who set it aside.
-        attempts: how often it was tried; 0: it is not known.
-        error: what went wrong, in words.
+        program: the program that set it aside.
+        attempts: how many attempts failed; 0: unknown.
+        error: a description of the error.
     """
 
     reason: int
@@ -54,13 +54,13 @@ class WhyDead(NamedTuple):
 
 
 def is_dead(message: Message) -> bool:
-    """Whether it was set aside: such a message asks for no report of its arrival or delivery (R6.6)."""
+    """Whether the message is a dead letter; these cause no report of arrival or delivery (R6.6)."""
     text = message.properties.text
     return text is not None and MARK in text and MARK in message.properties
 
 
 def buried(message: Message, why: WhyDead) -> Message | Reason:
-    """The message as a dead letter; or why its properties do not let it be one: 2478, 2498."""
+    """Makes a dead letter of the message, or returns the reason why its properties do not allow that: 2478, 2498."""
     said: dict[str, Any] = why._asdict() | {"error": why.error[:ERROR_CHARACTERS_MAX]}
     kept = {name: value for name, value in without(message).items() if not name.startswith(PREFIX)}
     header = {PREFIX + name: value for name, value in said.items() if value or name in ("reason", "queue", "time")}
@@ -72,14 +72,14 @@ def buried(message: Message, why: WhyDead) -> Message | Reason:
 
 
 def why_dead(message: Message) -> WhyDead:
-    """Why a message is a dead letter, as its properties say; of a message that is not one, reason 0."""
+    """Reads from its properties why a message is a dead letter; reason 0 if it is not one."""
     values = {name: message.properties.get(PREFIX + name) for name in WhyDead._fields}
     found = {name: value for name, value in values.items() if _fits(value, name)}
     return WhyDead(**{"reason": 0, "queue": "", **found})
 
 
 def _fits(value: object, name: str) -> bool:
-    """Whether a value can be that field's: anybody may write such properties."""
+    """Whether the value suits this field: any program may write such properties."""
     if name in ("reason", "attempts"):
         return isinstance(value, int) and not isinstance(value, bool)
     if name == "time":
@@ -88,6 +88,6 @@ def _fits(value: object, name: str) -> bool:
 
 
 def revived(message: Message) -> Message:
-    """The message as it was before."""
+    """The original message of a dead letter."""
     kept = {name: value for name, value in without(message).items() if not name.startswith(PREFIX)}
     return message.with_values(properties=Properties(kept))

@@ -1,18 +1,18 @@
-"""A table of rules for dead letters, as MQ's runmqdlq has it: which rule a letter falls under, and which one is next.
+"""Rules for dead letters, as in MQ's runmqdlq: which rule a letter matches, and which one comes next.
 
-The rules are judged in their order. The first one whose patterns all fit is tried; if its action fails, as often as its
-RETRY says; then the next one behind it that fits. Where none is left the letter stays, as if by IGNORE::
+The rules are tried in order. The action of the first rule whose patterns all match is tried, as often as its RETRY
+says; if it fails each time, the next matching rule is tried. If none is left, the letter stays, as with IGNORE::
 
-    fits(first rule) -> try, 1 .. RETRY times -> done
+    matches(first rule) -> try, 1 .. RETRY times -> done
                               | all have failed
                               v
-    fits(next rule)  -> try, 1 .. RETRY times -> done
+    matches(next rule)  -> try, 1 .. RETRY times -> done
                               | none is left
                               v
                             ignored
 
-In a pattern `*` stands for any characters and `?` for one; blanks at the end do not count. A number is compared as a
-number. What a letter says of its queue manager, if nothing, is this one.
+In a pattern `*` stands for any characters and `?` for one; blanks at the end do not count. Numbers are compared as
+numbers. A letter that names no queue manager counts as one for this queue manager.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Value = str | int
 
 RETRY_SECONDS: Final = 60
 SIGN_LENGTH: Final = 16
-# How many characters the field has; of a number 0.
+# The length of each field in characters; 0 for a number.
 FIELDS: Final[Mapping[str, int]] = MappingProxyType(
     {
         "APPLIDAT": 32,
@@ -52,7 +52,7 @@ FIELDS: Final[Mapping[str, int]] = MappingProxyType(
         "USERID": 12,
     }
 )
-# For these the letter says which queue, or which queue manager.
+# These stand for the queue or queue manager that the letter names.
 SYMBOLS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"FWDQ": ("&DESTQ", "&REPLYQ"), "FWDQM": ("&DESTQM", "&REPLYQM")}
 )
@@ -63,10 +63,10 @@ class DeadRule:
     """One rule.
 
     Args:
-        line: where it begins in its file, from 1.
-        patterns: what a letter must be, by MQ's keywords; a field that is not there may be anything.
-        queue, manager: of "fwd": where to, or one of `SYMBOLS`; an empty manager is this one.
-        header: of "fwd": the letter keeps what says why it is dead.
+        line: its first line in the file, from 1.
+        patterns: the values that a letter must have, by MQ's keywords; other fields may have any value.
+        queue, manager: for "fwd": the destination, or one of `SYMBOLS`; an empty manager is this one.
+        header: for "fwd": whether the letter keeps the properties that say why it is dead.
         tries: how often the action is tried, from 1.
     """
 
@@ -84,11 +84,11 @@ class DeadRules:
     """A table of rules.
 
     Args:
-        rules: in the order in which they are judged.
-        queue: where the dead letters lie; empty: where the queue manager puts them.
+        rules: in the order in which they are tried.
+        queue: the queue of the dead letters; empty: the queue manager's dead-letter queue.
         manager: the queue manager that the table is for; empty: any.
         retry_seconds: between two tries.
-        wait: seconds for which the next letter is waited for when nothing is left to do; 0: not at all; `FOREVER`.
+        wait: how long to wait for another letter when none is left, in seconds; 0: not at all; `FOREVER`.
     """
 
     rules: Sequence[DeadRule]
@@ -105,17 +105,17 @@ class DeadRules:
 
 
 class Try(NamedTuple):
-    """Which rule is tried next, and how often it has failed before."""
+    """The rule that is tried next, and how often it has failed before."""
 
     rule: int
     failed: int = 0
 
 
 def facts(message: Message, why: WhyDead, manager: str) -> dict[str, Value]:
-    """What a letter is, by the keywords of patterns.
+    """The values of a letter, by the keywords of patterns.
 
     Args:
-        manager: the name of the queue manager that it lies with.
+        manager: the name of the queue manager that has the letter.
     """
     return {
         "APPLIDAT": message.application_identity_data,
@@ -135,7 +135,7 @@ def facts(message: Message, why: WhyDead, manager: str) -> dict[str, Value]:
 
 
 def fits(rule: DeadRule, letter: Mapping[str, Value]) -> bool:
-    """Whether a letter, as `facts` has it, falls under a rule."""
+    """Whether a letter, given by its `facts`, matches a rule."""
     return all(_is_like(letter[name], pattern) for name, pattern in rule.patterns.items())
 
 
@@ -147,12 +147,12 @@ def _is_like(value: Value, pattern: Value) -> bool:
 
 
 def first_try(rules: Sequence[DeadRule], letter: Mapping[str, Value], behind: int = -1) -> Try | None:
-    """The first rule behind another one under which a letter falls; None: there is none."""
+    """Finds the first rule after another one that matches a letter; None if there is none."""
     return next((Try(at) for at in range(behind + 1, len(rules)) if fits(rules[at], letter)), None)
 
 
 def next_try(rules: Sequence[DeadRule], letter: Mapping[str, Value], last: Try) -> Try | None:
-    """What is tried when a try has failed: the same rule again, or the next one that fits; None: the letter stays."""
+    """Decides what follows a failed try: the same rule again, or the next that matches; None: the letter stays."""
     failed = last.failed + 1
     if failed < rules[last.rule].tries:
         return Try(last.rule, failed)
@@ -160,15 +160,15 @@ def next_try(rules: Sequence[DeadRule], letter: Mapping[str, Value], last: Try) 
 
 
 def sign(rule: DeadRule) -> str:
-    """Names a rule by what it does, wherever it stands in a table, and however often it is tried."""
+    """Identifies a rule by its action, wherever it is in a table, and however often it is tried."""
     said = rule.action, sorted(rule.patterns.items()), rule.queue, rule.manager, rule.header
     return f"rule {hashlib.sha256(repr(said).encode()).hexdigest()[:SIGN_LENGTH]}"
 
 
 def try_after(rules: Sequence[DeadRule], letter: Mapping[str, Value], signed: str, failed: int) -> Try | None:
-    """What is tried of a letter at which a rule has failed so often, maybe in an earlier run; None: the letter stays.
+    """Decides what to try for a letter for which a rule has failed, maybe in an earlier run; None: the letter stays.
 
-    A rule that is not in the table any more counts for nothing.
+    A rule that has been removed from the table has no effect.
     """
     at = next((at for at, rule in enumerate(rules) if sign(rule) == signed and fits(rule, letter)), None)
     if at is None or failed < 1:
@@ -177,7 +177,7 @@ def try_after(rules: Sequence[DeadRule], letter: Mapping[str, Value], signed: st
 
 
 def target(rule: DeadRule, message: Message, why: WhyDead) -> tuple[str, str]:
-    """Where an action puts a letter: a queue, and its queue manager. An empty queue: the letter names none."""
+    """Where an action puts a letter: a queue and its queue manager. The queue is empty if the letter names none."""
     if rule.action == "retry":
         return why.queue, why.manager
     queue = {"&DESTQ": why.queue, "&REPLYQ": message.reply_to_queue}.get(rule.queue, rule.queue)

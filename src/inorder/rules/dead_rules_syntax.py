@@ -1,4 +1,4 @@
-"""The text of a table of rules for dead letters, in the syntax of MQ's runmqdlq, into `DeadRules`.
+"""Reads a table of rules for dead letters, in the syntax of MQ's runmqdlq, into `DeadRules`.
 
 ::
 
@@ -7,9 +7,9 @@
     rule     = pattern* ACTION(..) FWDQ(..) FWDQM(..) HEADER(..) PUTAUT(..) RETRY(..)
     pattern  = one of `dead_rules.FIELDS` ( value )
 
-Keywords come in any order, each once, with a blank or a comma between them; they and words without quotes count as
-written in capital letters. A line that begins with `*` is a comment. A `+` at the end of a line goes on with the first
-character of the next one that is not a blank, a `-` with its very first.
+Keywords come in any order, each once, separated by a blank or a comma; keywords and unquoted words are converted
+to capital letters. A line that begins with `*` is a comment. A `+` at the end of a line continues with the first
+non-blank character of the next line, a `-` with its very first character.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ITEM: Final = re.compile(
 )
 WORD: Final = re.compile(r"[A-Za-z0-9./_%*?&]+")
 BEGINNING: Final = re.compile(r"[ \t,]")
-# What a symbolic name stands for, by the beginnings that MQ gives it.
+# The meaning of a symbolic name, by the prefixes that MQ gives it.
 NUMBERS: Final[Mapping[str, Mapping[str, int]]] = {
     "APPLTYPE": {
         f"MQAT_{name}": number
@@ -65,7 +65,7 @@ class DeadRulesError(CallerError):
 
 
 class Item(NamedTuple):
-    """A keyword and its value; `line` is where its entry begins."""
+    """A keyword and its value; `line` is the first line of its entry."""
 
     line: int
     keyword: str
@@ -76,9 +76,9 @@ class Item(NamedTuple):
 
 
 def read_rules(lines: Iterable[str]) -> DeadRules:
-    """The table that stands in a text; lines come with their ends or without.
+    """Reads a table from the lines of a text, with or without line ends.
 
-    Raises: DeadRulesError, with the line where the entry begins, what was found and what is allowed.
+    Raises DeadRulesError with the line where the entry begins, the text that was found, and the allowed one.
     """
     control: dict[str, Any] = {}
     rules: list[DeadRule] = []
@@ -86,12 +86,12 @@ def read_rules(lines: Iterable[str]) -> DeadRules:
         items = {one.keyword: one for one in _items(line, text)}
         if items.keys() & set(CONTROL):
             if number:
-                raise _error(line, "control data behind another entry", "control data in the first entry")
+                raise _error(line, "control data after another entry", "control data in the first entry")
             control = _control(line, items)
         else:
             rules.append(_rule(line, items))
     if not rules:
-        raise _error(1, "no rule", "one rule at least")
+        raise _error(1, "no rule", "at least one rule")
     return DeadRules(rules=tuple(rules), **control)
 
 
@@ -99,7 +99,7 @@ def read_rules(lines: Iterable[str]) -> DeadRules:
 
 
 def _entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """The entries of a table, each in one piece, and the lines where they begin."""
+    """Splits the text into entries, each with its first line."""
     begun, text, goes_on = 0, "", ""
     for number, line in enumerate(lines, 1):
         bare = line.rstrip("\r\n").rstrip(" \t")
@@ -114,7 +114,7 @@ def _entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
             yield begun, text
             text = ""
     if goes_on:
-        raise _error(begun, f"the end of the table behind {goes_on}", "a further line")
+        raise _error(begun, f"the end of the table after {goes_on}", "a further line")
 
 
 def _items(line: int, text: str) -> Iterator[Item]:
@@ -125,7 +125,7 @@ def _items(line: int, text: str) -> Iterator[Item]:
             raise _error(line, repr(text[at : at + 40]), "a keyword and its value, as in REASON(MQRC_Q_FULL)")
         keyword = found["keyword"].upper()
         if at and not BEGINNING.match(text, at):
-            raise _error(line, f"{keyword} right behind another value", "a blank or a comma before it")
+            raise _error(line, f"{keyword} right after another value", "a blank or a comma before it")
         if keyword in UNSUPPORTED:
             raise _error(
                 line, f"MQ's keyword {keyword}, which is not supported: {UNSUPPORTED[keyword]}", "a rule without it"
@@ -142,14 +142,14 @@ def _items(line: int, text: str) -> Iterator[Item]:
 
 
 def _value(line: int, keyword: str, found: re.Match[str]) -> str:
-    """What stands in parentheses: a text as it is, a word in capital letters."""
+    """The value in parentheses: a quoted text as it is, a word in capital letters."""
     quoted, word = found["quoted"], found["word"]
     if quoted:
         return quoted.replace("''", "'")
     if word is None:
-        raise _error(line, f"{keyword} without a value", f"{keyword}(...); ' ' is an empty one")
+        raise _error(line, f"{keyword} without a value", f"{keyword}(...); ' ' is an empty value")
     if not WORD.fullmatch(word):
-        raise _error(line, repr(word), "single quotes around what has other signs than A-Z 0-9 . / _ % * ? &")
+        raise _error(line, repr(word), "single quotes around a value with other characters than A-Z 0-9 . / _ % * ? &")
     return word.upper()
 
 
@@ -183,9 +183,7 @@ def _rule(line: int, items: Mapping[str, Item]) -> DeadRule:
     if action == "FWD" and "FWDQ" not in items:
         raise _error(line, "ACTION(FWD) without FWDQ", "FWDQ(NAME), FWDQ(&DESTQ) or FWDQ(&REPLYQ)")
     if "PUTAUT" in items and _word(items["PUTAUT"], ("DEF", "CTX")) == "CTX":
-        raise items["PUTAUT"].wrong(
-            "PUTAUT(DEF): there are no authority records, a program that opens the store may put"
-        )
+        raise items["PUTAUT"].wrong("PUTAUT(DEF): any program that opens the store may put")
     return DeadRule(
         line=line,
         action=cast(Action, action.lower()),
@@ -201,7 +199,7 @@ def _pattern(item: Item) -> Value:
     length = FIELDS[item.keyword]
     if length:
         if len(item.value.replace("*", "").rstrip(" ")) > length:
-            raise item.wrong(f"at most {length} characters, those for any (*) not counted")
+            raise item.wrong(f"at most {length} characters, not counting *")
         return item.value.rstrip(" ")
     if item.value == "*":
         return "*"
@@ -227,7 +225,7 @@ def _forward(item: Item | None) -> str:
 def _name(item: Item) -> str:
     name = item.value.strip(" ")
     if len(name) > QUEUE_NAME_LENGTH or re.fullmatch(r"[A-Za-z0-9./_%]*", name) is None:
-        raise item.wrong("at most 48 characters out of A-Z a-z 0-9 . / _ %")
+        raise item.wrong("at most 48 characters from A-Z a-z 0-9 . / _ %")
     return name
 
 

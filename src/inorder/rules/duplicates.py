@@ -1,14 +1,14 @@
-"""Puts under a key of the caller's: a put that is repeated while the key is kept does nothing.
+"""Puts with a deduplication key: a put that is repeated while the queue remembers its key does nothing.
 
-The key belongs to the queue, and for messages that go on from there to where they go. What a put meets:
+The key belongs to the queue, or, for messages to another queue manager, to the destination. A put finds one of these:
 
-    nobody has the key, or its time is over     it puts, and has the key
-    what has the key is on the queue, or was    nothing is put: a duplicate
-    its own unit of work has the key            nothing is put: both would be committed, or neither
-    another unit of work has the key            it is refused: that unit may still be backed out
+    no message has the key, or it has expired    it puts, and takes the key
+    a committed put has the key                  nothing is put: a duplicate
+    its own unit of work has the key             nothing is put: both would be committed, or neither
+    another unit of work has the key             it is refused: that unit may still be backed out
 
-The last line keeps the promise. A put that passed for a duplicate of one that is then backed out would leave no message
-at all; one that went on would leave two where both are committed.
+The last case matters. If the put were taken for a duplicate and the other unit then backed out, no message would be
+left; if it put, and both were committed, there would be two.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .grouping import GroupState
 
 
 class Kept(NamedTuple):
-    """A key that a queue keeps.
+    """A key that a queue remembers.
 
     Args:
-        unit: the unit of work that has put under it and is not settled; None: it is.
-        expires_at: when the key is free again, once the unit is settled; seconds since 1970.
+        unit: the unit of work that put under this key, if it is not settled; None: it is.
+        expires_at: when the key becomes free again after the unit is settled; seconds since 1970.
     """
 
     unit: int | None
@@ -33,7 +33,7 @@ class Kept(NamedTuple):
 
 
 class DuplicateVerdict(Enum):
-    """What becomes of a put under a key."""
+    """How a put under a key ends."""
 
     PUT = auto()
     DUPLICATE = auto()
@@ -41,11 +41,11 @@ class DuplicateVerdict(Enum):
 
 
 def judge(kept: Kept | None, unit: int | None, now: float) -> DuplicateVerdict:
-    """What becomes of a put.
+    """Decides a put under a key.
 
     Args:
-        kept: what is known of its key; None: nothing.
-        unit: the unit of work that it is part of, if that has put or got anything so far.
+        kept: the key as the queue remembers it; None: it does not.
+        unit: the put's unit of work, if it has put or got anything so far.
     """
     if kept is None:
         return DuplicateVerdict.PUT
@@ -55,14 +55,14 @@ def judge(kept: Kept | None, unit: int | None, now: float) -> DuplicateVerdict:
 
 
 def settled(put_at: float, expires_at: float, now: float) -> tuple[float, float]:
-    """When messages count as put whose unit is committed now, and until when their key is kept."""
+    """For messages whose unit is committed now: the time at which they count as put, and the expiry of their key."""
     return now, now + (expires_at - put_at)
 
 
 def check_whole(before: GroupState, after: GroupState) -> None:
-    """In logical order a key names whole groups: one that lacked a member could not be finished.
+    """In logical order a key is for whole groups: a group that lacked a member could not be completed.
 
-    Raises: InconsistentCall 2241, the call goes on with a group or leaves one open.
+    Raises InconsistentCall 2241 if the call continues a group or leaves one open.
     """
     if any(state.group_open or state.message_open for state in (before, after)):
         raise InconsistentCall(

@@ -1,9 +1,9 @@
-"""What is missing of a group, or of a message in segments, seen from what is there.
+"""Finds the missing parts of a group, or of a message in segments, from the parts that have arrived.
 
-A group is whole if its logical messages 1 to n are there with all their segments, and n says that it is the last
-(R3.51); a message in segments that is in no group, if its segments are (R3.43). The members are given one after
-another, in logical order: by sequence number, then by offset; of several with the same numbers the first counts, and a
-segment that overlaps the one before does not. So no more is kept than what is found to be missing.
+A group is whole if it has its logical messages 1 to n with all their segments, and n is marked as the last
+(R3.51); a message in segments outside a group, if it has all its segments (R3.43). The members are given one by
+one in logical order: by sequence number, then by offset. Of several with the same numbers the first counts; a
+segment that overlaps the one before it is ignored. So only the gaps found are kept in memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Member(NamedTuple):
-    """A message as far as it matters here; `length` as the next offset counts it."""
+    """The values of a message that matter here; `length` is the step to the next offset."""
 
     sequence_number: int
     offset: int
@@ -31,15 +31,15 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gaps:
-    """What is missing. Of each kind the first 100 are named.
+    """The missing parts. The first 100 of each kind are listed.
 
     Args:
-        sequences: sequence numbers that are not there, from the first of a range to its last.
-        segments: of logical messages that are there in part: the sequence number, and the bytes from an offset up to
+        sequences: ranges of missing sequence numbers, first and last.
+        segments: missing bytes of incomplete logical messages: the sequence number, and the range from an offset up to
             another one, which is not missing.
-        unended: sequence numbers of logical messages whose last segment is not there.
-        last: no member says that the group ends with it.
-        more: there are more than are named.
+        unended: sequence numbers of logical messages whose last segment is missing.
+        last: no member is marked as the last of the group.
+        more: more parts are missing than are listed.
     """
 
     sequences: tuple[tuple[int, int], ...] = ()
@@ -50,7 +50,7 @@ class Gaps:
 
     @property
     def is_complete(self) -> bool:
-        """Nothing is missing."""
+        """Whether nothing is missing."""
         return self == NO_GAPS
 
 
@@ -58,12 +58,12 @@ NO_GAPS = Gaps()
 
 
 def member_of(message: Message) -> Member:
-    """What a message is within its group."""
+    """The values of a message that matter here."""
     return Member(message.sequence_number, message.offset, data_length(message), message.flags)
 
 
 def gaps(members: Iterable[Member]) -> Gaps:
-    """What is missing of one group, whose members come in logical order; nothing of none."""
+    """Finds the missing parts of one group, whose members come in logical order; without members nothing is missing."""
     sequences: list[tuple[int, int]] = []
     segments: list[tuple[int, int, int]] = []
     unended: list[int] = []
@@ -92,13 +92,13 @@ def gaps(members: Iterable[Member]) -> Gaps:
 
 
 def _note(found: list[T], one: T) -> None:
-    """As many are kept as are named, and one more."""
+    """Keeps as many entries as are listed, and one more."""
     if len(found) <= GAPS_MAX:
         found.append(one)
 
 
 def _holes(pieces: Iterable[Member]) -> Iterator[tuple[int, int | None]]:
-    """What is missing of a logical message, from an offset up to another; None: its end."""
+    """The missing ranges of a logical message, from an offset up to another; None: up to its end."""
     expected, seen = 0, -1
     for piece in pieces:
         if piece.offset < expected or piece.offset == seen:

@@ -1,8 +1,8 @@
-"""A get, from the pieces that a store found to what the caller is given.
+"""Decides a get: from the pieces that a store found to the message that the caller receives.
 
-The store finds (it knows its rows), this module decides: is the call consistent, is a unit of work needed, is
-the buffer large enough, and therefore: what is returned, with which warning, and how many of the pieces found
-does the call take.
+The store finds the rows. This module decides whether the call is consistent, whether it needs a unit of work, and
+whether the buffer is large enough; and from that the result, its warning, and how many of the found pieces the
+call takes.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ from .segmentation import join
 
 
 def rank_of(options: GetOptions) -> int:
-    """Who is served first; smaller is earlier (R3.27)."""
+    """The priority among waiting calls; smaller is served earlier (R3.27)."""
     if options.browse and not options.lock:
         return 2
     return 0 if options.match.specific else 1
 
 
 def check_browse_mode(options: GetOptions, cursor: Cursor, *, strict: bool) -> None:
-    """Browse next goes on as the browse began: physical or logical, strict or relaxed (R3.40, B-42).
+    """Checks that a browse continues in the mode in which it began: physical or logical, strict or relaxed (R3.40,
+    B-42).
 
-    Raises: InconsistentCall 2259.
+    Raises InconsistentCall 2259.
     """
     if options.browse == "next" and cursor.logical not in (None, options.logical):
         now, before = ("logical", "physical") if options.logical else ("physical", "logical")
@@ -49,27 +50,27 @@ def check_browse_mode(options: GetOptions, cursor: Cursor, *, strict: bool) -> N
     if options.browse == "next" and cursor.logical is not None and cursor.strict != strict:
         now, before = ("strict", "relaxed") if strict else ("relaxed", "strict")
         raise InconsistentCall(
-            f"the browse began {before} and cannot go on {now}: ask for read_order={before!r}, or browse first again",
+            f"the browse began {before} and cannot go on {now}: give read_order={before!r}, or begin with browse first",
             reason=Reason.INCONSISTENT_BROWSE,
         )
 
 
 def begin(options: GetOptions, state: GroupState, cursor: Cursor) -> tuple[GroupState, Cursor]:
-    """Where the call starts from: browse first forgets group and cursor (R3.60, C-14)."""
+    """The state in which the call starts: browse first resets group and cursor (R3.60, C-14)."""
     return (NOTHING_OPEN, UNSET) if options.browse == "first" else (state, cursor)
 
 
 def within_group(options: GetOptions, state: GroupState) -> GetOptions:
-    """How a get of a whole group goes on after its first message.
+    """The options with which a get of a whole group continues after its first message.
 
-    The match chose the group by its first message. Where pieces of a logical message could not all be joined
-    (R3.45), the rest of them comes singly.
+    The match chose the group by its first message. If the pieces of a logical message could not all be joined
+    (R3.45), the remaining ones come one by one.
     """
     return replace(options, match=EVERYTHING, complete=options.complete and not state.message_open)
 
 
 def check_under_cursor(options: GetOptions, message: Message) -> None:
-    """A complete get under the cursor needs the first segment there (R3.48). Raises: CallerError 2246."""
+    """Checks that a complete get under the cursor begins with a first segment (R3.48). Raises CallerError 2246."""
     if options.complete and message.offset:
         raise CallerError(
             f"the message under the cursor is a segment at offset {message.offset}: "
@@ -79,13 +80,13 @@ def check_under_cursor(options: GetOptions, message: Message) -> None:
 
 
 class GetVerdict(NamedTuple):
-    """What a get returns and does.
+    """The result and the effect of a get.
 
     Args:
-        message: what the caller is given.
-        takes: how many of the pieces found are removed, locked or marked; 0 if the buffer was too small.
-        state: where the handle stands afterwards.
-        in_unit: what is taken is taken under the unit of work.
+        message: the message for the caller.
+        takes: how many of the found pieces are removed, locked or marked; 0 if the buffer was too small.
+        state: the state of the handle afterwards.
+        in_unit: whether the pieces are taken under the unit of work.
     """
 
     message: Message
@@ -113,9 +114,9 @@ def judge(
     """Decides about the pieces of one logical message, or one single message, before anything is changed.
 
     Raises:
-        MatchError: 2247, it is the next of its group but not what was asked for (R3.23).
-        InconsistentCall: 2245, the group was begun otherwise (R3.36).
-        UnitNotAvailable: 2255, several persistent pieces outside the open unit of work (R3.46).
+        MatchError: 2247, if the next message of the group does not match (R3.23).
+        InconsistentCall: 2245, if the group was begun differently (R3.36).
+        UnitNotAvailable: 2255, if several persistent pieces would be got outside the open unit of work (R3.46).
     """
     check_found(found, pieces[0])
     in_unit = in_unit_of_work(options, pieces[0], syncpoint=syncpoint)
@@ -147,7 +148,7 @@ def _needs_unit(piece: Message) -> bool:
 
 
 def _fit(message: Message, options: GetOptions) -> tuple[Message, bool, Reason | None]:
-    """The message as far as the buffer goes; whether the call takes it; 2079 or 2080 (R3.55 to R3.57)."""
+    """Cuts the message to the buffer; also whether the call takes it, and 2079 or 2080 (R3.55 to R3.57)."""
     if options.buffer is None or message.length <= options.buffer:
         return message, True, None
     cut = message.with_values(body=message.body[: options.buffer])

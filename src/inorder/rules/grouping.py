@@ -1,18 +1,18 @@
-"""Groups and logical messages: what a put is given, what a get looks for, what is consistent, what is complete.
+"""Groups and logical messages: how puts are numbered, what gets look for, what is consistent and complete.
 
 A *group* is logical messages 1..n with one group id; a *logical message* is one message, or segments that follow
-each other by offset. A handle keeps where it stands in both, in a `GroupState`: one for puts, one for removing
-gets, one for browses, each independent of the others (R2.6, R3.29). Every successful call sets the state of its
-kind to the message it put or got; a failed call leaves it (R2.7, R3.30). A group is *open* from a message in
-the group to its last one, a logical message from a segment to its last one (R2.8, R3.31).
+each other by offset. A handle keeps its position in both in a `GroupState`: one for puts, one for removing gets, one
+for browses, each independent of the others (R2.6, R3.29). Every successful call sets the state of its kind to the
+message it put or got; a failed call does not change it (R2.7, R3.30). A group is *open* from a message in the group to
+its last one, a logical message from a segment to its last one (R2.8, R3.31).
 
-In logical order the queue manager does the numbering. Two tables say how; they are MQ's own, row by row: P1 to
-P12 for puts (2.3), G1 to G5 for gets (3.6). What contradicts an open group is refused in logical order, and
-only warned of when the call before used logical order and this one does not (2.4, R3.37).
+In logical order the queue manager numbers the messages. Two tables say how; they are MQ's own, row by row: P1 to P12
+for puts (2.3), G1 to G5 for gets (3.6). In logical order a call that contradicts an open group is refused; a call
+without logical order after one with it only gets a warning (2.4, R3.37).
 
-In logical order a group stands where its first item stands: the *head*, sequence number 1 and offset 0. Messages
-in no group are heads too. Outside a group a reader looks for heads only (R3.33, R3.34); inside one, for the next
-member and nothing else (R3.22, R3.35).
+In logical order a group has the place of its first item, the *head*: sequence number 1 and offset 0. Messages in no
+group are heads too. Outside a group a reader looks for heads only (R3.33, R3.34); inside one, only for the next member
+(R3.22, R3.35).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from itertools import product
 from typing import Literal, NamedTuple
 
 from ..errors import InconsistentCall, MatchError, Reason, bad_argument
-from ..model.field_checks import NUMBER_MAX
+from ..model.fields import NUMBER_MAX
 from ..model.message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENTATION_ALLOWED, Message
 from ..model.options import EVERYTHING, GetOptions, Match
 from . import policy
 from .selectors import Selector, selector_of
 
-# --- where a handle stands ---------------------------------------------------------------------------------
+# --- the position of a handle ----------------------------------------------------------------------------------
 
 
 class Numbers(NamedTuple):
-    """What identifies a message within its group."""
+    """The numbers that identify a message within its group."""
 
     group_id: bytes
     sequence_number: int
@@ -43,7 +43,7 @@ UNGROUPED = Numbers(NO_ID, 1, 0)
 
 
 class GroupState(NamedTuple):
-    """Where a handle stands in a group and a logical message, for one kind of call (R2.6, R3.29)."""
+    """The position of a handle in a group and a logical message, for one kind of call (R2.6, R3.29)."""
 
     group_id: bytes = NO_ID
     sequence_number: int = 1
@@ -56,14 +56,14 @@ class GroupState(NamedTuple):
 
     @property
     def group_open(self) -> bool:
-        """A member was put or got, and it was not the end of the group (R2.8, R3.31)."""
+        """Whether a member was put or got that was not the end of the group (R2.8, R3.31)."""
         if not self.flags & ANY_GROUP:
             return False
         return not self.flags & LAST_IN_GROUP or self.message_open
 
     @property
     def message_open(self) -> bool:
-        """A segment was put or got, and it was not the last one."""
+        """Whether a segment was put or got that was not the last one."""
         return bool(self.flags & ANY_SEGMENT) and not self.flags & LAST_SEGMENT
 
 
@@ -71,12 +71,12 @@ NOTHING_OPEN = GroupState()
 
 
 def data_length(message: Message) -> int:
-    """By how much the next offset advances: a report about a segment counts as that segment (R2.14)."""
+    """The step to the next offset: a report about a segment counts like that segment (R2.14)."""
     return message.length if message.original_length == -1 else message.original_length
 
 
 def state_after(message: Message, *, in_unit: bool, logical: bool) -> GroupState:
-    """The state that a call leaves which put or got this message."""
+    """The state of the handle after this message was put or got."""
     flags = message.flags
     if not flags & (ANY_GROUP | ANY_SEGMENT):
         return NOTHING_OPEN
@@ -93,7 +93,7 @@ def state_after(message: Message, *, in_unit: bool, logical: bool) -> GroupState
 
 
 def unfinished(state: GroupState) -> Reason | None:
-    """The warning that closing a handle in this state brings (2.4, R3.37); 2242 before 2241 (R2.15)."""
+    """The warning for closing a handle in this state (2.4, R3.37); 2242 before 2241 (R2.15)."""
     if not state.logical:
         return None
     if state.message_open:
@@ -107,7 +107,7 @@ YES, NO, ANY = True, False, None
 
 
 class PutRow(NamedTuple):
-    """One row: when it applies, and what is used for the three fields."""
+    """One row: its condition, and the source of the three fields."""
 
     name: str
     logical: bool
@@ -150,7 +150,7 @@ _PUT_CASES = _every_case()
 
 
 def put_row(state: GroupState, flags: int, *, logical: bool) -> PutRow:
-    """The row of the table for a put with these flags, on a handle in this state."""
+    """Finds the row of the table for a put with these flags, on a handle in this state."""
     return _PUT_CASES[
         logical,
         bool(flags & ANY_GROUP),
@@ -162,10 +162,10 @@ def put_row(state: GroupState, flags: int, *, logical: bool) -> PutRow:
 
 
 def number_put(state: GroupState, message: Message, *, logical: bool, new_id: Callable[[], bytes]) -> Numbers:
-    """The group id, sequence number and offset that a put is given (R2.10 to R2.12).
+    """Sets the group id, sequence number and offset of a put (R2.10 to R2.12).
 
     Raises:
-        ArgumentError: 2250 or 2251, the number would pass 999,999,999 (R1.8, R1.9).
+        ArgumentError: 2250 or 2251, if the number would exceed 999,999,999 (R1.8, R1.9).
     """
     row = put_row(state, message.flags, logical=logical)
     sequence_number = _sequence_number(row, state, message)
@@ -206,9 +206,9 @@ def _offset(row: PutRow, state: GroupState, message: Message) -> int:
 
 
 def check_put(state: GroupState, message: Message, *, logical: bool, persistent: bool, in_unit: bool) -> Reason | None:
-    """Whether a put fits the group or logical message that its handle has open.
+    """Checks that a put continues the group or logical message that its handle has open.
 
-    Returns: the warning of a put without logical order after one with it (R2.16), None if all is well.
+    Returns: the warning for a put without logical order after one with it (R2.16), otherwise None.
 
     Raises:
         InconsistentCall: in logical order, with reason 2242, 2241, 2185 or 2245, the first that applies.
@@ -242,8 +242,8 @@ def _contradictions(state: GroupState, flags: int, persistent: bool, in_unit: bo
 _PUT_TEXTS = {
     Reason.INCOMPLETE_MSG: "the handle has a logical message open: put its next segment, with the same group flags",
     Reason.INCOMPLETE_GROUP: "the handle has a group open: put its next message, or its last one",
-    Reason.INCONSISTENT_PERSISTENCE: "all messages of a group are persistent, or none is",
-    Reason.INCONSISTENT_UOW: "all messages of a group are put in units of work, or none is",
+    Reason.INCONSISTENT_PERSISTENCE: "the messages of a group must all be persistent or all non-persistent",
+    Reason.INCONSISTENT_UOW: "the messages of a group must all be put in units of work or all outside",
 }
 
 
@@ -256,12 +256,12 @@ class Wanted(NamedTuple):
     """What a get or a browse looks for.
 
     Args:
-        heads: only messages with sequence number 1 and offset 0.
-        member: exactly these numbers, None: any.
+        heads: whether only messages with sequence number 1 and offset 0 count.
+        member: exactly these numbers; None: any.
         match: the filter that chooses; `selector`: the one in it.
-        must: what the chosen message must fulfil, or the call fails with 2247 (R3.23).
-        needs: what must be there besides the message itself: its segments, its group.
-        joins: whole logical messages are returned.
+        must: a condition on the chosen message; if it fails, the call fails with 2247 (R3.23).
+        needs: what must have arrived besides the message itself: its segments, its group.
+        joins: whether whole logical messages are returned.
     """
 
     heads: bool = False
@@ -277,22 +277,22 @@ ANYTHING = Wanted()
 
 
 def wanted_by(match: Match) -> Wanted:
-    """What a call looks for that has nothing but a match. Raises: ArgumentError, its selector is wrong."""
+    """What a call with nothing but a match looks for. Raises ArgumentError if its selector is not valid."""
     return Wanted(match=match, selector=selector_of(match))
 
 
 def next_member(state: GroupState) -> Numbers | None:
-    """What a reader inside a group or message in segments goes on with (G2 to G4); None: it is inside none."""
+    """The next member that a reader inside a group or a message in segments looks for (G2 to G4); None outside."""
     if state.message_open:
         return Numbers(state.group_id, state.sequence_number, state.offset + state.length)
     return Numbers(state.group_id, state.sequence_number + 1, 0) if state.group_open else None
 
 
 def wanted(state: GroupState, options: GetOptions) -> Wanted:
-    """What the call looks for, from where its handle stands (G1 to G5, R3.21 to R3.23, R3.49, R3.50).
+    """What the call looks for, given the position of its handle (G1 to G5, R3.21 to R3.23, R3.49, R3.50).
 
     Raises:
-        MatchError: 2247, in logical order a criterion that cannot hold for the next message.
+        MatchError: 2247, in logical order for a criterion that the next message cannot match.
     """
     if not options.logical:
         if not (options.match or options.complete or options.all_segments or options.all_messages):
@@ -315,7 +315,7 @@ def _needs(options: GetOptions) -> Needs:
 
 def _member(numbers: Numbers, options: GetOptions, *, needs: Needs) -> Wanted:
     _must_agree(options.match, **numbers._asdict())
-    must = options.match.selecting(None).without("group_id", "sequence_number", "offset")  # the head was selected
+    must = options.match.selecting(None).without("group_id", "sequence_number", "offset")  # the selector chose the head
     return Wanted(member=numbers, must=must, needs=needs, joins=options.complete)
 
 
@@ -330,26 +330,26 @@ def _must_agree(match: Match, **known: object) -> None:
 
 
 def check_get(state: GroupState, options: GetOptions, *, in_unit: bool) -> None:
-    """Whether a removing get fits the group that its handle has open (R3.36).
+    """Checks that a removing get suits the group that its handle has open (R3.36).
 
     Raises:
-        InconsistentCall: 2245, in logical order, first member got inside a unit of work and this one outside,
-            or the other way round.
+        InconsistentCall: 2245, in logical order if the first member was got inside a unit of work and this one would be
+            got outside, or the other way round.
     """
     if options.logical and (state.group_open or state.message_open) and state.in_unit != in_unit:
         raise InconsistentCall(
-            "all messages of a group are got in units of work, or none is", reason=Reason.INCONSISTENT_UOW
+            "the messages of a group must all be got in units of work or all outside", reason=Reason.INCONSISTENT_UOW
         )
 
 
 def check_found(found: Wanted, message: Message) -> None:
-    """Whether the message that a get is about to return is the one it named (R3.23)."""
+    """Checks that the message that a get is about to return matches the get's criteria (R3.23)."""
     if found.must and not found.must.accepts(message):
         raise MatchError(f"the next message of the group does not match {found.must!r}")
 
 
 def get_warning(state: GroupState, options: GetOptions) -> Reason | None:
-    """The warning of a removing get without logical order while a group is open (R3.37); browses bring none."""
+    """The warning for a removing get without logical order while a group is open (R3.37); browses get none."""
     return None if options.logical or options.browse or options.under_cursor else unfinished(state)
 
 
@@ -357,12 +357,12 @@ def get_warning(state: GroupState, options: GetOptions) -> Reason | None:
 
 
 def is_head(message: Message) -> bool:
-    """Whether it is where its group, or its own one message, stands in logical order (R3.33)."""
+    """Whether its group, or the message alone, has its place in logical order (R3.33)."""
     return message.sequence_number == 1 and message.offset == 0
 
 
 def is_end(message: Message) -> bool:
-    """Whether nothing of its group, or of its message in segments, comes behind it."""
+    """Whether this is the last piece of its group, or of its message in segments."""
     flags = message.flags
     if flags & ANY_GROUP:
         return bool(flags & LAST_IN_GROUP) and (not flags & ANY_SEGMENT or bool(flags & LAST_SEGMENT))
@@ -370,7 +370,7 @@ def is_end(message: Message) -> bool:
 
 
 class Members:
-    """The retrievable messages of one group id; of several with one place in the group the first counts."""
+    """The retrievable messages of one group id; of several with the same numbers the first counts."""
 
     def __init__(self, messages: Iterable[Message]) -> None:
         self._at: dict[tuple[int, int], Message] = {}
@@ -391,7 +391,7 @@ class Members:
         return ()
 
     def group_is_complete(self) -> bool:
-        """Whether logical messages 1..n are all there and n is the last of the group (R3.51)."""
+        """Whether the group has all logical messages 1..n, and n is the last of the group (R3.51)."""
         sequence_number = 1
         while pieces := self.logical_message(sequence_number):
             if pieces[0].flags & LAST_IN_GROUP:
@@ -401,13 +401,13 @@ class Members:
 
 
 def has_what_it_needs(message: Message, needs: Needs, members: Callable[[bytes], Members]) -> bool:
-    """Whether what must be there besides `message` is there (R3.42, R3.43, R3.49 to R3.51).
+    """Whether everything that the call needs besides `message` has arrived (R3.42, R3.43, R3.49 to R3.51).
 
-    This is where it is decided whether a group, or a message in segments, is whole. Three copies pass over
-    many groups at once; `tests/stores/sqlite/test_wholeness.py` holds them to this: the triggers of `gathering` in
-    schema.sql say of each head whether all *may* be there (they count, and never say "no" of one that is whole);
-    "doubtful groups" in queries_claims.sql finds of those the ones that only look so; `shortcuts._are_a_group` is for
-    plain groups.
+    This function decides whether a group, or a message in segments, is whole. Three copies of it work on
+    many groups at the same time; `tests/stores/sqlite/test_wholeness.py` compares them with this one: the triggers of
+    `gathering` in schema.sql note for each head whether its group *may* be whole (they count, and never say "no" for a
+    whole one); "doubtful groups" in queries_claims.sql finds those that only look whole; `shortcuts._are_a_group` is
+    for plain groups.
     """
     if needs == "group" and message.flags & ANY_GROUP:
         return members(message.group_id).group_is_complete()

@@ -1,30 +1,30 @@
 """The life of a message: states, events, and the complete table of transitions.
 
-A message enters by a put and leaves by a get, a delete, an undone put or its expiry. In between it is in one of
-five states (seed 004, lifecycle A-6):
+A message enters by a put and leaves by a get, a delete, an undone put or its expiry. In between it is in one of five
+states (seed 004, lifecycle A-6):
 
     PUT_UNCONFIRMED          put under a unit that is not settled: only its unit sees it
     UNLOCKED                 on the queue, available to everyone
     LOCKED                   browsed and locked: only the holder of the lock reaches it
-    GET_UNCONFIRMED          got under a unit that is not settled: still there, hidden
+    GET_UNCONFIRMED          got under a unit that is not settled: still stored, hidden
     BROWSE_GET_UNCONFIRMED   got, with its lock, while it was locked
 
-ABSENT is "start" and "deleted": not a state that is stored.
+ABSENT means "start" and "deleted". It is never stored.
 
-A *unit* is whatever will later be confirmed or undone: a unit of work of a connection (syncpoint), the same
-after it was prepared under a name, a confirm id, a claim. To a message they are all one thing. A put or a get
-that names a unit is a *held* put or get. Settling the unit either confirms what it holds (CONFIRM) or undoes
-it (BACK_OUT). A confirm of one message by its unique id is the same step, asked for a single message. A lock
-is a hold as well, and undoing it (UNDO_LOCK) unlocks; a call that undoes both the get and the lock of one
-message is UNDO_BOTH (A-16, A-17). A lock that was taken for a time ends with it (END_LEASE), and a get that was made
-under it goes on as one that never had a lock (A-19).
+A *unit* is anything that will later be confirmed or undone: a unit of work of a connection (syncpoint), the same after
+it was prepared under a name, a confirm id, a claim. For a message they are all the same. A put or a get that names a
+unit is a *held* put or get. Settling the unit either confirms what it holds (CONFIRM) or undoes it (BACK_OUT). A
+confirm of one message by its unique id is the same step for a single message. A lock is a hold as well, and undoing it
+(UNDO_LOCK) unlocks the message; a call that undoes both the get and the lock of one message is UNDO_BOTH (A-16, A-17).
+A lock that was taken for a time ends after it (END_LEASE), and a get that was made under it then counts as a get
+without a lock (A-19).
 
-The table says for each event and state what becomes of the message. It is complete: every pair has a cell, and
-the cells are those of lifecycle A.3, with syncpoint in the same columns. Where it matters which lock the caller
-presents, a cell has up to three answers: for no lock, for the lock that holds the message, for any other.
+The table gives the result of each event in each state. It is complete: every pair has a cell, and
+the cells are those of lifecycle A.3, with syncpoint in the same columns. If the answer depends on the lock that the
+caller presents, a cell has up to three: for no lock, for the lock that holds the message, for any other.
 
-What a step means beyond the new state follows from the pair of states and is asked below: whether a message
-becomes visible, whether it returns to the queue with one more back out, whether it leaves for good.
+The other effects of a step follow from the pair of states, and functions below compute them: whether a message becomes
+visible, whether it returns to the queue with its backout count raised, whether it is deleted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ..errors import Reason
 
 
 class State(enum.IntEnum):
-    """Where a message is in its life (A-6). The numbers are stored."""
+    """The state of a message (A-6). The numbers are stored."""
 
     ABSENT = 0
     PUT_UNCONFIRMED = 1
@@ -48,7 +48,7 @@ class State(enum.IntEnum):
 
 
 class Event(enum.Enum):
-    """What can happen to a message."""
+    """The events that can happen to a message."""
 
     PUT = "put"
     PUT_HELD = "put, held"
@@ -72,13 +72,13 @@ class Event(enum.Enum):
 
 
 class StepAnswer(enum.Enum):
-    """How the step is answered when it does not simply succeed."""
+    """The answer to a step that does not simply succeed."""
 
     DONE = "done"
     UNSEEN = "the call does not see the message"
     IGNORED = "accepted, no effect"
     IGNORED_WARNING = "accepted, no effect, with a warning"
-    DUPLICATE = "refused: it is on the queue already"
+    DUPLICATE = "refused: it is already on the queue"
     WRONG_STATE = "refused: its state does not allow this"
     LOCK_MISMATCH = "refused: it is locked, and the lock given is not its lock"
     NOT_FOUND = "refused: there is no such message"
@@ -100,7 +100,7 @@ class Step(NamedTuple):
 
 
 class Presented(enum.IntEnum):
-    """Which lock the caller presents."""
+    """The lock that the caller presents."""
 
     NONE = 0
     RIGHT = 1
@@ -108,7 +108,7 @@ class Presented(enum.IntEnum):
 
 
 class Cell(NamedTuple):
-    """The steps for a caller that presents no lock, the right one, another one."""
+    """The steps for a caller that presents no lock, the right one, or another one."""
 
     none: Step
     right: Step
@@ -135,7 +135,7 @@ def _by_lock(none: Step, right: Step, other: Step) -> Cell:
     return Cell(none, right, other)
 
 
-# A get that presents a lock sees only what that lock holds.
+# A get that presents a lock sees only the message that the lock holds.
 _GET_UNLOCKED = _by_lock(_to(ABSENT), _UNSEEN, _UNSEEN)
 _GET_HELD_UNLOCKED = _by_lock(_to(GET_UNCONFIRMED), _UNSEEN, _UNSEEN)
 
@@ -143,7 +143,7 @@ _GET_HELD_UNLOCKED = _by_lock(_to(GET_UNCONFIRMED), _UNSEEN, _UNSEEN)
 _ROWS: Mapping[Event, tuple[Step | Cell, ...]] = {
     Event.PUT: (_to(UNLOCKED), _DUPLICATE, _DUPLICATE, _DUPLICATE, _DUPLICATE, _DUPLICATE),
     Event.PUT_HELD: (_to(PUT_UNCONFIRMED), _DUPLICATE, _DUPLICATE, _DUPLICATE, _DUPLICATE, _DUPLICATE),
-    # Resend replaces a put that is still hidden; once visible, the first copy stands (A-22, A-24).
+    # Resend replaces a put that is still hidden; once it is visible, the first copy stays (A-22, A-24).
     Event.RESEND: (_to(UNLOCKED), _to(UNLOCKED), _IGNORED, _IGNORED, _IGNORED, _IGNORED),
     Event.RESEND_HELD: (_to(PUT_UNCONFIRMED), _to(PUT_UNCONFIRMED), _IGNORED, _IGNORED, _IGNORED, _IGNORED),
     Event.CONFIRM_PUT: (_IGNORED_WARNING, _to(UNLOCKED), _IGNORED, _IGNORED, _IGNORED, _IGNORED),
@@ -156,9 +156,9 @@ _ROWS: Mapping[Event, tuple[Step | Cell, ...]] = {
         _UNSEEN,
         _UNSEEN,
     ),
-    # A confirm never deletes what was not got (D 29).
+    # A confirm never deletes a message that was not got (D 29).
     Event.CONFIRM_GET: (_IGNORED_WARNING, _WRONG_STATE, _WRONG_STATE, _WRONG_STATE, _to(ABSENT), _to(ABSENT)),
-    # The right lock of a browse is the handle's own browse lock (R3.69); a lock id is presented by gets alone.
+    # A browse presents the handle's own browse lock (R3.69); only gets present a lock id.
     Event.BROWSE: (_UNSEEN, _UNSEEN, _STAYS, _by_lock(_UNSEEN, _STAYS, _UNSEEN), _UNSEEN, _UNSEEN),
     Event.BROWSE_LOCK: (_UNSEEN, _UNSEEN, _to(LOCKED), _by_lock(_UNSEEN, _STAYS, _UNSEEN), _UNSEEN, _UNSEEN),
     Event.UNLOCK: (
@@ -195,22 +195,22 @@ TABLE: Mapping[tuple[Event, State], Cell] = {
 
 
 def step(state: State, event: Event, lock: Presented = Presented.NONE) -> Step:
-    """What `event` does to a message in `state`, for a caller that presents this lock (lifecycle A.3)."""
+    """Looks up the effect of `event` on a message in `state`, for a caller that presents this lock (lifecycle A.3)."""
     return TABLE[event, state][lock]
 
 
 def becomes_visible(before: State, after: State) -> bool:
-    """Whether this step shows the message to everyone for the first time: listeners fire here (A-37)."""
+    """Whether this step makes the message visible to everyone for the first time: listeners are called then (A-37)."""
     return after is UNLOCKED and before in (ABSENT, PUT_UNCONFIRMED)
 
 
 def adds_backout(before: State, after: State) -> bool:
-    """Whether a got message came back: its backout count grows by one; an undone lock's does not (A-40)."""
+    """Whether a got message returned: its backout count grows by one; undoing a lock does not count (A-40)."""
     return before in (GET_UNCONFIRMED, BROWSE_GET_UNCONFIRMED) and after in (UNLOCKED, LOCKED)
 
 
 def changes() -> dict[tuple[State, State], list[str]]:
-    """What leads from one state to another, in words: every step of the table that changes a state, for pictures."""
+    """The steps that lead from one state to another, in words: every change of state in the table, for diagrams."""
     edges: dict[tuple[State, State], list[str]] = {}
     for (event, state), cell in TABLE.items():
         for one, note in ((cell.none, ""), (cell.right, ", with its lock")):

@@ -1,10 +1,11 @@
-"""How many log-ins may fail: a bucket for each user and each address, which fills by failures and drains by time.
+"""Limits failed log-ins: each user and each address has a bucket that failures fill and time drains.
 
-A log-in is counted before it is tried, and forgiven if it succeeds: so those that run at once in several servers are
-bounded too. Where one bucket has no room the log-in is refused, nothing is counted, and the answer says for how long.
+A log-in is counted before it is tried, and the count is undone if it succeeds; so log-ins that run at the same time in
+several servers are limited too. If a bucket has no room, the log-in is refused, nothing is counted, and the answer says
+how long to wait.
 
-A bucket that has drained is forgotten. There are at most `BUCKETS_MAX`: what has none of its own then shares one, by
-kind, so an attacker who makes up names or addresses fills that, and not the store.
+An empty bucket is forgotten. There are at most `BUCKETS_MAX`; after that, new names or addresses share one bucket of
+their kind. So an attacker who makes up names or addresses fills that bucket, and not the store.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ BUCKETS_MAX: Final = 1000
 
 
 class FailureLimit(NamedTuple):
-    """So many failures at once, and one more after each so many seconds."""
+    """The number of failures allowed in a burst, and the seconds after which one more is allowed."""
 
     failures: int
     seconds: float
@@ -30,17 +31,17 @@ LIMITS: Final[Mapping[str, FailureLimit]] = MappingProxyType(
 
 
 class Bucket(NamedTuple):
-    """How many failures counted, and when that was; seconds since 1970."""
+    """The number of failures that counted at a time; seconds since 1970."""
 
     level: float = 0.0
     at: float = 0.0
 
 
 def level(bucket: Bucket, limit: FailureLimit, now: float) -> float:
-    """How many failures count now; a clock that was set back a little takes nothing off.
+    """How many failures count now; a clock that was set back a little removes none.
 
-    A full bucket drains in `failures * seconds`. One that lies in the future by more was filled when a clock was ahead:
-    nothing in it counts, or a user would be shut out until that time.
+    A full bucket drains in `failures * seconds`. If the bucket's time is further in the future than this, it was filled
+    by a clock that was ahead. Nothing in it counts then; otherwise the user would be shut out until that time.
     """
     if bucket.at - now > limit.failures * limit.seconds:
         return 0.0
@@ -48,36 +49,36 @@ def level(bucket: Bucket, limit: FailureLimit, now: float) -> float:
 
 
 def wait(bucket: Bucket, limit: FailureLimit, now: float) -> float:
-    """For how many seconds no log-in may be tried; 0: one may."""
+    """How many seconds to wait before a log-in may be tried; 0: none."""
     over = level(bucket, limit, now) + 1.0 - limit.failures
     return max(0.0, over * limit.seconds)
 
 
 def counted(bucket: Bucket, limit: FailureLimit, now: float) -> Bucket:
-    """After a log-in that may fail."""
+    """The bucket with one more failure, before a log-in is tried."""
     return Bucket(level(bucket, limit, now) + 1.0, now)
 
 
 def forgiven(bucket: Bucket, limit: FailureLimit, now: float) -> Bucket:
-    """After it has succeeded."""
+    """The bucket after that log-in has succeeded."""
     return Bucket(max(0.0, level(bucket, limit, now) - 1.0), now)
 
 
 def empty_at(bucket: Bucket, limit: FailureLimit) -> float:
-    """When nothing counts any more."""
+    """When the bucket will be empty."""
     return bucket.at + bucket.level * limit.seconds
 
 
 def key_of(kind: Kind, name: str) -> str:
-    """How a bucket is called."""
+    """The key of a bucket."""
     return f"{kind}:{name}"
 
 
 def shared_key(key: str) -> str:
-    """The bucket of what has no room for one of its own."""
+    """The key of the shared bucket for names that find no room for one of their own."""
     return f"{key.partition(':')[0]}:"
 
 
 def limit_of(key: str) -> FailureLimit:
-    """The limit of a bucket, by its name."""
+    """The limit of a bucket, by its key."""
     return LIMITS[key.partition(":")[0]]

@@ -1,19 +1,19 @@
-"""Names that lead elsewhere: what an open of a name comes to, on this queue manager or on the way to another one.
+"""Name resolution: the queue that an open of a name leads to, here or on the way to another queue manager.
 
-MQ's name resolution (between N-1, N-2, mq-semantics R4.1), as one look through the definitions::
+MQ's rules (between N-1, N-2, mq-semantics R4.1), as one walk through the definitions::
 
-    a name alone, or with the own queue manager's beside it
+    a name alone, or with the own queue manager's name
         local queue                     that queue
-        alias                           what it names: a local queue, or a remote definition
-        remote definition               a transmission queue, and behind it the name and the queue manager it has
-    a name with another queue manager's beside it: that name is of
-        a queue-manager alias           the queue manager that it stands for, by its transmission queue; here: as above
-        a transmission queue            that one
+        alias                           the object it names: a local queue, or a remote definition
+        remote definition               a transmission queue, then the name and queue manager that it has
+    a name with the name of another queue manager, which is that of
+        a queue-manager alias           the queue manager that it names, by its transmission queue; if here: as above
+        a transmission queue            that queue
         none of those                   the default transmission queue
 
 A remote definition without a remote queue is a queue-manager alias. Its transmission queue is the one that it names,
-else the one that is called as the remote queue manager, else the default one. Nothing here is followed twice, so a
-chain of definitions ends, and what names itself is refused when it is defined (A-32).
+otherwise the one with the name of the remote queue manager, otherwise the default one. No step is taken twice, so every
+chain of definitions ends, and a definition that names itself is refused (A-32).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from ..reasons import Reason
 
 
 class Route(NamedTuple):
-    """Where a name leads.
+    """The result of resolving a name.
 
     Args:
-        queue: the local queue on which messages come to lie.
-        over: the definitions on the way to it, the first one first; none where the name is the queue's own.
-        transmission: where they go from there; None: they are there.
+        queue: the local queue that stores the messages.
+        over: the definitions on the way to it, the first one first; empty if the name is the queue's own.
+        transmission: the destination from there; None: this is the destination.
     """
 
     queue: QueueAttributes
@@ -44,7 +44,9 @@ class Route(NamedTuple):
 
     @property
     def attributes(self) -> QueueAttributes:
-        """What a call through the name goes by: the first definition's defaults, and everybody's inhibits (R4.1)."""
+        """The attributes that apply to a call through the name: the first definition's defaults, and the inhibits of
+        all (R4.1).
+        """
         if not self.over:
             return self.queue
         first, all_ = self.over[0], (*self.over, self.queue)
@@ -64,11 +66,11 @@ class Names(NamedTuple):
     by_name: Mapping[str, QueueAttributes]
 
     def find(self, name: str) -> QueueAttributes | None:
-        """A definition: one that the store keeps, or one that every store has."""
+        """Finds a definition: a stored one, or one that every store has."""
         return self.by_name.get(name) or SYSTEM_QUEUES.get(name)
 
     def definition(self, name: str) -> QueueAttributes:
-        """The definition of this name. Raises: UnknownQueue 2085."""
+        """Finds the definition of this name. Raises UnknownQueue 2085."""
         found = self.find(name) if isinstance(name, str) else None
         if found is not None:
             return found
@@ -77,13 +79,13 @@ class Names(NamedTuple):
         raise UnknownQueue(f"there is no queue {written(name)}{hint}", queue=name, nearest=near)
 
     def route(self, name: str, manager: str = "") -> Route:
-        """Where a name leads.
+        """Resolves a name.
 
         Args:
-            manager: the name of the queue manager that has the queue; blank, or its own, is this one.
+            manager: the name of the queue manager that has the queue; blank, or its own name, is this one.
 
-        Raises: UnknownQueue 2085; WrongQueueType 2082, 2001 of an alias; 2043 a model; of a remote name 2184, 2087,
-        2196, 2091, 2092, 2197, 2198, 2199.
+        Raises UnknownQueue 2085; WrongQueueType 2082 and 2001 for an alias, 2043 for a model; for a remote name 2184,
+        2087, 2196, 2091, 2092, 2197, 2198, 2199.
         """
         if self.is_here(manager):
             return self._here(name)
@@ -105,14 +107,14 @@ class Names(NamedTuple):
         return Route(self._default(manager), (), Transmission(name, manager))
 
     def reply_to(self, queue: str) -> tuple[str, str]:
-        """Queue and manager of replies, where a message names the queue alone; a reply-to alias has both (N-2)."""
+        """Queue and manager for replies, if a message names only the queue; a reply-to alias gives both (N-2)."""
         found = self.find(queue)
         if found is None or found.type != "remote":
             return queue, self.manager.name
         return found.remote_queue or queue, found.remote_manager or self.manager.name
 
     def is_here(self, manager: str) -> bool:
-        """Whether the name of a queue manager is this one's; no name is."""
+        """Whether this names our queue manager; an empty name does."""
         return not manager or manager == self.manager.name
 
     def _here(self, name: str) -> Route:
@@ -126,9 +128,7 @@ class Names(NamedTuple):
             return Route(definition)
         if definition.type == "remote":
             return self._remote(definition)
-        raise WrongQueueType(
-            f"{definition.name} is a model queue: opening it makes a queue to use", queue=definition.name
-        )
+        raise WrongQueueType(f"{definition.name} is a model queue: open it to create a queue", queue=definition.name)
 
     def _aliased(self, alias: QueueAttributes) -> Route:
         base = self.find(alias.base_queue)
@@ -156,7 +156,7 @@ class Names(NamedTuple):
         return Route(self._transmission_queue(definition), (definition,), transmission)
 
     def _transmission_queue(self, definition: QueueAttributes) -> QueueAttributes:
-        """The one by which a remote definition sends."""
+        """Finds the transmission queue of a remote definition."""
         name = definition.transmission_queue
         found = self.find(name or definition.remote_manager)
         if found is not None:
@@ -170,7 +170,7 @@ class Names(NamedTuple):
         name = self.manager.default_transmission_queue
         if not name:
             text = (
-                f"nothing leads to queue manager {manager!r}: no transmission queue has its name, and none is default; "
+                f"no transmission queue leads to queue manager {manager!r}: none has its name, and no default is set; "
                 f"this queue manager is called {self.manager.name!r}"
             )
             raise WrongQueueType(text, reason=Reason.UNKNOWN_REMOTE_Q_MGR, queue=manager)
@@ -183,16 +183,16 @@ class Names(NamedTuple):
             text = f"the default transmission queue {name} is of type {found.type}"
             raise WrongQueueType(text, reason=Reason.DEF_XMIT_Q_TYPE_ERROR, queue=name)
         if found.usage != "transmission":
-            text = f"the default transmission queue {name} has not usage='transmission'"
+            text = f"the default transmission queue {name} does not have usage='transmission'"
             raise WrongQueueType(text, reason=Reason.DEF_XMIT_Q_USAGE_ERROR, queue=name)
         return found
 
-    # --- when something is defined
+    # --- checks of new definitions
 
     def check(self, definition: QueueAttributes) -> None:
-        """What a definition may lead to (R4.1, A-32): an alias to no alias, nothing to itself.
+        """Checks the target of a definition (R4.1, A-32): an alias of no alias, and nothing that leads to itself.
 
-        Raises: WrongQueueType 2001; ArgumentError.
+        Raises WrongQueueType 2001; ArgumentError.
         """
         if definition.type == "alias":
             base = self.find(definition.base_queue)
@@ -204,16 +204,16 @@ class Names(NamedTuple):
     def _check_remote(self, definition: QueueAttributes) -> None:
         name, manager = definition.name, definition.remote_manager
         if definition.remote_queue and manager == self.manager.name:
-            raise bad_argument("remote_manager", manager, "another queue manager's name: this one would send to itself")
+            raise bad_argument("remote_manager", manager, "the name of another queue manager: it would send to itself")
         if definition.transmission_queue == name:
-            raise bad_argument("transmission_queue", name, "another queue: this one would send by itself")
+            raise bad_argument("transmission_queue", name, "another queue: this one would send through itself")
         if manager == name and not definition.transmission_queue:
-            allowed = "given, as this definition has the name of the queue manager: it would send by itself"
+            allowed = "given, because this definition has the queue manager's name: it would send through itself"
             raise bad_argument("transmission_queue", "", allowed)
 
 
 def check_own_name(name: str, definitions: Iterable[QueueAttributes]) -> None:
-    """Raises: ArgumentError 2058, a definition leads to another queue manager of this name."""
+    """Raises ArgumentError 2058 if a definition leads to another queue manager with this name."""
     for one in definitions:
         sends = one.usage == "transmission" and one.name == name
         if sends or (one.remote_queue and one.remote_manager == name):
@@ -222,16 +222,16 @@ def check_own_name(name: str, definitions: Iterable[QueueAttributes]) -> None:
 
 
 def wrong_base(alias: QueueAttributes) -> WrongQueueType:
-    """The error for an alias of what an alias cannot name."""
-    text = f"{alias.name} cannot be an alias of {alias.base_queue!r}: that is neither a local queue nor a remote one"
+    """The error for an alias whose base queue has a type that an alias cannot name."""
+    text = f"{alias.name} cannot be an alias of {alias.base_queue!r}, which is neither a local nor a remote queue"
     return WrongQueueType(text, reason=Reason.ALIAS_BASE_Q_TYPE_ERROR, queue=alias.name)
 
 
 def _of_transmission(found: QueueAttributes, name: str) -> QueueAttributes:
     if found.type != "local":
-        text = f"{found.name}, by which {name} would send, is of type {found.type}, not a local queue"
+        text = f"{found.name}, through which {name} would send, is of type {found.type}, not a local queue"
         raise WrongQueueType(text, reason=Reason.XMIT_Q_TYPE_ERROR, queue=name)
     if found.usage != "transmission":
-        text = f"{found.name}, by which {name} would send, has not usage='transmission'"
+        text = f"{found.name}, through which {name} would send, does not have usage='transmission'"
         raise WrongQueueType(text, reason=Reason.XMIT_Q_USAGE_ERROR, queue=name)
     return found

@@ -1,36 +1,35 @@
-"""Order: where a message sits on its queue, and which one a reader is given.
+"""Order: the place of a message on its queue, and the choice of the next message for a reader.
 
 Each message has a *place*: `(rank, number, ordinal)`, and smaller is earlier.
 
-* `rank` is its effective priority when it arrived, negated. Effective means: its own priority, capped at 9, if
-  the queue delivers by priority at that moment; the queue's default priority if it is FIFO (R3.13). Whatever the
-  attribute says later, the message stays where it is (seed 001, R4.10).
-* `number` comes from one counter per queue that never goes back. The queue's order rule says when it is drawn:
-  at the put (PUT), when the unit is prepared (PREPARE), when it is committed (COMMIT). A message outside a unit
-  has all three moments at once (B-5).
-* `ordinal` is the put order inside one unit, for the two rules where a unit draws a single number.
+* `rank` is its effective priority when it arrived, negated. Effective means: its own priority, capped at 9, if the
+  queue delivers by priority at that moment; the queue's default priority if it is FIFO (R3.13). Later changes of the
+  attribute do not move the message (seed 001, R4.10).
+* `number` comes from one counter per queue that never goes back. The queue's order rule says when the message gets it:
+  at the put (PUT), when the unit is prepared (PREPARE), when it is committed (COMMIT). For a message outside a unit
+  these moments are the same (B-5).
+* `ordinal` is the put order inside one unit, for the two rules that give a unit a single number.
 
-A place is fixed once and never changes: a got message that is backed out returns to it (R3.16), and a message
-put earlier but committed later becomes visible in front of those committed earlier (R3.17).
+A place never changes: a got message that is backed out returns to it (R3.16), and a message put earlier but committed
+later becomes visible before those committed earlier (R3.17).
 
-A relaxed reader is given the first available message of its choice; what others hold is passed over (R3.14,
-R3.15). A browse cursor is a place, not a message: browse next is given the first available message behind it,
-whatever has become of the message it was on (R3.62, R3.64).
+A relaxed reader gets the first available message that it wants, and skips messages that others hold (R3.14, R3.15). A
+browse cursor is a place, not a message: browse next returns the first available message after it, even if the message
+at the cursor is gone (R3.62, R3.64).
 
-A strict reader is given it only if nothing that it would want stands before it and may still become readable.
-What stands before it is *pending*: a put that is not committed but has its number already (with PUT order every
-uncommitted put, with PREPARE order those of prepared units, with COMMIT order none: B-7), and a message that
-someone holds: got under a unit, locked, delayed, or the head of a group that is not all there (B-6, B-26). So a
-strict reader waits for the outcome of what is before it, and the sequence that it reads does not depend on when
-it looks (B-53). Each priority is a sequence of its own: a level whose first message is pending is passed over,
-and only if no level yields a message does the call get ORDER_PENDING (B-11, B-34).
+A strict reader gets that message only if no earlier message that it wants may still become readable. Such an earlier
+message is *pending*: an uncommitted put that already has its number (with PUT order every uncommitted put, with PREPARE
+order those of prepared units, with COMMIT order none: B-7), or a message that is got under a unit, locked, delayed, or
+the head of an incomplete group (B-6, B-26). So a strict reader waits until the earlier messages are settled, and the
+sequence that it reads does not depend on when it reads (B-53). Each priority is a separate sequence: a level whose
+first message is pending is skipped, and the call gets ORDER_PENDING only if no level has a message for it (B-11, B-34).
 
-Three refinements. What the call's own unit got does not block it: both end together (B-21). What its own
-connection holds otherwise would make it wait for itself: it is refused at once (B-30). And readers that wait for
-each other, each holding what the other needs, are refused at once as well (B-31).
+Three refinements. Messages that the call's own unit got do not block it: both end together (B-21). For other messages
+that its own connection holds it would wait for itself, so it is refused immediately (B-30). Readers that wait for each
+other, each holding a message that the other needs, are refused immediately as well (B-31).
 
-The strict browse cursor is a place for each level, so that a message of a level that the cursor has left, or of a
-higher one, is shown when it comes, nothing is shown twice, and nothing is missed (B-38).
+The strict browse cursor has a place for each level. So a message that arrives later on an earlier level is still shown,
+no message is shown twice, and none is missed (B-38).
 """
 
 from __future__ import annotations
@@ -51,33 +50,33 @@ GROUP_INDEX_RANK_MIN = 2
 
 
 class Moment(enum.IntEnum):
-    """When a unit's messages on a queue can be given their number; each moment includes those before it."""
+    """When the messages of a unit can get their numbers on a queue; each moment includes those before it."""
 
     PUT = 0
     PREPARE = 1
     COMMIT = 2
 
 
-# Which moment draws the number. A one-phase commit is also the prepare; a put outside a unit is also the commit.
+# The moment for each order rule. A one-phase commit is also the prepare; a put outside a unit is also the commit.
 DRAWS: Mapping[str, Moment] = {"put": Moment.PUT, "prepare": Moment.PREPARE, "commit": Moment.COMMIT}
 
 
 def draws_number(order: str, moment: Moment) -> bool:
-    """Whether messages that have no number yet are given one at `moment` under this order rule (B-5)."""
+    """Whether messages without a number get one at `moment` under this order rule (B-5)."""
     return moment >= DRAWS[order]
 
 
 def is_head_of_group(message: Message) -> bool:
-    """Whether it is the first item of a group: where the whole group stands in logical order."""
+    """Whether this is the first item of a group, which gives the whole group its place in logical order."""
     in_group = message.flags & (IN_GROUP | LAST_IN_GROUP)
     return bool(in_group) and message.sequence_number == 1 and message.offset == 0
 
 
 def effective_priority(queue: QueueAttributes, message: Message) -> int:
-    """The priority that places `message` if it arrives at `queue` now (R3.13, R1.4).
+    """The priority that decides the place of `message` if it arrives at `queue` now (R3.13, R1.4).
 
-    With `index_type="group_id"` and delivery by priority a group's first message of priority 0 or 1 is placed as
-    2; the message's own priority is unchanged (R4.13).
+    With `index_type="group_id"` and delivery by priority, the first message of a group with priority 0 or 1 gets the
+    place of priority 2; the message's own priority is unchanged (R4.13).
     """
     if queue.delivery == "fifo":
         return queue.default_priority
@@ -104,7 +103,7 @@ P = TypeVar("P", bound=Placed)
 
 
 def first(candidates: Iterable[P], after: Place | None = None) -> P | None:
-    """The relaxed choice: the earliest candidate behind `after`, whatever others hold (R3.14, R3.15)."""
+    """The relaxed choice: the earliest candidate after `after`, whatever others hold (R3.14, R3.15)."""
     eligible = (one for one in candidates if after is None or one.place > after)
     return min(eligible, key=lambda one: one.place, default=None)
 
@@ -115,9 +114,9 @@ ReadOrder = Literal["strict", "relaxed", "notify"]
 
 
 def read_order(queue: str, asked: ReadOrder | None) -> ReadOrder:
-    """What a call gets, from what its queue says and what it asks for: strengthened, never weakened (B-18, B-19).
+    """The read order of a call: the queue's, or a stricter one that the call asks for, never a weaker one (B-18, B-19).
 
-    Raises: OrderUnsupported, strict reading of a queue that keeps no order.
+    Raises OrderUnsupported for strict reading of a queue that keeps no order.
     """
     if queue == "unordered":
         if asked == "strict":
@@ -140,13 +139,14 @@ class PendingKind(enum.Enum):
 
 
 class Pending(NamedTuple):
-    """A message that may still become readable, and who or what decides.
+    """A message that may still become readable, and its holder.
 
     Args:
-        holder: the connection whose unit or browse lock holds it; None if anyone may settle it, or only time.
+        holder: the connection whose unit or browse lock holds it; None if any connection may settle it, or only time
+            can.
         by: that connection's program, or the unit's name.
         since: when the hold began, seconds since 1970.
-        own: the call names the unit that got or locked it: it does not block (B-21).
+        own: whether the call names the unit that got or locked it; then it does not block (B-21).
     """
 
     kind: PendingKind
@@ -163,18 +163,18 @@ PENDING_TEXTS = {
     PendingKind.OUT: "a message or group that a reader holds",
     PendingKind.LOCKED: "a browsed and locked message",
     PendingKind.DELAYED: "a delayed message",
-    PendingKind.GROUP_INCOMPLETE: "a group that is not all there",
+    PendingKind.GROUP_INCOMPLETE: "an incomplete group",
 }
 
 
 def pending_text(pending: Pending) -> str:
-    """What holds a strict reader back, in words (B-29)."""
+    """A description of the message that holds up a strict reader (B-29)."""
     return f"{PENDING_TEXTS[pending.kind]}{f', by {pending.by}' if pending.by else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class StrictMatch(Generic[P]):
-    """One message that matches a strict call: where it stands, what it is, and whether it is pending."""
+    """One message that matches a strict call: its place, its row, and whether it is pending."""
 
     place: Place
     row: P | None
@@ -186,10 +186,10 @@ class Decision(Generic[P]):
     """The answer to a strict call.
 
     Args:
-        row: what the call is given; None if nothing.
+        row: the row for the call; None if there is none.
         withheld: the first message before the candidate of the highest level that has one (B-34).
-        pending: the first pending message, whether it withholds anything or not (B-26).
-        blockers: for each level with a withheld candidate everything that stands before it.
+        pending: the first pending message, even if it withholds nothing (B-26).
+        blockers: for each level with a withheld candidate, all pending messages before it.
     """
 
     row: P | None = None
@@ -199,16 +199,16 @@ class Decision(Generic[P]):
 
 
 def decide(standings: Iterable[StrictMatch[P]]) -> Decision[P]:
-    """The strict decision over what matches, in order of place and above the call's cursor (B-11, B-34).
+    """Decides a strict call from the matching messages, in order of place and after the call's cursor (B-11, B-34).
 
-    A database asks, for each level, for the first available and the first pending message above the cursor:
+    For each level a database reads the first available and the first pending message after the cursor:
     two steps in the index (queue, rank, number, ordinal), one over available and one over pending rows.
     """
     return decide_levels(level for _, level in groupby(standings, key=lambda one: one.place.rank))
 
 
 def decide_levels(levels: Iterable[Iterable[StrictMatch[P]]]) -> Decision[P]:
-    """The strict decision, level by level: of each no more is asked for than decides."""
+    """Decides a strict call level by level, and reads no more of each level than it needs."""
     first_pending = None
     blockers: list[list[Pending]] = []
     for level in levels:
@@ -235,12 +235,12 @@ Waits = Mapping[int, Sequence[frozenset[int]]]
 
 
 def is_deadlocked(connection: int, waits: Waits) -> bool:
-    """Whether a waiting connection can never go on unless another wait ends (B-31).
+    """Whether a waiting connection can never continue unless another wait ends (B-31).
 
     Args:
-        waits: for each waiting connection, for each level that it waits at, the connections in its way.
+        waits: for each waiting connection, and each level at which it waits, the connections that block it.
 
-    A connection can go on if it does not wait, or if at one of its levels everyone in its way can.
+    A connection can continue if it does not wait, or if all that block it at one of its levels can continue.
     """
     stuck = set(waits)
     while freed := {one for one in stuck if any(not level & stuck for level in waits[one])}:
@@ -252,17 +252,17 @@ def is_deadlocked(connection: int, waits: Waits) -> bool:
 
 
 class Cursor(NamedTuple):
-    """Where a handle browses: a place, not a message (3.9).
+    """The browse position of a handle: a place, not a message (3.9).
 
     Args:
-        place: of the message browsed last; None before the first browse.
-        number: which message that was; the one "under the cursor".
-        anchor: in logical order, the place of the head of the group browsed last: the search for the next head
-            goes on behind it, though the group's other members may lie anywhere (R3.66).
+        place: the place of the last browsed message; None before the first browse.
+        number: the number of that message, the one "under the cursor".
+        anchor: in logical order, the place of the head of the last browsed group: the search for the next head
+            continues after it, wherever the group's other members are (R3.66).
         logical: whether the last browse first or next used logical order (R3.40); None before the first.
         strict: whether it was strict (B-42).
-        levels: of a strict browse: for each level the place of the message, in logical order of the head, that
-            was shown last (B-38, B-41).
+        levels: for a strict browse, the place on each level of the last shown message, in logical order of its head
+            (B-38, B-41).
     """
 
     place: Place | None = None
@@ -273,15 +273,15 @@ class Cursor(NamedTuple):
     levels: tuple[tuple[int, Place], ...] = ()
 
     def behind(self, *, logical: bool) -> Place | None:
-        """The place behind which a relaxed browse next looks."""
+        """The place after which a relaxed browse next looks."""
         return self.anchor if logical else self.place
 
     def has_shown(self, place: Place) -> bool:
-        """Whether a strict browse is past this place: at or behind what it showed last of its level."""
+        """Whether a strict browse has passed this place: it is not after the last shown place of its level."""
         return any(rank == place.rank and place <= shown for rank, shown in self.levels)
 
     def moved(self, place: Place, number: int, *, logical: bool, head: bool, strict: bool = False) -> Cursor:
-        """The cursor on this message; `head` says that a search for heads found it."""
+        """The cursor moved to this message; `head` says that a search for heads found it."""
         stands = head or not logical
         levels = self.levels
         if strict and stands:

@@ -1,6 +1,6 @@
-"""Policy: what the MQ documents leave open, decided once (mq-semantics section 9).
+"""Decisions where the MQ documents are unclear, each in one place (mq-semantics section 9).
 
-Each name says what is decided; if a real queue manager turns out to do otherwise changes it here.
+Each name states a decision; if a real queue manager turns out to behave differently, change it here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ INCONSISTENCY_ORDER = (
 # 7: 2255 is raised for persistent messages only (R2.26, R3.46).
 UNIT_NEEDED_FOR_PERSISTENT_PIECES_ONLY = True
 
-# 8: pieces made by the queue manager keep a message id that the caller gave; otherwise each gets its own (R2.25).
+# 8: segments that the queue manager makes keep a message id that the caller gave; otherwise each gets its own (R2.25).
 PIECES_KEEP_GIVEN_MESSAGE_ID = True
 
 # Decided where they are used, without a switch because no second way is sane:

@@ -1,8 +1,8 @@
-"""A put, from what the caller gave to the messages that arrive on the queue.
+"""Prepares puts: from the caller's messages to the rows that arrive on the queue.
 
-`PutPlan` is the whole of MQPUT that needs no store: defaults of the queue, ids, numbers in the group,
-consistency, splitting, context. What it returns has only to be counted against the queue's depth, given its
-place, and written.
+`PutPlan` does every part of MQPUT that needs no store: defaults of the queue, ids, numbers in the group,
+consistency, splitting, context. The store then only checks the queue's depth, gives each row its place, and
+writes it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ..errors import ArgumentError, CallerError, MessageTooBig, PutInhibited, Reason, UnitNotAvailable, bad_argument
 from ..model.attributes import ManagerAttributes, QueueAttributes
+from ..model.fields import NO_ACCOUNTING
 from ..model.message import (
     ANY_SEGMENT,
     LAST_SEGMENT,
@@ -33,26 +34,25 @@ from .segmentation import report_of_piece, split
 
 APPLICATION_TYPE_UNIX = 6
 APPLICATION_TYPE_NONE = 0
-NO_ACCOUNTING = bytes(32)
 ReplyTo = Callable[[str], tuple[str, str]]
-_tuple = tuple.__new__  # makes a named tuple without the call in between, where each message makes one
+_tuple = tuple.__new__  # makes a named tuple without a Python call, because every message makes one
 
 
 class Program(NamedTuple):
-    """Who puts: the identity and origin context of a connection."""
+    """The putting program: the identity and origin context of a connection."""
 
     user: str = ""
     name: str = ""
 
 
 class PutCircumstances(NamedTuple):
-    """What one put meets: the unit of work, the time, and numbers.
+    """The circumstances of one put: the unit of work, the time, and numbers.
 
     Args:
-        in_unit: this put is inside the connection's unit of work.
-        unit_open: the connection has a unit of work open.
+        in_unit: whether this put is inside the connection's unit of work.
+        unit_open: whether the connection has a unit of work open.
         now: seconds since 1970.
-        new_number: makes numbers that never return; they make unique ids.
+        new_number: returns numbers that are never used again; unique ids are made from them.
     """
 
     in_unit: bool
@@ -62,13 +62,13 @@ class PutCircumstances(NamedTuple):
 
 
 class PutResult(NamedTuple):
-    """What a put did: the ids and numbers used, and the warning, if any (R2.11).
+    """The result of a put: the ids and numbers used, and the warning, if any (R2.11).
 
     Args:
         flags: the flags as the caller gave them; the stored copy may have more (R1.10).
-        warning: 2049, or 2241, 2242 where a group is left open by a put without logical order; 9050, nothing was put.
-        duplicate_of: nothing was put, for this message was put under the same key: its unique id, which `uid` is, too.
-            `message_id` is that message's. The other ids and numbers are those that this put would have had.
+        warning: 2049; 2241 or 2242 if a put without logical order leaves a group open; 9050 if nothing was put.
+        duplicate_of: nothing was put, because the message with this unique id was put under the same key; `uid` and
+            `message_id` are those of that message. The other ids and numbers are those that this put would have used.
     """
 
     message_id: bytes
@@ -87,9 +87,9 @@ class Planned(NamedTuple):
 
     Args:
         arriving: the rows of the messages that arrive.
-        results: what the caller gets for each put.
+        results: the result of each put.
         state: the handle's new state.
-        split: of puts that arrive as several messages: their index, and how many.
+        split: puts that arrive as several messages: their index, and the number of messages.
     """
 
     arriving: Sequence[Row]
@@ -104,16 +104,18 @@ def _id_prefix(origin: str) -> bytes:
 
 
 def make_id(origin: str, number: int) -> bytes:
-    """A message, correlation or group id: "AMQ ", twelve characters of name, a number that never returns (R1.1).
+    """Makes a message, correlation or group id: "AMQ ", twelve characters of the name, a number used once (R1.1).
 
     Args:
-        origin: the name that the queue manager was created with.
+        origin: the original name of the queue manager.
     """
     return _id_prefix(origin) + number.to_bytes(8, "big")
 
 
 class Defaults(NamedTuple):
-    """What a message has that does not say it, beside its context; `expiry` None: what the message says, unlimited."""
+    """The values of fields that a message does not set, besides its context; `expiry` None: the message's, or
+    unlimited.
+    """
 
     priority: int
     persistent: bool
@@ -122,20 +124,20 @@ class Defaults(NamedTuple):
 
 
 def defaults(queue: QueueAttributes, manager: ManagerAttributes) -> Defaults:
-    """The defaults of messages that come to a queue: put, or staged (1.2, R1.5)."""
+    """The defaults of messages that arrive on a queue: put, or staged (1.2, R1.5)."""
     values = queue.default_priority, queue.default_persistence, queue.expiry, manager.coded_character_set_id
     return _tuple(Defaults, values)
 
 
 class PutPlan:
-    """What puts of one program with the same options to one queue have in common, worked out once for all of them.
+    """Computes once what all puts of one program with the same options to one queue have in common.
 
     Args:
-        queue: the queue as resolved: with an alias's defaults where the puts go through one.
-        transmission: where the messages go from the queue; None: as each says, if that is a transmission queue.
-        reply_to: queue and queue manager of replies, of a queue that a message names alone (N-2); None: it is here.
+        queue: the resolved queue, with an alias's defaults if the puts go through an alias.
+        transmission: the destination after this queue; None: if it is a transmission queue, each message has its own.
+        reply_to: gives queue and queue manager of replies if a message names only a queue (N-2); None: it is here.
 
-    Raises: PutInhibited 2051.
+    Raises PutInhibited 2051.
     """
 
     __slots__ = (
@@ -174,7 +176,7 @@ class PutPlan:
         self._plain = self._made_plain()
 
     def puts(self, messages: Iterable[Message | bytes], state: GroupState, at: PutCircumstances) -> Planned:
-        """What becomes of puts one after another (mq-semantics 2); most are a body and properties alone.
+        """Prepares puts one after another (mq-semantics 2); most are a body and properties alone.
 
         Raises:
             MessageTooBig: 2030, 2031. UnitNotAvailable: 2255.
@@ -189,7 +191,8 @@ class PutPlan:
         for message in messages:
             if isinstance(message, Message):
                 given = message.row
-                body, properties, is_usual = given[BODY], given[PROPERTIES], given[:PROPERTIES] == NOTHING_SAID
+                body, properties = given[BODY], given[PROPERTIES]
+                is_usual = given[:PROPERTIES] == NOTHING_SAID and given[LATER] == NOTHING_LATER
             else:
                 body, properties, is_usual = message, NO_PROPERTIES, True
             if plain is None or state.flags or not is_usual or len(body) > limit:
@@ -200,7 +203,7 @@ class PutPlan:
                 token = number.to_bytes(16, "big")
                 message_id, uid = prefix + token[8:], _tuple(UniqueId, (origin, number))
                 arriving.append((*before_id, message_id, *before_time, now, *behind_time, properties, body,
-                                 len(body), 0, token, uid, None, None, None))  # fmt: skip
+                                 len(body), 0, token, uid, None, None, None, *NOTHING_LATER))  # fmt: skip
                 results.append(_tuple(PutResult, (message_id, NO_ID, NO_ID, 1, 0, 0, uid, None, None)))
                 state = NOTHING_OPEN
                 continue
@@ -213,12 +216,12 @@ class PutPlan:
     def _put(
         self, message: Message, state: GroupState, at: PutCircumstances
     ) -> tuple[Sequence[Row], PutResult, GroupState]:
-        """One put, whatever its message says: the rows that arrive, the result, the new state."""
+        """Prepares one put with any fields: the rows that arrive, the result, the new state."""
         given, logical, usual = message.row, self.options.logical, self._defaults
         persistent = usual.persistent if given[PERSISTENT] is None else given[PERSISTENT]
         if persistent and self.queue.definition_type == "temporary_dynamic":
             refuse_persistent(self.queue)
-        # In no group and no segment, and nothing is open: no numbers (P8), no contradiction, nothing is left open.
+        # In no group and no segment, with none open: no numbers (P8), no contradiction, none left open.
         is_single = not (given[FLAGS] or state.flags or logical)
         warning, numbers = (None, UNGROUPED) if is_single else self._numbered(message, state, persistent, at)
         row = self._as_sent(given, numbers, persistent, at)
@@ -235,7 +238,7 @@ class PutPlan:
         return rows, _tuple(PutResult, told), new_state
 
     def _made_plain(self) -> tuple[Row, Row, Row] | None:
-        """What a body alone is stored with, around its message id, its time and itself; None: it goes the long way."""
+        """The stored values around a plain body, its message id and its time; None: `_put` must prepare it."""
         options, persistent = self.options, self._defaults.persistent
         is_temporary = self.queue.definition_type == "temporary_dynamic"
         if options.logical or options.new_correlation_id or options.uid is not None or options.context == "set_all":
@@ -248,7 +251,7 @@ class PutPlan:
     def _numbered(
         self, message: Message, state: GroupState, persistent: bool, at: PutCircumstances
     ) -> tuple[Reason | None, Numbers]:
-        """Its numbers in the group and logical message that the handle has open, or that it begins."""
+        """The numbers of a message in the group and logical message that the handle has open, or that it begins."""
         logical = self.options.logical
         warning = check_put(state, message, logical=logical, persistent=persistent, in_unit=at.in_unit)
         _check_segment(message)
@@ -259,7 +262,7 @@ class PutPlan:
         return make_id(self.manager.origin, at.new_number())
 
     def _as_sent(self, given: Row, numbers: Numbers, persistent: bool, at: PutCircumstances) -> Row:
-        """The message as it is stored: its fields, with what the queue, the queue manager and the call add."""
+        """The message as it is stored: its fields, and those that the queue, the queue manager and the call add."""
         options, row = self.options, list(given)
         number = at.new_number()
         if row[MESSAGE_ID] == NO_ID or options.new_message_id:
@@ -283,7 +286,7 @@ class PutPlan:
         if row[REPLY_TO_QUEUE] and not row[REPLY_TO_MANAGER]:
             queue = row[REPLY_TO_QUEUE]
             row[REPLY_TO] = (queue, self.manager.name) if self._reply_to is None else self._reply_to(queue)
-        row[LENGTH] = len(row[BODY])  # of a message that was got truncated, what is there
+        row[LENGTH] = len(row[BODY])  # a message that was got truncated is put with the part that it has
         fields, values = self._context
         row[fields] = values
         if fields != NO_CONTEXT:
@@ -293,13 +296,13 @@ class PutPlan:
         return tuple(row)
 
     def _pieces(self, whole: Message, at: PutCircumstances, *, given_id: bool) -> Sequence[Message]:
-        """The segments that a message longer than the limit must be split into (2.6)."""
+        """Splits a message that is longer than the limit into segments (2.6)."""
         queue, limit = self.queue, self._limit
         of_queue = queue.max_length <= self.manager.max_length
         reason = Reason.MSG_TOO_BIG_FOR_Q if of_queue else Reason.MSG_TOO_BIG_FOR_Q_MGR
         if not whole.flags & SEGMENTATION_ALLOWED:
             raise MessageTooBig(
-                f"the message has {whole.length:,} bytes, {queue.name} takes at most {limit:,}",
+                f"the message has {whole.length:,} bytes, but {queue.name} takes at most {limit:,}",
                 remedy="give it flags=Flags.SEGMENTATION_ALLOWED, or raise max_length",
                 reason=reason,
                 queue=queue.name,
@@ -343,20 +346,22 @@ def _span(first: str, last: str) -> slice:
 MESSAGE_ID, CORRELATION_ID, FLAGS = _index("message_id"), _index("correlation_id"), _index("flags")
 PERSISTENT, PRIORITY, EXPIRY = _index("persistent"), _index("priority"), _index("expiry")
 CCSID, PROPERTIES, BODY, LENGTH = map(_index, ("coded_character_set_id", "properties", "body", "length"))
-NOTHING_SAID = Message().row[:PROPERTIES]  # every field of the descriptor
+NOTHING_SAID = Message().row[:PROPERTIES]  # every field of the descriptor but the later ones
 UID, PUT_AT, TRANSMISSION = _index("uid"), _index("put_at"), _index("transmission")
 REPLY_TO_QUEUE, REPLY_TO_MANAGER = _index("reply_to_queue"), _index("reply_to_queue_manager")
-# Fields that stand together in the descriptor.
+# Fields that are adjacent in the descriptor.
 NUMBERS = _span("group_id", "offset")
 IDENTITY_AND_ORIGIN = _span("user_identifier", "application_origin_data")
 ORIGIN = _span("put_application_type", "application_origin_data")
 REPLY_TO = _span("reply_to_queue", "reply_to_queue_manager")
 NO_CONTEXT = slice(0, 0)
 OF_THE_QUEUE = _span("backout_count", "warning")  # what a get added to a message is not part of a put of it
+LATER = slice(OF_THE_QUEUE.stop, None)
+NOTHING_LATER = Message().row[LATER]
 
 
 def refuse_persistent(queue: QueueAttributes) -> NoReturn:
-    """A temporary queue keeps nothing for ever (R1.5). Raises: ArgumentError 2048."""
+    """Refuses a persistent message: a temporary queue keeps none (R1.5). Raises ArgumentError 2048."""
     raise ArgumentError(
         f"{queue.name} is a temporary dynamic queue: it takes no persistent message",
         reason=Reason.PERSISTENT_NOT_ALLOWED,
@@ -366,18 +371,18 @@ def refuse_persistent(queue: QueueAttributes) -> NoReturn:
 
 
 def check_sent(transmission: Transmission | None, queue: QueueAttributes) -> None:
-    """What lies on a transmission queue says where it is to go (N-3). Raises: ArgumentError 2260."""
+    """Checks that a message for a transmission queue has a destination (N-3). Raises ArgumentError 2260."""
     if transmission is None:
         raise bad_argument(
             "transmission",
             None,
-            f"a Transmission, as {queue.name} is a transmission queue: put through a remote queue, or say manager=",
+            f"a Transmission: {queue.name} is a transmission queue; put through a remote queue, or give manager=",
             Reason.XQH_ERROR,
         )
 
 
 def _check_segment(message: Message) -> None:
-    """Only the last segment of a logical message may be empty (R2.19)."""
+    """Checks that an empty segment is the last one of its logical message (R2.19)."""
     if message.flags & ANY_SEGMENT and not message.flags & LAST_SEGMENT and not message.length:
         raise CallerError(
             "only the last segment of a message may be empty",
@@ -387,7 +392,7 @@ def _check_segment(message: Message) -> None:
 
 
 def _context(context: Context, program: Program) -> tuple[slice, Row]:
-    """Who put it: the fields that are not the message's own, and their values but for the time (1.1, R2.2)."""
+    """The context fields that do not come from the message, and their values but for the time (1.1, R2.2)."""
     if context == "default":
         return IDENTITY_AND_ORIGIN, tuple(default_context(program, 0.0).values())
     if context == "none":
@@ -398,7 +403,7 @@ def _context(context: Context, program: Program) -> tuple[slice, Row]:
 
 
 def default_context(program: Program, now: float) -> dict[str, Any]:
-    """The context of a put that says nothing of it, in the order of the descriptor."""
+    """The context of a put without options for it, in the order of the descriptor."""
     return {
         "user_identifier": program.user,
         "accounting_token": NO_ACCOUNTING,

@@ -1,9 +1,9 @@
-"""Reports: which a message asks for, and what each is like (mq-semantics R6.4 to R6.7, R2.25).
+"""Reports: which ones a message asks for, and their fields (mq-semantics R6.4 to R6.7, R2.25).
 
-A report is made of the message that it is about:
+A report is made from its subject, the original message:
 
     message type          REPORT
-    feedback              what it says: `Feedback`, a reason, or a number of the program that makes it
+    feedback              its meaning: `Feedback`, a reason, or a number of the program that makes it
     message id            new; PASS_MESSAGE_ID: that of the message
     correlation id        the message id of the message; PASS_CORRELATION_ID: its correlation id
     priority, persistent  as the message has them
@@ -38,7 +38,7 @@ COPIED = (
 
 
 class ReportKind(NamedTuple):
-    """A kind of report: the bit that asks for it, that for data, and that for all of the data."""
+    """A kind of report: the bit that asks for it, the bit for data, and the bit for full data."""
 
     asked: int
     data: int
@@ -58,17 +58,17 @@ def asks(message: Message, kind: ReportKind) -> bool:
 
 
 def bytes_of(message: Message, kind: ReportKind) -> int | None:
-    """How much of the body a report carries; None: all."""
+    """How much of the body a report includes; None: all."""
     if not message.report & kind.data:
         return 0
     return None if message.report & kind.full else DATA_BYTES
 
 
 def fields_of_report(about: Message, left: float) -> dict[str, Any]:
-    """What every report about a message has of it, wherever the report is made.
+    """The fields that every report copies from its original message, wherever the report is made.
 
     Args:
-        left: how long the message would still live.
+        left: the remaining seconds of the original message's expiry.
     """
     passes = about.report & Report.PASS_DISCARD_AND_EXPIRY
     by_correlation = about.report & Report.PASS_CORRELATION_ID
@@ -88,12 +88,12 @@ def fields_of_report(about: Message, left: float) -> dict[str, Any]:
 def report(
     about: Message, kind: ReportKind, feedback: int, *, manager: str, new_id: bytes, now: float, left: float
 ) -> Message:
-    """A report of the queue manager about a message of which the body is there as far as `bytes_of` says.
+    """Makes a report of the queue manager about a message whose body was read as far as `bytes_of` says.
 
     Args:
         manager: the name of the queue manager.
         new_id: the report's message id, unless `about` asks for its own.
-        left: how long the message would still live.
+        left: the remaining seconds of the original message's expiry.
     """
     most = bytes_of(about, kind)
     body = about.body if most is None else about.body[:most]

@@ -1,24 +1,25 @@
-"""Work that fails is tried again later: what is kept of a failure with the message, and how long it waits.
+"""Failed work that is tried again later: the record of a failure in the message, and the delay.
 
-A message whose unit of work is backed out returns to its place with one more in its backout count. The back out may
-say how long it is not to be read, and why the work failed. The time is that of a delivery delay: a relaxed reader
-passes the message over, a strict one waits behind it (B-26). Why is kept among its properties, so that it is with the
-message wherever it goes, and everybody sees it who sees the message:
+A message whose unit of work is backed out returns to its place, with its backout count raised by one. The back out may
+give a delay before it can be read again, and the error. The delay works like a delivery delay: a relaxed reader
+skips the message, a strict one waits for it (B-26). The error is stored in the message's properties, so that it stays
+with the message wherever that goes, and every reader of the message sees it:
 
-    retry.error     what went wrong, in words; cut where it is long
+    retry.error     a description of the error, cut if it is long
     retry.time      when, seconds since 1970
-    retry.attempt   which attempt that was: the backout count since then
-    retry.since     if a target has not taken what the work puts: since when, seconds since 1970
-    retry.work      which work has failed, where a program keeps several apart
+    retry.attempt   the number of the attempt: the backout count after it
+    retry.since     if a target has not taken the messages that the work puts: since when, seconds since 1970
+    retry.work      which work has failed, if a program runs several kinds
     retry.tries     how often that work has failed in a row
-    retry.given_up  if no other attempt is to be made: the reason of the dead letter that it is to be, 0 if it is to be
-                    removed; then the number and the origin of its unique id
+    retry.given_up  if no other attempt is to be made: the reason of the dead letter to be made, 0 if the message is to
+                    be removed; then the number and the origin of its unique id
 
-The next failure replaces them, and a dead letter has them as its own (`rules.dead_letters`). If the backout count is
-above `retry.attempt`, the attempts since then ended without a word: their program was killed, or backed out plainly.
+The next failure replaces these, and a dead letter has its own properties for them (`rules.dead_letters`). If the
+backout count is above `retry.attempt`, later attempts ended without a record: their program was killed, or just backed
+out.
 
-That a message is given up holds where it lies. On another queue, or in another store, it is another message, and is
-worked on as any other: its unique id is another one, or it has not been backed out there as often.
+A message is given up only on this queue. On another queue, or in another store, it is a different message and is worked
+on as usual: it has another unique id, or fewer backouts there.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ PREFIX: Final = "retry."
 GIVEN_UP: Final = "retry.given_up"
 ERROR_CHARACTERS_MAX: Final = 1_000
 FACTOR_MAX: Final = 1_000.0
-SECONDS_MAX: Final = 99_999_999.9  # of a delivery delay
+SECONDS_MAX: Final = 99_999_999.9  # the limit of a delivery delay
 _KINDS: Final[Mapping[str, type]] = {
     "error": str, "time": float, "attempt": int, "work": str, "tries": int, "given_up": str, "since": float,
 }  # fmt: skip
@@ -45,11 +46,11 @@ _ALWAYS: Final = {"error", "time", "attempt"}
 
 
 class GivenUp(NamedTuple):
-    """No other attempt is to be made of a message.
+    """A message that is not to be tried again.
 
     Args:
-        uid: which one; of a group the first.
-        reason: of the dead letter that it is to be; 0: it is to be removed.
+        uid: its unique id; for a group that of the first message.
+        reason: the reason of the dead letter to be made; 0: the message is to be removed.
     """
 
     uid: UniqueId
@@ -61,15 +62,15 @@ class GivenUp(NamedTuple):
 
 
 class Later(NamedTuple):
-    """How a unit is backed out whose work has failed.
+    """How to back out a unit whose work has failed.
 
     Args:
-        delay: seconds before what the unit got may be read again; 0: at once.
-        error: what went wrong, in words; empty: nothing is kept of it.
-        work: which work it was; empty: it is not counted by itself.
-        given_up: a message that the unit got and that is not to be tried again; the error is kept with it.
-        since: since when a target has not taken what the work puts, seconds since 1970; 0: the work failed otherwise.
-        counts: whether an attempt is used up. If not, the backout counts stay as they are.
+        delay: seconds before the unit's messages may be read again; 0: immediately.
+        error: a description of the error; empty: none is recorded.
+        work: the name of the work; empty: failures are not counted by name.
+        given_up: a message of the unit that is not to be tried again; the error is stored with it.
+        since: since when a target has not taken the messages that the work puts, seconds since 1970; 0: another error.
+        counts: whether this uses up an attempt. If not, the backout counts stay unchanged.
     """
 
     delay: float = 0.0
@@ -81,11 +82,11 @@ class Later(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """What is kept with a message of the last attempt that failed.
+    """The record of the last failed attempt in a message.
 
     Args:
-        work, tries: which work it was, and how often it has failed in a row; empty and 0: it is not counted by itself.
-        given_up: what is to become of the message, as `GivenUp.text` says it; empty: it is to be tried again.
+        work, tries: the name of the work, and how often it failed in a row; empty and 0: not counted by name.
+        given_up: what to do with the message, as in `GivenUp.text`; empty: try again.
         since: as in `Later`.
     """
 
@@ -99,7 +100,7 @@ class Failure(NamedTuple):
 
 
 def failed(message: Message, later: Later, now: float, attempt: int) -> Failure:
-    """What is to be kept of an attempt that has failed now."""
+    """Makes the record of an attempt that has failed now."""
     last = failure_of(message)
     before = last.tries if last is not None and last.work == later.work else 0
     final = later.given_up.text if later.given_up and later.given_up.uid == message.uid else ""
@@ -107,7 +108,7 @@ def failed(message: Message, later: Later, now: float, attempt: int) -> Failure:
 
 
 def noted(message: Message, failure: Failure) -> Properties:
-    """The message's properties with this failure among them; as they were, where it finds no room (2478, 2498)."""
+    """The message's properties with this failure recorded; unchanged if there is no room for it (2478, 2498)."""
     said = failure._asdict() | {"error": failure.error[:ERROR_CHARACTERS_MAX]}
     try:
         header = {PREFIX + name: value for name, value in said.items() if value or name in _ALWAYS}
@@ -117,7 +118,7 @@ def noted(message: Message, failure: Failure) -> Properties:
 
 
 def without(message: Message) -> Properties:
-    """The message's properties as its putter gave them."""
+    """The properties that the message was put with."""
     text = message.properties.text
     if text is None or PREFIX not in text:
         return message.properties
@@ -125,21 +126,21 @@ def without(message: Message) -> Properties:
 
 
 def failure_of(message: Message) -> Failure | None:
-    """What is kept of the last failure; None: there was none, or it left nothing."""
+    """Reads the record of the last failure; None if there is none."""
     text = message.properties.text
     if text is None or PREFIX not in text:
         return None
     values = {name: message.properties.get(PREFIX + name) for name in Failure._fields}
     said = {name: value for name, value in values.items() if value is not None}
     if any(not isinstance(value, _KINDS[name]) for name, value in said.items()) or not said.keys() >= _ALWAYS:
-        return None  # anybody may write such properties
+        return None  # any program may write such properties
     return Failure(**said)
 
 
 def given_up(message: Message) -> GivenUp | None:
-    """What is to become of a message that a failure has given up where it lies; None: it is to be worked on."""
+    """What to do with a message that was given up on this queue; None: work on it."""
     text = message.properties.text
-    if text is None or GIVEN_UP not in text:  # what only failed is not read for this
+    if text is None or GIVEN_UP not in text:  # a fast exit for messages that failed but were not given up
         return None
     last = failure_of(message)
     if last is None or message.uid is None or not 0 < last.attempt <= message.backout_count:
@@ -177,7 +178,7 @@ class Backoff:
         _check("jitter", self.jitter, 0, 1)
 
     def after(self, attempt: int, luck: float) -> float:
-        """Seconds to wait after this attempt, from 1; `luck`: a random number from 0 up to 1."""
+        """Seconds to wait after this attempt, from 1; `luck` is a random number from 0 up to 1."""
         try:
             wait = min(self.most, self.first * self.factor ** (attempt - 1))
         except OverflowError:

@@ -1,11 +1,11 @@
-"""Segmentation: a message too long for its queue is split into segments, and a logical message is joined again.
+"""Splits messages that are too long for their queue into segments, and joins logical messages again.
 
 Splitting (2.6): only where the caller allows it and only where it is needed. Pieces are contiguous, all but the
-last are as long as the limit allows, in multiples of 16 bytes, and no MQ header is cut in two: the first piece
-must hold all headers at the front of the body (R2.23), and the properties, which MQ has there in a header, too.
+last are as long as the limit allows, in multiples of 16 bytes, and no MQ header is cut in two: the first piece must
+hold all headers at the front of the body (R2.23), and the properties, which MQ also keeps in a header there.
 
-Joining (R3.42 to R3.46): the descriptor is the first piece's, the flags say "the only segment". Where the
-character set or the encoding changes, only the leading run of equal pieces is joined, with a warning (R3.45).
+Joining (R3.42 to R3.46): the descriptor is that of the first piece, the flags say "the only segment". If the character
+set or the encoding changes, only the pieces before the change are joined, with a warning (R3.45).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..model.kinds import Report
 from ..model.message import LAST_SEGMENT, SEGMENT, Message
 
 SPLIT_UNIT = 16
-DATA_BYTES = 100  # of a report "with data"
-# What asks for data in each kind of report, and what for all of it.
+DATA_BYTES = 100  # in a report "with data"
+# For each kind of report: the bit that asks for data, and the bit for full data.
 DATA_BITS = tuple(
     (int(data ^ plain), int(full ^ data))
     for plain, data, full in (
@@ -31,13 +31,13 @@ DATA_BITS = tuple(
 )
 ENCODING_INTEGER_MASK = 0xF
 ENCODING_INTEGER_REVERSED = 2
-# Headers of a fixed length; the RFH2 carries its own at byte 8. Each names the format that follows at the byte given.
+# Headers of a fixed length; the RFH2 has its length at byte 8. Each has the following format at the given byte.
 HEADER_LENGTHS = {"MQDEAD": 172, "MQHMDE": 72, "MQXMIT": 428}
 NEXT_FORMAT_AT = {"MQDEAD": 108, "MQHMDE": 28, "MQHRF2": 20}
 
 
 class Piece(NamedTuple):
-    """One segment to be made: where it begins in the body, where it ends, and its flags."""
+    """One segment to make: where it begins and ends in the body, and its flags."""
 
     start: int
     end: int
@@ -45,21 +45,21 @@ class Piece(NamedTuple):
 
 
 def headers_length(message: Message) -> int:
-    """Bytes at the front of the body that are MQ headers and must stay together (R2.23)."""
+    """The length of the MQ headers at the front of the body, which must stay together (R2.23)."""
     body, name, length = message.body, message.format, 0
     reverse = message.encoding & ENCODING_INTEGER_MASK == ENCODING_INTEGER_REVERSED
     while name in HEADER_LENGTHS or name == "MQHRF2":
         one = HEADER_LENGTHS.get(name) or int.from_bytes(body[length + 8 : length + 12], "little" if reverse else "big")
         at = NEXT_FORMAT_AT.get(name)
         if one <= 0 or length + one > len(body):
-            return length  # not the header that the format promises: user data
+            return length  # not the header that the format announces, so it is user data
         name = "" if at is None else body[length + at : length + at + 8].decode("ascii", "replace").strip(" \0")
         length += one
     return length
 
 
 def report_of_piece(report: int, start: int) -> int:
-    """The report options of a piece: without data, if none of the first 100 bytes of the message are in it (R2.25)."""
+    """The report options of a piece: without data if it has none of the first 100 bytes of the message (R2.25)."""
     for data, full in DATA_BITS if start >= DATA_BYTES else ():
         if report & data and not report & full:
             report ^= data
@@ -70,10 +70,11 @@ def split(message: Message, limit: int, reason: Reason) -> Sequence[Piece]:
     """Cuts a message into pieces of at most `limit` bytes (R2.23, R2.25).
 
     Args:
-        reason: which limit it is, should it be too small to split for: 2030 or 2031.
+        reason: the reason code if the limit is too small to split: 2030 or 2031.
 
     Raises:
-        MessageTooBig: the limit is below 16 bytes, or below the headers at the front of the body (R2.24).
+        MessageTooBig: if the limit is below 16 bytes, or below the length of the headers at the front of the body
+            (R2.24).
     """
     size = limit // SPLIT_UNIT * SPLIT_UNIT
     if size < max(SPLIT_UNIT, headers_length(message)):
@@ -99,7 +100,7 @@ class Joined(NamedTuple):
 
 
 def join(pieces: Sequence[Message]) -> Joined:
-    """Joins the pieces of a logical message, given in order (R3.44, R3.45)."""
+    """Joins the pieces of a logical message, which are given in order (R3.44, R3.45)."""
     head = pieces[0]
     used, warning = len(pieces), None
     for n, piece in enumerate(pieces):

@@ -1,11 +1,11 @@
-"""The names in selectors that stand for fields of the message, and what each is there.
+"""The names in selectors that stand for fields of the message.
 
-`Root.MQMD.Priority` and its like are MQ's names of the fields of the descriptor, as the C structure writes them. Those
+`Root.MQMD.Priority` and similar names are MQ's for the fields of the descriptor, spelled as in the C structure. Names
 that begin with JMS are the header fields and JMSX properties that IBM's classes for JMS map to the descriptor. All
-other names are properties, `JMSType` among them.
+other names are properties, including `JMSType`.
 
-A field is read from what the message has under our name, its `source`. A literal that is compared with a field is
-first brought to the form of the field: an id written without its padding fits, and a text with blanks at its end.
+A field is read from the message's attribute `source`. A literal that is compared with a field is first converted to
+the form of the field: an id without its padding matches, and so does a text with trailing blanks.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class SelectorField(NamedTuple):
 
     source: str  # the field of `Message` that it is read from
     kind: str
-    value: Callable[[Any], Any] | None = None  # of what the message has; None: as it is
-    literal: Callable[[Any], Any] | None = None  # of what it is compared with. Raises: ValueError, it never fits
+    value: Callable[[Any], Any] | None = None  # converts the message's value; None: unchanged
+    literal: Callable[[Any], Any] | None = None  # converts the literal. Raises ValueError if it can never be equal
 
 
 def _without_blanks(literal: str) -> str:
@@ -41,7 +41,7 @@ def _without_blanks(literal: str) -> str:
 def _padded(length: int) -> Callable[[bytes], bytes]:
     def literal(given: bytes) -> bytes:
         if len(given) > length:
-            raise ValueError(f"the field has {length} bytes, and this byte string {len(given)}")
+            raise ValueError(f"the field has {length} bytes, but this byte string has {len(given)}")
         return given.ljust(length, b"\0")
 
     return literal
@@ -55,11 +55,11 @@ def _jms_id(stored: bytes) -> str | None:
 
 
 def _jms_id_literal(given: str) -> str:
-    """`ID:` and hex digits are bytes; any other text is its UTF-8, as IBM's classes keep it."""
+    """Converts a JMS id: `ID:` and hex digits are bytes; any other text is encoded as UTF-8, as IBM's classes do."""
     try:
         octets = bytes.fromhex(given[len(ID) :]) if given.startswith(ID) else given.encode()
     except ValueError:
-        raise ValueError("behind ID: stand pairs of hex digits") from None
+        raise ValueError("after ID: there must be pairs of hex digits") from None
     return f"{ID}{_padded_id(octets).hex()}"
 
 
@@ -88,8 +88,12 @@ def _delivery_count(backouts: int) -> int:
 
 
 def _fields_of(kind: type, name: str, literal: Callable[[Any], Any] | None = None) -> dict[str, SelectorField]:
-    """The fields of the descriptor whose values are of that type; the length of the data is none of them."""
-    fields = (field for field in Message.FIELDS.values() if type(field.default) is kind and field.name != "length")
+    """The fields of MQ's descriptor whose values are of that type; the length of the data is none of them."""
+    fields = (
+        field
+        for field in Message.FIELDS.values()
+        if type(field.default) is kind and field.name != "length" and not field.mq_name.startswith("(")
+    )
     return {field.mq_name: SelectorField(field.name, name, None, literal) for field in fields}
 
 

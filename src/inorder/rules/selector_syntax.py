@@ -1,11 +1,11 @@
-"""Selectors as text: the grammar, the literals, and where a fault is.
+"""Parses the text of a selector: the grammar, the literals, and the place of an error.
 
-The grammar is the one of Jakarta Messaging 3.8 with IBM MQ's byte strings. It does not know types: conditions and
-values are expressions alike, and `selectors.py` says what fits. What is read becomes a tree of `Node`s. BETWEEN and the
-operators with NOT are written out on the way, as the specification defines them, so the tree has no nodes for them.
+The grammar is that of Jakarta Messaging 3.8 with IBM MQ's byte strings. It does not know types: conditions and
+values are both expressions, and `selectors.py` checks the types. The result is a tree of `Node`s. BETWEEN and the
+operators with NOT are expanded on the way, as the specification defines them, so the tree has no nodes for them.
 
-Lark reads the text by tables (LALR), so a text of any shape costs no stack; only what is nested deeper than `DEPTH_MAX`
-is refused, for the code that goes through the tree. Lark is loaded, and its tables made, with the first selector.
+Lark parses the text with tables (LALR), so no text overflows the stack; only nesting deeper than `DEPTH_MAX`
+is refused, for the code that walks the tree. Lark is loaded, and its tables made, with the first selector.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from lark import Lark, Token
 
 DEPTH_MAX: Final = 100
-INTEGER_LIMIT: Final = INTEGER_MAX + 1  # a minus before it makes it the least integer
-SHOWN_MAX: Final = 60  # characters of a part that is wrong
+INTEGER_LIMIT: Final = INTEGER_MAX + 1  # after a minus sign it becomes the smallest integer
+SHOWN_MAX: Final = 60  # characters of a wrong part that the error shows
 INTEGER_DIGITS_MAX: Final = 64  # more than any integer of 64 bits has, in octal digits and zeros
 
 GRAMMAR: Final = r"""
@@ -62,25 +62,25 @@ NAME: /[A-Za-z_$\u0080-\U0010ffff][0-9A-Za-z_$.\u0080-\U0010ffff]*/
 %declare NOT TRUE FALSE _OR _AND _BETWEEN _IN _LIKE _ESCAPE _IS _NULL
 %ignore /[ \t\f\r\n]+/
 """
-_KEPT: Final = frozenset({"NOT", "TRUE", "FALSE"})  # what the tree is made from; the other words only lead the reader
+_KEPT: Final = frozenset({"NOT", "TRUE", "FALSE"})  # The tree is made from these; other keywords only guide the parser
 
 _INTEGER = re.compile(r"(?:(0[xX][0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))[lL]?")
 _FLOAT = re.compile(r"((?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eEfFdD]))(?:[eE][+-]?[0-9]+)?)[fFdD]?")
 _BYTES = re.compile(r'"0[xX]((?:[0-9a-fA-F]{2})+)"')
-# What people write where a selector has another sign.
+# What people write by mistake, and the correction.
 _HINTS: Final = {
     "!=": "not equal is written <>",
     "==": "equal is written =",
     "&": "and is written AND",
     "|": "or is written OR",
-    "'": "the text that begins here has no end",
-    '"': "the byte string that begins here has no end",
+    "'": "the text that begins here is not closed",
+    '"': "the byte string that begins here is not closed",
 }
 _SIGNS: Final = {"LPAR": "(", "RPAR": ")", "COMMA": ",", "TEXT": "a text in single quotation marks"}
 
 
 class SyntaxFault(Exception):
-    """Something in the text that is not a selector: where it stands, and what is wrong."""
+    """A syntax error in a selector: its place, and a description."""
 
     def __init__(self, at: int, what: str) -> None:
         super().__init__(what)
@@ -89,7 +89,7 @@ class SyntaxFault(Exception):
 
 
 class Node(NamedTuple):
-    """A part of a selector: what it is, where in the text it stands, and what it is made of."""
+    """A part of a selector: its kind, its place in the text, and its own parts."""
 
     kind: str
     at: int
@@ -106,7 +106,7 @@ def _node(kind: str, at: int, value: Any, *operands: Node) -> Node:
 
 
 def _negated(given: object, node: Node) -> Node:
-    """The node, or that it is not so, where the word NOT was given."""
+    """The node, or its negation if NOT was given."""
     return node if given is None else _node("not", node.at, None, node)
 
 
@@ -120,7 +120,7 @@ def _comparison(operator: str, at: int, left: Node, right: Node) -> Node:
 
 
 class Builder:
-    """What Lark calls when it has read a part: a method for each name in the grammar."""
+    """The methods that Lark calls for the parts it has parsed: one for each name in the grammar."""
 
     @staticmethod
     def any_of(parts: list[Node]) -> Node:
@@ -208,7 +208,7 @@ class Builder:
 
 
 def _number(token: Token) -> Token:
-    """The token with the number as its value; not made by the builder, so that faults come in the order of the text."""
+    """Gives the token its number as value; called before the builder, so that errors come in the order of the text."""
     return token.update(value=_value_of(token))
 
 
@@ -231,11 +231,11 @@ def _value_of(token: Token) -> int | float:
 def _byte_string(token: Token) -> Token:
     if found := _BYTES.fullmatch(token):
         return token.update(value=bytes.fromhex(found[1]))
-    raise SyntaxFault(_at(token), 'in double quotation marks stand bytes, as in "0x2F1C"; a text has single ones')
+    raise SyntaxFault(_at(token), 'double quotation marks are for bytes, such as "0x2F1C"; a text needs single ones')
 
 
 def _word(token: Token) -> Token:
-    """A name as it is, and a reserved word, in whatever case, as the word."""
+    """Returns a name unchanged, and a keyword, in any case, as the keyword."""
     if not is_reserved(token):
         return token
     word = token.upper()
@@ -252,7 +252,7 @@ def _reader() -> Lark:
 
 
 def read(text: str) -> Node:
-    """The tree of a selector. Raises: Fault."""
+    """Parses a selector into a tree. Raises Fault."""
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken  # noqa: PLC0415 - as above
 
     try:
@@ -263,10 +263,10 @@ def read(text: str) -> Node:
     except UnexpectedToken as error:
         if error.token.type == "$END":
             raise SyntaxFault(
-                len(text), f"the selector ends here, and {_expected(error.expected)} is missing"
+                len(text), f"the selector ends here, but {_expected(error.expected)} is missing"
             ) from None
         at = error.token.start_pos or 0
-        wrong = f"here stands {error.token[:SHOWN_MAX]}, where {_expected(error.expected)} is expected"
+        wrong = f"found {error.token[:SHOWN_MAX]}, expected {_expected(error.expected)}"
         raise SyntaxFault(at, _hint(text, at) or wrong) from None
 
 

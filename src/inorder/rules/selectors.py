@@ -1,22 +1,22 @@
-"""Selectors: which messages a reader wants, said of their properties and fields in a subset of SQL-92.
+"""Selectors: conditions on properties and fields of messages, in a subset of SQL-92.
 
-The language is the one of Jakarta Messaging (JMS) 3.8 and of IBM MQ. A selector is true, false or unknown of a message,
-and fits it where it is true. Unknown comes from what is not there, and goes through the operators as in SQL:
+The language is the one of Jakarta Messaging (JMS) 3.8 and of IBM MQ. A selector is true, false or unknown for a
+message, and matches it if true. A missing property is unknown, and operators treat unknown as in SQL:
 
     AND      true     false   unknown        OR       true  false    unknown        NOT
     true     true     false   unknown        true     true  true     true           true     false
     false    false    false   false          false    true  false    unknown        false    true
     unknown  unknown  false   unknown        unknown  true  unknown  unknown        unknown  unknown
 
-A comparison of unlike types is false, also with <>; < and its kin order numbers only; LIKE of anything but a text is
-false. Arithmetic with anything but numbers, and a division by zero, is unknown, and so is a value that is not a boolean
-where a condition is wanted. Integers are exact, without an end, and their division cuts towards zero. An integer and a
-float are compared by their values, not rounded first.
+A comparison of different types is false, also with <>; <, <=, > and >= compare only numbers; LIKE is false for any
+value that is not a text. Arithmetic with other values than numbers, and a division by zero, is unknown, and so is a
+value that is not a boolean in place of a condition. Integers are exact and unlimited, and their division truncates
+towards zero. An integer and a float are compared by their values, without rounding first.
 
-What can be seen to be wrong in the text alone is refused when the selector is compiled, with the place of the fault:
-what does not follow the grammar, names that cannot be, `'a' > 3` and `colour > 'red'`. A compiled selector is a closure
-for each node of the tree, and no code is made. It asks for fields and properties when it comes to them, so that a store
-may fetch only what `names` and `fields` say, and the properties not before they are needed.
+Errors that the text alone shows are refused when the selector is compiled, with their place: errors of syntax,
+impossible names, `'a' > 3` and `colour > 'red'`. A compiled selector has a closure for each node of the tree; no code
+is generated. It reads fields and properties only as it needs them, so a store may fetch only those in `names` and
+`fields`, and the properties as late as possible.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from .selector_fields import ANY, BOOLEAN, BYTES, FIELDS, JMS, NUMBER, TEXT, Sel
 from .selector_syntax import Node, SyntaxFault, read
 
 LENGTH_MAX: Final = 10_240  # MQ_SELECTOR_LENGTH
-KEPT_MAX: Final = 256  # compiled selectors that are kept
-SHOWN_BEFORE, SHOWN_MAX = 40, 72  # characters of a line around a fault
+KEPT_MAX: Final = 256  # compiled selectors in the cache
+SHOWN_BEFORE, SHOWN_MAX = 40, 72  # characters of a line that are shown around an error
 
 Fields = Mapping[str, Any]
 Values = Mapping[str, PropertyValue]
@@ -57,14 +57,14 @@ MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "
 
 
 class Selector:
-    """A selector, compiled. It is equal to any other of the same text.
+    """A compiled selector. It is equal to any other with the same text.
 
     Attributes:
         text: as it was given.
-        names: the properties that it asks for.
-        fields: the fields of `Message` that it asks for.
-        matches: the selector itself: of a mapping that has those fields, as a message has them, and of the message's
-            properties, says True, False, or None for unknown. Only True fits.
+        names: the properties that it reads.
+        fields: the fields of `Message` that it reads.
+        matches: the selector as a function of a mapping with those fields, as a message has them, and of the message's
+            properties; returns True, False, or None for unknown. Only True matches.
     """
 
     __slots__ = ("fields", "matches", "names", "text")
@@ -76,7 +76,7 @@ class Selector:
         self.matches: Callable[[Fields, Values], bool | None] = matches
 
     def fits(self, message: Message) -> bool:
-        """Whether it is true of a message as a get returns it."""
+        """Whether it is true for a message as a get returns it."""
         fields = {name: getattr(message, name) for name in self.fields}
         return self.matches(fields, message.properties) is True
 
@@ -94,12 +94,12 @@ class Selector:
 
 
 def compile_selector(text: str) -> Selector:
-    """The selector of this text; one that was compiled before is kept.
+    """Compiles a selector; selectors that were compiled before are cached.
 
     Raises:
         ArgumentError: 2459 SELECTOR_SYNTAX_ERROR, with `line` and `column`, both from 1; 2504 SELECTOR_ALWAYS_FALSE,
-            it names nothing and is not true; 2519 SELECTION_STRING_ERROR, it is not a text, is empty, or has more than
-            10,240 characters.
+            if it names nothing and is not true; 2519 SELECTION_STRING_ERROR, if it is not a text, is empty, or has more
+            than 10,240 characters.
     """
     if not isinstance(text, str) or not is_storable(text):
         raise bad_argument("selector", text, "a text", Reason.SELECTION_STRING_ERROR)
@@ -112,7 +112,7 @@ def compile_selector(text: str) -> Selector:
 
 
 def selector_of(match: Match) -> Selector | None:
-    """The selector of a match, if it has one. Raises: as `compile_selector`."""
+    """The compiled selector of a match, if it has one. Raises as `compile_selector`."""
     return None if match.selector is None else compile_selector(match.selector)
 
 
@@ -124,7 +124,7 @@ def _compiled(text: str) -> Selector:
     except SyntaxFault as fault:
         raise _syntax_error(text, fault) from None
     if not (compiler.names or compiler.fields) and run({}, {}) is not True:
-        allowed = "a condition that some message can fit"
+        allowed = "a condition that can be true for some message"
         raise bad_argument("selector", text, allowed, Reason.SELECTOR_ALWAYS_FALSE)
     return Selector(text, frozenset(compiler.names), frozenset(compiler.fields), run)
 
@@ -139,22 +139,22 @@ def _syntax_error(text: str, fault: SyntaxFault) -> ArgumentError:
 
 
 def _excerpt(line: str, at: int) -> tuple[str, int]:
-    """A long line is shown around the fault, with blanks for what cannot be seen; and where in it the fault is."""
+    """Cuts a long line around an error, with blanks for invisible characters; also the position of the error in it."""
     begin = max(0, at - SHOWN_BEFORE) if len(line) > SHOWN_MAX else 0
     shown = "".join(each if each.isprintable() else " " for each in line[begin : begin + SHOWN_MAX])
     return shown.rstrip(), at - begin
 
 
 class Operand(NamedTuple):
-    """A node, compiled: of what kind it is, as far as the text says it, and how its value is found."""
+    """A compiled node: its type, if the text shows it, and a function for its value."""
 
     kind: str
     run: Run
-    field: SelectorField | None = None  # it is this field, and nothing else
+    field: SelectorField | None = None  # set if the node is just this field
 
 
 class _Compiler:
-    """Compiles the nodes of one tree, and notes what they ask for."""
+    """Compiles the nodes of one tree, and records the names that they read."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -167,7 +167,7 @@ class _Compiler:
     def wanted(self, node: Node, kind: str) -> Run:
         made = self.operand(node)
         if made.kind not in {kind, ANY}:
-            raise SyntaxFault(node.at, f"this is {made.kind}, where {kind} is wanted")
+            raise SyntaxFault(node.at, f"this is {made.kind}, but must be {kind}")
         return made.run
 
     def condition(self, node: Node) -> Run:
@@ -175,7 +175,7 @@ class _Compiler:
         if made.kind == BOOLEAN:
             return made.run
         if made.kind != ANY:
-            raise SyntaxFault(node.at, f"this is {made.kind}, where a condition is wanted")
+            raise SyntaxFault(node.at, f"this is {made.kind}, but must be a condition")
         return _truth(made.run)
 
     # --- names and literals
@@ -309,7 +309,7 @@ def _of_field(field: SelectorField) -> Run:
 
 
 def _constant(node: Node, compared_with: SelectorField | None = None) -> Any:
-    """The value of a literal, in the form of the field that it is compared with."""
+    """The value of a literal, converted to the form of the field that it is compared with."""
     value = node.value
     if type(value) is int and value > INTEGER_MAX:
         raise SyntaxFault(node.at, "this is not an integer of 64 bits")
@@ -322,7 +322,7 @@ def _constant(node: Node, compared_with: SelectorField | None = None) -> Any:
 
 
 def _truth(run: Run) -> Run:
-    """The same as a condition: what is not a boolean is unknown."""
+    """Makes a condition of a value: a value that is not a boolean is unknown."""
 
     def truth(fields: Fields, values: Values) -> bool | None:
         value = run(fields, values)
@@ -402,10 +402,11 @@ OPERATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 
 def _pattern(pattern: Node, escape: Node | None) -> Callable[[str], bool]:
-    """A test for a pattern: its pieces between the % are looked for one after another, each where it comes first.
+    """Makes a test for a pattern: its pieces between the % are searched one after another, each at its first
+    occurrence.
 
-    That is enough, for what fits behind a later end of a piece fits behind an earlier one too; and it takes no more
-    steps than the text and the pattern have characters, multiplied.
+    The first occurrence is always enough, because a later end of a piece leaves less text for the rest. The number of
+    steps is at most the length of the text times the length of the pattern.
     """
     pieces = _pieces(pattern, escape)
     first, *rest = map(_expression, pieces)
@@ -431,7 +432,7 @@ def _expression(piece: list[str | None]) -> re.Pattern[str]:
 
 
 def _pieces(pattern: Node, escape: Node | None) -> list[list[str | None]]:
-    """The characters between one % and the next; None stands for any, which is _ in a pattern."""
+    """The characters between one % and the next; None stands for any character, written _ in a pattern."""
     mark = None if escape is None else escape.value
     if escape is not None and len(escape.value) != 1:
         raise SyntaxFault(escape.at, "behind ESCAPE stands one character")
@@ -441,9 +442,7 @@ def _pieces(pattern: Node, escape: Node | None) -> list[list[str | None]]:
         if each == mark:
             following = next(characters, "")
             if following not in {"%", "_", mark}:
-                raise SyntaxFault(
-                    pattern.at, f"in this pattern {mark} stands before something else than %, _ or itself"
-                )
+                raise SyntaxFault(pattern.at, f"in this pattern {mark} must be followed by %, _ or itself")
             pieces[-1].append(following)
         elif each == "%":
             pieces.append([])

@@ -1,8 +1,8 @@
-"""Rows that come as columns: checked, completed and cut to length, as a put does it message by message.
+"""Checks rows that come as columns, fills in defaults and splits long bodies, as a put does for single messages.
 
-Rows come as columns, and stay columns: a check looks at the types that occur and at the least and greatest value, or at
-each distinct value once. Only where that finds something wrong are the values looked at one by one, to say which row it
-is; only a body that is too long for its queue makes its row into several.
+The data stay columns: a check looks at the types that occur and at the smallest and largest value, or at
+each distinct value once. Only if that finds an error are the values checked one by one, to name the row; only a body
+that is too long for its queue turns its row into several.
 """
 
 from __future__ import annotations
@@ -20,13 +20,11 @@ from ..errors import (
     bad_argument,
 )
 from ..model.attributes import ManagerAttributes, QueueAttributes
-from ..model.field_checks import NUMBER_MAX
+from ..model.fields import BODY, FLAGS_MAX, GIVEN, NONE, NUMBER_MAX, BodyBytes, PropertySets
 from ..model.message import (
     ANY_GROUP,
     ANY_SEGMENT,
-    FLAGS_MAX,
     LAST_SEGMENT,
-    NO_ID,
     REPLY_NEEDED,
     REPORT_GENERATED,
     Message,
@@ -34,81 +32,37 @@ from ..model.message import (
     Transmission,
     stored_flags,
 )
-from ..model.parameters import is_storable
-from ..model.properties import NO_PROPERTIES, Properties
+from ..model.parameters import Integer, Octets, ParameterKind, Seconds, Switch, is_storable
+from ..model.properties import NO_PROPERTIES
 from ..support.advice import unknown_name
 from . import policy
 from .grouping import NOTHING_OPEN, put_row
-from .puts import NO_ACCOUNTING, Program, ReplyTo, check_sent, default_context, defaults, make_id
+from .puts import Program, ReplyTo, check_sent, default_context, defaults, make_id
 from .segmentation import report_of_piece, split
 
-STAGED_COLUMNS = (
-    "report",
-    "message_type",
-    "expiry",
-    "feedback",
-    "encoding",
-    "coded_character_set_id",
-    "format",
-    "priority",
-    "persistent",
-    "message_id",
-    "correlation_id",
-    "reply_to_queue",
-    "reply_to_queue_manager",
-    "user_identifier",
-    "accounting_token",
-    "application_identity_data",
-    "put_application_type",
-    "put_application_name",
-    "put_at",
-    "application_origin_data",
-    "group_id",
-    "sequence_number",
-    "flags",
-    "original_length",
-    "offset",
-    "delay",
-    "properties",
-    "transmission",
-    "body",
-    "group_key",
-    "order_key",
-)
+KEYS = ("group_key", "order_key")
+STAGED_COLUMNS = (*GIVEN, "body", *KEYS)
+KINDS: Mapping[str, ParameterKind[Any]] = {name: field.kind for name, field in GIVEN.items() if field.kind} | {
+    "body": BODY
+}
 INTEGER_MAX = 2**63 - 1
 STORED_FLAGS = [stored_flags(flags) for flags in range(FLAGS_MAX + 1)]
+OCTETS = [name for name, kind in KINDS.items() if isinstance(kind, Octets)]
 PUT_ROWS = [put_row(NOTHING_OPEN, flags, logical=False) for flags in range(FLAGS_MAX + 1)]
 
-KEYS = ("group_key", "order_key")
-NUMBERS = frozenset("priority feedback encoding coded_character_set_id put_application_type sequence_number offset "
-                    "flags original_length".split())  # fmt: skip
-CODES = frozenset({"report", "message_type"})  # integers of which not all in a range are allowed
-TIMES = frozenset({"expiry", "delay", "put_at"})
-IDS = frozenset({"message_id", "correlation_id", "group_id", "accounting_token"})
 OWN_NUMBERS = ("group_id", "sequence_number", "offset", "flags")
 ALLOWED = {"group_id": "None", "sequence_number": "1", "offset": "0", "flags": "without groups and segments"}
 ANY_MEMBER = ANY_GROUP | ANY_SEGMENT
-EXACT_TYPES: Mapping[str, frozenset[type]] = {
-    name: frozenset({int}) if name in NUMBERS | CODES
-    else frozenset({int, float}) if name in TIMES
-    else frozenset({bytes}) if name in IDS | {"body"}
-    else frozenset({bool}) if name == "persistent"
-    else frozenset({Properties}) if name == "properties"
-    else frozenset({Transmission}) if name == "transmission"
-    else frozenset({str})
-    for name in STAGED_COLUMNS if name not in KEYS
-}  # fmt: skip
-
 Columns = dict[str, Sequence[Any]]
 
 
-# --- what the caller brings
+# --- the caller's columns
 
 
 def check_columns(given: Mapping[str, Sequence[Any]], count: int) -> Columns:
-    """Columns as they are kept, but for defaults that the queue knows; those are None.
+    """Checks columns and returns them as they are stored, except for defaults of the queue; those are None.
 
-    Raises: ArgumentError, naming the row from 0, the column, its value and what is allowed; CallerError 2027, 2253.
+    Raises ArgumentError, with the row from 0, the column, its value and the allowed values; CallerError 2027, 2253.
     """
     for name, values in given.items():
         if name not in STAGED_COLUMNS:
@@ -125,7 +79,7 @@ def check_columns(given: Mapping[str, Sequence[Any]], count: int) -> Columns:
 
 
 def _checked(name: str, values: Sequence[Any]) -> Sequence[Any]:
-    """A column of the descriptor, or the body, as it is kept; None stays None."""
+    """Checks a column of the descriptor, or the body; None stays None."""
     types = set(map(type, values))
     given: Iterable[Any] = values
     if type(None) in types:
@@ -135,79 +89,72 @@ def _checked(name: str, values: Sequence[Any]) -> Sequence[Any]:
         given = [value for value in values if value is not None]
     if not types:
         return values
-    if not types <= EXACT_TYPES[name]:
+    if not types <= KINDS[name].types:
         return _one_by_one(name, values)
     try:
         return _alike(name, values, given, types)
     except ArgumentError:
-        return _one_by_one(name, values)  # to say which row it is
+        return _one_by_one(name, values)  # to name the row
 
 
 def _alike(name: str, values: Sequence[Any], given: Iterable[Any], types: set[type]) -> Sequence[Any]:
-    """The same, of values that are all of the right type.
+    """Checks a column whose values are all of the right type.
 
     Args:
         given: the values that are not None.
 
-    Raises: ArgumentError, one is out of its range.
+    Raises ArgumentError if one is out of range.
     """
-    check = _check_of(name)
-    if name in ("body", "persistent", "properties"):
-        return values
-    if name in NUMBERS:
-        check(name, min(given))
-        check(name, max(given))
-        return values
-    if name in TIMES:
-        return _times(name, values, given, types)
-    if name in IDS:
-        return _ids(name, values, given)
-    as_kept = {value: check(name, value) for value in set(given)}
+    kind = KINDS[name]
+    match kind:
+        case BodyBytes() | Switch() | PropertySets():
+            return values
+        case Seconds():
+            return _times(name, kind, values, given, types)
+        case Octets():
+            return _ids(name, kind, values, given)
+        case Integer() if type(kind) is Integer:  # the others leave out some of their range
+            kind.check(name, min(given))
+            kind.check(name, max(given))
+            return values
+    as_kept = {value: kind.check(name, value) for value in set(given)}
     if all(kept is value or kept == value for value, kept in as_kept.items()):
         return values
     return [None if value is None else as_kept[value] for value in values]
 
 
-def _times(name: str, values: Sequence[Any], given: Iterable[Any], types: set[type]) -> Sequence[Any]:
-    check = _check_of(name)
-    finite = [value for value in given if value != math.inf] if name == "expiry" else given
+def _times(name: str, kind: Seconds, values: Sequence[Any], given: Iterable[Any], types: set[type]) -> Sequence[Any]:
+    finite = [value for value in given if value != math.inf] if math.inf in kind.also.values() else given
     if any(map(math.isnan, finite)):
-        raise bad_argument(name, math.nan, "a number")
+        raise kind.refusal(name, math.nan)
     if finite:
-        check(name, min(finite))
-        check(name, max(finite))
+        kind.check(name, min(finite))
+        kind.check(name, max(finite))
     return [None if value is None else float(value) for value in values] if int in types else values
 
 
-def _ids(name: str, values: Sequence[Any], given: Iterable[Any]) -> Sequence[Any]:
+def _ids(name: str, kind: Octets, values: Sequence[Any], given: Iterable[Any]) -> Sequence[Any]:
     """Ids have their full length; one that is not one is None."""
-    none = NO_ACCOUNTING if name == "accounting_token" else NO_ID
-    lengths = set(map(len, given))
-    if max(lengths) > len(none):
-        raise bad_argument(name, max(lengths), f"at most {len(none)} bytes")
-    if lengths != {len(none)}:
-        values = [None if value is None else value.ljust(len(none), b"\0") for value in values]
+    lengths, none = set(map(len, given)), NONE[name]
+    if max(lengths) > kind.length:
+        raise kind.refusal(name, max(given, key=len))
+    if lengths != {kind.length}:
+        values = [None if value is None else value.ljust(kind.length, b"\0") for value in values]
     return [None if value == none else value for value in values] if none in values else values
 
 
 def _one_by_one(name: str, values: Sequence[Any]) -> list[Any]:
     """Each value as it is kept. Raises: ArgumentError, with the row of the first that is wrong."""
-    check, kept = _check_of(name), []
-    none = {"accounting_token": NO_ACCOUNTING}.get(name, NO_ID) if name in IDS else None
+    kind, kept = KINDS[name], []
+    none = NONE[name] if isinstance(kind, Octets) else None
     for row, value in enumerate(values):
-        with_row = value if value is None and name != "body" else _in_row(row, check, name, value)
+        with_row = value if value is None and name != "body" else _in_row(row, kind.check, name, value)
         kept.append(None if none is not None and with_row == none else with_row)
     return kept
 
 
-def _check_of(name: str) -> Callable[[str, Any], Any]:
-    check = Message.FIELDS[name].check
-    assert check is not None, name
-    return check
-
-
 def _in_row(row: int, call: Callable[..., Any], *values: Any, **named: Any) -> Any:
-    """What the call returns; an error that it raises names the row."""
+    """Calls the function; an error that it raises gets the row's number."""
     try:
         return call(*values, **named)
     except InorderError as error:
@@ -238,11 +185,11 @@ def _refuse(name: str, value: object, allowed: str, reason: Reason = Reason.ARGU
     raise bad_argument(name, value, allowed, reason)
 
 
-# --- what no column can tell alone
+# --- checks that need several columns
 
 
 def _check_together(columns: Columns, count: int) -> None:
-    """What the fields of one message must agree in, where columns are there that could disagree."""
+    """Checks fields of one message that depend on each other, if the columns could disagree."""
     nothing = [None] * count
 
     def column(name: str) -> Sequence[Any]:
@@ -268,7 +215,7 @@ def _check_together(columns: Columns, count: int) -> None:
 
 
 def _check_segments(flags: Sequence[Any], offsets: Sequence[Any], bodies: Sequence[bytes]) -> None:
-    """Only the last segment of a logical message may be empty, and its end has a number (R2.19, R2.12)."""
+    """Checks that only last segments are empty, and that the numbers at segment ends are in range (R2.19, R2.12)."""
     for row, (flag, offset, body) in enumerate(zip(flags, offsets, bodies, strict=True)):
         if not flag or not flag & ANY_SEGMENT:
             continue
@@ -285,7 +232,7 @@ def _check_segments(flags: Sequence[Any], offsets: Sequence[Any], bodies: Sequen
 
 
 def _check_keyed(column: Callable[[str], Sequence[Any]]) -> None:
-    """A member of a group that is made at the settle brings no numbers of its own."""
+    """Checks that members of groups made at the settle have no numbers of their own."""
     rows = zip(*(column(name) for name in ("group_key", *OWN_NUMBERS)), strict=True)
     for row, (key, *values) in enumerate(rows):
         if key is None:
@@ -294,10 +241,10 @@ def _check_keyed(column: Callable[[str], Sequence[Any]]) -> None:
         wrong = (group_id is not None, number not in (None, 1), bool(offset), bool(flags and flags & ANY_MEMBER))
         if any(wrong):
             name = OWN_NUMBERS[wrong.index(True)]
-            _in_row(row, _refuse, name, values[wrong.index(True)], f"{ALLOWED[name]} where there is a group_key")
+            _in_row(row, _refuse, name, values[wrong.index(True)], f"{ALLOWED[name]} if a group_key is given")
 
 
-# --- what the queue adds
+# --- the queue's defaults
 
 
 @dataclass(slots=True, kw_only=True)
@@ -306,10 +253,10 @@ class Batch:
 
     Attributes:
         numbers: the messages' own; their ids are made from them.
-        wholes: for each message which row, of this request, is the first of its logical message.
-        columns: as `STAGED_COLUMNS`; of ids None is not one, of expiry unlimited.
-        given: rows as the caller counts.
-        has_keys, has_order, has_numbers: whether any row has a group key, an order key, a group id of its own.
+        wholes: for each message the row, in this request, of the first piece of its logical message.
+        columns: as `STAGED_COLUMNS`; an id of None is not set, an expiry of None is unlimited.
+        given: the number of rows as the caller counts.
+        has_keys, has_order, has_numbers: whether any row has a group key, an order key, its own group id.
         has_reports: whether any asks the queue manager for reports.
     """
 
@@ -327,12 +274,12 @@ class Batch:
 def addressed(
     columns: Columns, count: int, queue: QueueAttributes, transmission: Transmission | None, reply_to: ReplyTo
 ) -> Columns:
-    """Checked columns with where messages go from the queue, and where replies to them go (N-2, N-3).
+    """Adds the destinations of messages after the queue, and of replies to them, to checked columns (N-2, N-3).
 
     Args:
         transmission, reply_to: as `PutPlan` takes them.
 
-    Raises: ArgumentError 2260, a message for a transmission queue does not say where it is to go.
+    Raises ArgumentError 2260 if a message for a transmission queue has no destination.
     """
     said = columns.get("transmission", [None] * count)
     if transmission is None and queue.usage == "transmission":
@@ -362,14 +309,14 @@ def complete(
     now: float,
     numbers: Callable[[int], Sequence[int]],
 ) -> Batch:
-    """Checked columns with the defaults of queue, queue manager and program, cut to the length that the queue takes.
+    """Adds the defaults of queue, queue manager and program to checked columns, and splits rows that are too long.
 
     Args:
-        queue: with an alias's defaults where the handle is open through one.
-        now: seconds since 1970: when messages were put that do not say.
-        numbers: makes so many numbers that never return.
+        queue: with an alias's defaults if the handle is open through an alias.
+        now: seconds since 1970: the put time of messages that give none.
+        numbers: returns as many numbers as asked for that are never used again.
 
-    Raises: ArgumentError 2048, persistent on a temporary queue; MessageTooBig 2030, 2031.
+    Raises ArgumentError 2048, persistent on a temporary queue; MessageTooBig 2030, 2031.
     """
     full = _with_defaults(columns, count, queue, manager, program, now)
     has_keys, has_order = any(k is not None for k in full["group_key"]), any(k is not None for k in full["order_key"])
@@ -403,7 +350,7 @@ def _with_defaults(
 ) -> Columns:
     usual = defaults(queue, manager)
     values: dict[str, Any] = {name: Message.FIELDS[name].default for name in STAGED_COLUMNS if name not in KEYS}
-    values |= default_context(program, now) | dict.fromkeys((*IDS, *KEYS))
+    values |= default_context(program, now) | dict.fromkeys((*OCTETS, *KEYS))
     values |= {"priority": usual.priority, "persistent": usual.persistent}
     values |= {"expiry": math.inf if usual.expiry is None else usual.expiry}
     full = {name: _filled(columns.get(name), default, count) for name, default in values.items()}
@@ -426,11 +373,11 @@ def _replaced(values: Sequence[Any], old: Any, new: Any) -> Sequence[Any]:
 def _cut(
     full: Columns, lengths: Sequence[int], limit: int, queue: QueueAttributes, manager: ManagerAttributes
 ) -> tuple[Columns, list[int]]:
-    """Rows with bodies above the limit as several, and for each row its first piece."""
+    """Splits rows with bodies above the limit; also returns the first piece of each row."""
     reason = Reason.MSG_TOO_BIG_FOR_Q if queue.max_length <= manager.max_length else Reason.MSG_TOO_BIG_FOR_Q_MGR
     sources: list[int] = []
     wholes: list[int] = []
-    pieces: dict[int, tuple[int, int, int, int]] = {}  # of a row: where its body begins and ends, its flags, its offset
+    pieces: dict[int, tuple[int, int, int, int]] = {}  # by row: begin and end in its body, flags, offset
     for row, length in enumerate(lengths):
         first = len(sources)
         if length <= limit:
@@ -454,7 +401,7 @@ def _cut(
 
 
 def _whole(full: Columns, row: int, length: int) -> Message:
-    """What the split looks at."""
+    """The message that is to be split."""
     flags = full["flags"][row]
     return Message().with_values(
         body=full["body"][row],
@@ -467,12 +414,12 @@ def _whole(full: Columns, row: int, length: int) -> Message:
 
 
 def _number(full: Columns, wholes: Sequence[int], ids: Sequence[int], origin: str) -> bool:
-    """What identifies a message in its group, by the table of puts without logical order (`grouping.PUT_TABLE`).
+    """Numbers messages in their groups, by the table of puts without logical order (`grouping.PUT_TABLE`).
 
-    Returns: whether any has a group id of the caller's.
+    Returns: whether any has a group id from the caller.
     """
     flags = full["flags"]
-    if not any(flags):  # nothing to number: nearly always
+    if not any(flags):  # nothing to number, as in most calls
         assert PUT_ROWS[0][7:] == ("none", "one", "zero")
         full["group_id"], full["offset"] = [None] * len(flags), [0] * len(flags)
         full["sequence_number"] = [1] * len(flags)

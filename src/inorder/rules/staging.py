@@ -1,12 +1,13 @@
-"""Stagings: in which order what was staged is put, which groups it makes, and whether given numbers agree (spark 3).
+"""Stagings: the order in which staged messages are put, the groups that they form, and checks of given numbers (spark
+3).
 
-What is staged has no place. When it is put, everything that is put with it on one queue is lined up by
+A staged message has no place. All messages that are put together on one queue are sorted by
 `(order_key, staging, row)`, where keys sort as NULL, numbers, texts, bytes. Messages with one `group_key` become a
-group: sequence numbers 1, 2, 3 ... in that order, all in the group, the last one last in it. A body that was cut into
+group: sequence numbers 1, 2, 3 ... in that order, the last one marked as last in group. A body that was cut into
 segments is one logical message: its pieces share the number.
 
-Messages that bring a group id of their own keep their numbers. Within one settle these must follow each other: no gap,
-no repeat. They need not begin at 1 nor end the group: earlier and later batches may have the rest.
+Messages that have their own group id keep their numbers. Within one settle these must follow each other without gap
+or repeat. They need not begin at 1 nor end the group: earlier and later batches may have the rest.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ class StagedMessage(NamedTuple):
     """A message that waits outside its queue.
 
     Args:
-        row: its turn in its staging, from 0; pieces count.
-        whole: the row of the first piece of the body that it is a piece of; its own, if it is all of it.
-        staging: which one of those that are settled together, from 0.
+        row: its position in its staging, from 0; pieces count.
+        whole: the row of the first piece of its body; its own row if it is the whole body.
+        staging: the position of its staging among those that are settled together, from 0.
     """
 
     message: Message
@@ -42,7 +43,7 @@ class StagedMessage(NamedTuple):
 
 
 def sort_key(key: Key) -> tuple[Any, ...]:
-    """What puts keys of all types into one order, which is SQLite's."""
+    """Sorts keys of all types in one order, which is SQLite's."""
     if key is None:
         return (0,)
     if isinstance(key, str):
@@ -51,15 +52,15 @@ def sort_key(key: Key) -> tuple[Any, ...]:
 
 
 def lined_up(rows: Iterable[StagedMessage]) -> list[StagedMessage]:
-    """In the order in which they are put."""
+    """Sorts messages into the order in which they are put."""
     return sorted(rows, key=lambda one: (sort_key(one.order_key), one.staging, one.row))
 
 
 def grouped(rows: Sequence[StagedMessage], id_of: Callable[[Message], bytes]) -> list[Message]:
-    """The messages of rows that are lined up, those with a group key as members of their groups.
+    """The messages of sorted rows; those with a group key become members of their groups.
 
     Args:
-        id_of: makes a group's id of its first message.
+        id_of: makes a group's id from its first message.
     """
     members: dict[Key, list[tuple[int, int]]] = {}
     ids: dict[Key, bytes] = {}
@@ -83,9 +84,9 @@ def _member(one: StagedMessage, members: Sequence[tuple[int, int]], group_id: by
 
 
 def check_numbers(messages: Iterable[Message]) -> None:
-    """Whether the numbers that messages of the caller's own groups bring follow each other.
+    """Checks that the numbers of messages with their own group ids follow each other.
 
-    Raises: InconsistentCall, naming the first group, by its bytes, and in it the first number that does not.
+    Raises InconsistentCall for the first group, by its bytes, with the first number that does not.
     """
     own = (one for one in messages if one.group_id != NO_ID)
     ordered = sorted(own, key=lambda one: (one.group_id, one.sequence_number, one.offset))
@@ -96,23 +97,23 @@ def check_numbers(messages: Iterable[Message]) -> None:
 
 
 def check_next(group_id: bytes, before: tuple[int, int, int], sequence_number: int, offset: int) -> None:
-    """Whether a member of a group goes on where the one before ended, given by number, offset and length.
+    """Checks that a member of a group continues at the end of the one before, given by number, offset and length.
 
-    Raises: InconsistentCall.
+    Raises InconsistentCall.
     """
     last, begin, length = before
     if (sequence_number, offset) == (last, begin):
         wrong = f"message {sequence_number:,}{_at(offset)} comes twice"
     elif sequence_number == last and offset != begin + length:
-        wrong = f"a segment of message {sequence_number:,} is at offset {offset:,}, and not at {begin + length:,}"
+        wrong = f"a segment of message {sequence_number:,} is at offset {offset:,}, not at {begin + length:,}"
     elif sequence_number == last + 1 and offset:
-        wrong = f"message {sequence_number:,} has no beginning, it is at offset {offset:,}"
+        wrong = f"message {sequence_number:,} has no first segment; this one is at offset {offset:,}"
     elif sequence_number > last + 1:
         wrong = f"after message {last:,} comes message {sequence_number:,}"
     else:
         return
     raise InconsistentCall(
-        f"group {group_id.hex()}: {wrong}; within one batch the numbers of a group have no gap and no repeat",
+        f"group {group_id.hex()}: {wrong}; within one batch the numbers of a group must follow each other",
         group_id=group_id,
         sequence_number=sequence_number,
         offset=offset,
@@ -124,23 +125,24 @@ def _at(offset: int) -> str:
 
 
 def check_room(queue: QueueAttributes, depth: int, rows: int) -> None:
-    """Whether so many more messages find room; the segments that they were split into may pass the limit (R2.27).
+    """Checks that the queue has room for more messages; segments that the queue manager made may exceed the limit
+    (R2.27).
 
-    Raises: QueueFull 2053.
+    Raises QueueFull 2053.
     """
     if depth + rows > queue.max_depth:
         raise QueueFull(
-            f"{queue.name} has {depth:,} messages, {rows:,} more pass its limit of {queue.max_depth:,}",
+            f"{queue.name} has {depth:,} messages; {rows:,} more would exceed its limit of {queue.max_depth:,}",
             queue=queue.name,
             depth=depth,
         )
 
 
 class RankRange(NamedTuple):
-    """How a priority becomes a rank on a queue: `-max(least, min(most, priority))`, as `ordering.rank` has it.
+    """Turns a priority into a rank on a queue: `-max(least, min(most, priority))`, as `ordering.rank` does.
 
     Args:
-        least_of_head: what counts instead of `least` for the head of a group.
+        least_of_head: replaces `least` for the head of a group.
     """
 
     least: int

@@ -1,7 +1,7 @@
-"""When a trigger message is due, and what it says (mq-semantics R4.9, between P-2).
+"""Trigger messages: when one is due, and its contents (mq-semantics R4.9, between P-2).
 
-A queue whose trigger control is on asks for a program to be started for it. It is judged at the end of each verb that
-changed it, by what everyone can see then; MQ counts uncommitted puts as well. One row for each trigger type:
+A queue whose trigger control is on has a program started for it. At the end of each call that changed the queue, the
+rules look at the messages that are visible to all; MQ counts uncommitted puts as well. One row for each trigger type:
 
 ========  =============================================================  ==================================
 type      a trigger message is due for                                   and only if
@@ -15,9 +15,9 @@ group     each group that a newcomer makes whole; a message in no group  (MQ has
           is whole by itself
 ========  =============================================================  ==================================
 
-For first and depth what comes back counts as a newcomer: it was got, or locked under a lock id, and is free again; not
-what a browse has locked for its handle. The close by the last reader, and a change of a definition, count as a newcomer
-to a queue that was empty. Messages below `trigger_priority` do not count at all. Nothing is due while gets are
+For first and depth a message that was got, or locked under a lock id, and becomes free again counts as a newcomer; one
+that a browse locked for its handle does not. The close by the last reader, and a change of a definition, count as a
+newcomer to an empty queue. Messages below `trigger_priority` do not count at all. Nothing is due while gets are
 inhibited, while the queue names no initiation queue, or names a process that is not defined.
 """
 
@@ -34,7 +34,7 @@ from ..model.message import Message
 from .reports import APPLICATION_TYPE_QUEUE_MANAGER, PROGRAM_NAME_LENGTH
 
 FORMAT: Final = "MQTRIG"
-ENCODING: Final = 546  # integers in a trigger message begin with their lowest byte
+ENCODING: Final = 546  # integers in a trigger message are little-endian
 CHARACTER_SET: Final = 1208
 
 _ID: Final = b"TM  "
@@ -57,15 +57,15 @@ ARGUMENT_LENGTH: Final = len(_ARGUMENT_HEAD) + sum(_TEXTS.values()) + len(_NO_TY
 
 
 class SeenQueue(NamedTuple):
-    """What a verb has done to a queue, and how the queue is then; of messages of sufficient priority.
+    """The effect of a call on a queue, and the queue's state afterwards; only messages of sufficient priority count.
 
     Args:
-        came: how many can be seen by everyone since this verb; groups: how many groups became whole.
-        back: how many have come back.
-        there: how many can be got; counting may end when it is above `needed`.
-        has_reader: somebody has the queue open for input.
+        came: how many became visible to all in this call; groups: how many groups became whole.
+        back: how many became free again.
+        there: how many can be got; the store may stop counting above `needed`.
+        has_reader: whether any handle has the queue open for input.
         quiet: seconds since the queue's last trigger message.
-        was_released: its last reader has closed it, or a definition has changed.
+        was_released: whether its last reader has closed it, or a definition has changed.
     """
 
     came: int
@@ -78,7 +78,7 @@ class SeenQueue(NamedTuple):
 
 
 def needed(queue: QueueAttributes, came: int) -> int:
-    """How many messages that can be got need to be counted if so many have come, or come back; 0: none."""
+    """How far to count the messages that can be got, if this many have arrived or become free again; 0: not at all."""
     match queue.trigger_type:
         case "first":
             return came + 1
@@ -110,11 +110,11 @@ def due(queue: QueueAttributes, interval: float, seen: SeenQueue) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerMessage:
-    """What the body of a trigger message says: MQTM, 684 bytes, with integers as encoding 546 has them.
+    """The body of a trigger message: MQTM, 684 bytes, with integers in encoding 546.
 
     Args:
-        queue: the queue that a program is to serve.
-        process: the process definition that says which; "" if the queue names none.
+        queue: the queue that the program is to serve.
+        process: the process definition of the program; "" if the queue names none.
         trigger_data: that of the queue.
         application_type, application_id, environment_data, user_data: those of the process definition.
     """
@@ -128,7 +128,7 @@ class TriggerMessage:
     user_data: str = ""
 
     def to_bytes(self) -> bytes:
-        """The body. A text that has more bytes than its field ends with the last character that fits."""
+        """Encodes the body. A text that is too long for its field is cut after the last character that fits."""
         texts = {name: _fitted(getattr(self, name), length) for name, length in _TEXTS.items()}
         return _LAYOUT.pack(
             _ID,
@@ -144,7 +144,7 @@ class TriggerMessage:
 
     @classmethod
     def from_bytes(cls, body: bytes) -> TriggerMessage:
-        """What a body says. Raises: ArgumentError, it is not that of a trigger message."""
+        """Decodes a body. Raises ArgumentError if it is not that of a trigger message."""
         allowed = f"a trigger message: MQTM of version 1, {_LAYOUT.size} bytes"
         try:
             identifier, version, *values = _LAYOUT.unpack(body)
@@ -156,7 +156,7 @@ class TriggerMessage:
         return cls(**said)
 
     def to_argument(self, manager: str) -> str:
-        """What a program is given that is started for it: MQTMC2, 732 bytes, all of them characters.
+        """Encodes the argument for the program that is started: MQTMC2, 732 bytes, all of them characters.
 
         Args:
             manager: the name of the queue manager.
@@ -167,9 +167,9 @@ class TriggerMessage:
 
     @classmethod
     def from_argument(cls, argument: str) -> TriggerMessage:
-        """What a program was given as its argument, but for the application type, which MQTMC2 has not.
+        """Decodes a program's argument; the application type is lost, because MQTMC2 does not have it.
 
-        Raises: ArgumentError, it is not MQTMC2.
+        Raises ArgumentError if it is not MQTMC2.
         """
         body = argument.encode(errors="surrogateescape") if isinstance(argument, str) else b""
         if len(body) != ARGUMENT_LENGTH or not body.startswith(_ARGUMENT_HEAD):
@@ -183,7 +183,7 @@ class TriggerMessage:
 
 
 def trigger_message(said: TriggerMessage, manager: str, message_id: bytes, now: float) -> Message:
-    """A trigger message as it arrives, but for what its queue says of priority and persistence.
+    """Makes a trigger message as it arrives, except for the priority and persistence that its queue sets.
 
     Args:
         manager: the name of the queue manager, which puts it.

@@ -1,6 +1,6 @@
-"""The common part of the addresses of both interfaces, and the header that pages of other sites cannot send.
+"""Reads the addresses of all interfaces, and checks the header that pages of other sites cannot send.
 
-Names in addresses are percent-encoded, a slash of a name as %2F, so an address is cut before it is decoded.
+Names in addresses are percent-encoded, and a slash in a name is %2F. So an address is split before it is decoded.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ CSRF: Final = "ibm-mq-rest-csrf-token"
 
 
 def check_csrf(request: Request) -> None:
-    """Raises: Problem 401, a request that is not a GET is without the header."""
+    """Raises: Problem 401, if a request other than GET lacks the header."""
     if request.method != "GET" and CSRF not in request.headers:
         raise problem("MQWB0100E", CSRF)
 
 
 def segments_of(request: Request, base: Sequence[str]) -> list[str]:
-    """What stands between the slashes behind the base. Raises: Problem 404, it is not UTF-8."""
+    """The pieces of the path after the base, decoded. Raises: Problem 404, if one is not UTF-8."""
     try:
         return cut(raw_path_of(request.scope), base)
     except UnicodeDecodeError:
@@ -32,18 +32,18 @@ def segments_of(request: Request, base: Sequence[str]) -> list[str]:
 
 
 def raw_path_of(scope: Scope) -> bytes:
-    """The path as it was sent."""
+    """The path as the client sent it."""
     found: bytes = scope.get("raw_path") or scope["path"].encode()
     return found
 
 
 def cut(raw: bytes, base: Sequence[str]) -> list[str]:
-    """What stands between the slashes behind the base. Raises: UnicodeDecodeError."""
+    """The pieces of a path after the base, decoded. Raises: UnicodeDecodeError."""
     return [unquote_to_bytes(piece).decode() for piece in raw.strip(b"/").split(b"/")[len(base) :]]
 
 
 def names_in(pattern: Sequence[str], segments: Sequence[str]) -> dict[str, str] | None:
-    """What the address says for the names of a pattern; None: it does not fit."""
+    """The values for the names in a pattern; None if the address does not match it."""
     many = next((n for n, piece in enumerate(pattern) if piece.endswith("...}")), None)
     if many is not None and len(segments) >= len(pattern):
         end = many + 1 + len(segments) - len(pattern)

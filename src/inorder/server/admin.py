@@ -20,6 +20,7 @@ from .calls import Call
 from .mqsc_authorities import Need, need_of
 from .operator_log import acted
 from .problems import of_admin_error, problem, stated
+from .queues import paths_in
 
 FAILED, COMMAND_FAILED = 2, 3008  # MQCC_FAILED, MQRCCF_COMMAND_FAILED
 INSTALLATION = "inorder"
@@ -41,7 +42,7 @@ async def mqsc(call: Call) -> Response:
 
 
 def _source_in(given: dict[str, Any]) -> Source:
-    """The command of a runCommand."""
+    """Reads the command of a runCommand."""
     parameters = given.get("parameters")
     command = parameters.get("command") if isinstance(parameters, dict) else None
     if given.keys() - COMMAND or not isinstance(command, str) or len(parameters or ()) != 1:
@@ -53,7 +54,7 @@ def _source_in(given: dict[str, Any]) -> Source:
 
 
 def _source_of(given: dict[str, Any]) -> Source:
-    """The command of a runCommandJSON."""
+    """Reads the command of a runCommandJSON."""
     if unknown := sorted(given.keys() - JSON_COMMAND):
         raise problem("INWB0004E", f"members must be among {', '.join(sorted(JSON_COMMAND))}, not {', '.join(unknown)}")
     try:
@@ -80,11 +81,11 @@ async def _run(call: Call, source: Source, shown: Any) -> Response:
 
 
 async def answered(call: Call, source: Source) -> Answer:
-    """What a command is answered. Raises: Problem 403, who asks may not give it."""
+    """Runs a command, and returns its answer. Raises: Problem 403, if the user may not run it."""
     try:
         command = parse(source)
     except MqscSyntaxError:
-        return await call.context.qm.run(lambda qm: run_command(source, qm))  # it cannot be read, which is its answer
+        return await call.context.qm.run(lambda qm: run_command(source, qm))  # the answer says that it cannot be read
     need = need_of(command)
     if need.authority is None:
         return await call.context.qm.run(lambda qm: run_command(source, qm))
@@ -97,25 +98,25 @@ async def answered(call: Call, source: Source) -> Answer:
 
 
 async def _noted(call: Call, source: Source, need: Need) -> Answer:
-    """The same, with a note of it in the log of acts."""
+    """Runs a command that changes something, and logs it as an act."""
     answers: list[Answer] = []
 
     def work(qm: QueueManager, acting: Acting) -> None:
         answers.append(run_command(source, qm))
         acting.messages = answers[0].messages
         if answers[0].error is not None:
-            raise answers[0].error  # so that the note says it
+            raise answers[0].error  # so that the log has it
 
     try:
         await acted(call.context, call.request, need.act, need.on, work)
     except InorderError as error:
         if not answers or error is not answers[0].error:
-            raise  # it could not be noted
+            raise  # the log could not be written
     return answers[0]
 
 
 def _seen(call: Call, command: Display, answer: Answer) -> Answer:
-    """What a user sees of the queues that a DISPLAY has found; not even whether there are others."""
+    """The queues of a DISPLAY that the user may see. The answer does not show whether there are others."""
     rows = tuple(row for row in answer.rows if call.identity.may("inquire", str(row["QUEUE"])))
     if rows or not answer.rows:
         return replace(answer, rows=rows)
@@ -137,7 +138,7 @@ def _headed(answer: Answer) -> str:
 
 
 def _as_text(answer: Answer) -> list[dict[str, Any]]:
-    """The answer in the layout of runmqsc: an item for each object that a DISPLAY found."""
+    """The answer in the layout of runmqsc, with an item for each object of a DISPLAY."""
     codes = _codes(answer)
     if answer.rows:
         return [{**codes, "text": ["".join((_headed(answer), *columns(row)))]} for row in answer.rows]
@@ -153,7 +154,7 @@ def _as_object(answer: Answer) -> list[dict[str, Any]]:
     return [{**codes, **({"message": [_headed(answer)]} if answer.text else {})}]
 
 
-# --- the queue manager, and what serves it
+# --- the queue manager, and the installation
 
 
 async def managers(call: Call) -> Response:
@@ -165,35 +166,25 @@ async def managers(call: Call) -> Response:
     one: dict[str, Any] = {"name": call.context.name, "state": "running"}
     if given.get("state", "running") != "running":
         return JSONResponse({"qmgr": []})
-    _add(one, "extended", given.get("attributes"), "attributes", {"installationName": INSTALLATION})
-    _add(one, "status", given.get("status"), "status", {})
+    _add(one, "extended", given, "attributes", {"installationName": INSTALLATION})
+    _add(one, "status", given, "status", {})
     return JSONResponse({"qmgr": [one]})
 
 
 async def installation(call: Call) -> Response:
-    """GET installation: the software that serves."""
+    """GET installation: the software of this server."""
     if call.names.get("installation", INSTALLATION) != INSTALLATION:
         raise problem("INWB0001E", call.request.url.path)
     call.demand("display")
     given = call.query("attributes")
     one: dict[str, Any] = {"name": INSTALLATION, "platform": "unix", "version": __version__}
     system = f"{platform.system()} {platform.release()}"
-    _add(one, "extended", given.get("attributes"), "attributes", {"operatingSystem": system, "level": __version__})
+    _add(one, "extended", given, "attributes", {"operatingSystem": system, "level": __version__})
     return JSONResponse({"installation": [one]})
 
 
-def _add(to: dict[str, Any], group: str, asked: str | None, parameter: str, values: dict[str, Any]) -> None:
-    """Adds what the query asks for of a group. Raises: Problem 400, there is no such attribute."""
-    if asked is None:
-        return
-    chosen: dict[str, Any] = {}
-    for word in asked.split(","):
-        if word in ("*", group):
-            chosen |= values
-        elif word.startswith(f"{group}.") and word.partition(".")[2] in values:
-            name = word.partition(".")[2]
-            chosen[name] = values[name]
-        else:
-            allowed = ", ".join(["*", group, *(f"{group}.{name}" for name in values)])
-            raise problem("INWB0003E", parameter, f"must be one of: {allowed}")
-    to[group] = chosen
+def _add(to: dict[str, Any], group: str, given: dict[str, str], parameter: str, values: dict[str, Any]) -> None:
+    """Adds the attributes of a group that a parameter names. Raises: Problem 400, if there is no such attribute."""
+    if parameter in given:
+        paths = paths_in(given, parameter, (group,), frozenset(f"{group}.{name}" for name in values))
+        to[group] = {name: value for name, value in values.items() if f"{group}.{name}" in paths}

@@ -26,8 +26,7 @@ from ..errors import InorderError, StoreError
 from .api import interface as ours
 from .authentication import identity_of, of_link
 from .calls import Context
-from .console import Console
-from .console.console import moved
+from .console import Console, moved
 from .disconnects import IN_ONE_WRITE, ended
 from .guard import Guard
 from .identity import Authenticator, LaunchToken
@@ -43,8 +42,8 @@ from .watching import PROGRAM, Metrics, health, ready
 
 log = logging.getLogger(LOGGER)
 NOTHING_HELD: Final = contextlib.nullcontext()
-CLIENT_LEFT = 499  # not a status of HTTP: for the log
-UNUSED_SECONDS: Final = 1.0  # in which no request has used a queue
+CLIENT_LEFT = 499  # for the log; HTTP has no such status
+UNUSED_SECONDS: Final = 1.0  # after which a queue that no request uses is closed
 
 
 def application(
@@ -53,8 +52,8 @@ def application(
     """The ASGI application that serves a store.
 
     Args:
-        troubles: is given the error for which this process ends by itself: it can use the store no more.
-        authenticator: says who somebody is; None: the users of the store, and the launch token if there is one.
+        troubles: receives the error that ends this process, if it can no longer use the store.
+        authenticator: identifies users; None: the users of the store, and the launch token if there is one.
     """
     held: dict[str, Any] = {}
     ends = [] if troubles is None else troubles
@@ -87,7 +86,7 @@ def application(
                     await ended(closer)
                     await console.close()
                     await asyncio.to_thread(metrics.close)
-        except StoreError:  # of a store that is lost, it cannot be closed either
+        except StoreError:  # a lost store cannot be closed either
             if not ends:
                 raise
 
@@ -103,7 +102,7 @@ def application(
         return await ready(context())
 
     console = Console(context)
-    routes = [  # the first one that fits: what is asked often stands first
+    routes = [  # the first match counts, so frequent requests come first
         Mount(f"/{'/'.join(ours.BASE)}", ours.OwnInterface(context)),
         Route("/", greeted, methods=["GET"]),
         Route("/health", health, methods=["GET"]),
@@ -118,10 +117,10 @@ def application(
 
 
 class _Doors:
-    """IBM's interface, whose requests are single messages, without the layers in front of all others.
+    """Sends requests for IBM's interface past Starlette's layers, and all other requests through them.
 
-    They take longer than the rest of the way to the queue and back. What they do with errors is done here, and by the
-    guard.
+    For a request about a single message, these layers take longer than everything else on the way to the queue and
+    back. This class and the guard handle errors in their place.
     """
 
     PREFIX: Final = f"/{'/'.join(BASE)}/"
@@ -175,7 +174,7 @@ async def welcome(context: Context, request: Request) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """What Starlette refuses, in the one form of errors."""
+    """Answers a request that Starlette refused, in the form of all our errors."""
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
@@ -190,20 +189,20 @@ async def _known(request: Request, error: Exception) -> Response:
 
 
 async def _of_store(request: Request, error: Exception) -> Response:
-    """What the store refuses outside of a call that has words of its own for it."""
+    """Answers an error of the store that no interface has handled."""
     del request
     assert isinstance(error, InorderError)
     return of_admin_error(error, "").response()
 
 
 async def _left(request: Request, error: Exception) -> Response:
-    """Nobody reads this answer; the log has its status."""
+    """Answers a client that has gone. Only the log shows the status."""
     del request, error
     return Response(status_code=CLIENT_LEFT)
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    """The exception goes on to the guard, which logs it."""
+    """Answers an unexpected error. The guard also gets the exception, and logs it."""
     del request, error
     return problem("MQWB0000E").response()
 
@@ -223,7 +222,7 @@ def _stop() -> None:
 
 @contextlib.contextmanager
 def _ending_with_parent() -> Iterator[None]:
-    """Stops this worker as soon as the process that started it is gone: it holds the port, which the next one needs."""
+    """Stops this worker when its parent process has gone, because the next server needs the port that it holds."""
     parent = parent_process()
     if parent is None:
         yield
@@ -234,7 +233,7 @@ def _ending_with_parent() -> Iterator[None]:
         _stop()
 
     loop = asyncio.get_running_loop()
-    loop.add_reader(parent.sentinel, stop)  # a pipe, which the system closes with the parent
+    loop.add_reader(parent.sentinel, stop)  # the system closes this pipe with the parent
     try:
         yield
     finally:
@@ -242,29 +241,29 @@ def _ending_with_parent() -> Iterator[None]:
 
 
 async def _look_after(qm: aio.QueueManager, troubles: list[InorderError]) -> None:
-    """Has queues open only while requests use them: one that is open cannot be cleared or deleted, by anybody.
+    """Closes queues that no request uses, because no program can clear or delete a queue that is open.
 
-    If the store was replaced, or a sync has failed, it stops this process: another one can open the store anew.
+    If the store was replaced, or a sync has failed, it stops this process, so that a new process can open the store.
     """
     while True:
         await asyncio.sleep(UNUSED_SECONDS)
         try:
             await qm.check_store()
             await qm.close_unused_queues()
-        except InorderError as error:  # the store is gone for a while, say: the next call of a request says so
+        except InorderError as error:  # such as a store that is away for a while; requests report it
             if error.data.get("must_reopen"):
                 log.error("this process ends: %s", error)
                 troubles.append(error)
                 _stop()
                 return
             log.info("unused queues could not be closed: %s", error)
-        except Exception:  # it must not end: nothing would show that nobody looks any more
+        except Exception:  # this task must go on, because nothing would show its end
             log.exception("unused queues could not be closed")
 
 
 @dataclass(frozen=True, slots=True)
 class Factory:
-    """Makes the application in each worker: what uvicorn hands to the processes that it begins."""
+    """Makes the application in each worker. uvicorn passes this object to the processes that it starts."""
 
     settings: Settings
     troubles: list[InorderError] = field(default_factory=list)

@@ -32,12 +32,12 @@ async def identity_of(context: Context, request: Request) -> Identity:
 
 
 async def of_password(context: Context, request: Request, name: str, password: str) -> Identity | None:
-    """Who has this name and password; None: nobody. Raises: Problem 429."""
+    """The user with this name and password; None if there is none. Raises: Problem 429, after too many failures."""
     return await _known(request, context.authenticator.by_password(name, password, address=address_of(request)))
 
 
 async def of_link(context: Context, request: Request, token: str) -> Identity:
-    """Who has opened the printed link. Raises: Problem 401, 429."""
+    """The user who opened the printed link. Raises: Problem 401, if its token is wrong; 429, after many failures."""
     found = await _known(request, context.authenticator.by_link(token, address=address_of(request)))
     if found is None:
         raise _unknown(request)
@@ -45,7 +45,7 @@ async def of_link(context: Context, request: Request, token: str) -> Identity:
 
 
 def address_of(request: Request) -> str:
-    """The address that a request came from; "": there is none."""
+    """The client's address; "" if it is unknown."""
     return request.client.host if request.client else ""
 
 
@@ -75,7 +75,7 @@ async def _by_header(context: Context, request: Request, given: str) -> Identity
 
 
 async def _without_header(context: Context, request: Request) -> Identity | None:
-    """Raises: Problem 401, the session is not valid any more, and there is no certificate."""
+    """Raises: Problem 401, if the session has ended and the connection has no certificate."""
     cookie = request.cookies.get(context.settings.cookie)
     session = None if cookie is None else context.sessions.read(cookie)
     if session is not None:

@@ -1,4 +1,4 @@
-"""One request: its address, query, headers and body, read within the limits; and the state that all requests share."""
+"""A request, whose address, query, headers and body are read within the limits; and the state that requests share."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from .settings import Settings
 
 T = TypeVar("T")
 QUERY_FIELDS_MAX = 32
-CERTIFICATE_COUNTS: Final = "certificate_counts"  # in a request's state, if its connection has a client certificate
-MEDIA_TYPES_KEPT: Final = 64  # that need not be read once more
+CERTIFICATE_COUNTS: Final = "certificate_counts"  # in the state of a request on a connection with a client certificate
+MEDIA_TYPES_KEPT: Final = 64  # headers whose result is kept
 NO_BODY: Final = "this request takes no body: use the address, the query and the headers"
-SLOW_SECONDS = 1.0  # after a body that took longer, it is asked again who the user is
-AT_ONCE = 65_536  # bytes of JSON that are read in the loop; more in a thread
+SLOW_SECONDS = 1.0  # after a slower body, the user is looked up again
+AT_ONCE = 65_536  # bytes of JSON that the loop reads; a thread reads longer JSON
 DONE_TO: Final[Mapping[Authority, str]] = {
     "put": "put to",
     "get": "get from",
@@ -50,14 +50,14 @@ DONE_TO: Final[Mapping[Authority, str]] = {
 
 
 class Room:
-    """A bound for something that is in use at once."""
+    """A limit on simultaneous use."""
 
     def __init__(self, what: str, most: int) -> None:
         self._what, self._most, self.used = what, most, 0
 
     @contextmanager
     def taken(self, amount: int = 1) -> Iterator[None]:
-        """Takes some of it. Raises: Problem 503, not enough is left."""
+        """Takes an amount while the block runs. Raises: Problem 503, if not enough is left."""
         if self.used + amount > self._most:
             raise problem("INWB0008E", self._what, f"{self._most:,}", Retry_After="1")
         self.used += amount
@@ -69,11 +69,11 @@ class Room:
 
 @dataclass(slots=True)
 class Context:
-    """What all requests to one worker share.
+    """The state that all requests to a worker share.
 
     Args:
         name: of the queue manager.
-        stopping: is set when the server stops.
+        stopping: an event that is set when the server stops.
     """
 
     settings: Settings
@@ -100,11 +100,11 @@ class Context:
 
 @dataclass(slots=True, kw_only=True)
 class Call:
-    """A request, with its place in the interface.
+    """A request, its user, and the names in its address.
 
     Args:
-        version: of IBM's interface, 1 to 3; 0: of ours.
-        names: what stands in the address, by the names of its pattern.
+        version: of IBM's interface, 1 to 3; 0 for our own interface.
+        names: the values in the address, by the names in its pattern.
     """
 
     context: Context
@@ -119,32 +119,32 @@ class Call:
         for name, value in self.request.scope["headers"]:
             self._headers.setdefault(name, []).append(value)
 
-    # --- who, and what
+    # --- the user
 
     def demand(self, authority: Authority, queue: str = "") -> None:
-        """Raises: Problem 403, the user may not do this."""
+        """Raises: Problem 403, if the user does not have this authority."""
         if not self.identity.may(authority, queue):
             what = queue or self.context.name
             raise problem("MQWB0103E", DONE_TO[authority], what, reason=NOT_AUTHORIZED)
         self._demanded.append((authority, queue))
 
     async def demand_again(self, authority: Authority, queue: str = "") -> None:
-        """After a wait: the same of the user as they are now. Raises: Problem 401, they are out; 403."""
+        """Checks an authority again after a wait. Raises: Problem 401, if the user has been locked out; 403."""
         await self.ask_again()
         self.demand(authority, queue)
 
     @property
     def session_ends_at(self) -> float:
-        """When the session ends by which the user came in, seconds since 1970; infinity: it was not by a session."""
+        """The end of the user's session, in seconds since 1970; infinity if the user did not log in by a session."""
         cookie = self.request.cookies.get(self.context.settings.cookie)
         if cookie is None or b"authorization" in self._headers or self.identity.subject:
             return math.inf
         return self.context.sessions.ends_at(cookie)
 
     async def ask_again(self) -> None:
-        """After a wait: who the user is now, and what they may do.
+        """Looks up the user and their authorities again, after a wait.
 
-        Raises: Problem 401, they, the session or the certificate of the connection are out.
+        Raises: Problem 401, if the user, the session or the certificate of the connection is no longer valid.
         """
         certificate_counts = self.request.scope.get("state", {}).get(CERTIFICATE_COUNTS)
         if certificate_counts is not None and not certificate_counts():
@@ -161,18 +161,18 @@ class Call:
         return self.names["queue"]
 
     def check_manager(self) -> None:
-        """Raises: Problem 404, the address names another queue manager."""
+        """Raises: Problem 404, if the address names another queue manager."""
         if self.names["qmgr"] != self.context.name:
             raise problem("MQWB0009E", self.names["qmgr"], reason=Reason.Q_MGR_NAME_ERROR.value)
 
     async def run(self, work: Callable[[QueueManager], T]) -> T:
-        """What `work` returns, on a connection."""
+        """Calls `work` with a connection, and returns its result."""
         return await self.context.qm.run(work)
 
     # --- the query
 
     def query(self, *known: str) -> dict[str, str]:
-        """The parameters of the query. Raises: Problem 400, one is unknown, comes twice, or cannot be read."""
+        """The parameters of the query. Raises: Problem 400, if one is unknown, repeated or unreadable."""
         text = self.request.scope["query_string"]
         if not text:
             return {}
@@ -194,27 +194,28 @@ class Call:
     # --- headers
 
     def header(self, name: str) -> str | None:
-        """A header that may come once. Raises: Problem 400, it comes twice."""
+        """The value of a header; None if the request lacks it. Raises: Problem 400, if the request has it twice."""
         values = self.headers(name)
         if len(values) > 1:
             raise problem("MQWB0302E", name, ", ".join(values), "it is given twice")
         return values[0] if values else None
 
     def headers(self, name: str) -> Sequence[str]:
-        """All values of a header, as UTF-8 where they are that, else as Latin-1."""
+        """All values of a header, decoded as UTF-8, or as Latin-1 if they are not UTF-8."""
         return [_text(value) for value in self._headers.get(name.lower().encode(), ())]
 
     def header_names(self, *beginnings: bytes) -> list[str]:
-        """Their names, sorted; of those that begin so, if beginnings are given."""
+        """The sorted names of the headers, or of those with one of these beginnings."""
         chosen = [name for name in self._headers if name.startswith(beginnings)] if beginnings else self._headers
         return sorted(name.decode("latin-1") for name in chosen)
 
     # --- the body
 
     async def body(self, most: int) -> bytes:
-        """The whole body; of at most 0 bytes: there must be none.
+        """The whole body, of at most this many bytes; with 0 the request must have no body.
 
-        Raises: Problem 400 there is one, 413 too long, 408 too slow, 503 too many at once.
+        Raises: Problem 400, if it must have none; 413, if it is too long; 408, if it arrives too slowly; 503, if the
+        server is receiving too many bytes at once.
         """
         length = self._length(most)
         if length == 0 or (length is None and b"transfer-encoding" not in self._headers):
@@ -222,9 +223,9 @@ class Call:
         return await self._in_time(self._receive(most))
 
     def _length(self, most: int) -> int | None:
-        """As the head says it: HTTP/1.1 has a body if there is a length, or a coding for the transfer.
+        """The length of the body as the head gives it; None if the head does not.
 
-        Raises: Problem 400, 413.
+        In HTTP/1.1 a request has a body if it has a length, or a transfer coding. Raises: Problem 400, 413.
         """
         given = self._headers.get(b"content-length")
         if given is None or b"transfer-encoding" in self._headers:
@@ -235,16 +236,16 @@ class Call:
         return length
 
     async def _in_time(self, work: Coroutine[Any, Any, T]) -> T:
-        """The same; after a body that came slowly the user still may do all that was demanded.
+        """Runs the reading of a body within the time limit. After a slow body it checks all authorities again.
 
-        Raises: Problem 408, the body has not come in time; 401, the user is out meanwhile; 403.
+        Raises: Problem 408, if the body did not arrive in time; 401, if the user was locked out meanwhile; 403.
         """
         seconds, began = self.context.settings.limits.body_seconds, time.monotonic()
         try:
             found = await _in_time(work, seconds)
         except asyncio.TimeoutError:
             raise problem("INWB0007E", f"{seconds:g}", Connection="close") from None
-        if time.monotonic() - began >= SLOW_SECONDS and self.identity.name:  # nobody has a name yet at a log-in
+        if time.monotonic() - began >= SLOW_SECONDS and self.identity.name:  # at a log-in there is no user yet
             await self.ask_again()
             for authority, queue in tuple(dict.fromkeys(self._demanded)):
                 self.demand(authority, queue)
@@ -263,7 +264,7 @@ class Call:
             return b"".join(pieces)
 
     async def received(self, most: int, read: Callable[[Receive], Coroutine[Any, Any, None]]) -> None:
-        """Has the body read as it comes, through what `read` is called with. Raises: as `body`; what `read` raises."""
+        """Passes the body to `read` while it arrives. Raises: the errors of `body`, and of `read`."""
         self._length(most)
         with ExitStack() as taken:
             await self._in_time(read(self._counted(most, taken)))
@@ -284,9 +285,12 @@ class Call:
         return receive
 
     async def object(self, most: int | None = None) -> dict[str, Any]:
-        """The body, which is a JSON object of at most so many bytes; None: as the limits say.
+        """Reads the body as a JSON object.
 
-        Raises: Problem 400, 415; as `body`.
+        Args:
+            most: bytes; None: the server's limit for JSON.
+
+        Raises: Problem 400, if it is not a JSON object; 415; the errors of `body`.
         """
         check_media_type(self, ("application/json",))
         body = await self.body(self.context.settings.limits.json if most is None else most)
@@ -294,13 +298,13 @@ class Call:
 
 
 def has_body(request: Request) -> bool:
-    """Whether a request says that it has a body."""
+    """Whether the headers of a request announce a body."""
     headers = request.headers
     return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
 def _too_long(most: int) -> Problem:
-    """A body of more bytes than this."""
+    """The problem of a body that is too long."""
     if not most:
         return problem("INWB0004E", NO_BODY, Connection="close")
     return problem("INWB0005E", f"{most:,}", Connection="close")
@@ -317,7 +321,7 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; of a key that is there twice nobody could say which value was meant. Raises: Problem 400."""
+    """Makes an object of its pairs. Raises: Problem 400, if a key is repeated, because either value could be meant."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -327,7 +331,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def check_media_type(call: Call, allowed: tuple[str, ...]) -> None:
-    """Raises: Problem 415, the body is of another type, or in another character set than UTF-8."""
+    """Raises: Problem 415, if the body has another media type, or another character set than UTF-8."""
     wrong = _wrong_media_type(call.header("content-type") or "", allowed)
     if wrong is not None:
         raise problem(*wrong)

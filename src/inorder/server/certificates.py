@@ -1,4 +1,4 @@
-"""A self-signed certificate, for a server that is to speak TLS at once; made by openssl."""
+"""Makes a self-signed certificate with openssl, and checks the files of certificates and keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BEGIN, END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 
 
 class Certificate(NamedTuple):
-    """Files in PEM, and the SHA-256 of the certificate, by which a person can compare it."""
+    """Files in PEM, and the SHA-256 of the certificate, which people can compare."""
 
     certificate: Path
     key: Path
@@ -26,7 +26,7 @@ class Certificate(NamedTuple):
 def make(folder: Path, hosts: list[str]) -> Certificate:
     """Makes a key and a certificate for these hosts in a folder that only its owner can read.
 
-    Raises: CallerError, there is no openssl, or it fails.
+    Raises: CallerError, if openssl is missing or fails.
     """
     program = shutil.which("openssl")
     if program is None:
@@ -50,7 +50,7 @@ def make(folder: Path, hosts: list[str]) -> Certificate:
 
 
 def check(certificate: Path, key: Path) -> None:
-    """Raises: CallerError, they are not a certificate and its key in PEM."""
+    """Raises: CallerError, if the files are not a certificate and its key in PEM."""
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
@@ -61,7 +61,7 @@ def check(certificate: Path, key: Path) -> None:
 
 
 def check_authorities(path: Path) -> None:
-    """Raises: CallerError, they are not certificates in PEM of those who sign others."""
+    """Raises: CallerError, if the file does not have certificates of authorities in PEM."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         context.load_verify_locations(path)

@@ -26,7 +26,7 @@ pause = asyncio.sleep
 
 Again = Callable[[Identity], Awaitable[Identity | None]]
 May = Callable[[Identity], bool]
-Shown = tuple[str, str, str, str]  # by what somebody came in
+Shown = tuple[str, str, str, str]  # name, session, token and subject of an identity
 
 
 @dataclass(eq=False, slots=True)
@@ -38,18 +38,18 @@ class _Stream:
 
 @dataclass(eq=False, slots=True)
 class _Watch:
-    """The streams of one, and the task that looks."""
+    """The streams of one identity, and the task that looks it up."""
 
     streams: set[_Stream] = field(default_factory=set)
     task: asyncio.Task[None] | None = None
 
 
 class ConnectedClients:
-    """Those who listen at one worker.
+    """The users with streams at this worker.
 
     Args:
-        again: who an identity is now, as `Authenticator.again` says.
-        now: seconds since 1970.
+        again: looks up an identity, as `Authenticator.again`.
+        now: returns seconds since 1970.
     """
 
     def __init__(self, again: Again, now: Callable[[], float] | None = None) -> None:
@@ -60,11 +60,11 @@ class ConnectedClients:
     def watched(
         self, identity: Identity, may: May = lambda _: True, *, until: float = math.inf
     ) -> Iterator[asyncio.Event]:
-        """An event that is set, within some seconds, when the user is out or may not any more.
+        """An event that is set within some seconds after the user was locked out or lost the authority.
 
         Args:
-            may: whether somebody may go on to listen.
-            until: when the session ends by which they came in, seconds since 1970.
+            may: whether the stream of an identity may continue.
+            until: the end of the user's session, in seconds since 1970.
         """
         shown = (identity.name, identity.session, identity.token, identity.subject)
         watch, stream = self._watches.setdefault(shown, _Watch()), _Stream(may, until)
@@ -87,7 +87,7 @@ class ConnectedClients:
                     one.over.set()
             try:
                 now = await self._again(identity)
-            except InorderError as error:  # it may pass; before it says anything a stream asks itself
+            except InorderError as error:  # it may pass; each stream checks before it sends anything
                 log.warning("the user of a stream could not be looked up: %s", error)
                 continue
             except Exception:

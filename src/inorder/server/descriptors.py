@@ -36,11 +36,11 @@ CODECS: Final[Mapping[int, str]] = {
 UTF_16: Final = frozenset({1200, 13488, 17584})
 
 
-# ---- what a put is given
+# ---- the message of a put
 
 
 def message_of(call: Call, body: bytes) -> Message:
-    """The message that a request is to put. Raises: Problem 400."""
+    """The message of a request that puts. Raises: Problem 400, if a header is not valid."""
     fields: dict[str, Any] = {
         "format": TEXT,
         "coded_character_set_id": UTF_8,
@@ -115,7 +115,7 @@ OF_ALL_IN_3: Final[Mapping[str, Reader]] = {**OF_ALL, "ibm-mq-md-priority": _pri
 
 
 def correlation_id_of(call: Call, value: str) -> bytes:
-    """A correlation id that a client gave. Raises: ValueError."""
+    """Reads a correlation id of a client. Raises: ValueError."""
     if call.version < 3 or value.startswith(PREFIX):
         return _hex_id(call, value)
     data = value.encode("utf-8", "surrogatepass")
@@ -133,7 +133,7 @@ def _hex_id(call: Call, value: str) -> bytes:
 
 
 def match_of(call: Call, given: Mapping[str, str]) -> Match:
-    """Which message the query asks for. Raises: Problem 400."""
+    """The match in a query. Raises: Problem 400, if an id is not valid."""
     readers = {"messageId": ("message_id", _hex_id), "correlationId": ("correlation_id", correlation_id_of)}
     chosen: dict[str, Any] = {}
     for name, (field, reader) in readers.items():
@@ -146,23 +146,23 @@ def match_of(call: Call, given: Mapping[str, str]) -> Match:
 
 
 def shown_id(call: Call, value: bytes) -> str:
-    """A message id as an answer has it."""
+    """A message id for an answer."""
     return f"{PREFIX if call.version >= 3 else ''}{value.hex()}"
 
 
 def shown_correlation(call: Call, value: bytes) -> str:
-    """A correlation id as an answer has it: in version 3 as a text, if it looks like one of an application."""
+    """A correlation id for an answer; in version 3 as text if it looks like an application's own."""
     text = value.rstrip(b"\0")
     if call.version >= 3 and text and not text.startswith(b"ID:") and all(0x21 <= one <= 0x7E for one in text):
         return text.decode("ascii")
     return shown_id(call, value)
 
 
-# ---- what a get and a browse answer
+# ---- the answers of a get and a browse
 
 
 def text_of(message: Got) -> str:
-    """The text of a message. Raises: Problem 501, it is not a text."""
+    """The text of a message. Raises: Problem 501, if it is not text."""
     number = message.coded_character_set_id
     codec = CODECS.get(number)
     if number in UTF_16:
@@ -176,7 +176,7 @@ def text_of(message: Got) -> str:
 
 
 def headers_of(call: Call, message: Got) -> dict[str, str]:
-    """The headers that describe a message. Raises: Problem 501, one would be too long."""
+    """The headers that describe a message. Raises: Problem 501, if one would be too long."""
     headers = {"ibm-mq-md-messageId": shown_id(call, message.message_id)}
     if message.correlation_id != NO_ID:
         headers["ibm-mq-md-correlationId"] = shown_correlation(call, message.correlation_id)

@@ -17,10 +17,10 @@ from ..model.options import GetOptions
 from .calls import Call
 from .problems import problem
 
-TURNS: Final = 3  # of the loop, after which a task knows of a client that the loop knows to be gone
-IS_GONE: Final = "is_gone"  # in a request's state, where the system can say at once whether a client has gone
-IN_ONE_WRITE: Final = "in_one_write"  # in a request's state: what is sent inside of it goes out in one write
-BRIEF_MAX: Final = 65_536  # bytes of a message that is put and got as quickly as others, in the loop's own thread
+TURNS: Final = 3  # of the loop, until a task sees that the client has gone
+IS_GONE: Final = "is_gone"  # in a request's state, on systems that can tell at once whether a client has gone
+IN_ONE_WRITE: Final = "in_one_write"  # in a request's state: a block in which all writes are joined
+BRIEF_MAX: Final = 65_536  # bytes of a message that the loop's own thread puts and gets
 IsWanted = Callable[[], bool]
 IsGone = Callable[[], bool]
 Left = Callable[[QueueManager], object]
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def is_gone_of(call: Call) -> IsGone | None:
-    """Says, in any thread and at once, whether the client has gone; None: this system cannot."""
+    """A function for any thread that returns at once whether the client has gone; None if the system has none."""
     found: IsGone | None = call.request.scope.get("state", {}).get(IS_GONE)
     return found
 
@@ -40,14 +40,14 @@ class _Long(Exception):
 async def taken_in_one_call(
     call: Call, is_gone: IsGone, options: GetOptions | None, answer: Callable[[Got], T], left: Left | None = None
 ) -> T:
-    """The answer that is made of the message that a get takes, in one call of the store that does not wait.
+    """Gets a message in one call of the store, without waiting, and returns the answer made of it.
 
-    It is made before the message is gone, and in the loop's own thread unless it is long.
+    The answer is made before the get is committed, and in the loop's own thread unless the message is long.
 
     Args:
-        left: called behind the get, whatever has become of it.
+        left: is called after the get, whether it succeeded or not.
 
-    Raises: as the get, and what `answer` raises; ClientDisconnect, the client has gone.
+    Raises: the errors of the get, and of `answer`; ClientDisconnect, if the client has gone.
     """
 
     def take(qm: QueueManager, most: float) -> T:
@@ -76,9 +76,9 @@ async def taken_in_one_call(
 
 
 async def taken_in_one_unit(call: Call, is_gone: IsGone, work: Callable[[QueueManager], T]) -> T:
-    """What `work` takes, without waiting, in a unit of work that is committed if the client is still there.
+    """Calls `work`, without waiting, in a unit of work that is committed if the client is still connected.
 
-    Raises: what `work` raises; ClientDisconnect, the client has gone.
+    Raises: the errors of `work`; ClientDisconnect, if the client has gone.
     """
 
     def take(qm: QueueManager) -> T:
@@ -94,7 +94,7 @@ async def taken_in_one_unit(call: Call, is_gone: IsGone, work: Callable[[QueueMa
 
 
 async def check_wanted(is_wanted: IsWanted) -> None:
-    """Raises: ClientDisconnect, nobody waits for the answer any more."""
+    """Raises: ClientDisconnect, if the client no longer waits for the answer."""
     for _ in range(TURNS):
         await asyncio.sleep(0)
     if not is_wanted():
@@ -102,11 +102,11 @@ async def check_wanted(is_wanted: IsWanted) -> None:
 
 
 async def while_wanted(call: Call, take: Callable[[IsWanted], Awaitable[Response]]) -> Response:
-    """What `take` answers, unless the client goes or the server stops before.
+    """Returns the answer of `take`, unless the client disconnects or the server stops first.
 
-    Raises: ClientDisconnect; Problem 503, the server stops.
+    Raises: ClientDisconnect; Problem 503, if the server stops.
     """
-    await call.body(0)  # a get has none; what comes next is that the client has gone
+    await call.body(0)  # a get has none; the next event is the client's disconnect
     gone = asyncio.ensure_future(_gone(call))
     stops = asyncio.ensure_future(call.context.stopping.wait())
     taking: asyncio.Future[Response] = asyncio.ensure_future(take(lambda: not gone.done()))
@@ -116,7 +116,7 @@ async def while_wanted(call: Call, take: Callable[[IsWanted], Awaitable[Response
         if not taking.done():
             taking.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                return await taking  # it was being committed, so it counts
+                return await taking  # its commit had begun, so it counts
             raise ClientDisconnect if gone.done() else problem("INWB0009E", Retry_After="1")
         return await taking
     finally:
@@ -130,8 +130,8 @@ async def _gone(call: Call) -> None:
 
 
 async def ended(task: asyncio.Future[Any]) -> None:
-    """Ends a task that is not needed any more."""
+    """Ends a task that is no longer needed."""
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():
-        task.exception()  # it was raised where somebody waited for it, or the client has gone
+        task.exception()  # another task has handled it, or the client has gone

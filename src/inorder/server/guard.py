@@ -37,12 +37,12 @@ HEADERS = (
 CHECKED: Final = frozenset((b"host", b"origin", b"content-encoding", b"content-length", b"transfer-encoding"))
 NAMES: Final = frozenset(name for name, _ in HEADERS)
 PAGES = "/console/"
-HOSTS_KEPT: Final = 64  # names of hosts that need not be read once more
+HOSTS_KEPT: Final = 64  # host names whose result is kept
 OF_PAGES = dict(HEADERS) | {
-    # Only files of the server itself: no script and no style in a page, nothing from elsewhere.
+    # Only the server's own files: no script or style inside a page, and nothing from other sites.
     b"content-security-policy": b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     b"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    b"referrer-policy": b"same-origin",  # without one browsers send the Origin null with forms
+    b"referrer-policy": b"same-origin",  # without it browsers send forms with the Origin null
 }
 
 
@@ -91,7 +91,7 @@ class Guard:
         if size > self._settings.limits.head:
             raise problem("INWB0006E", f"{self._settings.limits.head:,}", Connection="close")
         if b"transfer-encoding" in found and b"content-length" in found:
-            # A proxy in front may go by the other one, and see two requests where this server sees one.
+            # A proxy may use the other header, and see two requests where this server sees one.
             raise problem("INWB0018E", "it must not have both Content-Length and Transfer-Encoding", Connection="close")
         hosts = found.get(b"host", [])
         if len(hosts) != 1:
@@ -106,9 +106,9 @@ class Guard:
             _check_coding(scope, ", ".join(codings))
 
     def _shorten(self, scope: Scope, raw: bytes) -> None:
-        """Makes of a target in absolute form what it is for this server: a path, and the host.
+        """Replaces a target in absolute form by its path, and the Host header by its host.
 
-        Raises: Problem 421, it is an address for TLS on a connection without, or the other way round.
+        Raises: Problem 421, if its scheme does not fit the connection: https without TLS, or http with TLS.
         """
         scheme, _, rest = raw.partition(b"://")
         host, slash, path = rest.partition(b"/")
@@ -124,7 +124,7 @@ class Guard:
 
 
 def _check_coding(scope: Scope, given: str) -> None:
-    """Raises: Problem 415, the body is compressed: what reads it would take it as it is."""
+    """Raises: Problem 415, if the body is compressed, because no handler decompresses it."""
     if has_body(Request(scope)) and any(one.strip().lower() not in ("", "identity") for one in given.split(",")):
         raise problem("INWB0019E", given, Accept_Encoding="identity")
 
@@ -135,7 +135,7 @@ def _name_of(host: str) -> str:
     try:
         parts = urlsplit(f"//{host}")
         name, _ = parts.hostname or "", parts.port
-    except ValueError:  # no host, or no port
+    except ValueError:  # not a host, or not a port
         return ""
     if parts.path or parts.query or parts.fragment or parts.username is not None:
         return ""

@@ -34,15 +34,15 @@ IBM_ROLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who asks.
+    """A user, or the launch token.
 
     Args:
-        name: as logs and acts have it.
-        roles: out of `rules.authorities.ROLES`.
-        queues: what the role application may do: authorities by the name of a queue, or its beginning and a `*`.
-        session: what a session of theirs is bound to; a session that is bound to something else is over.
-        token: the name of the token that they have shown; "": none.
-        subject: of the client certificate that they have shown; "": none.
+        name: the name in logs.
+        roles: a subset of `rules.authorities.ROLES`.
+        queues: the grants of the role application: authorities by the name of a queue, or by a prefix and a `*`.
+        session: the value to which the user's sessions are bound; a session with another value has ended.
+        token: the name of the token by which the user logged in; "": none.
+        subject: the subject of the client certificate by which the user logged in; "": none.
     """
 
     name: str
@@ -54,12 +54,12 @@ class Identity:
 
     @property
     def user_identifier(self) -> str:
-        """As the descriptor of a message has it, whose field is MQ's: the beginning of a long name."""
+        """The user identifier in message descriptors: as much of the name as MQ's field can hold."""
         return self.name[:USER_IDENTIFIER_LENGTH]
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """The identity context of the messages that they put, as fields of `Message`."""
+        """The identity context of the user's messages, as fields of `Message`."""
         return {
             "user_identifier": self.user_identifier,
             "accounting_token": NO_ACCOUNTING_TOKEN,
@@ -67,45 +67,43 @@ class Identity:
         }
 
     def may(self, authority: Authority, queue: str = MANAGER) -> bool:
-        """Whether they may do this with a queue; '' is the queue manager."""
+        """Whether the user has an authority on a queue; '' is the queue manager."""
         return authorities.may(self.roles, self.queues, authority, queue)
 
 
 class Authenticator(Protocol):
-    """Says who somebody is. Its calls must not block the loop.
+    """Identifies users. Its calls must not block the loop.
 
-    Each takes the address from which the request came, by which failures are counted.
-
-    Raises, all of them: TooManyLogIns.
+    Log-ins take the client's address, by which failures are counted. They raise TooManyLogIns after too many failures.
     """
 
     async def by_password(self, name: str, password: str, *, address: str) -> Identity | None:
-        """Who has this name and password; None: nobody."""
+        """The user with this name and password; None if there is none."""
         ...
 
     async def by_token(self, token: str, *, address: str) -> Identity | None:
-        """Who has this token; None: nobody."""
+        """The user of this token; None if it is not valid."""
         ...
 
     async def by_link(self, token: str, *, address: str) -> Identity | None:
-        """Who has opened the printed link with this token; None: nobody."""
+        """The user of the token in the printed link; None if it is not valid."""
         ...
 
     async def by_subject(self, subject: str, *, address: str) -> Identity | None:
-        """Whose client certificate has this subject; None: nobody's."""
+        """The user of client certificates with this subject; None if there is none."""
         ...
 
     async def by_session(self, name: str, session: str) -> Identity | None:
-        """Who has logged in under this name, as they are now; None: there is no such user any more, or another one."""
+        """The present state of the user of a session; None if the user was deleted or replaced."""
         ...
 
     async def again(self, identity: Identity) -> Identity | None:
-        """Who this is now; None: there is no such user any more, or what they have shown does not count any more."""
+        """The present state of a user; None if the user, or the credential of the log-in, is no longer valid."""
         ...
 
 
 class LaunchToken:
-    """One token, one identity: for loopback.
+    """The launch token, for a server on loopback.
 
     A program that can only send names and passwords sends any name, and the token as the password.
     """
@@ -116,6 +114,6 @@ class LaunchToken:
         self._token = token.encode()
 
     def identity_of(self, token: str) -> Identity | None:
-        """Who has this token; None: it is another one."""
+        """The identity of this token; None if it is another token."""
         given = token.encode("utf-8", "surrogatepass")
         return self.IDENTITY if hmac.compare_digest(given, self._token) else None

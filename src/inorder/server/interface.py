@@ -44,12 +44,12 @@ OF_VERSION_1: Final[Mapping[tuple[str, ...], Methods]] = {
         "DELETE": queues.delete,
     },
 }
-PLACES_KEPT: Final = 256  # addresses that need not be read once more
+PLACES_KEPT: Final = 256  # addresses whose result is kept
 VERSIONS: Final = {"v1": 1, "v2": 2, "v3": 3}
 
 
 class Endpoint(NamedTuple):
-    """What is at an address."""
+    """The handlers at an address, and the names in it."""
 
     version: int
     methods: Methods
@@ -63,7 +63,7 @@ class IbmInterface:
         self._context = context
 
     async def answer(self, scope: Scope, receive: Receive) -> Response:
-        """What it answers. Raises: Problem; InorderError; ClientDisconnect."""
+        """Answers a request. Raises: Problem; InorderError; ClientDisconnect."""
         request, context = Request(scope, receive), self._context()
         place = place_of(raw_path_of(scope))
         if place is None:
@@ -81,7 +81,7 @@ class IbmInterface:
 
 @functools.lru_cache(maxsize=PLACES_KEPT)
 def place_of(raw: bytes) -> Endpoint | None:
-    """What is at an address, as it was sent; None: nothing."""
+    """The place of an address, as the client sent it; None if there is no such address."""
     try:
         segments = cut(raw, BASE)
     except UnicodeDecodeError:

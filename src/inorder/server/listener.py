@@ -1,7 +1,7 @@
 """The listening socket of a worker. It limits connections so that enough file descriptors are left for the store.
 
-They are counted where they are accepted: a client that only connects, and never begins with TLS or a request, has a
-descriptor of this process all the same.
+It counts connections when it accepts them, because a client that only connects, and never begins TLS or a request, uses
+a descriptor of this process, too.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, Final
 
 from .settings import Limits
 
-RESERVE: Final = 160  # descriptors of a worker for the store, its own files, bodies on their way, and the surplus
-SURPLUS: Final = 32  # connections that are still told why they are refused
+RESERVE: Final = 160  # descriptors of a worker for the store, its own files, bodies in transit, and the surplus
+SURPLUS: Final = 32  # connections that get an answer with the reason why they are refused
 LEAST: Final = 16  # connections, however few files a process may have open
 
 
 def within_descriptors(limits: Limits) -> Limits:
-    """These limits, with as many connections at most as the process may have files open, less a reserve."""
+    """The limits, with no more connections than the process may have open files, minus a reserve."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most == resource.RLIM_INFINITY:
         return limits
@@ -29,7 +29,7 @@ def within_descriptors(limits: Limits) -> Limits:
 
 
 class LimitedListener(socket.socket):
-    """Closes at once what comes when so many connections are open.
+    """Closes a new connection at once if too many are open.
 
     Attributes:
         most: how many connections may be open; each worker counts its own.
@@ -51,7 +51,7 @@ class LimitedListener(socket.socket):
             one.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How a worker is given it."""
+        """Passes the socket to a worker process."""
         return _inherited, (reduction.DupFd(self.fileno()), self.most)
 
 

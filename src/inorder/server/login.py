@@ -1,4 +1,4 @@
-"""Log-ins: a name and a password, or the launch token, give a cookie."""
+"""Logs users in: a name with a password, or the launch token, is exchanged for a cookie."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def begin(call: Call) -> Response:
 
 
 async def show(call: Call) -> Response:
-    """GET login: who asks."""
+    """GET login: the user of the request."""
     call.query()
     roles = sorted({name for role in call.identity.roles for name in IBM_ROLES.get(role, (role,))})
     user: dict[str, Any] = {"name": call.identity.name, "role": roles}
@@ -36,7 +36,7 @@ async def show(call: Call) -> Response:
 
 
 async def end(call: Call) -> Response:
-    """DELETE login: the cookie goes."""
+    """DELETE login: deletes the cookie."""
     call.query()
     response = Response(status_code=204)
     settings = call.context.settings
@@ -45,7 +45,7 @@ async def end(call: Call) -> Response:
 
 
 def set_session(context: Context, response: Response, identity: Identity) -> None:
-    """Begins a session in a response."""
+    """Begins a session, and sets its cookie in a response."""
     settings = context.settings
     response.set_cookie(
         settings.cookie,

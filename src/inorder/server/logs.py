@@ -1,4 +1,4 @@
-"""The server's log: a JSON object a line on standard error, without anything that somebody could log in with.
+"""The server's log: one JSON object per line on standard error, without any credentials.
 
 A request is logged with its method, its path without the query (a link has the token there), the status, how long it
 took, and the name of the user: no header, no body, no message.
@@ -44,7 +44,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class JsonLines(TextHandler):
-    """Writes records as lines of JSON; and the line of a request without a record, which costs more than the line."""
+    """Writes records as lines of JSON. It writes the line of a request without a record, which would cost more."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class JsonLines(TextHandler):
     def write_request(
         self, method: str, path: str, status: int, seconds: float, identity: str | None, client: str | None
     ) -> None:
-        """Writes what `JsonFormatter` makes of the same fields."""
+        """Writes the line that `JsonFormatter` would make of these fields."""
         now = time.time()
         line = (
             f'{{"at": "{_second(int(now))}.{int(now % 1 * 1000):03}Z", "level": "info", "process": {os.getpid()}, '
@@ -64,7 +64,7 @@ class JsonLines(TextHandler):
             try:
                 self.stream.write(line)
                 self.flush()
-            except (OSError, ValueError):  # a log that cannot be written, or is closed, stops nothing
+            except (OSError, ValueError):  # a log that is closed or cannot be written stops no request
                 self.handleError(logging.makeLogRecord({"msg": "request"}))
 
 
@@ -89,7 +89,7 @@ def log_request(
     identity: str | None,
     client: str | None,
 ) -> None:
-    """Logs a request that was answered; as a record, if anything but the server's own handler hears of it."""
+    """Logs an answered request. It makes a record only if a handler other than the server's own needs it."""
     if not log.isEnabledFor(logging.INFO):
         return
     seconds = round(seconds, 6)
@@ -105,7 +105,7 @@ def log_request(
         "identity": identity,
         "client": client,
     }
-    # As log.info, but it does not find out which line of ours calls: that costs.
+    # Like log.info, but without the costly search for the calling line.
     log.handle(log.makeRecord(log.name, logging.INFO, "", 0, "request", (), None, extra=extra))
 
 
@@ -116,9 +116,9 @@ CONFIGURATION: Final[dict[str, Any]] = {
     "loggers": {
         LOGGER: {"handlers": ["standard error"], "level": "INFO", "propagate": False},
         "uvicorn": {"handlers": ["standard error"], "level": "WARNING", "propagate": False},
-        # What it says of a form that cannot be read has bytes of the body; the answer says it, too.
+        # Its messages about unreadable forms contain bytes of the body. The answer reports them, too.
         "python_multipart": {"level": "CRITICAL", "propagate": False},
     },
-    "root": {"handlers": ["standard error"], "level": "WARNING"},  # of every library, in lines of JSON
+    "root": {"handlers": ["standard error"], "level": "WARNING"},  # warnings of all libraries, as lines of JSON
 }
 """For `logging.config.dictConfig`; uvicorn applies it in each worker."""

@@ -1,13 +1,14 @@
 """IBM's messaging interface: put, get, browse, list.
 
-**What a get promises.** It is at most once, as IBM's is. A client that goes away before the message is gone, a user who
-may not get any more, and a message that is not a text, leave it in its place. Afterwards nothing can bring it back: if
-the answer does not arrive then, the message is gone.
+**A get is at most once**, as IBM's is. The message stays in its place if the client disconnects before the commit, if
+the user has lost the authority, or if the message is not text. After the commit, a message whose answer does not arrive
+is lost.
 
-A get that does not wait is one call of the store, which before it commits makes the answer, and asks the system whether
-the client is still there. One that waits is a task, not a thread (`inorder.aio`), and takes nothing meanwhile. When the
-message comes it takes it in a unit of work, which is backed out if nobody wants it any more: that counts. The wait ends
-when the message comes, when its time is over, when the client goes, and when the server stops.
+A get without a wait is one call of the store. Before it commits, it makes the answer and asks the system whether the
+client is still connected. A get with a wait is a task, not a thread (`inorder.aio`), and holds nothing meanwhile. When
+a message arrives, the task gets it in a unit of work, and backs that out if the client has gone; this counts as a
+backout. The wait ends when a message arrives, when the time is over, when the client disconnects, and when the server
+stops.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ from .problems import of_error, problem, wrong_parameter
 T = TypeVar("T")
 TYPES = ("text/plain", "text/html", "text/xml", "application/json", "application/xml")
 TEXT_TYPE = "text/plain; charset=utf-8"
-LISTED = 10  # messages that a list shows if it does not say how many
+LISTED = 10  # messages in a list without a limit
 AS_IT_IS_SENT: Final = PutOptions(syncpoint=False, context="set_identity")
 NOTHING = (NoMessageAvailable, OrderPending)
 
 
 async def put(call: Call) -> Response:
-    """POST message. Puts one message; it is on disk, if it is persistent, before the answer is sent."""
+    """POST message. Puts one message; a persistent message is on disk before the answer is sent."""
     call.check_manager()
     call.demand("put", call.queue)
     call.query()
@@ -61,7 +62,7 @@ async def put(call: Call) -> Response:
 
 
 async def get(call: Call) -> Response:
-    """DELETE message. Takes one message; 204 if there is none, and none comes in time."""
+    """DELETE message. Gets one message; 204 if none arrives in time."""
     call.check_manager()
     call.demand("get", call.queue)
     given = call.query("messageId", "correlationId", "wait")
@@ -95,7 +96,7 @@ async def get(call: Call) -> Response:
 
 
 async def browse(call: Call) -> Response:
-    """GET message. Copies the first message that fits; 204 if there is none."""
+    """GET message. Copies the first message that matches; 204 if there is none."""
     call.check_manager()
     call.demand("browse", call.queue)
     match = match_of(call, call.query("messageId", "correlationId"))
@@ -104,7 +105,7 @@ async def browse(call: Call) -> Response:
         try:
             with contextlib.closing(qm.browse(call.queue, match=match)) as messages:
                 return next(messages, None)
-        except OrderPending:  # what is withheld is as if it were not there
+        except OrderPending:  # a withheld message does not count as available
             return None
 
     message = await _asked(call, call.context.qm.run(look))
@@ -112,7 +113,7 @@ async def browse(call: Call) -> Response:
 
 
 async def listed(call: Call) -> Response:
-    """GET messagelist. Says which messages there are, without their bodies."""
+    """GET messagelist. Lists messages, without their bodies."""
     call.check_manager()
     call.demand("browse", call.queue)
     given = call.query("messageId", "correlationId", "limit")
@@ -125,7 +126,7 @@ async def listed(call: Call) -> Response:
                 found.extend(itertools.islice(messages, most))
         except GetInhibited:  # IBM's answer is an empty list, too
             return []
-        except OrderPending:  # what is withheld, and all behind it, is as if it were not there
+        except OrderPending:  # a withheld message and all after it do not count as available
             pass
         return found
 
@@ -134,7 +135,7 @@ async def listed(call: Call) -> Response:
 
 
 async def publish(call: Call) -> Response:
-    """POST to a topic: there are no topics."""
+    """POST to a topic. Refuses it, because there are no topics."""
     call.check_manager()
     raise problem("MQWB0300E", call.names["topic"], call.context.name, reason=Reason.UNKNOWN_OBJECT_NAME.value)
 
@@ -147,7 +148,7 @@ def _listed(call: Call, message: Got) -> dict[str, str]:
 
 
 def _answer(call: Call, message: Got) -> Response:
-    """Raises: Problem 501, it cannot be one."""
+    """The answer with a message. Raises: Problem 501, if the message is not text or its headers would be too long."""
     return Response(text_of(message).encode(), headers=headers_of(call, message), media_type=TEXT_TYPE)
 
 
@@ -156,7 +157,7 @@ def _nothing() -> Response:
 
 
 async def _asked(call: Call, answer: Awaitable[T]) -> T:
-    """What the queue manager answers; its errors as problems."""
+    """Awaits an answer of the queue manager, and turns its errors into problems."""
     try:
         return await answer
     except InorderError as error:
@@ -167,7 +168,7 @@ async def _asked(call: Call, answer: Awaitable[T]) -> T:
 
 
 def _wait(call: Call, given: dict[str, str]) -> float:
-    """Seconds to wait."""
+    """The seconds to wait. Raises: Problem 400."""
     most = int(call.context.settings.limits.wait_seconds * 1000)
     return _whole(given, "wait", 0, Integer(0, most, what="a number of milliseconds")) / 1000
 

@@ -1,8 +1,8 @@
-"""Which authority a command in MQSC needs, as a table: IBM's rules, in the words of `rules.authorities`.
+"""The authority that each MQSC command needs, as a table: IBM's rules, in terms of `rules.authorities`.
 
-What names one queue is asked of that queue. A DISPLAY of several shows those that its user may inquire. Definitions of
-channels and processes say where messages go and which programs are run, and the attributes of the queue manager how
-much of the log of acts is kept: to change these is to administer.
+A command about one queue needs the authority on that queue. A DISPLAY of several shows the queues that its user may
+inquire. Channel and process definitions decide where messages go and which programs run, and the queue manager's
+attributes decide how long the log of acts is kept. To change these, a user needs the authority "administer".
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from ..rules.authorities import MANAGER, Authority
 
 
 class Need(NamedTuple):
-    """What a command needs, and what it does.
+    """The authority that a command needs, and its act in the log.
 
     Attributes:
-        authority: None: it needs nothing.
-        queue: of which it is asked; "": of the queue manager.
-        act, on: as the log of acts has it, and the queue that it is about; "": it changes nothing, and is not noted.
-        is_each: it is asked of each queue that is found.
+        authority: None: the command needs none.
+        queue: on which the user needs it; "": on the queue manager.
+        act, on: its name in the log of acts, and the queue that it changes; "": it changes nothing, and is not logged.
+        is_each: whether the user needs the authority on each queue that the command finds.
     """
 
     authority: Authority | None
@@ -87,5 +87,5 @@ NEEDS: Final[Mapping[type[Command], Callable[[Any], Need]]] = MappingProxyType(
 
 
 def need_of(command: Command) -> Need:
-    """What a command needs."""
+    """The needs of a command."""
     return NEEDS[type(command)](command)

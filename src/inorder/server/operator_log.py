@@ -18,7 +18,7 @@ from .watching import PROGRAM
 
 T = TypeVar("T")
 QUEUE_LENGTH_MAX = 256
-ALONE: Final = frozenset({"clear", "delete"})  # acts on a queue that nobody has open
+ALONE: Final = frozenset({"clear", "delete"})  # acts for which no program may have the queue open
 LOOKS: Final = 25
 LOOK_SECONDS: Final = 0.1  # so that they are more than two times `UNUSED_SECONDS`, after which unused queues are closed
 
@@ -26,14 +26,14 @@ LOOK_SECONDS: Final = 0.1  # so that they are more than two times `UNUSED_SECOND
 async def acted(
     context: Context, request: Request, act: str, queue: str, work: Callable[[QueueManager, Acting], T]
 ) -> T:
-    """What `work` returns, which is done in a connection's thread, between two notes in the log of acts.
+    """Runs an act in the thread of a connection, and logs its begin and its outcome. Returns the result of `work`.
 
     Args:
-        act: what it is: "clear", "delete".
-        queue: on which; "": on the queue manager.
-        work: may set how many messages it was about.
+        act: its name in the log, such as "clear".
+        queue: the queue that it changes; "": the queue manager.
+        work: does the act; it may set the number of messages for the log.
 
-    Raises: what `work` raises; it is noted as the act's outcome.
+    Raises: the errors of `work`; the log then has them as the outcome.
     """
     identity: Identity = request.scope["inorder.identity"]
     address = address_of(request)
@@ -48,12 +48,12 @@ async def acted(
 
 
 async def _let_go(context: Context, queue: str, *, everywhere: bool) -> None:
-    """Has what puts and gets of other requests hold open by the name of a queue closed.
+    """Closes the handles of a queue that this server keeps for puts and gets of its requests.
 
-    Here it is closed at once. Other servers, and other workers of this one, close within two seconds what nobody uses.
+    This worker closes its handles at once. Other workers and other servers close unused handles within two seconds.
 
     Args:
-        everywhere: waits for these, unless another program has the queue open, too: then nothing is won.
+        everywhere: whether to wait for them. There is no use in waiting if another program has the queue open, too.
     """
     await context.qm.close_queue(queue)
     for _ in range(LOOKS if everywhere else 0):
@@ -73,5 +73,5 @@ def _users_elsewhere(qm: QueueManager, queue: str) -> set[str]:
 
 
 def _storable(name: str) -> str:
-    """A name that a client gave, as the log can have it: no queue has one that does not fit."""
+    """A client's name for a queue, in a form that the log can store. The name of a queue is never changed by this."""
     return name.encode("utf-8", "backslashreplace").decode().replace("\0", "?")[:QUEUE_LENGTH_MAX]

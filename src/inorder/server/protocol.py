@@ -1,9 +1,9 @@
-"""HTTP/1.1 by uvicorn and h11, with what they lack: a time for the head of a request, an end of dead peers, and who
-has a client certificate. One that counts no more while its connection is open ends the connection.
+"""HTTP/1.1 by uvicorn and h11. It adds a time limit for the head of a request, the detection of dead peers, and client
+certificates. A connection ends when its client certificate is no longer valid.
 
-A connection whose head does not arrive in time is closed: it would be there for ever, and a few thousand of them are
-all that a server has. A peer that has gone without a word is noticed by the kernel (keep-alive probes, and a time for
-what was sent to be acknowledged), so a get that waits for it ends, and what it would take stays in its place.
+A connection whose head does not arrive in time is closed, because a server can only have a few thousand of them. The
+kernel detects a peer that has vanished: it sends keep-alive probes, and limits the time for acknowledgements. Then a
+get that waits for the peer ends, and its message stays in its place.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from .subjects import subject_of
 
 PROBE_AFTER_SECONDS, PROBE_EVERY_SECONDS, PROBES = 30, 10, 3
 UNACKNOWLEDGED_MS: Final = 60_000
-LATE_SECONDS: Final = 1.0  # for the request of a connection that is refused: the server stops, or has too many
-FAREWELL_SECONDS = 5.0  # for an idle client to close its side, once the server stops
+LATE_SECONDS: Final = 1.0  # for the request on a connection that the server will refuse
+FAREWELL_SECONDS = 5.0  # for an idle client to close its side after the server stops
 TOO_LARGE: Final = 431
-TLS: Final = b"\x16\x03"  # how the hello of a client begins
-JOINED_MAX: Final = 65_536  # bytes of a write that is joined with others: to copy more costs more than a write
+TLS: Final = b"\x16\x03"  # the first bytes of a client's hello
+JOINED_MAX: Final = 65_536  # bytes of a write that is joined with others; a copy of more bytes costs more than a write
 
 
 class Protocol(H11Protocol):
-    """One connection."""
+    """A connection."""
 
     _timer: asyncio.TimerHandle | None = None
     _shown: CertifiedConnection | None = None  # the client certificate
@@ -55,7 +55,7 @@ class Protocol(H11Protocol):
         self.app_state = {**self.app_state, IN_ONE_WRITE: joining}
         connected = cast("socket.socket", transport.get_extra_info("socket"))
         _watch_peer(connected)
-        if hasattr(select, "POLLRDHUP"):  # Linux has it
+        if hasattr(select, "POLLRDHUP"):  # on Linux
             self.app_state = {**self.app_state, IS_GONE: partial(_is_gone, transport, connected.fileno())}
         is_late = is_stopping = self.app_state["stopping"].is_set()
         if is_stopping:
@@ -68,11 +68,11 @@ class Protocol(H11Protocol):
         self._begin_timer(min(LATE_SECONDS, self.limits.head_seconds) if is_late else self.limits.head_seconds)
 
     def _refuse(self, found: Problem) -> None:
-        """Answers each request with this, which closes the connection."""
+        """Answers each request with this problem, and closes the connection."""
         self.app = cast("Any", found.response())
 
     def _show_certificate(self, transport: asyncio.Transport) -> None:
-        """Has each request say whose certificate the connection was made with, in the words of ASGI's TLS extension."""
+        """Passes the client certificate to each request, in ASGI's TLS extension."""
         certificate = transport.get_extra_info("peercert")
         if certificate and isinstance(self.config.ssl, Renewed):
             self._shown = self.config.ssl.shown(transport.get_extra_info("ssl_object"), transport.abort)
@@ -105,25 +105,25 @@ class Protocol(H11Protocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """The server stops: what waits for messages ends, so that the rest can."""
+        """Ends the waits for messages, because the server stops."""
         self.app_state["stopping"].set()
         super().shutdown()
         if self.transport.is_closing():
             self._await_farewell()
 
     def _await_farewell(self) -> None:
-        """Under TLS the peer has to close its side, too; an idle client does so when it sends the next request."""
+        """Limits the time for the peer to close TLS, too. An idle client would only do so with its next request."""
         self._end_timer()
         self._timer = self.loop.call_later(FAREWELL_SECONDS, self._leave)
 
     def _leave(self) -> None:
-        if self.transport.get_write_buffer_size():  # it still takes an answer
+        if self.transport.get_write_buffer_size():  # the connection can still carry an answer
             self._await_farewell()
         else:
             self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        """Input that h11 cannot read; its error says whether it was too long."""
+        """Answers input that h11 cannot read. The error tells whether it was too long."""
         error = sys.exc_info()[1]
         is_large = getattr(error, "error_status_hint", 400) == TOO_LARGE
         if is_large:
@@ -150,7 +150,7 @@ class Protocol(H11Protocol):
         self.transport.close()
 
     def _why(self, error: BaseException | None, otherwise: str) -> str:
-        """What h11 could not read, in words for who sent it; uvicorn has one text for all of it."""
+        """The reason why h11 could not read a request, for its sender. Uvicorn has one text for all reasons."""
         if self.conn.trailing_data[0].startswith(TLS):
             return "it starts TLS, which this port does not offer: use http, or serve with --certificate"
         return str(error).partition(": bytearray(")[0] if isinstance(error, h11.RemoteProtocolError) else otherwise
@@ -166,9 +166,9 @@ class Protocol(H11Protocol):
 
 
 class Joining(asyncio.Transport):
-    """A transport: what is written inside of `with` goes out in one write.
+    """A transport that joins the writes inside a `with` block.
 
-    The head of an answer and its body are two writes otherwise, and each wakes the client.
+    Otherwise the head and the body of an answer are two writes, and each wakes the client.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -223,21 +223,21 @@ class Joining(asyncio.Transport):
 
 
 def _is_gone(transport: asyncio.Transport, descriptor: int) -> bool:
-    """Whether the peer has closed the connection, or its sending half, even behind bytes that nobody has read yet.
+    """Whether the peer has closed the connection, or its sending half, even if there are still unread bytes.
 
-    It asks the kernel, so any thread may call it, and it knows as soon as the kernel does.
+    It asks the kernel. So any thread may call it, and its answer is up to date.
     """
     asked = select.poll()
     asked.register(descriptor, select.POLLRDHUP)
     is_closed = bool(asked.poll(0))
-    return is_closed or transport.is_closing()  # in this order: only a closed one loses its descriptor to another
+    return is_closed or transport.is_closing()  # in this order: a closed one may lose its descriptor
 
 
 def _watch_peer(one: socket.socket) -> None:
-    """Has the kernel look after a peer that says nothing, and send what is short at once.
+    """Makes the kernel probe silent peers, and send short data at once.
 
-    asyncio asks for the latter itself, but only of sockets that were made with the number of the protocol. An answer is
-    two writes, and the second would wait some 40 ms for the first to be acknowledged.
+    asyncio sets the latter itself, but only for sockets that were made with a protocol number. An answer is two writes,
+    and the second would wait about 40 ms for the acknowledgement of the first.
     """
     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -247,5 +247,5 @@ def _watch_peer(one: socket.socket) -> None:
         ("TCP_KEEPCNT", PROBES),
         ("TCP_USER_TIMEOUT", UNACKNOWLEDGED_MS),
     ):
-        if hasattr(socket, name):  # some systems lack it
+        if hasattr(socket, name):  # not on all systems
             one.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

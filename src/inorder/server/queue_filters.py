@@ -23,7 +23,7 @@ SWITCHES: Final = {"true": True, "false": False}
 
 
 class NotComparable(ValueError):
-    """A value that the attribute cannot have, or an operator that does not fit it."""
+    """The attribute cannot be compared with the value, or by the operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Filter:
     Args:
         path: of the attribute, as in storage.maximumDepth.
         operator: one of `OPERATORS`.
-        value: as it was given.
+        value: as in the query.
     """
 
     path: str
@@ -41,7 +41,7 @@ class Filter:
     value: str
 
     def fits(self, found: Mapping[str, Any]) -> bool:
-        """Whether a queue, with this attribute in its JSON, is meant; one without the attribute is not.
+        """Whether a queue, as JSON with this attribute, fulfils the condition. A queue without the attribute does not.
 
         Raises: NotComparable.
         """
@@ -57,7 +57,7 @@ class Filter:
         return COMPARE[self.operator](there, value)
 
     def _like(self, there: Any) -> Any:
-        """The value, of the attribute's type."""
+        """The value, with the type of the attribute."""
         if isinstance(there, bool):
             if self.value not in SWITCHES or self.operator not in EQUAL:
                 raise NotComparable(f"must compare {self.path} with true or false, by {' or '.join(EQUAL)}")
@@ -71,7 +71,7 @@ class Filter:
 
 
 def read_filter(text: str, paths: Collection[str]) -> Filter:
-    """A filter out of a query. Raises: ValueError, it is not one."""
+    """Reads a filter in a query. Raises: ValueError, if it is not valid."""
     path, _, rest = text.partition(":")
     word, separator, value = rest.partition(":")
     if not separator:

@@ -1,7 +1,7 @@
-"""A queue as version 1 of IBM's administration interface shows it: nested objects, with names that differ from MQSC's.
+"""A queue in version 1 of IBM's administration interface: nested objects, with names that differ from MQSC's.
 
-The table says where each attribute of ours stands; values and their checks are those of `inorder.model.attributes`. The
-names are those of IBM's own answers. Attributes of ours without a name there are in `runCommandJSON`, which has all.
+The table gives the place of each of our attributes; `inorder.model.attributes` has the values and their checks. The
+names are those in IBM's own answers. Our attributes without such a name are in `runCommandJSON`, which has all.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..stores.seam.damage import utc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttributePlace:
-    """Where an attribute stands.
+    """The place of an attribute.
 
     Args:
         group, name: as in storage.maximumDepth.
-        words: IBM's value for each of ours; empty: they are the same.
+        words: IBM's value for each of ours; empty: the values are the same.
     """
 
     group: str
@@ -67,7 +67,7 @@ PLACES: Final[Mapping[str, AttributePlace]] = {
     "remote_manager": _place("remote.qmgrName"),
     "transmission_queue": _place("remote.transmissionQueueName"),
 }
-ALWAYS: Final = ("alias", "remote")  # groups that an answer has unasked, of queues that have them
+ALWAYS: Final = ("alias", "remote")  # groups in each answer about a queue that has them
 TIMESTAMPS: Final = ("created", "altered")
 STATUS: Final[Mapping[str, Callable[[QueueStatus, int], int | str]]] = {
     "currentDepth": lambda status, _: status.current_depth,
@@ -75,7 +75,7 @@ STATUS: Final[Mapping[str, Callable[[QueueStatus, int], int | str]]] = {
     "openOutputCount": lambda status, _: status.open_output_count,
     "uncommittedMessages": lambda status, _: status.uncommitted,
     "oldestMessageAge": lambda _, age: age,
-    "lastGet": lambda *_: "",  # the store does not keep it; so MQ answers without monitoring, MONQ(OFF)
+    "lastGet": lambda *_: "",  # the store does not record it; MQ without monitoring, MONQ(OFF), gives the same answer
     "lastPut": lambda *_: "",
 }
 AGE: Final = "status.oldestMessageAge"
@@ -86,7 +86,7 @@ PATHS: Final = frozenset(
 
 
 def wanted(asked: str | None, groups: tuple[str, ...], paths: frozenset[str]) -> frozenset[str]:
-    """The paths that a query asks for. Raises: ValueError, it asks for what is not there."""
+    """The paths of the attributes in a query. Raises: ValueError, if there is no such attribute."""
     found: set[str] = set()
     for word in asked.split(",") if asked is not None else ():
         if word == "*":
@@ -101,7 +101,7 @@ def wanted(asked: str | None, groups: tuple[str, ...], paths: frozenset[str]) ->
 
 
 def object_of(queue: QueueAttributes, paths: frozenset[str], status: QueueStatus | None) -> dict[str, Any]:
-    """A queue, with what was asked for."""
+    """A queue as JSON, with the attributes at these paths."""
     found: dict[str, Any] = {"name": queue.name, "type": queue.type}
     for attribute, place in PLACES.items():
         if queue.type not in QUEUE_ATTRIBUTES[attribute].applies_to:
@@ -117,12 +117,12 @@ def object_of(queue: QueueAttributes, paths: frozenset[str], status: QueueStatus
 
 
 def status_of(status: QueueStatus, paths: frozenset[str], age: int) -> dict[str, int | str]:
-    """The status of a queue, as far as it was asked for. `age`: of its oldest message, in seconds."""
+    """The status of a queue as JSON, with the values at these paths. `age`: of its oldest message, in seconds."""
     return {name: value(status, age) for name, value in STATUS.items() if f"status.{name}" in paths}
 
 
 def attributes_in(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes, by our names, that an object gives. Raises: ValueError."""
+    """Reads the attributes in a JSON object, by our names. Raises: ValueError, if there is no such attribute."""
     by_path = {(place.group, place.name): (attribute, place) for attribute, place in PLACES.items()}
     found: dict[str, Any] = {}
     for group, members in given.items():

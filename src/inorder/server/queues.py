@@ -1,4 +1,4 @@
-"""Queues as resources, which version 1 of IBM's administration has: list, show, create, alter, delete."""
+"""Queues as resources, as in version 1 of IBM's administration interface: list, show, create, alter, delete."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from .queue_objects import AGE, GROUPS, PATHS, STATUS, attributes_in, object_of,
 
 TYPES: Final = ("all", *BY_TYPE)
 STATUS_PATHS: Final = frozenset(f"status.{name}" for name in STATUS)
-OF_STATUS: Final = "timestamps."  # attributes that come from a queue's status
+OF_STATUS: Final = "timestamps."  # attributes that are part of a queue's status
 
 
 async def listed(call: Call) -> Response:
-    """GET queue: those that fit the query, and that who asks may inquire."""
+    """GET queue: the queues that match the query and that the user may inquire."""
     return await _show(call, None)
 
 
 async def shown(call: Call) -> Response:
-    """GET queue/NAME."""
+    """GET queue/NAME: one queue."""
     return await _show(call, call.queue)
 
 
@@ -46,8 +46,8 @@ async def _show(call: Call, name: str | None) -> Response:
     pattern, kind = name or given.get("name", "*"), given.get("type", "all")
     if kind not in TYPES:
         raise problem("INWB0003E", "type", f"must be {one_of(TYPES)}")
-    paths = _wanted(given, "attributes", GROUPS, PATHS)
-    of_status = _wanted(given, "status", ("status",), STATUS_PATHS)
+    paths = paths_in(given, "attributes", GROUPS, PATHS)
+    of_status = paths_in(given, "status", ("status",), STATUS_PATHS)
     chosen = _filter(given)
     needed = frozenset((chosen.path,)) if chosen else frozenset()
 
@@ -77,12 +77,13 @@ def _filter(given: dict[str, str]) -> Filter | None:
 
 
 def _ages(qm: QueueManager) -> dict[str, int]:
-    """How old the oldest message of each queue is, in seconds."""
+    """The age of the oldest message on each queue, in seconds."""
     now = time.time()
     return {one.name: age(one.oldest_put_at, now) for one in qm.overview()}
 
 
-def _wanted(given: dict[str, str], parameter: str, groups: tuple[str, ...], paths: frozenset[str]) -> frozenset[str]:
+def paths_in(given: dict[str, str], parameter: str, groups: tuple[str, ...], paths: frozenset[str]) -> frozenset[str]:
+    """The paths of the attributes that a parameter names. Raises: Problem 400, if there is no such attribute."""
     try:
         return wanted(given.get(parameter), groups, paths)
     except ValueError as error:
@@ -90,7 +91,7 @@ def _wanted(given: dict[str, str], parameter: str, groups: tuple[str, ...], path
 
 
 def _fits(queue: QueueAttributes, pattern: str, kind: str, *, is_named: bool) -> bool:
-    """Whether a queue is meant: an asterisk at the end stands for any text."""
+    """Whether a queue matches the query. An asterisk at the end of the pattern stands for any text."""
     if kind not in ("all", queue.type):
         return False
     return is_named or is_like(queue.name, pattern)
@@ -103,7 +104,7 @@ def _object(
     of_status: frozenset[str],
     ages: Mapping[str, int],
 ) -> dict[str, Any] | None:
-    """A queue as JSON has it; None: it was deleted meanwhile."""
+    """A queue as JSON; None if it was deleted meanwhile."""
     needs_status = bool(of_status) or any(path.startswith(OF_STATUS) for path in paths)
     status: QueueStatus | None = None
     if needs_status and queue.type == "local":
@@ -118,7 +119,7 @@ def _object(
 
 
 async def create(call: Call) -> Response:
-    """POST queue: makes one, or replaces the attributes of one that is there; its messages stay."""
+    """POST queue: creates a queue, or replaces the attributes of an existing one, whose messages stay."""
     call.check_manager()
     call.demand("administer")
     asked = call.query("like", "noReplace")
@@ -137,7 +138,7 @@ async def create(call: Call) -> Response:
 
 
 async def alter(call: Call) -> Response:
-    """PATCH queue/NAME: changes what is given."""
+    """PATCH queue/NAME: changes the given attributes."""
     call.check_manager()
     call.demand("alter", call.queue)
     call.query()
@@ -156,7 +157,7 @@ async def alter(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    """DELETE queue/NAME; with ?purge with its messages. What users may do with its name stays, in either case."""
+    """DELETE queue/NAME: deletes a queue; with ?purge also its messages. Grants for its name stay in either case."""
     call.check_manager()
     call.demand("administer")
     purge = "purge" in call.query("purge", "keepAuthorityRecords")
@@ -172,7 +173,7 @@ def _attributes(given: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _done(call: Call, act: str, queue: str, work: Callable[[QueueManager], object]) -> None:
-    """What changes a queue, with a note of it."""
+    """Changes a queue, and logs the act."""
     try:
         await acted(call.context, call.request, act, queue, lambda qm, _: work(qm))
     except InorderError as error:

@@ -1,11 +1,11 @@
-"""TLS that reads its files again when they change: the certificate and its key, who signs clients, revocation lists.
+"""TLS that reads its files again when they change: the certificate and key, the authorities, and the revocation lists.
 
-OpenSSL cannot take a list out of a context, and prefers the first one of a signer. So files that have changed give a
-new context, by which connections are made from then on, and a client cannot resume what it began with an earlier
-context: it shows its certificate once more. Connections that are open stay open, unless their client has a certificate
-that counts no more: it has expired, is on a new list, or came when there were signers that are gone now. These are cut
-off. Each worker looks by itself: when a connection comes, when something comes on one with a client certificate, and
-every few seconds while there are such.
+OpenSSL cannot remove a list from a context, and prefers the first list of an issuer. So changed files give a new
+context, which all later connections use. A client cannot resume a TLS session of an earlier context, so it shows its
+certificate again. Open connections stay open unless their client certificate is no longer valid: it has expired, it is
+on a new list, or an authority was removed since. The server cuts these connections off. Each worker checks the files
+when a connection begins, when a request arrives on a connection with a client certificate, and every few seconds while
+there are such connections.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from .revocation import Mark
 log = logging.getLogger(LOGGER)
 
 State = tuple[object, ...]
-EVERY_SECONDS: Final = 3.0  # between two looks while connections with client certificates are open
+EVERY_SECONDS: Final = 3.0  # between two checks while connections with client certificates are open
 
 
 class Tls(NamedTuple):
-    """What the files give.
+    """The result of reading the files.
 
     Args:
-        context: for connections.
-        signers: of client certificates, each in DER.
-        revoked: the client certificates on lists.
+        context: for new connections.
+        signers: the authorities of client certificates, each in DER.
+        revoked: the client certificates on revocation lists.
     """
 
     context: ssl.SSLContext
@@ -49,12 +49,12 @@ class Tls(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """What a server has for TLS, all of it in PEM.
+    """The files for TLS, all in PEM.
 
     Args:
         certificate, key: the server's.
-        client_ca: who signs client certificates; None: nobody is asked for one.
-        client_crl: lists of those that were revoked, as `revocation.check` wants them; None: there are none.
+        client_ca: the authorities of client certificates; None: the server asks for no client certificates.
+        client_crl: the revocation lists, which `revocation.check` reads; None: there are none.
     """
 
     certificate: Path
@@ -67,10 +67,7 @@ class Files:
         return [one for one in (self.certificate, self.key, self.client_ca, self.client_crl) if one is not None]
 
     def check(self, now: datetime) -> frozenset[Mark]:
-        """Which client certificates were revoked.
-
-        Raises: CallerError, one of them is not what it should be, or counts no more.
-        """
+        """Returns the revoked client certificates. Raises: CallerError, if a file is not valid."""
         certificates.check(self.certificate, self.key)
         if self.client_ca is not None:
             certificates.check_authorities(self.client_ca)
@@ -81,9 +78,9 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Renewing:
-    """Makes the TLS of a worker: what uvicorn hands to the processes that it begins.
+    """Makes the TLS context of a worker. uvicorn passes this object to the processes that it starts.
 
-    A worker whose files cannot be used ends, with an error in the log; its supervisor begins another one.
+    A worker that cannot use the files ends, with an error in the log, and its supervisor starts another one.
     """
 
     files: Files
@@ -107,13 +104,13 @@ class Renewing:
 
 
 class Renewed(ssl.SSLContext):
-    """A context that makes each connection by another one, which is as the files are.
+    """A context that makes each connection with an inner context, which it replaces when the files change.
 
     Args:
-        files: those that `make` reads.
-        make: TLS by the files as they are; what it raises leaves the one before in use, and is logged.
+        files: the files that `make` reads.
+        make: reads the files. If it fails after a change, the previous context stays in use, and the error is logged.
 
-    Raises: as `make`, at first.
+    Raises: the errors of the first `make`.
     """
 
     def __new__(cls, files: Sequence[Path], make: Callable[[], Tls]) -> Renewed:
@@ -128,14 +125,14 @@ class Renewed(ssl.SSLContext):
         self._timer: asyncio.TimerHandle | None = None
 
     def wrap_bio(self, *given: Any, **more: Any) -> ssl.SSLObject:
-        """The side of one connection: what asyncio calls."""
+        """Makes the TLS side of a connection. asyncio calls this method."""
         self.look()
         return self._tls.context.wrap_bio(*given, **more)
 
     def shown(self, connection: ssl.SSLObject, cut_off: Callable[[], None]) -> CertifiedConnection:
-        """A connection that was made with a client certificate; `cut_off` ends it at once. Close it at its end.
+        """Registers a connection with a client certificate; `cut_off` ends it at once. Close the result at its end.
 
-        Raises: ValueError, IndexError: it is not a certificate.
+        Raises: ValueError, if it is not a certificate.
         """
         whole, read = connection.getpeercert(binary_form=True), connection.getpeercert()
         assert whole, "the connection has a client certificate"
@@ -149,17 +146,17 @@ class Renewed(ssl.SSLContext):
         return shown
 
     def closed(self, shown: CertifiedConnection) -> None:
-        """This connection is over."""
+        """Forgets a connection that has ended."""
         self._open.discard(shown)
 
     def is_good(self, shown: CertifiedConnection) -> bool:
-        """Whether a certificate is good by the files as they were read last."""
+        """Whether a certificate is valid by the files as they were last read."""
         return time.time() < shown.ends and shown.mark not in self._tls.revoked and shown.signers <= self._tls.signers
 
     def look(self) -> None:
-        """Reads files that have changed, and then cuts off the connections whose certificates count no more.
+        """Reads changed files, and then cuts off the connections whose certificates are no longer valid.
 
-        Once for each state of the files: also one that cannot be read is not tried again until something changes.
+        It reads each state of the files once. After a failure it does not try again until something changes.
         """
         state = self._seen()
         if state == self._state:
@@ -183,7 +180,7 @@ class Renewed(ssl.SSLContext):
     def _look_and_go_on(self) -> None:
         self._timer = None
         self.look()
-        self._cut_off()  # also what has expired
+        self._cut_off()  # also expired certificates
         if self._open:
             self._look_later()
 
@@ -193,11 +190,11 @@ class Renewed(ssl.SSLContext):
 
 @dataclass(eq=False, slots=True)
 class CertifiedConnection:
-    """A connection that was made with a client certificate.
+    """A connection with a client certificate.
 
     Args:
-        ends: when the certificate expires, seconds since 1970.
-        signers: those of the files when the connection was made.
+        ends: when the certificate expires, in seconds since 1970.
+        signers: the authorities at the time when the connection began.
     """
 
     context: Renewed
@@ -207,7 +204,7 @@ class CertifiedConnection:
     cut_off: Callable[[], None]
 
     def counts(self) -> bool:
-        """Whether the certificate is good now; if files have changed and it is not, the connection is cut off."""
+        """Whether the certificate is valid now. If changed files have made it invalid, cuts the connection off."""
         self.context.look()
         return self.context.is_good(self)
 
@@ -216,7 +213,7 @@ class CertifiedConnection:
 
 
 def _state_of(path: Path) -> State | None:
-    """What changes when a file does; None: it cannot be found."""
+    """A value that changes with the file; None if there is no such file."""
     try:
         found = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""The processes that serve: one, or several that share a socket."""
+"""Runs the server: in one process, or in several workers that share a socket."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ log = logging.getLogger(LOGGER)
 
 BACKLOG: Final = 1_024
 KEEP_ALIVE_SECONDS: Final = 30
-STARTED_SECONDS: Final = 60  # for a worker to answer its supervisor: a busy machine may take long
+STARTED_SECONDS: Final = 60  # for a worker to answer its supervisor, which may take long on a busy machine
 PORT_SECONDS: Final = 5.0  # for the workers of a server that was killed to give up its port
-AGAIN_SECONDS: Final = 0.05  # between two tries to have it
+AGAIN_SECONDS: Final = 0.05  # between two attempts to get the port
 DONE, TROUBLE = 0, 3  # exit statuses
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Whether an address can be reached only from this machine."""
     if host == "localhost":
         return True
     try:
@@ -51,10 +51,10 @@ def is_loopback(host: str) -> bool:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens. Raises: ArgumentError, it cannot.
+    """A listening socket. Raises: ArgumentError, if the address or port cannot be used.
 
-    A port that is taken is tried again for some seconds: workers of a server that was killed give it up when they
-    notice.
+    It tries again for some seconds if the port is in use, because the workers of a killed server release the port only
+    when they notice.
     """
     until = time.monotonic() + PORT_SECONDS
     while True:
@@ -85,13 +85,13 @@ def serve(
     *,
     files: Files | None = None,
 ) -> int:
-    """Serves until a signal says stop; then requests that are under way have some seconds to end.
+    """Serves until a signal stops the server. Then running requests have some seconds to end.
 
     Args:
-        listener: of `listening`; all workers share it, and it is closed at the end.
-        files: for TLS; None: there is none.
+        listener: from `listening`; all workers share it, and it is closed at the end.
+        files: for TLS; None: no TLS.
 
-    Returns: the exit status: 3, this process can use the store no more, or no worker was ever ready.
+    Returns: the exit status: 3, if this process can no longer use the store, or no worker ever became ready.
     """
     limits = within_descriptors(settings.limits)
     factory = Factory(replace(settings, limits=limits))
@@ -138,14 +138,14 @@ def _tls(files: Files) -> dict[str, Any]:
 
 
 class ServerSupervisor(Multiprocess):
-    """Begins the workers, and those that die again.
+    """Starts the workers, and replaces workers that die.
 
-    It asks each worker through a pipe whether it lives. Of that pipe it must not keep the worker's end: else it would
-    not notice that a worker was killed before it answered, and would wait for it, deaf to signals, for the whole
-    `STARTED_SECONDS`.
+    It asks each worker through a pipe whether it is alive. It must close the worker's end of that pipe. Otherwise it
+    would not notice a worker that was killed before it answered, and would wait for the whole `STARTED_SECONDS` without
+    handling signals.
 
-    A worker that cannot start, because a database cannot be reached, say, is tried again, later each time. Only if none
-    was ever ready the server cannot run, and ends.
+    If a worker cannot start, for example because a database cannot be reached, the supervisor tries again after a
+    growing pause. The server ends only if no worker ever became ready.
 
     Attributes:
         status: the exit status of the server.
@@ -163,10 +163,10 @@ class ServerSupervisor(Multiprocess):
             self._keep(number, one)
 
     def _keep(self, number: int, one: Process) -> None:
-        while len(self._places) <= number:  # a signal has asked for one more
+        while len(self._places) <= number:  # a signal has added a worker
             self._places.append(ProcessPlace())
         place = self._places[number]
-        one.child_conn.close()  # the worker has its own by now; to close it once more does nothing
+        one.child_conn.close()  # the worker has its own copy by now; a second close does nothing
         if place.starts_at is None:
             if one.is_alive(timeout=STARTED_SECONDS):
                 self._was_ready = self._was_ready or one.is_ready(timeout=STARTED_SECONDS)
@@ -188,9 +188,9 @@ class ServerSupervisor(Multiprocess):
 
 @contextlib.contextmanager
 def _quietly(server: Server) -> Iterator[None]:
-    """SIGTERM and Ctrl-C stop the server, and are not raised again: the process ends normally.
+    """SIGTERM and Ctrl-C stop the server and are not raised again, so the process ends normally.
 
-    uvicorn handles them as soon as it runs, and sends them once more at its end. Before and after that they come here.
+    uvicorn handles them while it runs, and sends them again at its end. Before and after that, this block handles them.
     """
 
     def done(number: int, frame: FrameType | None) -> None:

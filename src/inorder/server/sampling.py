@@ -1,4 +1,4 @@
-"""How all queues stand, looked at no more often than need be for any number of those who ask."""
+"""Reads the state of all queues, at most twice a second for any number of readers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ SAMPLE_SECONDS: Final = 0.5
 
 
 class SampledQueues(NamedTuple):
-    """All local queues by name. `at`: seconds of the loop's clock, which is never set."""
+    """The state of all local queues, by name. `at`: seconds of the loop's clock, which nobody sets."""
 
     at: float
     views: Sequence[QueueView]
 
 
 class Samples:
-    """What the newest look has shown."""
+    """The newest look."""
 
     def __init__(self, qm: aio.QueueManager) -> None:
         self._qm = qm
@@ -28,7 +28,7 @@ class Samples:
         self._alone = asyncio.Lock()
 
     async def look(self) -> SampledQueues:
-        """How they stand; at most `SAMPLE_SECONDS` old."""
+        """The state of the queues, at most `SAMPLE_SECONDS` old."""
         now = asyncio.get_running_loop().time
         async with self._alone:
             if self._newest is None or now() >= self._newest.at + SAMPLE_SECONDS:

@@ -1,10 +1,10 @@
 """Sessions: cookies that any worker can verify, and none needs to remember.
 
-A cookie is a name, what the session is bound to, and the time of its end, signed with HMAC-SHA256 by a key that was
-made when the server started and that its workers inherit. So all workers are equal, a restart ends all sessions, and a
-cookie of another server is not valid. There is no list of them: a logout takes the cookie from the client, as IBM's
-does; until its end a copy that somebody kept is still valid, unless the user that it is bound to goes, or has another
-password.
+A cookie has the user's name, the value to which the session is bound, and the time of its end. It is signed with
+HMAC-SHA256, by a key that the server makes at its start and its workers inherit. So all workers are equal, a restart
+ends all sessions, and a cookie of another server is not valid. There is no list of sessions: a log-out deletes the
+cookie in the browser, as IBM's does. A copy of the cookie stays valid until its end, unless the user is deleted or gets
+another password.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import hmac
 import json
 from collections.abc import Callable
 
-PURPOSE = b"inorder session 1\n"  # so that nothing else signed with this key is taken for a session
+PURPOSE = b"inorder session 1\n"  # so that other values signed with this key are not valid as sessions
 
 
 class Sessions:
@@ -38,16 +38,16 @@ class Sessions:
         return f"{_encoded(text)}.{_encoded(self._signature(text))}"
 
     def read(self, cookie: str) -> tuple[str, str] | None:
-        """Whose cookie it is, and what it is bound to; None: it was not signed with this key, or it has expired."""
+        """The name and the bound value of a cookie; None if it was not signed with this key, or has expired."""
         signed = self._signed(cookie)
         if signed is None:
             return None
         name, bound_to, end = signed
-        now = self._now()  # a session that has more left than it was given was begun when the clock was ahead
+        now = self._now()  # a session with too much time left began while the clock was ahead
         return (name, bound_to) if now < end <= now + self._seconds else None
 
     def ends_at(self, cookie: str) -> float:
-        """When its session ends, seconds since 1970; 0: it was not signed with this key."""
+        """The end of a cookie's session, in seconds since 1970; 0 if it was not signed with this key."""
         signed = self._signed(cookie)
         return 0.0 if signed is None else signed[2]
 
@@ -56,7 +56,7 @@ class Sessions:
         return self._now() >= end
 
     def _signed(self, cookie: str) -> tuple[str, str, float] | None:
-        """What a cookie says, whether it has expired or not; None: it was not signed with this key."""
+        """The contents of a cookie, expired or not; None if it was not signed with this key."""
         text, _, signature = cookie.partition(".")
         try:
             said, signed = _decoded(text), _decoded(signature)
@@ -64,7 +64,7 @@ class Sessions:
             return None
         if not hmac.compare_digest(signed, self._signature(said)):
             return None
-        name, bound_to, end = json.loads(said)  # ours, since it is signed
+        name, bound_to, end = json.loads(said)  # the signature shows that we wrote it
         return str(name), str(bound_to), float(end)
 
     def _signature(self, text: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The settings of one server, and its bounds: a value that its workers inherit."""
+"""The settings and limits of a server, which its workers inherit."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ MIB: Final = 1_048_576
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of one worker. A request beyond them gets an answer that says so.
+    """The limits of one worker. A request that exceeds one gets an error with the status in parentheses.
 
     Args:
         body: bytes of a message (413).
         json: bytes of a command, a definition or a login (413).
-        bodies: bytes of all bodies that are being received at once (503).
+        bodies: bytes of all bodies that arrive at the same time (503).
         batch: bytes of an Arrow record batch (413).
-        transfers: Arrow streams, both ways, at once (503).
-        subscribers: streams of events at once (503).
+        transfers: simultaneous Arrow streams in both directions (503).
+        subscribers: simultaneous streams of events (503).
         head: bytes of a request's address and headers (431).
-        head_seconds: for the head of a request to arrive; then the connection is closed.
+        head_seconds: for the head of a request to arrive; afterwards the connection is closed.
         body_seconds: for the body of a request to arrive (408).
-        wait_seconds: that a get may wait (400).
-        waits: gets that wait at once (503).
-        log_ins: by password, that wait for their turn at once (503).
-        connections: that are open at once (503).
-        leases: of one user that are open at once (429).
-        listed: messages that a list shows at most (400).
-        stop_seconds: that a stop gives to requests that are under way.
-        session_seconds: that a login lasts.
+        wait_seconds: the longest wait of a get (400).
+        waits: gets that wait at the same time (503).
+        log_ins: log-ins by password that wait for their turn (503).
+        connections: open connections (503).
+        leases: open leases of one user (429).
+        listed: messages in a list (400).
+        stop_seconds: for running requests to end when the server stops.
+        session_seconds: the duration of a session.
     """
 
     body: int = MESSAGE_LENGTH_MAX
@@ -55,17 +55,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the workers of one server share. It has secrets, so its repr is without them.
+    """The settings that the workers of a server share. Its repr leaves out the secrets.
 
     Args:
         store: a path or a URL, as `inorder.connect` takes it.
-        key: signs sessions; made when the server starts, and inherited by its workers.
-        token: the launch token; None: there is none, but users alone.
-        hosts: the names by which clients may call the server, in small letters, IPv6 addresses in brackets.
-        port: the one it listens at.
-        is_secure: it speaks TLS.
-        workers: how many processes serve.
-        connections: to the store, of each worker.
+        key: signs sessions; the server makes it at its start.
+        token: the launch token; None: only users can log in.
+        hosts: the names that clients may use for the server, in lower case, with IPv6 addresses in brackets.
+        port: on which it listens.
+        is_secure: whether it uses TLS.
+        workers: the number of processes.
+        connections: to the store, for each worker.
     """
 
     store: str = field(repr=False)
@@ -80,5 +80,5 @@ class Settings:
 
     @property
     def cookie(self) -> str:
-        """The name of the session cookie. Cookies know no ports, so it has the server's, as IBM's has a suffix."""
+        """The name of the session cookie, with the port, because browsers send cookies to all ports of a host."""
         return f"LtpaToken2_{self.port}"

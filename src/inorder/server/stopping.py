@@ -1,7 +1,8 @@
-"""When a worker stops: it is known as soon as the signal comes.
+"""Marks the stop of a worker as soon as the signal arrives.
 
-uvicorn closes the listener, and then each connection that it knows. One that was accepted just before is made known a
-turn of the loop later, and would be served as long as its client likes. So connections ask for themselves.
+uvicorn closes the listener, and then each known connection. A connection that was accepted just before becomes known
+one turn of the loop later, and would be served for as long as its client likes. So connections check for the stop
+themselves.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 @contextmanager
 def set_by_signals(stopping: asyncio.Event) -> Iterator[None]:
-    """Has the event set by the signals that stop a server, in front of what uvicorn does at them.
+    """Sets the event when a signal stops the server, before uvicorn handles the signal.
 
-    Where nobody handles them, as in a program that has the application in a loop of its own, nothing is changed.
+    It changes nothing if nobody handles the signals, as in a program that runs the application in its own loop.
     """
     before: dict[int, Callable[[int, FrameType | None], Any]] = {}
     loop = asyncio.get_running_loop()

@@ -1,6 +1,6 @@
-"""The subject of a client certificate as a text, by which users have it: RFC 4514, the last part first.
+"""The subject of a client certificate as text, as users are registered with it: RFC 4514, the last part first.
 
-That is what ``openssl x509 -noout -subject -nameopt RFC2253,-esc_msb,utf8 -in FILE`` prints behind ``subject=``.
+``openssl x509 -noout -subject -nameopt RFC2253,-esc_msb,utf8 -in FILE`` prints the same text after ``subject=``.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "userId": "UID",
     }
 )
-"""Short names, as OpenSSL writes them; what is not here it writes as it is."""
+"""OpenSSL's short names; it writes other names in full."""
 ESCAPED: Final = frozenset(',+"\\<>;')
 
 
 def subject_of(certificate: Mapping[str, Any]) -> str | None:
-    """The subject of what `ssl.SSLSocket.getpeercert` returns; None: it has none."""
+    """The subject of a certificate from `ssl.SSLSocket.getpeercert`; None if it has none."""
     parts: Sequence[Sequence[tuple[str, str]]] = certificate.get("subject", ())
     if not parts:
         return None

@@ -1,17 +1,17 @@
-"""`ibm-mq-usr`: the properties of a message in a header, both ways.
+"""Reads and writes `ibm-mq-usr`, the header with the properties of a message.
 
 ::
 
-    header   = property { "," property }               the header may come several times
+    header   = property { "," property }               a request may have several such headers
     property = name ";" value ";" type
 
 The form is that of IBM's bridge for HTTP (`x-msg-usr`), from which the header has its name: ``myProp1;5;i1`` or
-``myProp2;"My String";string``. IBM's page on version 3 could not be read as far as its types, so the names that JMS
-has for them are understood, too. In answers stand the bridge's names, the shortest that holds an integer.
+``myProp2;"My String";string``. IBM's page on version 3 was not readable as far as its types, so requests may also use
+the names of types in JMS. Answers use the bridge's names, and the shortest type that holds an integer.
 
-A text is in double quotes. A header holds printable ASCII alone, so a quote is written ``\\"``, a backslash
-``\\\\``, and any other character ``\\uXXXX``, as in JSON; on the way in UTF-8 is understood too, and a backslash
-before anything else is one. Bytes (``bin.hex``) and a name without a value (``null``) are ours.
+Text is in double quotes. A header can only have printable ASCII, so a quote is written ``\\"``, a backslash ``\\\\``,
+and any other character ``\\uXXXX``, as in JSON. Requests may also use UTF-8, and a backslash before any other character
+stands for itself. Bytes (``bin.hex``) and a name without a value (``null``) are our additions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ R4_MAX: Final = 3.4028235e38
 
 
 def read(headers: Iterable[str]) -> dict[str, PropertyValue]:
-    """The properties in all headers of a request. Raises: ValueError, which says what is wrong."""
+    """The properties in all headers of a request. Raises: ValueError, with the mistake."""
     found: dict[str, PropertyValue] = {}
     for header in headers:
         for name, value in _pieces(header):
@@ -92,7 +92,7 @@ def _string(name: str, text: str) -> str:
     if text.startswith('"'):
         text = ESCAPED.sub(_meant, text[1:-1])
     try:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16")  # two halves that were written apart are one
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")  # joins the halves of a surrogate pair
     except UnicodeDecodeError:
         raise ValueError(f"{name} must be valid text: it has an unpaired surrogate") from None
 
@@ -126,7 +126,7 @@ READ: Final[Mapping[str, Callable[[str, str], PropertyValue]]] = {
 
 
 def written(properties: Mapping[str, PropertyValue]) -> str:
-    """Properties as one header."""
+    """Writes properties as one header."""
     return ", ".join(f"{_ascii(name)};{_value(value)}" for name, value in properties.items())
 
 
@@ -148,7 +148,7 @@ def _value(value: PropertyValue) -> str:
 
 
 def _ascii(text: str) -> str:
-    """Printable ASCII, with what is not as in JSON."""
+    """The text in printable ASCII, with other characters escaped as in JSON."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return text
     pieces = []

@@ -38,9 +38,9 @@ class Users:
     """An `Authenticator` over the store.
 
     Args:
-        launch: the launch token, valid beside the users; None: there is none.
-        waiting: so many log-ins by password wait for their turn at most.
-        now: seconds of a clock that is never set back.
+        launch: the launch token, which is valid in addition to the users; None: there is none.
+        waiting: how many log-ins by password may wait for their turn.
+        now: seconds of a clock that never runs backwards.
     """
 
     def __init__(
@@ -51,14 +51,14 @@ class Users:
         self._remembered = Remembered(now)
 
     async def by_password(self, name: str, password: str, *, address: str) -> Identity | None:
-        """Raises: TooManyLogIns; Problem 503, too many wait."""
+        """Raises: TooManyLogIns; Problem 503, if too many log-ins wait."""
         if self._launch is not None and (launched := self._launch.identity_of(password)):
             return launched
         user = await self._find(name)
         if user is not None and self._remembered.has(user, password):
             return _identity(user)
         with self._waiting.taken():
-            async with self._turn:  # those that wait with the same password come in by the first one
+            async with self._turn:  # after the first log-in, others with the same password need no check
                 user = await self._find(name)
                 if user is None or not self._remembered.has(user, password):
                     user = await self._verified(name, password, address)
@@ -83,10 +83,10 @@ class Users:
         return _identity(user, token=token.partition(".")[0])
 
     async def by_link(self, token: str, *, address: str) -> Identity | None:
-        """The launch token alone: those of users do not belong into addresses."""
+        """Accepts only the launch token, because tokens of users do not belong in addresses."""
         if self._launch is not None and (launched := self._launch.identity_of(token)):
             return launched
-        await self.by_token("", address=address)  # a guess, and counted as one
+        await self.by_token("", address=address)  # counts as a guess
         return None
 
     async def by_subject(self, subject: str, *, address: str) -> Identity | None:
@@ -98,11 +98,11 @@ class Users:
         return _identity(user, subject=subject)
 
     async def by_session(self, name: str, session: str) -> Identity | None:
-        """Who this session belongs to, as they are now."""
+        """The present state of the user of a session."""
         return await self.again(Identity(name=name, roles=frozenset(), session=session))
 
     async def again(self, identity: Identity) -> Identity | None:
-        """Who this is now. Nothing is counted: who goes on has shown before who they are."""
+        """The present state of a user. It counts no failures, because the user has already logged in."""
         if self._launch is not None and identity.session == LaunchToken.IDENTITY.session:
             return LaunchToken.IDENTITY
         user = await self._find(identity.name)
@@ -114,14 +114,14 @@ class Users:
         return found if hmac.compare_digest(found.session, identity.session) else None
 
     async def _is_valid(self, token: str) -> bool:
-        """Whether the token with this name is there still; a name is never that of another one."""
+        """Whether the token with this name still exists. No other token ever gets its name."""
         try:
             return time.time() < (await self._qm.token(token)).expires_at
         except UnknownObject:
             return False
 
     async def _find(self, name: str) -> User | None:
-        """A user who may come in."""
+        """The identity of a user who may log in."""
         if not is_storable(name):
             return None
         try:
@@ -132,18 +132,18 @@ class Users:
 
 
 class Remembered:
-    """Passwords that were right, for a while: as keyed hashes, which say nothing without this process."""
+    """Remembers correct passwords for a while, as keyed hashes, which are useless outside this process."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now, self._key = now, secrets.token_bytes(32)
         self._until: OrderedDict[bytes, float] = OrderedDict()
 
     def has(self, user: User, password: str) -> bool:
-        """Whether this password was right a while ago, and the user's is still the same."""
+        """Whether this password was correct a short time ago, and has not changed since."""
         return self._until.get(self._mark(user, password), 0.0) > self._now()
 
     def add(self, user: User, password: str) -> None:
-        """Remembers what was right; the oldest goes where there is no room."""
+        """Remembers a correct password. If there is no room, forgets the oldest."""
         mark = self._mark(user, password)
         self._until[mark] = self._now() + REMEMBERED_SECONDS
         self._until.move_to_end(mark)

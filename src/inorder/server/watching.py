@@ -1,4 +1,4 @@
-"""What operators and machines ask of the server itself: whether it lives, whether it is ready, and its metrics."""
+"""Answers about the server itself, for operators and machines: whether it is alive or ready, and its metrics."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ PROGRAM: Final = "inorder serve"
 
 
 async def health(request: Request) -> Response:
-    """GET /health: this process answers. It asks nothing of the store."""
+    """GET /health: answers without a look at the store."""
     del request
     return JSONResponse({"status": "ok"})
 
 
 async def ready(context: Context) -> Response:
-    """GET /ready: the store can be used, and the server takes requests."""
+    """GET /ready: whether the server can use the store and takes requests."""
     if context.stopping.is_set():
         raise problem("INWB0009E", Retry_After="1")
     try:
         await asyncio.wait_for(context.qm.manager_attributes(), READY_SECONDS)
     except InorderError as error:
-        log.warning("the store cannot be used: %s", error)  # for the log only: this address needs no token
+        log.warning("the store cannot be used: %s", error)  # only for the log, because this address needs no token
         raise problem("INWB0012E", "see the server's log", reason=error.reason.value) from error
     except asyncio.TimeoutError:
         raise problem("INWB0012E", f"it did not answer in {READY_SECONDS:g} seconds") from None
@@ -49,8 +49,8 @@ async def ready(context: Context) -> Response:
 class Metrics:
     """The metrics of `inorder.integrations.prometheus`, where prometheus-client is installed.
 
-    Counters count what one process does. With several workers another one may answer each scrape, so the counters are
-    left out there; the gauges come from the store, and are the same in each worker.
+    Counters count the actions of one process. With several workers, another worker may answer each scrape, so a page
+    then has no counters. The gauges come from the store, and are the same in each worker.
     """
 
     def __init__(self, store: str, *, workers: int) -> None:
@@ -60,7 +60,7 @@ class Metrics:
             self._page, self._end = _pages(store, gauges_only=workers > 1)
 
     async def answer(self, context: Context, request: Request) -> Response:
-        """GET /metrics."""
+        """GET /metrics: the metrics for Prometheus."""
         identity = await identity_of(context, request)
         if not identity.may("display", ""):
             raise problem("MQWB0103E", "display", context.name, reason=NOT_AUTHORIZED)
@@ -70,7 +70,7 @@ class Metrics:
         return Response(text, media_type=kind)
 
     def close(self) -> None:
-        """Ends its connection to the store."""
+        """Closes its connection to the store."""
         if self._end is not None:
             self._end()
 

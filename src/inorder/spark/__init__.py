@@ -1,4 +1,4 @@
-"""Queues as exactly-once sources and sinks of Apache Spark, and the jobs that work on them (extra `inorder[spark]`).
+"""Queues as exactly-once sources and sinks for Apache Spark, and jobs that use them (extra `inorder[spark]`).
 
 import inorder.spark
 

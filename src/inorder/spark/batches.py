@@ -1,4 +1,4 @@
-"""Rows of Python's own values as record batches of bounded size, and back."""
+"""Converts rows of Python values to record batches of limited size, and back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BATCH_ROWS, BATCH_BYTES = 4096, 8 * 2**20
 
 
 def in_batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows in the order of the schema's columns, one of which is `body`."""
+    """Packs rows into record batches; the rows have the order of the schema's columns, one of which is `body`."""
     body = schema.get_field_index("body")
     some: list[tuple[Any, ...]] = []
     size = 0
@@ -26,12 +26,12 @@ def in_batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[p
 
 
 def batch_of(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    """All rows as one record batch."""
+    """Packs all rows into one record batch."""
     columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    """The rows of record batches, as they come."""
+    """The rows of record batches, as they arrive."""
     for batch in batches:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

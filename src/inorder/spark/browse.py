@@ -1,11 +1,11 @@
 """The source in browse mode: it removes nothing.
 
-A batch takes one survey of the queue, cut into stretches; each partition reads one of them.
+A batch surveys the queue once, and cuts it into stretches; each partition reads one of them.
 
-A stream is a strict browse. Its offset is a browse token (B-41) with what led to it: the stretches of the batch that
-ends there, so that Spark reads the same ones again after a restart, and how many messages had been shown. Nothing is
-missed and nothing is shown twice. A batch that Spark reads again is the same only as long as nobody has removed
-messages in between: a browse holds nothing back.
+A stream is a strict browse. Its offset is a browse token (B-41) together with the stretches of the batch that ends
+there, so that Spark reads the same ones again after a restart, and the number of messages shown. No message is missed
+or shown twice. A batch that Spark reads again is the same only if no messages were removed in between: a browse locks
+nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from ..client.bulk import NO_LIMIT, BulkBrowser, Stretch
 from ..client.manager import QueueManager
 from ..client.queue import Queue
 from ..errors import OptionsError, QueueCondition, Reason
+from ..model.fields import GIVEN
+from ..model.options import MATCHABLE
+from ..model.parameters import Integer
 from ..rules.ordering import UNSET
 from .opening import check_queue, check_same, made_at, store_for_task
 from .options import SourceOptions
@@ -30,7 +33,7 @@ from .planning import BatchLimits, Planner, limits
 from .versions import Filter, ReadLimit, SupportsTriggerAvailableNow
 
 Offset = dict[str, Any]
-FILTERED = frozenset({"priority", "message_id", "correlation_id", "group_id"})
+FILTERED = {one.name: one.kind for one in MATCHABLE if one.name in GIVEN}
 COMPARISONS = {
     "EqualTo": pc.equal,
     "GreaterThan": pc.greater,
@@ -44,8 +47,8 @@ class StretchPartition(InputPartition):
     """One stretch of a queue.
 
     Args:
-        made: when its queue was made: a task sees by it that it has come to the right one.
-        before: messages that the survey counted before it.
+        made: when its queue was created, so that a task can tell that it reads the right one.
+        before: how many messages the survey counted before it.
     """
 
     def __init__(self, stretch: Stretch | None, made: int, before: int) -> None:
@@ -62,7 +65,7 @@ def partitions_of(stretches: Iterable[Stretch], made: int, before: int) -> list[
 
 
 def read_partition(options: SourceOptions, partition: InputPartition, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """What a stretch has, in the columns that are asked for."""
+    """Reads a stretch, in the requested columns."""
     assert isinstance(partition, StretchPartition)
     if partition.stretch is None:
         return
@@ -76,9 +79,9 @@ def read_partition(options: SourceOptions, partition: InputPartition, schema: pa
 
 
 def changed(queue: str) -> QueueCondition:
-    """The token of a stream is of another queue: 2041."""
+    """The token of a stream belongs to another queue: 2041."""
     return QueueCondition(
-        f"{queue} was deleted and made again since this stream began: begin with a new checkpoint",
+        f"{queue} was deleted and created again since this stream began: begin with a new checkpoint",
         reason=Reason.OBJECT_CHANGED,
         queue=queue,
     )
@@ -114,10 +117,12 @@ class BrowseReader(DataSourceReader):
 
 
 class FilteringReader(BrowseReader):
-    """A batch that browses and takes filters; with Spark's setting off, a reader that could take some is refused."""
+    """A batch that browses and accepts filters; if Spark's setting is off, Spark refuses a reader that could accept
+    some.
+    """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Takes the filters that it applies exactly, and gives back the others."""
+        """Takes the filters that it applies exactly, and returns the others."""
         left = []
         for one in filters:
             if is_applied(one):
@@ -128,14 +133,14 @@ class FilteringReader(BrowseReader):
 
 
 def is_applied(one: Filter) -> bool:
-    """Whether it is a comparison that is done here as Spark would do it."""
+    """Whether this is a comparison that gives the same result here as in Spark."""
     path: tuple[str, ...] = getattr(one, "attribute", ())
     kind = type(one).__name__
     if len(path) != 1 or path[0] not in FILTERED:
         return False
     if kind in ("IsNull", "IsNotNull"):
         return True
-    wanted: type = int if path[0] == "priority" else bytes
+    wanted: type = int if isinstance(FILTERED[path[0]], Integer) else bytes
     value = getattr(one, "value", None)
     if kind == "In":
         return isinstance(value, tuple | list) and all(type(each) is wanted for each in value)
@@ -143,7 +148,7 @@ def is_applied(one: Filter) -> bool:
 
 
 def matches(one: Any, batch: pa.RecordBatch) -> pa.Array:
-    """For each row whether it passes; null, which is no, where the value is missing."""
+    """For each row, whether it passes; null, which means no, if the value is missing."""
     column = batch.column(one.attribute[0])
     kind = type(one).__name__
     if kind == "IsNull":
@@ -156,11 +161,11 @@ def matches(one: Any, batch: pa.RecordBatch) -> pa.Array:
 
 
 class StreamPosition(NamedTuple):
-    """A stream's offset, taken apart.
+    """The parts of a stream's offset.
 
     Args:
-        shown: messages so far.
-        since: `shown` of the offset that this one follows; with its `stretches`: what lies between.
+        shown: how many messages were shown so far.
+        since: `shown` of the offset before this one; the `stretches` lie between them.
     """
 
     token: str
@@ -169,7 +174,7 @@ class StreamPosition(NamedTuple):
     stretches: Sequence[Stretch]
 
     def as_offset(self, queue: str) -> Offset:
-        """As Spark keeps it: texts and integers only."""
+        """The offset in the form that Spark stores: texts and integers only."""
         return {
             "queue": queue,
             "token": self.token,
@@ -180,7 +185,7 @@ class StreamPosition(NamedTuple):
 
     @classmethod
     def of(cls, offset: Mapping[str, Any]) -> StreamPosition:
-        """Raises: OptionsError, the offset is of another kind of source."""
+        """Raises OptionsError if the offset belongs to another kind of source."""
         try:
             stretches = [
                 Stretch(bool(logical), rank, (first[0], first[1]), (last[0], last[1]), messages)
@@ -189,15 +194,15 @@ class StreamPosition(NamedTuple):
             return cls(offset["token"], offset["shown"], offset["since"], stretches)
         except (KeyError, TypeError, ValueError):
             raise OptionsError(
-                f"the checkpoint's offset {dict(offset)!r} is not one of a stream that browses a queue: it was written "
-                "with mode=drain, or by another source. Give this query a checkpoint of its own"
+                f"the checkpoint's offset {dict(offset)!r} is not from a stream that browses a queue: it was written "
+                "with mode=drain, or by another source. Give this query its own checkpoint",
             ) from None
 
 
 class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream that browses, strictly.
 
-    Spark has one copy of it in the planner, which asks for offsets, and others in tasks, which read.
+    Spark has one copy in the planner, which asks for offsets, and others in tasks, which read.
     """
 
     def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
@@ -212,11 +217,11 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamPosition(browser.token(UNSET), 0, 0, ()).as_offset(self._options.queue)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """What the options say."""
+        """The limit from the options."""
         return BatchLimits.default(self._options)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """Where the browse stands when it has shown what is there, within the limit; `start` if there is nothing."""
+        """The offset after the present messages, within the limit; `start` if there are none."""
         position, asked = StreamPosition.of(start), limits(limit, self._options)
         browser = self._browser()
         cursor = browser.cursor(position.token)
@@ -237,31 +242,31 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return following.as_offset(self._options.queue)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Nothing that comes after this moment is shown in this run."""
+        """Messages that arrive after this moment are not shown in this run."""
         self._horizon = self._browser().survey(self._wanted(), most=1, most_bytes=NO_LIMIT).horizon
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """The stretches between two offsets, as they were found."""
+        """The stretches between two offsets, as they were surveyed."""
         before, upto = StreamPosition.of(start), StreamPosition.of(end)
         if before.token == upto.token:
             return []
         if upto.since != before.shown:
             raise OptionsError(
-                f"the checkpoint has lost an offset: one after {before.shown:,} messages is followed by one that goes "
-                f"on after {upto.since:,}. Begin with a new checkpoint"
+                f"the checkpoint has lost an offset: one after {before.shown:,} messages is followed by one that "
+                f"continues after {upto.since:,}. Begin with a new checkpoint",
             )
         qm = self._planner.manager()
         return partitions_of(upto.stretches, made_at(qm, check_queue(qm, self._options.queue).name), before.shown)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """What a stretch has."""
+        """Reads a stretch."""
         return read_partition(self._options, partition, self._schema)
 
     def commit(self, end: Offset) -> None:
-        """A browse holds nothing that could be let go."""
+        """Does nothing: a browse holds no messages."""
 
     def stop(self) -> None:
-        """Ends the planner's connection; also called where the driver was killed: nothing else happens."""
+        """Ends the planner's connection; also called after the driver was killed, and does nothing else."""
         self._planner.close()
 
     def _wanted(self) -> Any:

@@ -1,24 +1,24 @@
 """The source in drain mode: a stream that removes messages from a queue, each exactly once.
 
-Spark tells a source that a batch is done only when it plans the next one, and never for the last batch of a run. So
-the queue manager holds *claims*: numbered, with a fixed list of messages each, and the offset is the number of one.
+Spark tells a source that a batch is done only when it plans the next one, and never for the last batch of a run. So the
+queue manager keeps numbered *claims*, each with a fixed list of messages, and the offset is the number of a claim.
 
-    latestOffset     confirms what the checkpoint says is done, and takes the next claim
+    latestOffset     confirms the claims that are done in the checkpoint, and takes the next one
     partitions       Spark's log knows the claim now: it is planned, and cut into slices
     read             reads a slice, as often as Spark likes
     commit           confirms
 
-While Spark's tasks read a claim, a thread beside the planner takes the next one ahead, if the limits left messages
-behind. Spark then gets it at once when it asks: that the one before is done is only noted, and its messages go when
-the tasks read again.
+While Spark's tasks read a claim, a thread of the planner takes the next one ahead, if the limits left messages on the
+queue. When Spark asks for it, it gets it without delay: the claim before is only marked as done, and its messages are
+removed while the tasks read again.
 
 Spark asks for the initial offset only if the checkpoint has no batch yet, and then numbers its batches from 0. A sink
-that knows batches by their numbers passes over them if an earlier checkpoint has written there. So where claims are
-over, a new checkpoint is refused unless an option allows it. Spark runs its first batch even if there are no messages:
-that batch has the number of a claim too, of none, so that another new checkpoint finds a claim that is over.
+that knows batches by their numbers skips them if an earlier checkpoint has written to it. So if claims are over, a new
+checkpoint is refused unless an option allows it. Spark runs its first batch even without messages: that batch gets the
+number of an empty claim, so that another new checkpoint finds a claim that is over.
 
-A reader that starts takes a higher epoch, which every slice carries: a second query on the same queue and application
-ends the first, and what is left of a killed driver can do no harm. The rules are in `rules.claims`.
+A reader that starts takes a higher epoch, which every slice contains: a second query on the same queue and application
+ends the first, and the remaining tasks of a killed driver can do no harm. The rules are in `rules.claims`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Offset = dict[str, Any]
 
 
 class SlicePartition(InputPartition):
-    """A slice of a claim, the epoch under which it was planned, and of which queue it is."""
+    """A slice of a claim, with its queue, and the epoch under which it was planned."""
 
     def __init__(self, part: Slice, epoch: int, made: int) -> None:
         super().__init__(None)
@@ -54,26 +54,26 @@ class SlicePartition(InputPartition):
 
 
 def claim_of(offset: Mapping[str, Any], options: SourceOptions, made: int) -> int:
-    """The claim that an offset names.
+    """The claim of an offset.
 
     Args:
         made: `made_at` of the queue.
 
     Raises:
-        OptionsError: the checkpoint is of another queue, application or kind of source.
-        CheckpointLost: it is of a queue of this name that was deleted.
+        OptionsError: if the checkpoint is for another queue, application or kind of source.
+        CheckpointLost: if it is for an earlier queue of this name that was deleted.
     """
     number = offset.get("claim")
     if not isinstance(number, int):
         raise OptionsError(
-            f"the checkpoint's offset {dict(offset)!r} is not one of a stream that drains a queue: it was written with "
-            "mode=browse, or by another source. Give this query a checkpoint of its own"
+            f"the checkpoint's offset {dict(offset)!r} is not from a stream that drains a queue: it was written with "
+            "mode=browse, or by another source. Give this query its own checkpoint",
         )
     written = offset.get("queue"), offset.get("application")
     if written != (options.queue, options.application):
         raise OptionsError(
-            f"the checkpoint belongs to queue {written[0]!r} and application {written[1]!r}, and this query drains "
-            f"{options.queue!r} as {options.application!r}: give it back its options, or a checkpoint of its own"
+            f"the checkpoint belongs to queue {written[0]!r} and application {written[1]!r}, but this query drains "
+            f"{options.queue!r} as {options.application!r}: restore its options, or give it its own checkpoint",
         )
     if offset.get("made") != made:
         raise CheckpointLost(
@@ -89,7 +89,7 @@ def _new_checkpoint(options: SourceOptions, settled: int) -> CheckpointLost:
         f"application {options.application!r} has drained queue {options.queue!r} before (claims up to {settled} are "
         "over), and this query's checkpoint is new. Spark numbers the batches of a new checkpoint from 0 again, and a "
         "sink that an earlier checkpoint has written to passes over them without an error: their messages would be "
-        "lost. Go on with the earlier checkpoint. If it is gone, write to a new output, and set option "
+        "lost. Continue with the earlier checkpoint. If it is gone, write to a new output, and set option "
         "allowNewCheckpoint=true",
         application=options.application,
         settled=settled,
@@ -99,39 +99,39 @@ def _new_checkpoint(options: SourceOptions, settled: int) -> CheckpointLost:
 class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream that drains.
 
-    Spark makes it twice for a query: in the planner, which claims, and once more for the tasks, which read.
+    Spark creates it twice for a query: in the planner, which claims, and again for the tasks, which read.
     """
 
     def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
         self._planner = Planner(options)
-        self._planner_beside = Planner(options)  # of the thread: a connection has one call in progress at a time
+        self._planner_beside = Planner(options)  # for the thread: a connection runs one call at a time
         self._claims: ClaimReader | None = None
         self._made: int | None = None
         self._horizon: int | None = None
-        self._given: Claim | None = None  # what Spark was given last, under these limits
+        self._given: Claim | None = None  # the claim that Spark got last, under these limits
         self._within = BatchLimits()
-        self._ahead_within: BatchLimits | None = None  # the limits of what was taken ahead, if there is something
-        self._going: int | None = None  # the claim that is done and may hold its messages still
+        self._ahead_within: BatchLimits | None = None  # the limits of the claim that was taken ahead, if any
+        self._going: int | None = None  # the claim that is done but may still hold its messages
         self._beside: Future[None] | None = None
         self._has_ended_empty = False
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
-        """The last claim that is over. Nothing is changed, no epoch taken: Spark asks more than once."""
+        """The last claim that is over. Changes nothing and takes no epoch, because Spark asks more than once."""
         options, qm = self._options, self._planner.manager()
         local = check_queue(qm, options.queue).name
         known = (one for one in qm.claims() if (one.queue, one.application) == (local, options.application))
         return self._offset(next((one.settled for one in known), 0), 0) | {"initial": True}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """What the options say."""
+        """The limit from the options."""
         return BatchLimits.default(self._options)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """Confirms up to `start`, claims what comes next within the limit; `start` if there is nothing.
+        """Confirms claims up to `start`, and takes the next one within the limit; returns `start` without messages.
 
-        Raises: CheckpointLost, claims are over and the checkpoint is new.
+        Raises CheckpointLost if claims are over and the checkpoint is new.
         """
         if points.reached:
             points.reached("next")
@@ -154,9 +154,10 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._offset(claim.number, claim.size)
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802
-        """For Spark's progress: the last claim that was taken, and as `lag` how many messages Spark was not given yet.
+        """For Spark's progress: the last claim that was taken, and as `lag` how many messages Spark has not got yet.
 
-        These are all on the queue but those in claims that it was given; those in open units of work are among them.
+        The lag counts all messages on the queue except those in claims that Spark has; it includes those in open units
+        of work.
         """
         options, qm = self._options, self._planner.manager()
         local = check_queue(qm, options.queue).name
@@ -168,11 +169,11 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._offset(max([given, *(one.number for one in held)]), 0) | {"lag": lag}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Nothing that comes after this moment is claimed in this run."""
+        """Messages that arrive after this moment are not claimed in this run."""
         self._horizon = self._begin()
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """The slices of the claim that ends there; it is planned from now on."""
+        """The slices of the claim that ends there, which is planned from now on."""
         reader = self._reader()
         after, upto = self._claim_of(start), self._claim_of(end)
         if self._end_empty(end) or after == upto:
@@ -187,7 +188,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [SlicePartition(part, reader.epoch, self._made_at()) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a slice."""
+        """Reads the rows of a slice."""
         assert isinstance(partition, SlicePartition)
         options, part = self._options, partition.part
         with store_for_task(options.url, options.application) as qm, qm.open(options.queue, input="shared") as queue:
@@ -200,17 +201,17 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield batch.select(self._schema.names).cast(self._schema) if batch.schema != self._schema else batch
 
     def commit(self, end: Offset) -> None:
-        """Confirms claims up to this offset; again it does nothing."""
-        self._wait_for_thread()  # what it takes ahead stands behind a claim that is open
+        """Confirms claims up to this offset; harmless when repeated."""
+        self._wait_for_thread()  # it takes ahead a claim after an open one
         self._end_empty(end)
-        if (upto := self._claim_of(end)) != self._going:  # that one goes beside the next one's tasks
+        if (upto := self._claim_of(end)) != self._going:  # that one is removed while the next one's tasks read
             self._reader().settle(upto)
 
     def stop(self) -> None:
-        """Ends the planner's connection. Also called where the driver was killed. Harmless when repeated.
+        """Ends the planner's connection. Also called after the driver was killed. Harmless when repeated.
 
-        What is done is removed, and what was taken ahead returns, unless somebody has started after this one, which has
-        seen to it. The claim that Spark works on is not touched.
+        Removes the messages of claims that are done, and returns those of a claim taken ahead, unless another reader
+        has started since, which has done so. The claim that Spark works on is not changed.
         """
         stop_though_terminated()
         reader, self._claims = self._claims, None
@@ -225,10 +226,12 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._planner_beside.close()
             self._planner.close()
 
-    # --- beside the tasks
+    # --- work while the tasks read
 
     def _work_beside(self, planned: int) -> None:
-        """Begins what is done while the tasks read; Spark plans a claim again for each place that reads the stream."""
+        """Starts the work that is done while the tasks read. Spark plans a claim again for each place that reads the
+        stream.
+        """
         if self._beside is not None:
             return
         pool = ThreadPoolExecutor(1, thread_name_prefix="inorder-claims")
@@ -236,7 +239,9 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         pool.shutdown(wait=False)
 
     def _work(self, epoch: int | None, planned: int) -> None:
-        """Removes what is done, and takes the next claim if the limits left messages behind."""
+        """Removes the messages of claims that are done, and takes the next claim if the limits left messages on the
+        queue.
+        """
         reader = ClaimReader(self._planner_beside.queue(open_for_input), self._options.application, epoch=epoch)
         if points.reached:
             points.reached("confirming")
@@ -253,10 +258,10 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 points.reached("ahead")
 
     def _wait_for_thread(self) -> None:
-        """Raises: what the work beside the tasks has raised."""
+        """Raises the errors of the work done while the tasks read."""
         if (work := self._beside) is not None:
             wait([work])
-            self._beside = None  # now: a reader that stops while this waits has to wait, too
+            self._beside = None  # set now: a reader that stops while this waits must wait, too
             work.result()
 
     # --- the planner's start
@@ -268,9 +273,9 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _end_empty(self, logged: Offset) -> bool:
-        """Whether an offset of Spark's log is that of a first batch without messages; then its claim is over.
+        """Whether an offset in Spark's log is that of a first batch without messages; then its claim is over.
 
-        Not every sink reads a batch, so this is seen to wherever Spark shows that it has logged the offset.
+        Not every sink reads a batch, so this is checked wherever Spark shows that it has logged the offset.
         """
         if "empty" in logged and not self._has_ended_empty:
             self._reader().skip(self._claim_of(logged))
@@ -285,7 +290,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._claims
 
     def _begin(self) -> int:
-        """The highest number on the queue, seen when this query started or last asked."""
+        """The highest number on the queue when this query started or last asked."""
         stop_when_terminated(self.stop)
         reader = ClaimReader(self._planner.queue(open_for_input), self._options.application)
         start = reader.begin()
@@ -293,7 +298,9 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start.horizon
 
     def _offset(self, claim: int, size: int) -> Offset:
-        """As Spark keeps it: texts and integers only. The claim's bytes are for who reads Spark's progress."""
+        """The offset in the form that Spark stores: texts and integers only. The bytes are for readers of Spark's
+        progress.
+        """
         options, made = self._options, self._made_at()
         return {"queue": options.queue, "application": options.application, "claim": claim, "made": made, "size": size}
 
@@ -301,7 +308,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return claim_of(offset, self._options, self._made_at())
 
     def _made_at(self) -> int:
-        """Of the queue that this query drains."""
+        """When the queue of this query was created."""
         if self._made is None:
             qm = self._planner.manager()
             self._made = made_at(qm, check_queue(qm, self._options.queue).name)

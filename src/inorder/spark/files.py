@@ -1,8 +1,8 @@
-"""Files and texts as sources and sinks of their own, for the jobs `load` and `unload`: read and written by many tasks.
+"""Files and texts as Spark sources and sinks for the jobs `load` and `unload`, read and written by many tasks.
 
-`inorder-files` reads a folder of files as the messages that their groups consist of, and writes such messages back
-into files. `inorder-dmpmqmsg` does the same with texts of IBM's dmpmqmsg utility. They are data sources, and not
-functions over data frames, because those want pandas.
+`inorder-files` reads a folder of files as the messages of their groups, and writes such messages back into files.
+`inorder-dmpmqmsg` does the same with texts of IBM's dmpmqmsg utility. They are data sources, because functions over
+data frames need pandas.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from ..model.message import NO_ID, Message
 from .batches import in_batches, rows_of
 from .tally import Tally
 
-TASK_BYTES = 128 * 2**20  # about as much as a task reads; to start one costs as much as 700 small files
-FILE_BYTES = 64 * 2**10  # to find a file, open it twice and write its manifest costs as much as so many bytes of it
+TASK_BYTES = 128 * 2**20  # what one task reads; starting a task costs as much as 700 small files
+FILE_BYTES = 64 * 2**10  # a file costs as much by itself (find, open twice, manifest) as reading this many bytes
 TROUBLES_KEPT = 20
 PART = "part-"
 
@@ -67,7 +67,7 @@ MEMBER = pa.schema(
 
 
 def register_formats(spark: SparkSession) -> None:
-    """Makes the two formats known to a session; harmless when repeated."""
+    """Registers the two formats with a session; harmless when repeated."""
     for source in (FilesSource, DumpSource):
         spark.dataSource.register(source)
 
@@ -80,11 +80,11 @@ class Paths(InputPartition):
 
 
 def dealt(paths: Sequence[str], weights: Sequence[int], tasks: int) -> list[Paths]:
-    """The files in their order, in parts of about the same weight, at most `TASK_BYTES`.
+    """Splits the files, in order, into parts of similar weight, at most `TASK_BYTES`.
 
     Args:
-        weights: bytes of each file, with `FILE_BYTES` for itself.
-        tasks: how many parts there are at least, if there are as many files.
+        weights: the bytes of each file, plus `FILE_BYTES`.
+        tasks: the least number of parts, if there are as many files.
     """
     total = sum(weights)
     parts = min(len(paths), max(tasks, -(-total // TASK_BYTES)))
@@ -114,7 +114,7 @@ class FilesSource(DataSource):
 
 
 class FilesReader(DataSourceReader):
-    """Reads files where the tasks run."""
+    """Reads files in the tasks."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._root, self._split, self._seed = options["root"], options["split"], options["seed"]
@@ -155,7 +155,7 @@ class DumpSource(DataSource):
 
 
 class DumpReader(DataSourceReader):
-    """Reads texts, a task for each."""
+    """Reads texts, one in each task."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._path = options["path"]
@@ -174,17 +174,17 @@ class DumpReader(DataSourceReader):
 
 
 def texts_at(source: str) -> list[str]:
-    """A text, or those of a folder: not what begins with a dot."""
+    """The text at a path, or those in a folder, except names that begin with a dot."""
     place = Path(source)
     if not place.is_dir():
         if place.exists() and not place.is_file():
-            raise FileError(f"{source!r} is a pipe or a device: a text of dmpmqmsg is a file", path=source)
+            raise FileError(f"{source!r} is a pipe or a device: a text of dmpmqmsg must be a file", path=source)
         return [str(place)]
     return sorted(str(path) for path in place.iterdir() if path.is_file() and not path.name.startswith("."))
 
 
 def as_dumped(message: Message) -> tuple[Any, ...]:
-    """A message by the columns of `DUMPED`; what it does not say is left to the put."""
+    """A message in the columns of `DUMPED`; missing values are left to the put."""
     return tuple(_put_value(message, name) for name in DUMPED.names)
 
 
@@ -200,7 +200,7 @@ def _put_value(message: Message, name: str) -> Any:
 
 
 def as_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
-    """Rows of `DUMPED` as messages."""
+    """Makes messages from rows of `DUMPED`."""
     for batch in batches:
         for row in batch.to_pylist():
             when, expiry = row.pop("put_at"), row.pop("expiry")
@@ -214,7 +214,7 @@ def as_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
 
 
 class UnwrittenFile(NamedTuple):
-    """A file that could not be written: its path if it is known, its group's id in hexadecimal, and why."""
+    """A file that could not be written: its path if it is known, its group's id in hexadecimal, and the reason."""
 
     path: str | None
     group_id: str
@@ -223,12 +223,12 @@ class UnwrittenFile(NamedTuple):
 
 @dataclass(slots=True)
 class WriteReport(WriterCommitMessage):
-    """What a task, or all of them, have written.
+    """The output of one task, or of all of them.
 
     Args:
-        files, messages, size: how many, and how many bytes.
-        failed: files that could not be written; `troubles` are the first of them.
-        rows: that came, of files written or not.
+        files, messages, size: the number of files, messages and bytes.
+        failed: how many files could not be written; `troubles` lists the first of them.
+        rows: how many rows came, whether or not their files were written.
     """
 
     rows: int = 0
@@ -257,7 +257,7 @@ class WriteReport(WriterCommitMessage):
 
 
 class _Writer(DataSourceArrowWriter):
-    """Writes below the folder of option target; what was done is a file at option report."""
+    """Writes below the folder of option target, and its result into a file at option report."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._target, self._report = options["target"], options["report"]
@@ -265,12 +265,12 @@ class _Writer(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         total = WriteReport()
         for one in messages:
-            assert isinstance(one, WriteReport), "every task that has ended well tells what it did"
+            assert isinstance(one, WriteReport), "every task that has ended well reports its result"
             total.add(one)
         total.save(self._report)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Files that are there are whole, and stay."""
+        """Does nothing: finished files are whole, and stay."""
 
 
 class FilesWriter(_Writer):
@@ -305,7 +305,7 @@ class FilesWriter(_Writer):
 
 
 def _counted(batches: Iterable[pa.RecordBatch], report: WriteReport) -> Iterator[pa.RecordBatch]:
-    """The same, noting how many rows come."""
+    """Passes batches on, and counts their rows."""
     for batch in batches:
         report.rows += batch.num_rows
         yield batch
@@ -334,7 +334,7 @@ class DumpWriter(_Writer):
         final = Path(self._target) / f"{PART}{context.partitionId():05}.txt"
         begun = final.with_name(f".{final.name}.{context.taskAttemptId()}")
         begun.unlink(missing_ok=True)
-        with begun.open("xb") as text:  # whatever is there under its name is not written through
+        with begun.open("xb") as text:  # an existing file of this name is not written through
             tally = Tally()
             messages = as_messages(_tallied(iterator, text, tally))
             count = dmpmqmsg.write(messages, text, leave_out_properties=self._leaves_out)
@@ -348,7 +348,7 @@ class DumpWriter(_Writer):
 
 
 def _tallied(batches: Iterable[pa.RecordBatch], text: BinaryIO, tally: Tally) -> Iterator[pa.RecordBatch]:
-    """The same, noting what is written when the next ones are asked for."""
+    """Passes batches on, and counts each as written when the next is asked for."""
     count = 0
     for batch in batches:
         yield batch

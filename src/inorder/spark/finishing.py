@@ -1,8 +1,8 @@
-"""What an operator does about a query that has ended: confirm its last batch, or give its messages back.
+"""For queries that have ended: confirms the last batch, or returns the messages to the queue.
 
-Spark never tells a source that the last batch of a run is done. A query that starts again says so by its checkpoint;
-one that has stopped for good cannot. `finish` looks into its checkpoint instead: the last batch in Spark's commit log
-is safe in the sink, and the claim of that batch is confirmed. `release` is for a checkpoint that is lost.
+Spark never tells a source that the last batch of a run is done. A query that starts again confirms it from its
+checkpoint; one that has stopped for good cannot. Instead `finish` reads its checkpoint: the last batch in Spark's
+commit log is safe in the sink, and the claim of that batch is confirmed. `release` is for a lost checkpoint.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Checkpoint(Protocol):
     """The checkpoint of a query, wherever it is."""
 
     def names(self, folder: str) -> list[str] | None:
-        """What is in one of its folders; None: there is no such folder."""
+        """The names in one of its folders; None if there is no such folder."""
         ...
 
     def text(self, path: str) -> str | None:
-        """The text of one of its files; None: there is no such file."""
+        """The text of one of its files; None if there is no such file."""
         ...
 
 
@@ -52,17 +52,17 @@ class LocalCheckpoint:
 
 
 def finish(url: str, queue: str, application: str, checkpoint: str | Checkpoint) -> int:
-    """Confirms what a query that has stopped for good has drained, after a look into Spark's commit log.
+    """Confirms the messages that a stopped query has drained, according to Spark's commit log.
 
     Args:
-        url: of the store, or its path.
-        application: as the query gave it.
-        checkpoint: the query's checkpointLocation, a folder of this machine; or one that is elsewhere.
+        url: the URL of the store, or its path.
+        application: the application name of the query.
+        checkpoint: the query's checkpointLocation, a folder on this machine; or a `Checkpoint` elsewhere.
 
-    Returns: how many messages went for good; 0: they had gone before.
+    Returns: how many messages were removed; 0: they were removed before.
 
-    Raises: OptionsError, the folder is not a checkpoint of a query that drained this queue; CheckpointLost, it knows
-    claims that the queue never gave; NotFound, the application never claimed. A query that still runs is fenced.
+    Raises OptionsError if the folder is not a checkpoint of a query that drained this queue; CheckpointLost if it knows
+    claims that the queue never gave; NotFound if the application never claimed. A query that still runs is fenced.
     """
     options = SourceOptions(url=store_place("url", url), queue=queue, application=application, mode="drain")
     with open_store(options.url, application) as qm:
@@ -73,10 +73,10 @@ def finish(url: str, queue: str, application: str, checkpoint: str | Checkpoint)
 
 
 def release(url: str, queue: str, application: str) -> int:
-    """Gives the messages of a query whose checkpoint is lost back to the queue, at their places; how many.
+    """Returns the messages of a query whose checkpoint is lost to their places on the queue; returns how many.
 
-    What the query has done with them before it was lost is done again by the next reader. A query that still runs
-    is fenced. Raises: NotFound, the application never claimed.
+    The next reader repeats the work that the query has done with them. A query that still runs is fenced.
+    Raises NotFound if the application never claimed.
     """
     with open_store(store_place("url", url), application) as qm:
         return qm.release_claims(check_queue(qm, queue).name, application)
@@ -85,9 +85,9 @@ def release(url: str, queue: str, application: str) -> int:
 def transaction_time(
     url: str, queue: str, transaction: str, application: str = DEFAULT_SINK_APPLICATION
 ) -> datetime | None:
-    """When a batch write with option transaction was committed on a queue, in UTC; None: it was not.
+    """When a batch write with option transaction was committed on a queue, in UTC; None if it was not.
 
-    A write under a name that is known here puts nothing.
+    Another write under a committed name puts nothing.
     """
     with open_store(store_place("url", url), application) as qm:
         noted = qm.in_ledger(queue, LedgerKey(application, "", transaction))
@@ -95,9 +95,9 @@ def transaction_time(
 
 
 def committed_claim(checkpoint: Checkpoint, options: SourceOptions, made: int) -> int:
-    """The claim of the last batch that Spark's commit log knows; 0: it knows none.
+    """The claim of the last batch in Spark's commit log; 0 if the log is empty.
 
-    Raises: OptionsError, as `finish`; CheckpointLost, the log knows a batch whose offsets are not there.
+    Raises OptionsError, as `finish`; CheckpointLost if the log has a batch without offsets.
     """
     if checkpoint.names("offsets") is None:
         raise OptionsError(
@@ -118,17 +118,17 @@ def committed_claim(checkpoint: Checkpoint, options: SourceOptions, made: int) -
     if len(ours) != 1:
         raise OptionsError(
             f"the query of {checkpoint} did not drain queue {options.queue!r} as {options.application!r}; its offsets "
-            f"are {offsets}"
+            f"are {offsets}",
         )
-    return claim_of(ours[0], options, made) - ("empty" in ours[0])  # nothing is to be confirmed of such a claim
+    return claim_of(ours[0], options, made) - ("empty" in ours[0])  # such a claim has nothing to confirm
 
 
 def _offsets(logged: str) -> Iterator[dict[str, Any]]:
-    """The offsets of a batch's sources: behind the version and the settings, a line each."""
+    """The offsets of a batch's sources: after the version and the settings, one line each."""
     for line in logged.splitlines()[2:]:
         try:
             offset = json.loads(line)
-        except ValueError:  # "-", a source that had none
+        except ValueError:  # "-" for a source without an offset
             continue
         if isinstance(offset, dict):
             yield offset

@@ -1,8 +1,8 @@
-"""How a process of Spark comes to the store: its own connection, for as long as a call needs it.
+"""Opens the store in a process of Spark: its own connection, for as long as a call needs it.
 
-Every process is a queue manager: the planner beside the driver, and each Python worker of each executor. None uses a
-connection that it inherited, for each opens its own; and a task's ends with the task. A server takes some 50 ms
-for that, longer than a small task: there an idle worker keeps it for the next one, for some seconds at most.
+Every process opens the store itself: the planner beside the driver, and each Python worker of each executor. None uses
+an inherited connection, and a task's connection ends with the task. Connecting to a server takes some 50 ms, longer
+than a small task, so an idle worker keeps that connection for the next task, for some seconds at most.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ ELSEWHERE = (
     "there (master local[*], or a cluster on that machine), or have the store in PostgreSQL"
 )
 IDLE_SECONDS = 3.0
-LIFE_SECONDS = 60.0  # then it is closed as others are, which tidies the store, and the next task opens another
+LIFE_SECONDS = 60.0  # then it is closed, which tidies the store, and the next task opens another
 
 
 def open_store(url: str, application: str = "") -> QueueManager:
-    """A connection to a store; it must be there, for a reader or writer makes none.
+    """Opens a connection to a store, which must exist: readers and writers do not create one.
 
-    Raises: StoreError and its kin: it is not there, or cannot be opened, on which machine, and what to do.
+    Raises StoreError and its subclasses if it does not exist, or cannot be opened: on which machine, and what to do.
     """
     where = locate(url)
     if not where.is_there(PROGRAM):
@@ -40,7 +40,7 @@ def open_store(url: str, application: str = "") -> QueueManager:
         if where.path is None:
             kind, seen, elsewhere = "URL", ", seen from", ""
         raise StoreError(
-            f"there is no store at {where}{seen} {platform.node()}. If the {kind} is right, make the queue manager "
+            f"there is no store at {where}{seen} {platform.node()}. If the {kind} is right, create the queue manager "
             f"first with inorder.connect({str(where)!r}){elsewhere}",
             path=str(where),
         )
@@ -48,20 +48,20 @@ def open_store(url: str, application: str = "") -> QueueManager:
 
 
 class Idle(NamedTuple):
-    """A connection that no task uses, and what will close it."""
+    """An unused connection, and the timer that will close it."""
 
     qm: QueueManager
     opened_at: float
     closing: threading.Timer
 
 
-_idle: dict[tuple[int, str, str], Idle] = {}  # by process, for a child inherits it, url and application
+_idle: dict[tuple[int, str, str], Idle] = {}  # by process (a child inherits this), url and application
 _idle_lock = threading.Lock()
 
 
 @contextmanager
 def store_for_task(url: str, application: str = "") -> Iterator[QueueManager]:
-    """A connection for one piece of work, which closes what it opens there. Raises: as `open_store`."""
+    """A connection for one piece of work, which closes everything opened there. Raises as `open_store`."""
     if locate(url).path is not None:
         with open_store(url, application) as qm:
             yield qm
@@ -81,12 +81,12 @@ def store_for_task(url: str, application: str = "") -> Iterator[QueueManager]:
     with _idle_lock:
         replaced, _idle[key] = _idle.get(key), Idle(qm, opened_at, closing)
     closing.start()
-    if replaced is not None:  # two pieces of work at once, in threads
+    if replaced is not None:  # two pieces of work at the same time, in threads
         replaced.qm.close()
 
 
 def _taken(key: tuple[int, str, str]) -> tuple[QueueManager, float] | None:
-    """The connection that was kept, if it still serves."""
+    """The connection that was kept, if it still works."""
     with _idle_lock:
         kept = _idle.pop(key, None)
     if kept is None:
@@ -102,7 +102,7 @@ def _taken(key: tuple[int, str, str]) -> tuple[QueueManager, float] | None:
 
 
 def _close(key: tuple[int, str, str], qm: QueueManager) -> None:
-    """Nobody has taken it in time."""
+    """Closes a connection that was not used in time."""
     with _idle_lock:
         if key not in _idle or _idle[key].qm is not qm:
             return
@@ -112,9 +112,9 @@ def _close(key: tuple[int, str, str], qm: QueueManager) -> None:
 
 
 def check_queue(qm: QueueManager, queue: str) -> QueueAttributes:
-    """The local queue behind a name.
+    """The local queue that a name leads to.
 
-    Raises: UnknownQueue with the nearest names; WrongQueueType, a model queue has no messages.
+    Raises UnknownQueue with the most similar names; WrongQueueType for a model queue, which has no messages.
     """
     found = qm.attributes(queue)
     if found.type == "model":
@@ -123,22 +123,22 @@ def check_queue(qm: QueueManager, queue: str) -> QueueAttributes:
 
 
 def made_at(qm: QueueManager, queue: str) -> int:
-    """When a local queue was made, in microseconds since 1970: another one of its name is another queue (B-41)."""
+    """When a local queue was created, in microseconds since 1970: another one with its name is another queue (B-41)."""
     return round(qm.status(queue).created_at * 1_000_000)
 
 
 def check_same(qm: QueueManager, queue: str, made: int) -> None:
-    """Whether a task has come to the queue for which its work was planned.
+    """Checks that a task has reached the queue for which its work was planned.
 
     Args:
         made: `made_at` of that queue.
 
-    Raises: QueueCondition 2041, the path or URL leads to another store here, or the queue was made again meanwhile.
+    Raises QueueCondition 2041 if the path or URL leads to another store here, or the queue was created again meanwhile.
     """
     if made_at(qm, check_queue(qm, queue).name) != made:
         raise QueueCondition(
             f"on {platform.node()} the store's path or URL leads to another queue {queue} than the one for which this "
-            "work was planned: it was deleted and made again meanwhile (plan the work again), or this is another "
+            "work was planned: it was deleted and created again meanwhile (plan the work again), or this is another "
             "machine, with another file or another service of that name. A store in a file is used on one machine, by "
             "all of its processes: run Spark there (master local[*], or a cluster on that machine), or have the store "
             "in PostgreSQL",

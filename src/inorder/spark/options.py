@@ -1,8 +1,8 @@
 """Options of the source and the sink: one table of names, kinds, defaults and meanings; an unknown one is an error.
 
-Spark gives options as texts, with their names in lower case. Here they become one frozen value for each use, checked
-before any work is planned: what is misspelt, out of range, or of no use in this place ends the call with its name,
-its value and what is allowed.
+Spark passes options as texts, with their names in lower case. Here they become one frozen value for each use, checked
+before any work is planned: an option that is misspelt, out of range, or without effect ends the call with its name, its
+value and the allowed values.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ DAY_SECONDS = 86_400.0
 EXPIRY_SECONDS_MAX = 366 * DAY_SECONDS
 DEFAULT_SINK_APPLICATION = "spark"
 
-# Options of Spark itself that it hands to every source and sink. What `load(PATH)` and `save(PATH)` give is "path".
+# Spark's own options, which it passes to every source and sink. The argument of `load(PATH)` and `save(PATH)` is
+# "path".
 SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname"})
 
 Check = Callable[[str, str], Any]
@@ -40,7 +41,7 @@ Check = Callable[[str, str], Any]
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """The check of a kind; words are in any case, and blanks around do not matter, as Spark has it."""
+    """The check of a kind; as usual in Spark, case and blanks around a word do not matter."""
 
     kind: ParameterKind[Any]
 
@@ -55,12 +56,12 @@ class Reads:
 
 
 def whole_number(low: int, high: int) -> Check:
-    """An integer of that range."""
+    """An integer in this range."""
     return Reads(Integer(low, high, Reason.OPTIONS_ERROR))
 
 
 def one_of(*words: str) -> Check:
-    """One of these words, upper and lower case alike."""
+    """One of these words, in any case."""
     return Reads(Choice(words, Reason.OPTIONS_ERROR))
 
 
@@ -73,9 +74,9 @@ switch = Reads(Switch(("true", "false"), Reason.OPTIONS_ERROR))
 
 
 def store_place(name: str, value: str) -> str:
-    """Where a store is: a path, made absolute here, for tasks run in other folders; or the URL of a database.
+    """The location of a store: a path, made absolute here for tasks in other folders; or the URL of a database.
 
-    Raises: ArgumentError; OptionsError, nobody could reach it, or the URL has a password.
+    Raises ArgumentError; OptionsError if no task could reach it, or the URL has a password.
     """
     text = value.strip()
     if text.startswith("file:///"):
@@ -85,14 +86,14 @@ def store_place(name: str, value: str) -> str:
     kind = kind_of(text)
     if kind is None:
         scheme, is_url, _ = text.partition("://")
-        shown = f"{scheme}://..." if is_url and "@" in text else value  # there may be a password
+        shown = f"{scheme}://..." if is_url and "@" in text else value  # it may contain a password
         here = " on this machine's own disk" if is_url else ""
         allowed = f"the path of a store file{here}, or a URL as postgresql://host/database"
         raise bad_argument(f"option {name}", shown, allowed, Reason.OPTIONS_ERROR)
     where = kind(text)
     if where.is_in_memory:
         raise OptionsError(
-            f"option {name} is ':memory:', and a queue manager in memory lives in one process, while Spark's tasks run "
+            f"option {name} is ':memory:', but a queue manager in memory exists in one process, and Spark's tasks run "
             "in others: connect to a file, inorder.connect('orders.db'), and give its path"
         )
     if where.secret:
@@ -106,7 +107,7 @@ def store_place(name: str, value: str) -> str:
 
 
 def bad_rows(name: str, value: str) -> str | None:
-    """None: they fail the batch; else the queue that takes them."""
+    """None: they fail the batch; otherwise the queue that receives them."""
     if value.strip().lower() == "fail":
         return None
     word, separator, queue = value.strip().partition(":")
@@ -117,12 +118,12 @@ def bad_rows(name: str, value: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: how it is written, what it takes, where it has a meaning.
+    """One option: its name, its values, and the uses for which it is valid.
 
     Args:
         field: its name in `SourceOptions` or `SinkOptions`.
-        uses: where it may be given; elsewhere it is refused, not ignored.
-        why_not: for the refusal, what to do instead.
+        uses: the uses for which it may be given; elsewhere it is refused, not ignored.
+        why_not: the advice in the refusal.
     """
 
     name: str
@@ -133,7 +134,7 @@ class Option:
     why_not: str = ""
 
 
-STREAMS_ONLY = "a batch read takes all that is there"
+STREAMS_ONLY = "a batch reads all messages"
 OPTIONS = (
     Option(
         "url",
@@ -146,17 +147,17 @@ OPTIONS = (
         "application",
         "application",
         name_of(NAME_LENGTH_MAX),
-        "Who reads (drain: required, one live query each) or writes (part of the ledger's key; default: spark).",
+        "Name of the reader (drain: required, one live query each) or writer (in the ledger's key; default: spark).",
     ),
     Option("mode", "mode", one_of("browse", "drain"), "browse removes nothing; drain removes, exactly once.", READS),
-    Option("order", "order", one_of("physical", "logical"), "Order of the places, or groups together.", READS),
-    Option("completeGroups", "complete_groups", switch, "Groups only when they are all there.", READS),
-    Option("joinSegments", "join_segments", switch, "The segments of a message as one row.", READS),
+    Option("order", "order", one_of("physical", "logical"), "physical: by place. logical: groups together.", READS),
+    Option("completeGroups", "complete_groups", switch, "Read only complete groups.", READS),
+    Option("joinSegments", "join_segments", switch, "Join the segments of a message into one row.", READS),
     Option(
         "maxMessagesPerTrigger",
         "most",
         whole_number(1, COUNT_MAX),
-        "Messages in one micro-batch, at most; default: all there are.",
+        "The most messages in one micro-batch; default: all.",
         ("stream read",),
         STREAMS_ONLY,
     ),
@@ -164,7 +165,7 @@ OPTIONS = (
         "maxBytesPerTrigger",
         "most_bytes",
         whole_number(1, COUNT_MAX),
-        "Bytes of bodies in one micro-batch, at most, but one message or group in any case.",
+        "The most bytes of bodies in one micro-batch, but always at least one message or group.",
         ("stream read",),
         STREAMS_ONLY,
     ),
@@ -172,7 +173,7 @@ OPTIONS = (
         "prefetch",
         "prefetch",
         switch,
-        "Drain: the next micro-batch is claimed while this one is read, if a limit left messages behind; true.",
+        "Drain: claim the next micro-batch while this one is read, if a limit left messages on the queue; true.",
         ("stream read",),
         STREAMS_ONLY,
     ),
@@ -180,12 +181,12 @@ OPTIONS = (
         "allowNewCheckpoint",
         "allow_new_checkpoint",
         switch,
-        "Drain: a new checkpoint may go on where an earlier one ended. Its output must be new, too; false.",
+        "Drain: a new checkpoint may continue where an earlier one ended. Its output must be new, too; false.",
         ("stream read",),
         STREAMS_ONLY,
     ),
-    Option("readOrder", "read_order", one_of("strict", "relaxed"), "Default: as the queue says.", READS),
-    Option("partitions", "partitions", whole_number(1, PARTITIONS_MAX), "Tasks that read side by side; 1.", READS),
+    Option("readOrder", "read_order", one_of("strict", "relaxed"), "Default: the read order of the queue.", READS),
+    Option("partitions", "partitions", whole_number(1, PARTITIONS_MAX), "Tasks that read in parallel; 1.", READS),
     Option("body", "body", one_of("binary", "string"), "The type of the column body; string decodes UTF-8.", READS),
     Option(
         "pushdown",
@@ -199,24 +200,24 @@ OPTIONS = (
         "transaction",
         "transaction",
         name_of(NAME_LENGTH_MAX),
-        "Names this write: a second one under the name puts nothing.",
+        "The name of this write: a second one with the same name puts nothing.",
         ("batch write",),
-        "a stream's batches have numbers, which are used",
+        "a stream uses the numbers of its batches",
     ),
-    Option("orderBy", "order_by", name_of(1000), "Column in whose order the messages are put.", WRITES),
-    Option("groupBy", "group_by", name_of(1000), "Column whose equal values make a group.", WRITES),
+    Option("orderBy", "order_by", name_of(1000), "The column that sets the order of the messages.", WRITES),
+    Option("groupBy", "group_by", name_of(1000), "The column whose equal values become groups.", WRITES),
     Option(
         "badRows",
         "bad_rows",
         bad_rows,
-        "fail (default), or queue:NAME, which takes rows that are not messages.",
+        "fail (default), or queue:NAME for rows that cannot be messages.",
         WRITES,
     ),
     Option(
         "stagingExpiry",
         "staging_expiry",
         Reads(Seconds(60, EXPIRY_SECONDS_MAX, Reason.OPTIONS_ERROR)),
-        "Seconds after which rows that were staged and never committed are undone; one day.",
+        "Seconds after which staged rows that were never committed are undone; one day.",
         WRITES,
     ),
 )
@@ -225,7 +226,7 @@ BY_KEY: Mapping[str, Option] = {option.name.lower(): option for option in OPTION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """What a reader was asked for; see `OPTIONS`."""
+    """The options of a reader; see `OPTIONS`."""
 
     url: str
     queue: str
@@ -255,13 +256,13 @@ class SourceOptions:
 
     @property
     def wanted_strictly(self) -> GetOptions:
-        """The same, read strictly: what a browse that goes on from a token must be."""
+        """The same, read strictly: required for a browse that continues from a token."""
         return replace(self.wanted, read_order="strict")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOptions:
-    """What a writer was asked for; see `OPTIONS`."""
+    """The options of a writer; see `OPTIONS`."""
 
     url: str
     queue: str
@@ -274,15 +275,15 @@ class SinkOptions:
 
 
 def source_options(given: Mapping[str, str], use: Use) -> SourceOptions:
-    """Checks what a reader was given.
+    """Checks the options of a reader.
 
-    Raises: OptionsError, an option that does not exist, has no meaning here, or is missing; ArgumentError, its value.
+    Raises OptionsError if an option does not exist, has no effect here, or is missing; ArgumentError for its value.
     """
     options = SourceOptions(**_checked(given, use))
     if options.mode == "drain" and not options.application:
         raise OptionsError(
-            "mode=drain needs option application: the name under which this reader's work is remembered in the queue "
-            "manager, over restarts. One live query may run under one name"
+            "mode=drain needs option application: a name under which the queue manager keeps this reader's position "
+            "over restarts. Only one live query may run under one name",
         )
     for name, is_set in (("completeGroups", options.complete_groups), ("joinSegments", options.join_segments)):
         if is_set and options.order != "logical":
@@ -301,14 +302,14 @@ def source_options(given: Mapping[str, str], use: Use) -> SourceOptions:
 
 
 def check_source(given: Mapping[str, str]) -> SourceOptions:
-    """Checks what a reader was given as far as that does not hang on whether it will be a batch or a stream."""
+    """Checks the options of a reader as far as possible before it is known whether it is a batch or a stream."""
     streams = {one.name.lower() for one in OPTIONS if one.why_not == STREAMS_ONLY}
     is_stream = any(key.lower() in streams for key in given)
     return source_options(given, "stream read" if is_stream else "batch read")
 
 
 def sink_options(given: Mapping[str, str], use: Use) -> SinkOptions:
-    """Checks what a writer was given. Raises: as `source_options`."""
+    """Checks the options of a writer. Raises as `source_options`."""
     return SinkOptions(**_checked(given, use))
 
 
@@ -330,7 +331,7 @@ def _checked(given: Mapping[str, str], use: Use) -> dict[str, Any]:
 
 
 def _with_path(given: Mapping[str, str]) -> dict[str, str]:
-    """The options by their names in lower case, without Spark's own; a path stands for the url."""
+    """The options by their names in lower case, without Spark's own; a path counts as url."""
     values = {key.lower(): str(value) for key, value in given.items()}
     path = values.get("path")
     if path is not None and values.setdefault("url", path) != path:

@@ -1,4 +1,4 @@
-"""What both streams need where Spark plans: read limits, and one connection that lasts as long as the query."""
+"""Shared by both streams in Spark's planner: read limits, and one connection that lasts as long as the query."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from .versions import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
 
 
 class BatchLimits(NamedTuple):
-    """How much a batch may take: messages, and bytes of bodies."""
+    """The limits of a batch: messages, and bytes of bodies."""
 
     messages: int = NO_LIMIT
     size: int = NO_LIMIT
 
     @staticmethod
     def default(options: SourceOptions) -> ReadLimit:
-        """What Spark gets; it knows limits of one kind only, the other is kept here."""
+        """The limit for Spark; it only knows limits of one kind, so the other is kept here."""
         if options.most is not None:
             return ReadMaxRows(options.most)
         return ReadAllAvailable() if options.most_bytes is None else ReadMaxBytes(options.most_bytes)
 
 
 def limits(limit: ReadLimit, options: SourceOptions) -> BatchLimits:
-    """What Spark's limit means. One that says everything is obeyed, whatever the options say.
+    """Converts Spark's limit. A limit that allows everything overrides the options.
 
-    Raises: OptionsError, a kind of limit that a queue cannot obey.
+    Raises OptionsError for a kind of limit that a queue cannot apply.
     """
     if isinstance(limit, ReadAllAvailable):
         return BatchLimits()
@@ -43,19 +43,19 @@ def limits(limit: ReadLimit, options: SourceOptions) -> BatchLimits:
     if isinstance(limit, ReadMaxBytes):
         return BatchLimits(size=max(1, min(size, limit.max_bytes)))
     raise OptionsError(
-        f"a queue cannot be read with the limit {limit!r}: it knows messages and bytes at most, "
-        "maxMessagesPerTrigger and maxBytesPerTrigger"
+        f"a queue cannot be read with the limit {limit!r}: use limits on messages and bytes, "
+        "maxMessagesPerTrigger and maxBytesPerTrigger",
     )
 
 
-RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"  # what a planner's process runs
+RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"  # the module that a planner's process runs
 
 
 def stop_when_terminated(stop: Callable[[], object]) -> None:
-    """Has a planner's process call its reader's `stop` at SIGTERM; in any other process nothing changes.
+    """Makes a planner's process call its reader's `stop` at SIGTERM; does nothing in other processes.
 
-    A query that ends, or fails, sends that signal to its planner, which would end at once. Spark also closes the
-    planner's connection, and the planner meets either first: where it is about to call `stop` when the signal comes,
+    A query that ends, or fails, sends that signal to its planner, which would end immediately. Spark also closes the
+    planner's connection, and the planner may notice either first: if it is about to call `stop` when the signal comes,
     the end of the interpreter calls it.
     """
     if _is_planner():
@@ -65,7 +65,7 @@ def stop_when_terminated(stop: Callable[[], object]) -> None:
 
 
 def stop_though_terminated() -> None:
-    """Has a reader's `stop` come to its end, once it has begun, whether or not that signal comes meanwhile."""
+    """Lets a reader's `stop` finish once it has begun, even if that signal comes meanwhile."""
     if _is_planner():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
@@ -75,9 +75,9 @@ def _is_planner() -> bool:
 
 
 class Planner:
-    """The connection and handle of the process that plans a query, made at the first call, never before.
+    """The connection and handle of the process that plans a query, opened by the first call, never before.
 
-    Copies of it travel to other processes with their reader: they are empty there.
+    Its copies in other processes, which come with their reader, are empty.
     """
 
     def __init__(self, options: SourceOptions) -> None:
@@ -99,7 +99,7 @@ class Planner:
         return self._queue
 
     def close(self) -> None:
-        """Ends the connection, if there is one. Claims and stagings are not part of it."""
+        """Ends the connection, if there is one. It does not affect claims and stagings."""
         qm, self._qm, self._queue = self._qm, None, None
         if qm is not None:
             qm.abandon()

@@ -1,4 +1,4 @@
-"""Named points of the source and the sink, at which a test may have something happen: a process is held, and killed.
+"""Named points in the source and the sink, where a test can interfere: hold the process, and kill it.
 
 A test sets `reached`; otherwise nothing happens.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 POINTS = {
-    "next": "the planner asks for the next offset; of the batches before, Spark's commit log knows",
-    "claimed": "a claim is taken or given, and Spark does not know it",
+    "next": "the planner asks for the next offset; the batches before are in Spark's commit log",
+    "claimed": "a claim is taken or returned, and Spark does not know it",
     "logged": "Spark's offset log knows the claim; it is not planned",
     "planned": "the claim is planned, nothing is read",
     "reading": "a task has read a page of a slice",
@@ -22,4 +22,4 @@ POINTS = {
 
 
 reached: Callable[[str], object] | None = None
-"""Called, if a test has set it, when a process has come to a point, one of `POINTS`, with its name."""
+"""Called with the name of a point, one of `POINTS`, when a process reaches it, if a test has set it."""

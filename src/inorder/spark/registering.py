@@ -1,4 +1,4 @@
-"""Makes the format "inorder" known to a session, and looks whether Spark's Python is the one that can serve it."""
+"""Registers the format "inorder" with a session, and checks that Spark's Python can serve it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ REMEDY = (
 
 
 def register(spark: SparkSession) -> None:
-    """Makes `spark.read.format("inorder")` and its kin known to a session. Harmless when repeated.
+    """Registers `spark.read.format("inorder")` and the other formats with a session. Harmless when repeated.
 
-    Raises: OptionsError, Spark would start its Python workers with another interpreter, which cannot serve the format
-    (they would only fail to connect back): what to set.
+    Raises OptionsError, with the remedy, if Spark would start its Python workers with another interpreter, which cannot
+    serve the format (they would only fail to connect back).
     """
     command = _worker_python(spark)
     if command is not None:
@@ -38,15 +38,17 @@ def register(spark: SparkSession) -> None:
 
 
 def _is_known(spark: Any) -> bool:
-    """Whether Spark has found the package `pyspark_inorder`, or was registered before: it warns of a second one."""
+    """Whether Spark has found the package `pyspark_inorder`, or it was registered before: Spark warns if it is
+    registered twice.
+    """
     try:
         return bool(spark._jsparkSession.sessionState().dataSourceManager().dataSourceExists(FORMAT))
-    except (PySparkException, Py4JError, AttributeError):  # a session of Spark Connect has no JVM at hand
+    except (PySparkException, Py4JError, AttributeError):  # a session of Spark Connect has no JVM here
         return False
 
 
 def _worker_python(spark: Any) -> str | None:
-    """What the session starts workers with; None: it is decided elsewhere, behind Spark Connect."""
+    """The interpreter of the session's workers; None if it is set elsewhere, as with Spark Connect."""
     try:
         return str(spark.sparkContext.pythonExec)
     except (PySparkException, AttributeError):  # a session of Spark Connect has no context
@@ -54,13 +56,13 @@ def _worker_python(spark: Any) -> str | None:
 
 
 def check_python(command: str) -> None:
-    """Raises: OptionsError, that interpreter is not there, is another version, or has no `inorder[spark]`."""
+    """Raises OptionsError if this interpreter does not exist, has another version, or lacks `inorder[spark]`."""
     found = shutil.which(command)
     if found is None:
-        raise OptionsError(f"Spark's Python workers are to be started with {command!r}, which is not there. {REMEDY}")
+        raise OptionsError(f"Spark's Python workers would be started with {command!r}, which does not exist. {REMEDY}")
     if found == sys.executable:
         return
-    begins = f"Spark's Python workers are to be started with {found}, which"
+    begins = f"Spark's Python workers would be started with {found}, which"
     try:
         told = subprocess.run(
             [found, "-c", PROBE], check=False, capture_output=True, text=True, timeout=PROBE_SECONDS_MAX

@@ -1,7 +1,7 @@
-"""Columns of a data frame as columns of staged messages: which there may be, and the keys that order and group them.
+"""Turns columns of a data frame into columns of staged messages, with the keys that order and group them.
 
-What cannot be a message at all, a column that is none of a message's or has a type that no cast makes right, is refused
-before anything is written. Single rows are judged with the batch at hand (`arrow.columns`).
+Columns that are not fields of a message, or have a type that cannot be cast, are refused before anything is written.
+Single rows are checked batch by batch (`arrow.columns`).
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ ACCEPTED: Final[Mapping[Given, tuple[tuple[type[DataType], ...], str]]] = {
     "time": ((TimestampType,), "cast it to timestamp"),
     "map": ((MapType,), f"make it {ALLOWED}"),
 }
-"""Spark's types of each kind, and what to do about another one."""
+"""Spark's types for each kind, and the advice about other types."""
 
 
 def check_columns(schema: StructType, options: SinkOptions) -> None:
-    """Whether a data frame of these columns can be messages.
+    """Checks that a data frame with these columns can become messages.
 
-    Raises: OptionsError, naming the column and what to do: it is unknown, has a wrong type, or is missing.
+    Raises OptionsError with the column and the remedy: it is unknown, has a wrong type, or is missing.
     """
     keys = {"groupBy": options.group_by, "orderBy": options.order_by}
     names = [field.name for field in schema]
@@ -80,8 +80,8 @@ def check_columns(schema: StructType, options: SinkOptions) -> None:
         is_key = field.name in keys.values()
         if is_key and not isinstance(field.dataType, KEYS):
             raise OptionsError(
-                f"the column {field.name!r} is {field.dataType.simpleString()}, by which messages cannot be ordered or "
-                "grouped: cast it to a number, string, binary, date or timestamp"
+                f"the column {field.name!r} is {field.dataType.simpleString()}, which cannot order or group messages: "
+                "cast it to a number, string, binary, date or timestamp",
             )
         _check_column(field.name, field.dataType, is_key)
     if "body" not in names:
@@ -101,18 +101,22 @@ def _check_column(name: str, kind: DataType, is_key: bool) -> None:
         if told := translated(name, COLUMNS):
             raise OptionsError(f"the column {name!r} is not a field of a message; it must be {told}")
         near = nearest_names(name, COLUMNS)
-        hint = f"did you mean {' or '.join(near)}? Else drop" if near else "drop"
+        hint = f"did you mean {' or '.join(near)}? Otherwise drop" if near else "drop"
         raise OptionsError(
             f"the column {name!r} is not a field of a message; {hint} it, .drop({name!r}), or put it into the body. "
             f"Fields are {', '.join(COLUMNS)}"
         )
     accepted, remedy = ACCEPTED[known.given]
     if not isinstance(kind, accepted) or (name == "properties" and not is_map(kind)):
-        raise OptionsError(f"the column {name!r} is {kind.simpleString()}, which is no {name} of a message: {remedy}")
+        raise OptionsError(
+            f"the column {name!r} is {kind.simpleString()}, which a message's {name} cannot be: {remedy}"
+        )
 
 
 def _only_keys(options: SinkOptions) -> frozenset[str]:
-    """Fields that are only a key here: what groupBy makes again may be made by what it was before."""
+    """Fields that serve only as a key here: groupBy makes new values for a field, and may use its old values as the
+    key.
+    """
     if options.group_by is None:
         return frozenset()
     return frozenset(MADE_BY_GROUPS) & {options.group_by, options.order_by}
@@ -128,7 +132,7 @@ def _check_own_groups(names: Sequence[str], options: SinkOptions) -> None:
 
 
 def is_map(kind: DataType) -> bool:
-    """Whether the sink takes a column of this type."""
+    """Whether the sink accepts a column of this type."""
     if not isinstance(kind, MapType) or not isinstance(kind.keyType, TEXTS):
         return False
     value = kind.valueType
@@ -139,7 +143,7 @@ def is_map(kind: DataType) -> bool:
 
 
 def judge(batch: pa.RecordBatch, options: SinkOptions) -> Judged:
-    """Casts a batch, with its keys, and looks for rows that are not messages."""
+    """Casts a batch, with its keys, and finds rows that cannot be messages."""
     columns, why = cast_columns(batch, _only_keys(options))
     if options.group_by is not None and "flags" in columns:
         for row in rows_where(_is_part(columns["flags"])):
@@ -149,7 +153,7 @@ def judge(batch: pa.RecordBatch, options: SinkOptions) -> Judged:
         if option is not None:
             columns[name] = as_key(batch.column(option))
             for row in rows_where(_is_nan(columns[name])):
-                why.setdefault(row, f"{option} is not a number, by which nothing can be ordered or grouped")
+                why.setdefault(row, f"{option} is not a number (NaN), which cannot order or group messages")
     return judged_of(batch.num_rows, columns, why)
 
 
@@ -165,7 +169,7 @@ def _is_nan(column: pa.Array) -> pa.Array:
 
 
 def as_key(column: pa.Array) -> pa.Array:
-    """A column as keys that a store can line up: integers, floats, texts or bytes, in the same order."""
+    """Converts a column to keys that a store can sort: integers, floats, texts or bytes, in the same order."""
     kind = column.type
     if pa.types.is_timestamp(kind):
         return pc.cast(pc.cast(column, pa.timestamp("us", tz=kind.tz)), pa.int64())

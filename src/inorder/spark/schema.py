@@ -1,4 +1,4 @@
-"""The columns of the source as Spark knows them; `arrow.schema` has them."""
+"""The columns of the source as Spark types, made from `arrow.schema`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .versions import as_arrow
 
 
 def spark_schema(body: Body = "binary") -> StructType:
-    """The same as Spark knows it."""
+    """The schema in Spark's types."""
     return from_arrow_schema(arrow_schema(body))
 
 
 def fitted_schema(asked: StructType, body: Body) -> pa.Schema:
-    """The columns that a caller asked for with `.schema(...)`, any of ours in any order, as Spark takes them.
+    """The columns that a caller asked for with `.schema(...)`: any of ours, in any order.
 
-    Raises: OptionsError, a column that is not ours or is of another type.
+    Raises OptionsError for a column that is not ours or has another type.
     """
     ours = {field.name: field.dataType for field in spark_schema(body)}
     for field in asked:

@@ -1,9 +1,9 @@
-"""The sink: rows are staged by many tasks, and put in one step by the commit.
+"""The sink: many tasks stage rows, and the commit puts them in one step.
 
-`write` runs once for each attempt of a task, of which Spark may make several: each stages under a name of its own,
-beside the queue, where nobody sees it. Only the winners' messages reach `commit`, which puts what they have staged, in
-one transaction, and notes the batch in the ledger: a batch that comes again is dropped. What losers and dead drivers
-leave expires.
+`write` runs once for each attempt of a task, and Spark may make several: each stages under its own name, beside the
+queue, where no reader sees it. Only the winners' reports reach `commit`, which puts their staged messages in one
+transaction, and records the batch in the ledger: a repeated batch is dropped. The stagings of losers and dead drivers
+expire.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .versions import DataSourceStreamArrowWriter, as_arrow
 
 log = logging.getLogger("inorder.spark.sink")
 
-ROWS_AT_ONCE = 1000  # of a writer that is given rows
+ROWS_AT_ONCE = 1000  # for a writer that gets rows
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 APPEND_ONLY = (
     "the sink appends: messages on a queue are there for their readers, and cannot be overwritten. Use "
@@ -51,13 +51,13 @@ APPEND_ONLY = (
 
 
 class TaskMessage(WriterCommitMessage):
-    """What a task tells the commit.
+    """The report of a task to the commit.
 
     Args:
-        partition: of the data frame, from 0.
-        staged, diverted: the messages that it staged, and the rows that were none; None: there were no such.
-        query, batch: of a stream; empty in a batch write.
-        high_priorities: messages whose priority is above 9, which counts as 9.
+        partition: the partition of the data frame, from 0.
+        staged, diverted: the staged messages, and the staged rows that cannot be messages; None: there were none.
+        query, batch: for a stream; empty in a batch write.
+        high_priorities: how many messages have a priority above 9, which counts as 9.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class TaskMessage(WriterCommitMessage):
 
     @property
     def stagings(self) -> list[Staged]:
-        """All that it staged."""
+        """All its stagings."""
         return [one for one in (self.staged, self.diverted) if one is not None]
 
 
 class SinkTask:
-    """One attempt of one task: stages what it is given; if it fails it takes its own back."""
+    """One attempt of one task: stages its rows; if it fails, it removes its own stagings."""
 
     def __init__(self, options: SinkOptions, made: int) -> None:
         self._options, self._made = options, made
@@ -134,7 +134,7 @@ class SinkTask:
         self._size += pc.sum(pc.binary_length(judged.columns["body"])).as_py() or 0
 
     def _stage_good(self, good: Mapping[str, Sequence[Any]], judged: Judged, stager: Stager) -> None:
-        """What the store alone can see, fields that contradict each other or a header too long, it says by its rows."""
+        """Stages good rows; names the rows if the store finds an error, such as fields that contradict each other."""
         try:
             stager.stage(len(good["body"]), good)
         except (CallerError, MessageTooBig) as error:
@@ -146,7 +146,7 @@ class SinkTask:
         more = f" (and {len(faults) - 1:,} more beside it)" if len(faults) > 1 else ""
         return CallerError(
             f"row {row:,} of partition {self._partition} is not a message: {faults[0].why}{more}. The row is "
-            f"{_shown(chunk, faults[0].row)}. Mend or filter it, or send such rows elsewhere with badRows=queue:NAME",
+            f"{_shown(chunk, faults[0].row)}. Correct or filter it, or divert such rows with badRows=queue:NAME",
             row=row,
             partition=self._partition,
         )
@@ -178,7 +178,7 @@ def _shown(chunk: pa.RecordBatch, row: int) -> str:
 
 
 class Writer:
-    """What batch and stream writers share; a copy of it works in each task."""
+    """Shared by batch and stream writers; a copy of it works in each task."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._options = options
@@ -193,13 +193,13 @@ class Writer:
         return SinkTask(self._options, self._made).run(given)
 
     def _settle(self, messages: Sequence[WriterCommitMessage | None], query: str, batch: str) -> Settled:
-        """The put of all that the tasks have staged."""
+        """Puts all messages that the tasks have staged."""
         options = self._options
         told = reported(messages)
         key = LedgerKey(options.application, query, batch)
         with store_for_task(options.url, options.application) as qm:
             stagings = in_order(told)
-            if not stagings and batch:  # nothing to put, and the ledger is to know it
+            if not stagings and batch:  # there is nothing to put, but the ledger must record the batch
                 with qm.open(options.queue, output=True) as queue:
                     empty = Stager(queue, f"spark-{uuid.uuid4()}", lasts=options.staging_expiry)
                     empty.stage(0, {"body": []})
@@ -216,7 +216,7 @@ class Writer:
         return settled
 
     def _undo(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Takes back what was staged; what tasks that never reported have staged expires."""
+        """Removes the stagings; those of tasks that never reported expire."""
         names = [one.name for each in messages if isinstance(each, TaskMessage) for one in each.stagings]
         if names:
             with store_for_task(self._options.url, self._options.application) as qm:
@@ -224,24 +224,24 @@ class Writer:
 
 
 def reported(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage]:
-    """The tasks' messages by partition. Raises: QueueCondition, a task has not reported what it staged."""
+    """The tasks' reports by partition. Raises QueueCondition if a task has not reported its stagings."""
     told = [one for one in messages if isinstance(one, TaskMessage)]
     if len(told) != len(messages):
         raise QueueCondition(
-            f"{len(messages) - len(told)} of {len(messages)} tasks did not say what they had staged: nothing was put. "
-            "Run the batch again"
+            f"{len(messages) - len(told)} of {len(messages)} tasks did not report their staged rows: nothing was put. "
+            "Run the batch again",
         )
     return sorted(told, key=lambda one: one.partition)
 
 
 def in_order(told: Sequence[TaskMessage]) -> list[Staged]:
-    """Stagings of messages in the order of their partitions, then those of rows that were none."""
+    """Stagings of messages in the order of their partitions, then those of rows that cannot be messages."""
     messages, others = [one.staged for one in told], [one.diverted for one in told]
     return [one for one in messages + others if one is not None]
 
 
 class BatchWriter(Writer, DataSourceArrowWriter):
-    """A batch write: one transaction, under the name that option `transaction` gives it, or under none."""
+    """A batch write: one transaction, with the name from option `transaction`, or without a name."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return self._run(iterator)
@@ -261,7 +261,7 @@ class BatchWriter(Writer, DataSourceArrowWriter):
 
 
 class StreamWriter(Writer, DataSourceStreamArrowWriter):
-    """A stream's batches, each put once, whatever Spark does again."""
+    """The batches of a stream, each put once, even if Spark repeats it."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return self._run(iterator)
@@ -274,7 +274,7 @@ class StreamWriter(Writer, DataSourceStreamArrowWriter):
 
 
 class RowStreamWriter(Writer, DataSourceStreamWriter):
-    """The same for a PySpark that has no Arrow writer for streams: 4.0."""
+    """The same for PySpark 4.0, which has no Arrow writer for streams."""
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         return self._run(as_batches(iterator, self._schema))
@@ -289,29 +289,29 @@ class RowStreamWriter(Writer, DataSourceStreamWriter):
 def settle_batch(writer: Writer, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
     """Puts a stream's batch under its query's id, which its tasks have reported.
 
-    Raises: OptionsError, they could not tell it.
+    Raises OptionsError if the tasks could not report it.
     """
     queries = {one.query for one in reported(messages)}
-    if not queries:  # a batch without partitions: nothing was staged, and nothing will be when it comes again
+    if not queries:  # a batch without partitions: nothing was staged, and a repeat will stage nothing
         return
     if "" in queries or len(queries) != 1:
         raise OptionsError(
-            "this Spark does not tell its tasks which query they work for, so that a batch that comes again could not "
-            "be known: use PySpark 4.3 or later, or foreachBatch with a batch write and option transaction"
+            "this Spark does not tell its tasks their query, so that a repeated batch could not be recognised: use "
+            "PySpark 4.3 or later, or foreachBatch with a batch write and option transaction",
         )
     if writer._settle(messages, queries.pop(), str(batch)).already:
         log.warning("batch %d was committed before; Spark ran it again, and it put nothing", batch)
 
 
 def as_batches(rows: Iterator[Any], schema: StructType) -> Iterator[pa.RecordBatch]:
-    """Spark's rows as record batches."""
+    """Converts Spark's rows to record batches."""
     arrow = as_arrow(schema)
     while some := list(islice(rows, ROWS_AT_ONCE)):
         yield batch_of(some, arrow)
 
 
 def refuse_overwrite(overwrite: bool) -> None:
-    """Raises: OptionsError."""
+    """Raises OptionsError."""
     if overwrite:
         raise OptionsError(APPEND_ONLY)
 

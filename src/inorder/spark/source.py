@@ -1,4 +1,4 @@
-"""The format "inorder": what Spark asks first, and which reader or writer answers."""
+"""The format "inorder": the class that Spark calls first, which chooses the reader or writer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FORMAT = "inorder"
 
 
 class InorderSource(DataSource):
-    """Queues as source and sink; `inorder.spark.register` makes it known to a session. Options: `options.OPTIONS`."""
+    """Queues as source and sink; `inorder.spark.register` registers it with a session. Options: `options.OPTIONS`."""
 
     @classmethod
     def name(cls) -> str:
@@ -37,13 +37,13 @@ class InorderSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """The columns; a good moment to find mistakes in the options, and a store that is not there."""
+        """The columns. Spark asks for them early, so errors in the options, or a missing store, are found here."""
         options = check_source(self._given)
         check_store(options)
         return spark_schema(options.body)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Browses. Raises: OptionsError and its kin, for options, store, queue, schema; drain is for streams."""
+        """Browses. Raises OptionsError and others for options, store, queue, schema; drain is for streams."""
         options = source_options(self._given, "batch read")
         if options.mode == "drain":
             raise OptionsError(
@@ -58,7 +58,7 @@ class InorderSource(DataSource):
         return FilteringReader(options, columns) if options.pushdown else BrowseReader(options, columns)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Drains or browses. Spark calls this in two processes for each query; nothing is begun here."""
+        """Drains or browses. Spark calls this in two processes for each query, so nothing is started here."""
         need(STREAMS_SINCE, "a stream from a queue", "a batch read in mode=browse works with older ones")
         options = source_options(self._given, "stream read")
         check_store(options)
@@ -82,7 +82,7 @@ class InorderSource(DataSource):
 
 
 def check_store(options: SourceOptions) -> None:
-    """Raises: StoreError, UnknownQueue, WrongQueueType: there is nothing to read, and why."""
+    """Raises StoreError, UnknownQueue or WrongQueueType, with the reason, if there is nothing to read."""
     with store_for_task(options.url, options.application) as qm:
         check_queue(qm, options.queue)
 

@@ -1,8 +1,8 @@
-"""What the tasks of a job have written so far: each notes it in a small file, and the driver adds them up.
+"""Counts the output of a job's tasks: each writes its count into a small file, and the driver adds them up.
 
-The driver makes a folder and names it in a local property, which Spark sends with each task. A file is named by its
-partition, so that a task which Spark repeats is not counted twice. It has a size that never grows, and goes with the
-folder when the job ends.
+The driver makes a folder and names it in a local property, which Spark sends with each task. A file is named after its
+partition, so that a repeated task is not counted twice. Its size is constant, and it is removed with the folder when
+the job ends.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 
 from pyspark import TaskContext
 
-FOLDER = "inorder.tally"  # a local property; empty or not there: nobody asks
+FOLDER = "inorder.tally"  # a local property; empty or missing if no driver asks
 FIGURES = struct.Struct("<qq")
 
 
 class Tally:
-    """The figures of one task; nothing where nobody asked for them, or where the driver's folder is out of reach."""
+    """The counts of one task; does nothing if no driver asks, or the driver's folder is out of reach."""
 
     def __init__(self) -> None:
         self._path: Path | None = None
@@ -26,10 +26,10 @@ class Tally:
         folder = None if context is None else context.getLocalProperty(FOLDER)
         if context is not None and folder and os.access(folder, os.W_OK | os.X_OK):
             self._path = Path(folder, str(context.partitionId()))
-            self.note(0, 0)  # what an attempt before this one has noted is void
+            self.note(0, 0)  # the counts of an earlier attempt are void
 
     def note(self, messages: int, size: int) -> None:
-        """Notes how many messages, and bytes, this task has written so far."""
+        """Records how many messages and bytes this task has written so far."""
         if self._path is not None:
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
@@ -39,9 +39,9 @@ class Tally:
 
 
 def added_up(folder: str) -> tuple[int, int]:
-    """The messages and bytes of all tasks that have noted any."""
+    """Adds up the messages and bytes of all tasks that have recorded any."""
     noted = [path.read_bytes() for path in Path(folder).iterdir()]
-    figures = [FIGURES.unpack(one) for one in noted if len(one) == FIGURES.size]  # one that begins is empty
+    figures = [FIGURES.unpack(one) for one in noted if len(one) == FIGURES.size]  # a task that begins has an empty one
     return sum(messages for messages, _ in figures), sum(size for _, size in figures)
 
 

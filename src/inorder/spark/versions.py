@@ -1,7 +1,7 @@
-"""What the PySpark that is installed has of the Python Data Source API: it grew from 4.0 to 4.2.
+"""The parts of Python's Data Source API in the installed PySpark: it grew from 4.0 to 4.2.
 
-Classes that an older one lacks have a stand-in here, so that everything can be imported; code that needs the real one
-asks `need` first, which says what to do.
+Classes that an older version lacks have a stand-in here, so that everything can be imported; code that needs the real
+one calls `need` first, whose error gives the remedy.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to
 
 
 def as_arrow(schema: StructType) -> pa.Schema:
-    """Spark's columns as it sends and takes them; times are in UTC, in older ones always."""
+    """Spark's columns in the types that it sends and accepts; times are in UTC, in older versions always."""
     return to_arrow_schema(schema, **ZONE)
 
 
 def need(since: tuple[int, ...], what: str, instead: str, *, version: tuple[int, ...] = VERSION) -> None:
-    """Raises: OptionsError, this PySpark is too old for it."""
+    """Raises OptionsError if this PySpark is too old."""
     if version < since:
         wanted, found = (".".join(map(str, one)) for one in (since, version))
         raise OptionsError(

@@ -1,4 +1,4 @@
-"""Advice in errors: how a missing library is installed, and our words for those of other libraries.
+"""Advice in error texts: how to install a missing library, and our words for those of other libraries.
 
 Nothing here is called before an error is certain.
 """
@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from ..errors import IN_MEMORY, ArgumentError, CallerError, Reason, bad_argument, nearest_names
 
-SOURCE: Final = Path(__file__).resolve().parents[3]  # in a copy of the source: its folder
+SOURCE: Final = Path(__file__).resolve().parents[3]  # for a copy of the source: its folder
 
 Translations = tuple[tuple[str, str], ...]
 RUN_LATER: Final[Translations] = (("delay", "delay=SECONDS, the time until the message may be read"),)
@@ -21,23 +21,23 @@ LIFE: Final[Translations] = (("expiry", "expiry=SECONDS, the message's time to l
 NAMES_AND_VALUES: Final[Translations] = (("properties", "properties={NAME: VALUE}"),)
 ONCE: Final[Translations] = (("deduplicate", "deduplicate=KEY: a second put under the key puts nothing"),)
 A_WAIT: Final[Translations] = (
-    ("wait", "wait=SECONDS, the longest time to wait for a message; inorder.FOREVER has no end"),
-    ("expiry", "left out, for a put never waits: a full queue raises QueueFull. expiry=SECONDS is a time to live"),
+    ("wait", "wait=SECONDS, the longest time to wait for a message; or inorder.FOREVER"),
+    ("expiry", "left out: a put never waits: a full queue raises QueueFull. expiry=SECONDS is a time to live"),
 )
 ACKNOWLEDGED: Final[Translations] = (
-    ("syncpoint", "syncpoint=True, for a get that a commit makes final: with qm.unit_of_work(): ..."),
+    ("syncpoint", "syncpoint=True for a get that takes effect at the commit: with qm.unit_of_work(): ..."),
 )
 A_DEPTH: Final[Translations] = (("max_depth", "max_depth, the most messages that the queue holds"),)
 OFFSETS: Final[Translations] = (
-    ("mode", "left out: mode=drain goes on where the application ended, mode=browse begins with the first message"),
+    ("mode", "left out: mode=drain continues where the application ended, mode=browse begins with the first message"),
 )
 KEY: Final[Translations] = (
     ("groupBy", "groupBy, with the name of the column that has the key"),
     ("group_id", "group_id, 24 bytes; equal keys become groups with option groupBy, or qm.group(QUEUE)"),
 )
 
-# Words of other libraries, in lower case. Each has our words for it, and what to write; the first of ours that exists
-# in the place at hand is told.
+# Words of other libraries, in lower case, with our words for them and the advice; an error uses the first of our words
+# that exists in its place.
 FOREIGN_WORDS: Final[Mapping[str, Translations]] = {
     # queue.Queue, redis and RQ
     "timeout": A_WAIT,
@@ -53,7 +53,7 @@ FOREIGN_WORDS: Final[Mapping[str, Translations]] = {
     # pika and other clients of AMQP
     "expiration": LIFE,
     "delivery_mode": (("persistent", "persistent=True for delivery mode 2, persistent=False for 1"),),
-    "durable": (("default_persistence", "default_persistence=True, which messages have that do not say"),),
+    "durable": (("default_persistence", "default_persistence=True, for messages that do not say"),),
     "auto_ack": ACKNOWLEDGED,
     "no_ack": ACKNOWLEDGED,
     # SQS
@@ -68,11 +68,11 @@ FOREIGN_WORDS: Final[Mapping[str, Translations]] = {
         ("body", "left out, .drop('topic'): option queue names the queue"),
     ),
     "kafka.bootstrap.servers": (("url", "url, the path of a store or a postgresql:// URL, as load(...) takes it"),),
-    "kafka.group.id": (("application", "application, under whose name the queue manager keeps how far it is"),),
+    "kafka.group.id": (("application", "application, a name under which the queue manager keeps the position"),),
     "startingoffsets": OFFSETS,
     "endingoffsets": (("mode", "left out: a batch reads what is on the queue when it is planned"),),
-    "failondataloss": (("mode", "left out: a query whose messages are gone always fails, and says so"),),
-    "includeheaders": (("mode", "left out: the column properties is always there"),),
+    "failondataloss": (("mode", "left out: a query whose messages are gone always fails"),),
+    "includeheaders": (("mode", "left out: the column properties always exists"),),
     "maxoffsetspertrigger": (("maxMessagesPerTrigger", "maxMessagesPerTrigger"),),
     "minpartitions": (("partitions", "partitions"),),
     "key": KEY,
@@ -82,15 +82,15 @@ FOREIGN_WORDS: Final[Mapping[str, Translations]] = {
 }
 
 
-# SQLAlchemy writes three slashes before a path, four before an absolute one; a URI of SQLite has the path, with // or
-# without.
+# SQLAlchemy writes three slashes before a path, four before an absolute one; SQLite's URIs have the path with or
+# without //.
 NOT_A_PATH: Final = re.compile(
     r"(?:(?P<scheme>sqlite3?(?:\+\w+)?:)(?://)?/?|(?P<uri>file:)(?://(?=/))?)(?P<path>[^?#]*)", re.IGNORECASE
 )
 
 
 def translated(word: object, known: Collection[str]) -> str:
-    """What to write in place of another library's word, to be read after "must be"; empty: that is not known.
+    """Our replacement for another library's word, to be read after "must be"; empty if none is known.
 
     Args:
         known: our words that have a meaning in this place.
@@ -100,7 +100,9 @@ def translated(word: object, known: Collection[str]) -> str:
 
 
 def check_store_name(store: object, argument: str = "store") -> None:
-    """Raises: ArgumentError, it is written as SQLite's URIs or SQLAlchemy's URLs are: with the path that is meant."""
+    """Raises ArgumentError, with the path that is meant, if a store is named like a URI of SQLite or a URL of
+    SQLAlchemy.
+    """
     found = NOT_A_PATH.match(store) if isinstance(store, str) else None
     if found is not None:
         path = unquote(found["path"])
@@ -111,7 +113,7 @@ def check_store_name(store: object, argument: str = "store") -> None:
 
 
 def unknown_name(argument: str, name: object, known: Iterable[str], reason: Reason) -> ArgumentError:
-    """The error for a keyword that does not exist: with the names most like it, or with all there are.
+    """Makes the error for a keyword that does not exist: with the most similar names, or with all names.
 
     A word of another library is translated.
     """
@@ -124,17 +126,17 @@ def unknown_name(argument: str, name: object, known: Iterable[str], reason: Reas
 
 
 def not_installed(what: str, extra: str, missing: ModuleNotFoundError) -> CallerError:
-    """The error for a part whose library is not installed.
+    """Makes the error for a part whose library is not installed.
 
     Args:
-        what: which part needs what, for the beginning of the text.
+        what: the part and the library it needs, as the beginning of the text.
     """
     text = f"{what}: {how_to_install(extra)} ({missing.name} is not installed)"
     return CallerError(text, reason=Reason.ENVIRONMENT_ERROR)
 
 
 def how_to_install(*extras: str) -> str:
-    """The command that installs extras of `inorder` beside this copy, in the way in which it was installed itself."""
+    """The command that installs extras of `inorder` in the same way as this copy was installed."""
     import shlex  # noqa: PLC0415 - as json below, only for an error
 
     named = f"[{','.join(extras)}]"
@@ -151,9 +153,9 @@ def how_to_install(*extras: str) -> str:
 
 
 def _origin() -> dict[str, Any]:
-    """Where this copy is from, as its installer has noted it (PEP 610); empty: from an index.
+    """Where this copy was installed from, as its installer recorded it (PEP 610); empty: from an index.
 
-    A copy of the source that runs without being installed is as if its folder was.
+    A copy of the source that runs without being installed counts as installed from its folder.
     """
     import json  # noqa: PLC0415
     from importlib import metadata  # noqa: PLC0415

@@ -1,16 +1,16 @@
-"""Callers: which thread a call comes from, and which asyncio task, so that a unit of work knows its own again.
+"""Callers: the thread and the asyncio task of a call, so that a unit of work recognises its own calls.
 
-A connection has one unit of work, and a call that is part of it says so by no argument: it is enough that the unit is
-open. So a second thread or task that shares the connection would put into the unit of the first one, and what it
-believes done would be backed out with that. The session remembers who opened the unit, and asks of each later call
-whether it may go on with it:
+A connection has one unit of work, and a call needs no argument to be part of it: it is enough that the unit is open. So
+a second thread or task that shares the connection would put into the unit of the first one, and its work could be
+backed out with that unit. The session therefore remembers the opener of the unit, and checks whether each later call
+may use it:
 
-    the task that opened it has not finished     that task alone may
-    it has finished, or there was none           the thread alone may, with any task
-    the thread has ended                         anybody may
+    the task that opened it has not finished     only that task may
+    it has finished, or there was none           only the thread may, with any task
+    the thread has ended                         any caller may
 
-Tasks end early in ordinary programs: each cell of a notebook is one, and so is each step of a fixture. asyncio is
-asked only if the program has imported it. Threads and tasks are not kept alive by being remembered.
+Tasks end early in ordinary programs: each cell of a notebook is one, and so is each step of a fixture. asyncio is asked
+only if the program has imported it. The references to threads and tasks are weak.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ def _current_task() -> Any:
 
 
 def _no_task() -> None:
-    """In place of a reference to a task."""
+    """Stands for a reference to a task if there is none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Caller:
-    """A thread, and the task in it, if one made the call."""
+    """A thread, and the task in it, if a task made the call."""
 
     _thread: ref[threading.Thread]
     _task: Callable[[], Any]
 
     @classmethod
     def now(cls) -> Caller:
-        """Who calls this."""
+        """The present caller."""
         task = _current_task()
         return cls(ref(threading.current_thread()), _no_task if task is None else ref(task))
 
     def is_calling(self) -> bool:
-        """Whether it is this very caller who calls now."""
+        """Whether this very caller makes the present call."""
         return self._thread() is threading.current_thread() and self._task() is _current_task()
 
     def admits_caller(self) -> bool:
-        """Whether the caller may go on with what this caller has opened."""
+        """Whether the present caller may use what this caller has opened."""
         thread, task = self._thread(), self._task()
         if thread is None or not thread.is_alive():
             return True
@@ -66,7 +66,7 @@ class Caller:
 
     @property
     def names(self) -> dict[str, str | None]:
-        """The names of the thread, and of the task if it has not finished, as data of an error."""
+        """The names of the thread, and of the task if it has not finished, for an error's data."""
         thread, task = self._thread(), self._task()
         has_task = task is not None and not task.done()
         return {"thread": thread.name if thread else None, "task": task.get_name() if has_task else None}

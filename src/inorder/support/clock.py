@@ -1,6 +1,6 @@
-"""Clocks: the time that expiry, delivery delay and waits go by. It is always passed in.
+"""Clocks: the time for expiry, delivery delay and waits. Every function gets its clock as an argument.
 
-`SystemClock` is the machine's. `inorder.testing.ManualClock` stands still until a test moves it.
+`SystemClock` is the machine's. `inorder.testing.ManualClock` only moves when a test moves it.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-SLEEP_SECONDS_MAX = 60.0  # the machine's clock may be set: a sleep until a time looks at the clock as often as this
+SLEEP_SECONDS_MAX = 60.0  # the machine's clock may be set: a sleep until a time checks the clock this often
 
 
 class Clock(Protocol):
-    """What the queue manager asks of a clock."""
+    """The calls that the queue manager makes on a clock."""
 
     def now(self) -> float:
         """Seconds since 1970."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that only flow, from any beginning: how long a call waits is the same if the clock is set."""
+        """Seconds that never jump, from any start: setting the clock does not change how long a call waits."""
         ...
 
     def nap(self, seconds: float) -> float | None:
-        """How long a caller that has so many seconds to wait may sleep in one go; None: until woken."""
+        """How long a caller that has this many seconds to wait may sleep at a time; None: until woken."""
         ...
 
     def watch(self, moved: Callable[[], None]) -> None:
-        """Calls `moved` whenever time jumps; a clock that only flows never calls it."""
+        """Calls `moved` whenever time jumps; a clock that never jumps never calls it."""
         ...
 
 
@@ -42,4 +42,4 @@ class SystemClock:
         return None if seconds == math.inf else min(max(0.0, seconds), SLEEP_SECONDS_MAX)
 
     def watch(self, moved: Callable[[], None]) -> None:
-        """Does nothing: a sleeper looks at the clock again by itself."""
+        """Does nothing: a sleeper checks the clock again by itself."""

@@ -1,6 +1,5 @@
-"""Which process this is, without a call of the system each time: a child made by fork begins a life of its own.
-
-And when a process began, as the system knows it.
+"""Tells processes apart without a system call: a child made by fork gets a new identity. Also finds when a process
+began.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ import time
 from pathlib import Path
 
 current: object = object()
-"""Another one in each process; an object that was made in this one keeps it, and compares with `is`."""
+"""A different object in each process; compare with `is`, and save it in objects that belong to one process."""
 
-# Sets a new `current` at each call. All of it is written in C: an exception from outside (see `locks`) that came into a
-# function here would leave the child with the life of its parent.
+# Sets a new `current` at each call. Everything here is written in C: if this were a Python function, an exception from
+# outside (see `locks`) inside it would leave the child with the identity of its parent.
 _begin = map(globals().__setitem__, itertools.repeat("current"), iter(object, None)).__next__
 
 if hasattr(os, "register_at_fork"):
@@ -23,10 +22,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def began_at(process: int) -> float | None:
-    """When a process of this machine began, seconds since 1970; None where the system does not say."""
+    """When a process of this machine began, seconds since 1970; None if the system does not tell."""
     try:
         told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-        ticks = int(told.rpartition(")")[2].split()[19])  # behind the name, which may have spaces
+        ticks = int(told.rpartition(")")[2].split()[19])  # after the name, which may contain spaces
         return _at(ticks)
     except (OSError, AttributeError, IndexError, ValueError):  # not Linux, or the process has ended
         return None
@@ -34,5 +33,5 @@ def began_at(process: int) -> float | None:
 
 @functools.lru_cache(maxsize=1024)
 def _at(ticks: int) -> float:
-    """When the machine had run so long. It is asked once, so that the answer about a process stays the same."""
+    """Turns ticks since the boot into a time. Cached, so that repeated answers for a process are equal."""
     return time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK"))

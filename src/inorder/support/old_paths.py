@@ -1,7 +1,7 @@
-"""What 0.1.0 had elsewhere or otherwise: it goes on until 0.2, with a warning that says what to write.
+"""Keeps the import paths, names and arguments of 0.1.0 working until 0.2, with a warning that gives the new ones.
 
-Import paths lead to where modules and names are now. A module comes once, under both names: `inorder.bulk` *is*
-`inorder.client.bulk`. So what was pickled under an old path is read, too.
+Import paths lead to where modules and names are now. A module is loaded once, under both names: `inorder.bulk` *is*
+`inorder.client.bulk`. So objects that were pickled under an old path can be read.
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ MOVED: Final = {
     "inorder.stores.records": "inorder.stores.seam.records",
     "inorder.stores.telemetry": "inorder.stores.seam.telemetry",
     "inorder.stores.views": "inorder.stores.seam.views",
+    "inorder.testing.language": "inorder_scenarios.language",
+    "inorder.testing.runner": "inorder_scenarios.runner",
     "inorder.trigger_monitor": "inorder.mq.trigger_monitor",
     "inorder.users": "inorder.client.users",
 }
 
 
-# What `inorder` had in its root, by the module that has it now.
+# Names that were in the root of `inorder`, by the module that has them now.
 LEFT_THE_ROOT: Final = {
     name: module
     for module, names in {
@@ -68,7 +70,7 @@ LEFT_THE_ROOT: Final = {
 
 
 def warn(text: str) -> None:
-    """A DeprecationWarning about an argument, on the line of the program whose call has it."""
+    """Raises a DeprecationWarning about an argument, at the line of the program that makes the call."""
     level, frame = 1, sys._getframe()
     while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in ("inorder", "dataclasses"):
         level, frame = level + 1, frame.f_back
@@ -76,9 +78,9 @@ def warn(text: str) -> None:
 
 
 def in_root(name: str) -> Any:
-    """`__getattr__` of `inorder`: what has left its root since 0.1.0, with a warning.
+    """`__getattr__` of `inorder`: finds names that have left its root since 0.1.0, with a warning.
 
-    `from inorder import NotFound` asks twice, first whether the name is there: that one is answered without a warning.
+    `from inorder import NotFound` asks twice, first whether the name exists: that call gives no warning.
     """
     asks_whether = sys._getframe(1).f_code.co_name == "_handle_fromlist"
     if f"inorder.{name}" in MOVED and not asks_whether:  # in 0.1.0 `import inorder` had loaded most of these
@@ -96,7 +98,7 @@ def in_root(name: str) -> Any:
 
 
 def renamed(module: str, **names: str) -> Callable[[str], Any]:
-    """`__getattr__` of a module: `names` has the names of 0.1.0, each with its name now."""
+    """`__getattr__` of a module: `names` has the names of 0.1.0, each with its name now, in full if it is elsewhere."""
 
     def found(name: str) -> Any:
         if name not in names:
@@ -104,7 +106,8 @@ def renamed(module: str, **names: str) -> Callable[[str], Any]:
         if sys._getframe(1).f_code.co_name != "_handle_fromlist":  # see `in_root`
             text = f"{module}.{name} is now {names[name]}; the old name ends with 0.2"
             warnings.warn(text, DeprecationWarning, stacklevel=2)
-        return getattr(sys.modules[module], names[name])
+        place, _, now = names[name].rpartition(".")
+        return getattr(import_module(place or module), now)
 
     return found
 
@@ -114,9 +117,9 @@ def _moved(old: str, now: str) -> str:
 
 
 class _Old:
-    """Finds an old path, and loads what has moved.
+    """Finds an old path, and loads the module that has moved.
 
-    It has no base class, for `importlib.abc` would load twenty modules.
+    It has no base class, because `importlib.abc` would load twenty modules.
     """
 
     def find_spec(
@@ -125,7 +128,7 @@ class _Old:
         return ModuleSpec(fullname, cast(Any, self)) if _now(fullname) else None
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """An empty module, which `exec_module` replaces."""
+        """Makes an empty module, which `exec_module` replaces."""
 
     def exec_module(self, module: ModuleType) -> None:
         old = module.__name__
@@ -136,7 +139,7 @@ class _Old:
 
 
 def _now(name: str) -> str | None:
-    """Where the module of an old path is, or the module in a package that had it."""
+    """The new path of an old module, or of a module in a package that has moved."""
     package, _, inside = name.rpartition(".")
     if name not in MOVED and package in MOVED:
         return f"{MOVED[package]}.{inside}"
@@ -144,5 +147,7 @@ def _now(name: str) -> str | None:
 
 
 def find() -> None:
-    """Makes Python find old paths, and look here first: the files of a moved package would give a second copy."""
+    """Installs the finder for old paths in first place; otherwise the files of a moved package would be loaded a second
+    time.
+    """
     sys.meta_path.insert(0, _Old())

@@ -1,7 +1,7 @@
 """Passwords of users: hashed and compared by argon2-cffi, which the extra `inorder[server]` installs.
 
-The rest of the package knows hashes alone. What a hash costs is written into it, so that one made by a later release
-with other figures is compared all the same.
+The rest of the package only knows hashes. A hash contains its cost parameters, so hashes from releases with other
+parameters can be compared.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ LENGTH_MAX: Final = 1024
 
 
 def hashed(password: str) -> str:
-    """The hash of a password, for `create_user` and `alter_user`.
+    """Hashes a password, for `create_user` and `alter_user`.
 
     Args:
         password: 8 to 1,024 characters.
 
-    Raises: ArgumentError, without the password in it; CallerError, argon2-cffi is not installed.
+    Raises ArgumentError, without the password in its text; CallerError if argon2-cffi is not installed.
     """
     if not isinstance(password, str) or not LENGTH_MIN <= len(password) <= LENGTH_MAX:
         raise bad_argument("password", "...", f"a text of {LENGTH_MIN} to {LENGTH_MAX:,} characters")
@@ -38,9 +38,9 @@ def hashed(password: str) -> str:
 
 
 def verifier(password: str) -> Callable[[str | None], bool]:
-    """For `identify`: whether this password is the one with a hash.
+    """Makes a function for `identify` that checks whether a hash is that of this password.
 
-    Without a hash it works as long, and answers no: how long an answer takes does not say whether a user is there.
+    Without a hash it works equally long and returns False, so that its duration does not tell whether a user exists.
     """
 
     def verify(kept: str | None) -> bool:

@@ -1,8 +1,6 @@
-"""For tests: a clock that stands still, a queue manager that is gone afterwards, and the scenario tables.
+"""For tests of your own code: a clock that stands still, and a queue manager that is gone afterwards.
 
-    python -m inorder.testing FILE... [--store memory]
-
-runs scenario tables, the project's own or yours; their language is described in `inorder.testing.language`.
+`inorder.testing.fixtures` has both as fixtures of pytest.
 """
 
 from __future__ import annotations
@@ -11,20 +9,16 @@ from typing import TYPE_CHECKING
 
 from ..support.old_paths import renamed
 from .clock import ManualClock
-from .language import Scenario, TableError, read_scenarios
-from .runner import ScenarioFailure, run_scenario
 from .stores import STORES, temporary_manager
 
-if not TYPE_CHECKING:  # a type checker would take every name for one that is there
-    __getattr__ = renamed(__name__, Failure="ScenarioFailure")
+__all__ = ["STORES", "ManualClock", "temporary_manager"]
 
-__all__ = [
-    "STORES",
-    "ManualClock",
-    "Scenario",
-    "ScenarioFailure",
-    "TableError",
-    "read_scenarios",
-    "run_scenario",
-    "temporary_manager",
-]
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+    __getattr__ = renamed(
+        __name__,
+        Failure="inorder_scenarios.ScenarioFailure",
+        Scenario="inorder_scenarios.Scenario",
+        TableError="inorder_scenarios.TableError",
+        read_scenarios="inorder_scenarios.read_scenarios",
+        run_scenario="inorder_scenarios.run_scenario",
+    )

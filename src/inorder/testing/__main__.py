@@ -1,52 +1,16 @@
-"""python -m inorder.testing: runs scenario tables and says which fail."""
+"""`python -m inorder.testing`: what is now `python -m inorder_scenarios`."""
 
 from __future__ import annotations
 
-import argparse
 import sys
+import warnings
 
-from .language import Scenario, TableError, read_scenarios
-from .runner import run_scenario
-from .stores import KINDS, POSTGRESQL_URL, STORES
-
-
-def main(arguments: list[str] | None = None, program: str = "python -m inorder.testing") -> int:
-    """Runs the files named; 0 if every scenario passed, 1 if one failed, 2 if a table cannot be run as it stands."""
-    parser = argparse.ArgumentParser(
-        prog=program,
-        description="Runs scenario tables. Prints a line for each failing scenario, then a count.",
-        epilog=f"example: {program} my_scenarios.txt --store memory",
-    )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a scenario table")
-    parser.add_argument("--store", choices=sorted(KINDS), default="memory", help="default: %(default)s")
-    options = parser.parse_args(arguments)
-    if options.store not in STORES:
-        parser.error(f"a store of the kind {options.store} needs {POSTGRESQL_URL}, the URL of a database")
-    passed = failed = wrong = 0
-    for file in options.files:
-        try:
-            for scenario in _scenarios(file):
-                failure = run_scenario(scenario, options.store)
-                passed += failure is None
-                failed += failure is not None
-                if failure is not None:
-                    print(failure)
-        except TableError as error:
-            print(error, file=sys.stderr)
-            wrong += 1
-    print(f"{passed} passed, {failed} failed")
-    return 2 if wrong else 1 if failed else 0
-
-
-def _scenarios(file: str) -> list[Scenario]:
-    try:
-        scenarios = read_scenarios(file)
-    except (OSError, UnicodeDecodeError) as error:
-        raise TableError(file, 0, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if not scenarios:
-        raise TableError(file, 0, "holds no scenario")
-    return scenarios
-
+from inorder_scenarios.__main__ import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    warnings.warn(
+        "python -m inorder.testing is now python -m inorder_scenarios; the old name ends with 0.2",
+        DeprecationWarning,
+        stacklevel=1,
+    )
+    sys.exit(main(program="python -m inorder.testing"))

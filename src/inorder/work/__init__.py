@@ -1,4 +1,4 @@
-"""Workers: functions that are called with the messages of queues, each in a unit of work; puts by the clock.
+"""Workers call functions with the messages of queues, each in a unit of work, and put messages on a schedule.
 
     from inorder.work import Tasks
 

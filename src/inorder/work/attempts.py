@@ -1,26 +1,27 @@
-"""One attempt: a message or a group is taken, the function called, and what it took committed or backed out.
+"""One attempt: gets a message or a group, calls the function, and commits or backs out.
 
-    got, was tried often enough      set aside, without a call
+    got, attempts used up            set aside, without a call
     got, was given up                set aside or removed, without a call
-    returned                         committed: the get, and what the function put
-    Retry                            backed out, not to be read for a while
+    returned                         committed: the get, and the function's puts
+    Retry                            backed out, and hidden for a while
     Discard                          backed out, then removed
     Dead, one of `dead_on`           backed out, then set aside
     a full disk                      backed out, no attempt used up; the thread pauses
     a full or inhibited target       the same for as long as the task's `trouble_for`; then as any other exception
-    any other exception              backed out, not to be read for a while; after the last attempt set aside
-    past its time                    backed out from outside, the connection ended: see `Lane.end_overdue`
-    the function backed it out       an attempt, whatever it returned or raised
-    the function committed it        done, whatever it raised afterwards: see `as_settled`
+    any other exception              backed out, and hidden for a while; after the last attempt set aside
+    over its time limit              backed out from outside, the connection ended: see `Lane.end_overdue`
+    the function backed out          an attempt, whatever it returned or raised
+    the function committed           done, whatever it raised afterwards: see `as_settled`
 
-Attempts are counted by the queue manager: they are the message's backout count, so a program that was killed in the
-middle of one has used it up. A message to be set aside is backed out first, which undoes what the function put, and got
-again in a unit of its own: with its put on the dead-letter queue. In between another thread may get it, or the worker
-may be killed. Then the next get does the rest without a call: the message was tried often enough, or the back out has
-left with it what `Discard`, `Dead` and `dead_on` decided (`rules.retries.GivenUp`). If the dead-letter queue does not
-take the message, or does not exist, it is backed out without an attempt, and comes again: others pass it meanwhile.
+The queue manager counts attempts: they are the message's backout count, so a program that is killed during an attempt
+has used it up. A message to be set aside is first backed out, which undoes the function's puts. It is then got again,
+in one unit of work with its put on the dead-letter queue. In between, another thread may get it, or the worker may be
+killed. Then the next get does the rest without a call: the message has no attempts left, or the back out has stored
+in it the decision of `Discard`, `Dead` or `dead_on` (`rules.retries.GivenUp`). If the dead-letter queue refuses the
+message, or does not exist, the message is backed out without using up an attempt and comes again; others pass it
+meanwhile.
 
-Where the read order is required nothing may pass a message that cannot be worked on: the task stops (B-24).
+If the read order is required, no message may pass one that cannot be worked on: the task stops (B-24).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from .tasks import ATTEMPTS, Dead, Discard, Retry, Task
 
 
 class WorkerConnection(Protocol):
-    """What a worker needs of a `QueueManager`."""
+    """The calls that a worker makes on a `QueueManager`."""
 
     @property
     def clock(self) -> Clock: ...
@@ -74,11 +75,11 @@ class Ended(NamedTuple):
     """An attempt that has ended.
 
     Args:
-        message_id: of the message, of a group its first.
-        attempt: which one it was, from 1; of what was set aside without a call, the last one there was.
-        delay: seconds before the next one.
-        error: what went wrong; empty: nothing.
-        trace: where, for a log.
+        message_id: that of the message, for a group that of its first.
+        attempt: its number, from 1; for a message set aside without a call, that of its last attempt.
+        delay: seconds before the next attempt.
+        error: a description of the error; empty: none.
+        trace: the traceback, for a log.
     """
 
     outcome: Outcome
@@ -91,7 +92,7 @@ class Ended(NamedTuple):
 
 
 class TakenMessages(NamedTuple):
-    """What was got for one call."""
+    """The messages that were got for one call."""
 
     first: Got
     given: Any
@@ -99,15 +100,15 @@ class TakenMessages(NamedTuple):
 
 
 class AttemptVerdict(NamedTuple):
-    """What is to become of a message.
+    """The decision about a message.
 
     Args:
-        reason: of a dead letter.
+        reason: the reason of the dead letter.
         trace: where the function failed, for a log.
-        is_failure: a call has failed, or did not end: what the unit did is undone.
-        is_final: the call has decided it, however many attempts are left.
-        is_trouble: it is tried again without an attempt used up: the store, or a queue beyond it, takes nothing now.
-        since: since when a target has taken nothing, seconds since 1970; 0: that is not why it failed.
+        is_failure: whether a call failed, or did not end: its unit is undone.
+        is_final: whether the call has decided, however many attempts are left.
+        is_trouble: whether it is retried without using up an attempt, because the store, or a target queue, is full.
+        since: since when a target has refused messages, seconds since 1970; 0: it failed for another reason.
     """
 
     outcome: Outcome
@@ -121,19 +122,19 @@ class AttemptVerdict(NamedTuple):
     since: float = 0.0
 
 
-WORDS_MAX: Final = 800  # of an exception; so there is room for where it was raised beside it
+WORDS_MAX: Final = 800  # of an exception's text; leaves room for the place where it was raised
 UNDONE: Final = (Awaitable, Generator, AsyncGenerator)
-TARGETS: Final = (QueueFull, PutInhibited)  # raised by a function: its target takes nothing now
+TARGETS: Final = (QueueFull, PutInhibited)  # raised by a function: its target accepts nothing now
 TROUBLES: Final = (StoreFull, Undeliverable)  # raised by a commit, or by a put on the dead-letter queue
 WELL_DONE = AttemptVerdict(Outcome.DONE, "", is_failure=False)
 
 
 class OrderStops(Exception):
-    """The task cannot go on: the message cannot be worked on, and the order lets nothing pass it."""
+    """The task must stop: a message cannot be worked on, and the read order allows no other to pass it."""
 
 
 def take(qm: WorkerConnection, task: Task) -> TakenMessages:
-    """Gets what the next call is given, in the unit of work that is open. Raises: as a get."""
+    """Gets the message or group for the next call, in the open unit of work. Raises as a get."""
     options = task.options
     if task.group is None:
         message = qm.get(task.queue, options)
@@ -145,26 +146,26 @@ def take(qm: WorkerConnection, task: Task) -> TakenMessages:
 
 
 def call(qm: WorkerConnection, task: Task, taken: TakenMessages) -> None:
-    """Calls the function; what it leaves of a group that comes as an iterator is read, too.
+    """Calls the function, and reads any rest of a group that comes as an iterator.
 
-    Raises: what it raises; TypeError, it has only returned what would do the work if somebody awaited or iterated it.
+    Raises the function's exceptions; TypeError if it only returned a coroutine or generator that would do the work.
     """
     made = task.function(taken.given, qm) if task.takes_connection else task.function(taken.given)
     if isinstance(made, UNDONE):
         if inspect.iscoroutine(made) and inspect.getcoroutinestate(made) == inspect.CORO_CREATED:
-            made.close()  # or Python warns that nobody has awaited it, whenever it is collected
+            made.close()  # otherwise Python warns, whenever it is collected, that it was never awaited
         raise TypeError(f"the function has done nothing yet: it returned {made!r:.100}")
     for _ in taken.rest:
         pass
 
 
 def attempts_of(qm: WorkerConnection, task: Task) -> int:
-    """After how many attempts a message is set aside."""
+    """The number of attempts after which a message is set aside."""
     return task.attempts or local(qm, task.queue).backout_threshold or ATTEMPTS
 
 
 def local(qm: WorkerConnection, queue: str) -> QueueAttributes:
-    """The attributes of a queue, or of the one that an alias stands for."""
+    """The attributes of a queue, or of the one that an alias names."""
     found = qm.attributes(queue)
     return qm.attributes(found.base_queue) if found.type == "alias" else found
 
@@ -172,11 +173,11 @@ def local(qm: WorkerConnection, queue: str) -> QueueAttributes:
 def judge(
     task: Task, error: BaseException, attempt: int, most: int, luck: Callable[[], float] = random.random
 ) -> AttemptVerdict:
-    """What an exception of the function means for its message.
+    """Decides about a message whose function raised an exception.
 
     Args:
-        attempt: which one it was, from 1.
-        most: how many there are.
+        attempt: the number of this attempt, from 1.
+        most: how many attempts there are.
         luck: a random number from 0 up to 1.
     """
     text, trace = said(error), "".join(traceback.format_exception(error))
@@ -194,14 +195,14 @@ def judge(
 
 
 def in_trouble(error: BaseException, delay: float, since: float = 0.0) -> AttemptVerdict:
-    """The verdict on a message that is tried again without an attempt, after so many seconds; others pass it."""
-    wait = 0.0 if isinstance(error, StoreFull) else delay  # on a full disk others would not get on either
+    """The decision to retry after this many seconds without using up an attempt; others pass the message."""
+    wait = 0.0 if isinstance(error, StoreFull) else delay  # on a full disk no other message would succeed either
     text = str(error) if isinstance(error, TROUBLES) else said(error)
     return AttemptVerdict(Outcome.RETRIED, text, wait, is_trouble=True, since=since)
 
 
 def judge_trouble(task: Task, error: BaseException, first: Got, now: float, delay: float) -> AttemptVerdict | None:
-    """The verdict on a call that failed because nothing can be put now; None: it was an attempt, as any other."""
+    """The decision about a call that failed because no message can be put now; None: it counts as an attempt."""
     since = since_of(error, first, now)
     is_brief = since > 0 and now - since < task.trouble_for
     if isinstance(error, task.dead_on) or not (is_brief or isinstance(error, StoreFull)):
@@ -210,10 +211,10 @@ def judge_trouble(task: Task, error: BaseException, first: Got, now: float, dela
 
 
 def since_of(error: BaseException, first: Got, now: float) -> float:
-    """Since when a target has taken nothing, seconds since 1970; 0: that is not what the error says.
+    """Since when a target has refused messages, seconds since 1970; 0 if the error has another cause.
 
     Args:
-        first: the message, of a group its first.
+        first: the message, or the first of a group.
         now: seconds since 1970.
     """
     if not isinstance(error, TARGETS):
@@ -223,16 +224,16 @@ def since_of(error: BaseException, first: Got, now: float) -> float:
 
 
 def back_out(unit: Any, first: Got, verdict: AttemptVerdict) -> None:
-    """Backs out the unit of a call that has failed. A final verdict is on disk with the message when this returns."""
+    """Backs out the unit of a failed call. A final decision is on disk with the message when this returns."""
     final = GivenUp(first.uid, verdict.reason if verdict.outcome is Outcome.DEAD else 0) if verdict.is_final else None
-    # If our own store or dead-letter queue is in trouble, the error of the last attempt is to stay.
+    # If our own store or dead-letter queue is in trouble, the message keeps the error of its last attempt.
     words = "" if verdict.is_trouble and not verdict.since else verdict.error
     later = Later(verdict.delay, words, given_up=final, since=verdict.since, counts=not verdict.is_trouble)
     unit._put_off(later)
 
 
 def as_settled(verdict: AttemptVerdict, status: str) -> AttemptVerdict:
-    """The verdict on a call whose unit of work has ended so: the function may have ended it itself."""
+    """The decision about a call whose unit of work has ended like this; the function may have ended it itself."""
     if status == "backed out" and not verdict.is_failure:
         return AttemptVerdict(
             Outcome.RETRIED, "its unit of work was backed out, by the function or with its connection"
@@ -244,12 +245,12 @@ def as_settled(verdict: AttemptVerdict, status: str) -> AttemptVerdict:
 
 
 def not_settled(verdict: AttemptVerdict, error: InorderError) -> AttemptVerdict:
-    """The verdict on a call whose unit of work could not be committed or backed out."""
+    """The decision about a call whose unit of work could not be committed or backed out."""
     return AttemptVerdict(Outcome.RETRIED, verdict.error or said(error), trace=verdict.trace)
 
 
 def decided(message: Got) -> AttemptVerdict | None:
-    """The final verdict of an earlier call, which is to be carried out; None: there is none."""
+    """The final decision of an earlier call, which is still to be carried out; None if there is none."""
     found, last = given_up(message), failure_of(message)
     if found is None or last is None:
         return None
@@ -258,7 +259,7 @@ def decided(message: Got) -> AttemptVerdict | None:
 
 
 def said(error: BaseException) -> str:
-    """An exception in one line, with the line of the program that raised it; a text that a store can keep."""
+    """An exception in one line, with the line of the program that raised it, as a text that a store can keep."""
     name = type(error).__name__
     try:
         words = str(error)[:WORDS_MAX]
@@ -275,7 +276,7 @@ def said(error: BaseException) -> str:
 
 
 def why_exhausted(message: Got) -> str:
-    """Why a message is set aside without a call of the function."""
+    """Why a message is set aside without calling the function."""
     last = failure_of(message)
     if last is not None and last.attempt >= message.backout_count:
         return last.error
@@ -288,19 +289,21 @@ def why_stopped(task: Task, first: Got, attempt: int, error: str) -> str:
     """Why a task stops on a queue whose order is required."""
     times = "once" if attempt == 1 else f"{attempt} times"
     return (
-        f"{task.queue} requires the order, so that nothing may pass message {first.message_id.hex()}, which failed "
+        f"{task.queue} requires the order, so no message may pass message {first.message_id.hex()}, which failed "
         f"{times}: {error}. Correct the cause, then start the worker again: it tries once more"
     )
 
 
 def set_aside(qm: WorkerConnection, task: Task, messages: Iterable[Got], why: AttemptVerdict) -> None:
-    """In the unit of work that got them: the messages become dead letters. Raises: Undeliverable, they cannot now."""
+    """Makes dead letters of the messages, in the unit of work that got them. Raises Undeliverable if that is not
+    possible now.
+    """
     for message in messages:
         qm.bury(message, queue=task.queue, reason=why.reason, error=why.error, attempts=message.backout_count)
 
 
 def taken_again(qm: WorkerConnection, task: Task, first: Got) -> list[Got]:
-    """What was just backed out, got again in the unit that is open. Raises: as a get: another reader has it."""
+    """Gets messages again that were just backed out, in the open unit. Raises as a get if another reader has them."""
     if task.group is not None and first.flags & (IN_GROUP | LAST_IN_GROUP):
         return list(qm.get_group(task.queue, match=Match(group_id=first.group_id)))
     return [qm.get(task.queue, match=Match(uid=first.uid), read_order=None, wait=0)]

@@ -1,4 +1,4 @@
-"""One thread that works on one task: it takes, calls, settles, and begins again."""
+"""One thread that works on one task: it gets a message, calls the function, commits or backs out, and repeats."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ log = logging.getLogger("inorder.work")
 
 PAUSE_SECONDS: Final = 1.0  # before a queue that inhibits gets is tried again
 TROUBLE: Final = Backoff(first=0.5, most=30.0, jitter=0.5)  # before a store or target in trouble is tried again
-SAID_SECONDS: Final = 600.0  # in which the same trouble is not logged again
+SAID_SECONDS: Final = 600.0  # the same trouble is not logged again within this time
 NOTHING = (NoMessageAvailable, OrderPending, WaitEnded)
 
 
 class LaneOwner(Protocol):
-    """What a lane needs of its worker."""
+    """The calls that a lane makes on its worker."""
 
     qm: Any
     ends: threading.Event
@@ -56,13 +56,13 @@ class LaneOwner(Protocol):
 class WorkerLane:
     """A thread and its connection.
 
-    While the function is called, the lane or another thread (the keeper, or one that stops the worker) may decide how
-    the attempt ends: the first to take `_lock`. If it is another thread the lane is *lost*. The other thread ends the
-    connection before it gives the lock back, so that the lane can no longer commit.
+    While the function runs, the lane or another thread (the keeper, or one that stops the worker) may decide how
+    the attempt ends: the first to take `_lock`. If it is another thread, the lane is *lost*. The other thread ends the
+    connection before it releases the lock, so that the lane can no longer commit.
 
     Attributes:
-        is_at_work: it works, or waits for work. A lost lane is at work until its attempt is reported and the worker has
-            replaced it: a process whose worker looked idle sooner would end before that.
+        is_at_work: whether it works, or waits for work. A lost lane is at work until its attempt is reported and the
+            worker has replaced it; otherwise the process could look idle, and end before that.
     """
 
     def __init__(self, worker: LaneOwner, task: Task) -> None:
@@ -70,7 +70,7 @@ class WorkerLane:
         self.thread = threading.Thread(target=self._run, name=f"inorder work {task.name}", daemon=True)
         self._lock = threading.Lock()
         self._qm: WorkerConnection | None = None
-        self._called: TakenMessages | None = None  # what the function is at work on
+        self._called: TakenMessages | None = None  # the messages of the running call
         self._began = 0.0
         self._is_lost = self._is_shut = False
         self._troubles = 0  # in a row
@@ -83,21 +83,21 @@ class WorkerLane:
 
     @property
     def goes_on(self) -> bool:
-        """Whether it takes another message."""
+        """Whether it gets another message."""
         worker = self._worker
         return not (self._is_lost or worker.ends.is_set() or worker.is_worn or self.task.name in worker.stopped)
 
     # --- for the keeper
 
     def end_wait(self) -> None:
-        """If it waits for a message, has it check whether it is to go on."""
+        """Ends its wait for a message, so that it checks whether to continue."""
         qm = self._qm
         if qm is not None and self._called is None and not self.goes_on:
             with contextlib.suppress(InorderError):
                 qm.end_waits()
 
     def end_overdue(self) -> None:
-        """Ends a call if it is past its time, and has the lane replaced."""
+        """Ends a call that is over its time limit, and replaces the lane."""
         limit = self.task.timeout
         with self._lock:
             taken = self._called
@@ -111,7 +111,7 @@ class WorkerLane:
         self._end()
 
     def give_back(self, why: str) -> bool:
-        """Ends a call that has not ended by itself, and lets no other begin; whether there was one."""
+        """Ends a running call and prevents another; returns whether one was running."""
         verdict = AttemptVerdict(Outcome.RETURNED, why)
         with self._lock:
             self._is_shut = True
@@ -129,7 +129,7 @@ class WorkerLane:
         try:
             self._qm.give_up(delay=verdict.delay, error=verdict.error)
         except Exception:
-            log.exception("a connection could not be ended; what it held is backed out later")
+            log.exception("a connection could not be ended; its messages are backed out later")
 
     def _end(self) -> None:
         self.is_at_work = False
@@ -163,7 +163,7 @@ class WorkerLane:
                 self._end()
 
     def _heed(self, error: InorderError) -> None:
-        """A call of the lane's own has failed."""
+        """Handles an error in one of the lane's own calls."""
         if isinstance(error, GetInhibited):
             self._pause(str(error), PAUSE_SECONDS)
         elif isinstance(error, OrderDeadlock):
@@ -191,12 +191,13 @@ class WorkerLane:
             with contextlib.suppress(InorderError):
                 qm.abandon()
 
-    # --- one message, or group
+    # --- one message or group
 
     def _work(self, qm: WorkerConnection) -> str:
-        """Takes one and handles it; the trouble for which it is to be tried again without an attempt, or nothing.
+        """Gets and handles one message or group; returns the trouble because of which it is retried without an attempt,
+        or "".
 
-        Raises: OrderStops; and as a get, a commit.
+        Raises OrderStops; and as a get, a commit.
         """
         taken = called = None
         try:
@@ -220,7 +221,7 @@ class WorkerLane:
         except NOTHING:
             return ""
         except InorderError as error:
-            if taken is not None and called is not None:  # called in vain: the end of the connection backs it out
+            if taken is not None and called is not None:  # no effect: ending the connection backs it out
                 self._report(taken.first, attempts.not_settled(called, error))
             raise
         if verdict.is_trouble and was_open:
@@ -229,7 +230,7 @@ class WorkerLane:
         if not verdict.is_failure or verdict.outcome not in (Outcome.DEAD, Outcome.DISCARDED):
             self._report(taken.first, verdict)
             return ""
-        ended = verdict._replace(outcome=Outcome.RETRIED)  # if it is not gone, the next reader reports the rest
+        ended = verdict._replace(outcome=Outcome.RETRIED)  # if it still exists, the next reader reports the rest
         try:
             finished = self._finish(qm, taken.first, verdict)
             if finished is None:
@@ -244,7 +245,9 @@ class WorkerLane:
         return 2 * TROUBLE.after(self._troubles + 1, 0.5)
 
     def _settled_before(self, qm: WorkerConnection, taken: TakenMessages) -> AttemptVerdict | None:
-        """What was given up or tried often enough is set aside or removed, in the unit that is open. None: call it."""
+        """Sets aside or removes, in the open unit, a message that was given up or has no attempts left. None: call the
+        function.
+        """
         first = taken.first
         if not first.backout_count:
             return None
@@ -261,7 +264,7 @@ class WorkerLane:
         return why
 
     def _call(self, qm: WorkerConnection, taken: TakenMessages) -> AttemptVerdict | None:
-        """Calls the function; None: another thread has decided."""
+        """Calls the function; None if another thread has decided the attempt."""
         failure: BaseException | None = None
         with self._lock:
             if self._is_shut:
@@ -283,15 +286,15 @@ class WorkerLane:
             return trouble
         try:
             most = attempts.attempts_of(qm, self.task)
-        except InorderError:  # the connection is lost: who gets the message next knows whether this was the last one
+        except InorderError:  # connection lost: the next getter knows whether attempts are left
             most = ATTEMPTS_MAX
         verdict = attempts.judge(self.task, failure, taken.first.backout_count + 1, most)
         return verdict._replace(since=attempts.since_of(failure, taken.first, now))
 
     def _finish(self, qm: WorkerConnection, first: Got, verdict: AttemptVerdict) -> str | None:
-        """Gets again what was backed out, without a call of the function: to make it a dead letter, or to remove it.
+        """Gets a backed-out message again without calling the function, and makes it a dead letter or removes it.
 
-        Returns: None if that is done; the trouble for which it is to be tried again; "" if another reader has it.
+        Returns: None if that is done; the trouble because of which it is retried; "" if another reader has it.
         """
         is_required = attempts.local(qm, self.task.queue).read_order == "required"
         if is_required and verdict.outcome is Outcome.DEAD:
@@ -311,7 +314,7 @@ class WorkerLane:
         return None
 
     def _carry_out(self, qm: WorkerConnection, messages: Iterable[Got], why: AttemptVerdict) -> None:
-        """In the unit that got the messages: they become dead letters, or go with its commit."""
+        """In the unit that got the messages: makes them dead letters, or lets the commit remove them."""
         if why.outcome is Outcome.DEAD:
             attempts.set_aside(qm, self.task, messages, why)
         else:

@@ -1,4 +1,4 @@
-"""The tasks that a command line names: `shop.tasks`, or `shop.tasks:jobs` where they have another name."""
+"""Loads the tasks named on a command line: `shop.tasks`, or `shop.tasks:jobs` if they have another name."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def load(named: str) -> Tasks:
     """Imports a module, from the current directory too, and returns its `Tasks`.
 
     Args:
-        named: a module, with a colon and the name of the object behind it if that is not `tasks`.
+        named: a module, followed by a colon and the name of the object if that is not `tasks`.
 
-    Raises: ArgumentError, there is no such module or object. And what the module raises when it is imported.
+    Raises ArgumentError if there is no such module or object; also any exception raised by the import.
     """
     module_name, _, name = named.partition(":")
     if not module_name:
@@ -29,7 +29,7 @@ def load(named: str) -> Tasks:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as missing:
         if missing.name is None or not f"{module_name}.".startswith(f"{missing.name}."):
-            raise  # the module is there, and lacks another
+            raise  # the module exists, but lacks another one
         raise ArgumentError(
             f"there is no module {missing.name}, neither here ({here}) nor on Python's path", argument="tasks"
         ) from missing

@@ -1,28 +1,28 @@
-"""Periodic puts: messages that are put when a cron expression says so, each once, by any number of processes.
+"""Periodic puts: messages that are put at the times of a cron expression, each once, by any number of processes.
 
     NIGHTLY = Schedule(name="nightly", cron="30 2 * * *", zone="Europe/Berlin", queue="REPORTS", body=b"nightly")
 
     Periodic(qm.connect(), [NIGHTLY]).run(stop)
 
-`Tasks.periodic` and `Tasks.add` hand schedules to a worker, which runs them in a thread of its own.
+`Tasks.periodic` and `Tasks.add` hand schedules to a worker, which runs them in a separate thread.
 
 Every process may run the same schedules. There is no leader: the message is put together with a line in the ledger of
-its queue, under the schedule's name and the instant at which it is due. The line says what the last one was, and only
-one put can follow it. The others find the line and go on to the next instant. So a killed process loses nothing either:
-what has no line is put by the next process that looks, as a missed run.
+its queue, under the schedule's name and the instant at which it is due. The line names the one before it, and only
+one put can follow that one. The other processes find the line and go on to the next instant. A killed process loses
+nothing either: an instant without a line is put by the next process that looks, as a missed run.
 
-The last line is also how a start knows which runs were missed. A schedule that is new to its queue begins when it is
-seen first; what was due before is not made up for. `missed` says what becomes of the others:
+The last line also shows a starting process which runs were missed. A schedule that is new to its queue begins when it
+is first seen; earlier runs are not made up for. `missed` decides about the others:
 
-    "one"   the default: the last of them is put, with the instant at which it was due
-    "all"   each is put, the first one first
+    "one"   the default: only the last of them is put, with the instant at which it was due
+    "all"   each is put, in order
     "none"  a run that is late by more than `ON_TIME_SECONDS` is left out
 
-A last run that lies in the future was put when a clock was ahead. Nothing tells such a clock from one that is behind
-now, and to go on from now would put runs twice in the second case. So the schedule fails, with the remedy (`restart`),
-and counts as overdue.
+If the last run lies in the future, a clock was ahead when it was put, or this machine's clock is behind now. The two
+cases cannot be told apart, and in the second one to continue from now would put runs twice. So the schedule fails,
+with the remedy (`restart`), and counts as overdue.
 
-When the clocks of its zone change: `due.py`.
+For changes of a zone's clocks see `due.py`.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ from ..support.clock import Clock
 from ..support.old_paths import renamed
 from .due import MISSED, Cron, Missed, check_cron, to_put, zone_of
 
-APPLICATION: Final = "inorder periodic"  # in the ledger; its queries are the names of schedules
-ON_TIME_SECONDS: Final = 60.0  # a run that is put within this is not a missed one
-LOOK_SECONDS_MAX: Final = 10.0  # a clock may be set, a machine may sleep: `run` looks at least as often as this
-RETRY_SECONDS: Final = 1.0  # until a run that could not be put is tried again
-PUTS_MAX: Final = 1000  # of one schedule in one call of `put_due`
+APPLICATION: Final = "inorder periodic"  # in the ledger; the names of schedules take the place of queries
+ON_TIME_SECONDS: Final = 60.0  # a run that is put within this time does not count as missed
+LOOK_SECONDS_MAX: Final = 10.0  # a clock may be set, a machine may sleep: `run` checks at least this often
+RETRY_SECONDS: Final = 1.0  # before a run that could not be put is tried again
+PUTS_MAX: Final = 1000  # for one schedule in one call of `put_due`
 STAGING_SECONDS: Final = 600.0
 COLUMNS: Final = tuple(name for name in STAGED_COLUMNS if name not in KEYS and name != "body")
 
-# With these the connection, or the store, is of no use to the next try either.
+# After these errors the next try could not use the connection, or the store, either.
 ENDS: Final = (ConnectionBroken, ConnectionClosed, ForkedConnection, QueueManagerStopping, StoreError)
 
 log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ Body = bytes | Message | Callable[[datetime], bytes | Message]
 
 
 class ScheduleConnection(Protocol):
-    """What schedules need of a `QueueManager`."""
+    """The calls that schedules make on a `QueueManager`."""
 
     @property
     def clock(self) -> Clock: ...
@@ -88,26 +88,27 @@ class ScheduleConnection(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """What is to be put, where, and when.
+    """A message to put, its queue, and its times.
 
     Args:
-        name: 1 to 200 characters; with the queue it names the schedule to all processes.
+        name: 1 to 200 characters; with the queue it identifies the schedule to all processes.
         cron: minute, hour, day of the month, month, day of the week; or six fields, the first for seconds.
         queue: where the messages are put: a queue of this queue manager, or an alias of one.
-        body: the body, the message, or what makes it: called with the instant at which it is due, in the time zone.
-        zone: the name of the time zone whose clock `cron` goes by.
-        missed: what becomes of runs that nobody put when they were due: "one", the last of them is put; "all", each;
-            "none", a run that is late by more than a minute is left out.
+        body: the body, the message, or a function that makes one: called with the instant at which it is due, in the
+            time zone.
+        zone: the name of the time zone of `cron`.
+        missed: which missed runs are put: "one", only the last of them; "all"; "none", not those that are late by more
+            than a minute.
 
     Raises:
-        ArgumentError: a value that is not allowed.
-        CallerError: the library for cron expressions is not installed (`inorder[work]`).
+        ArgumentError: if a value is not allowed.
+        CallerError: if the library for cron expressions is not installed (`inorder[work]`).
     """
 
     name: str
     cron: str
     queue: str
-    body: Body = field(default=b"", hash=False)  # what can be called need not have a hash
+    body: Body = field(default=b"", hash=False)  # a function need not have a hash
     zone: str = "UTC"
     missed: Missed = "one"
 
@@ -119,22 +120,22 @@ class Schedule:
         zone_of(self.zone)
         check_instance("queue", self.queue, str, "the name of a queue")
         if not (isinstance(self.body, bytes | Message) or callable(self.body)):
-            raise bad_argument("body", self.body, "bytes, a Message, or what makes one of the instant")
+            raise bad_argument("body", self.body, "bytes, a Message, or a function that makes one from the instant")
         if self.missed not in MISSED:
             raise bad_argument("missed", self.missed, f"one of: {', '.join(MISSED)}")
 
     @property
     def times(self) -> Cron:
-        """When it is due."""
+        """The times at which it is due."""
         return Cron(self.cron, self.zone)
 
     def message(self, due: float) -> Message:
-        """What is put for one instant, seconds since 1970. Raises: ArgumentError, `body` made something else."""
+        """Makes the message for one instant, seconds since 1970. Raises ArgumentError if `body` made something else."""
         made = self.body
         if callable(made):
             made = made(datetime.fromtimestamp(due, zone_of(self.zone)))
         if not isinstance(made, bytes | Message):
-            raise bad_argument("body", made, "something that makes bytes, or a Message")
+            raise bad_argument("body", made, "a function that returns bytes or a Message")
         return made if isinstance(made, Message) else Message(made)
 
 
@@ -142,7 +143,7 @@ class ScheduledRun(NamedTuple):
     """A message that was put for a schedule.
 
     Args:
-        due: the instant at which it was due, `put_at` when it was put; seconds since 1970.
+        due, put_at: when it was due, and when it was put; seconds since 1970.
     """
 
     schedule: Schedule
@@ -151,12 +152,13 @@ class ScheduledRun(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """Where a schedule stands; instants are seconds since 1970.
+    """How far a schedule has run; instants are seconds since 1970.
 
     Args:
-        last: the instant of the last run that was put or left out, or when it was seen first; None: nobody has run it.
+        last: the instant of the last run that was put or left out, or when it was first seen; None: no process has run
+            it.
         next: the next instant; None: there is none in 50 years.
-        overdue: the next instant is over, and nobody has put the message so far; or the last run lies in the future,
+        overdue: whether the next instant has passed and its message was not put; or the last run lies in the future,
             and nothing is put until that time, or until `restart`.
     """
 
@@ -167,7 +169,7 @@ class Standing(NamedTuple):
 
 
 def checked(schedules: Iterable[Schedule]) -> list[Schedule]:
-    """Schedules that can run side by side. Raises: ArgumentError, two of one queue have the same name."""
+    """Checks schedules that run together. Raises ArgumentError if two of one queue have the same name."""
     named: dict[tuple[str, str], Schedule] = {}
     for one in schedules:
         check_instance("schedules", one, Schedule, "schedules")
@@ -177,7 +179,7 @@ def checked(schedules: Iterable[Schedule]) -> list[Schedule]:
 
 
 def standings(qm: ScheduleConnection, schedules: Iterable[Schedule]) -> list[Standing]:
-    """Where schedules stand; nothing changes. Raises: UnknownQueue 2085, a queue is not there."""
+    """Returns how far schedules have run; changes nothing. Raises UnknownQueue 2085 if a queue does not exist."""
     now = qm.clock.now()
     found = []
     for one in checked(schedules):
@@ -189,29 +191,28 @@ def standings(qm: ScheduleConnection, schedules: Iterable[Schedule]) -> list[Sta
 
 
 def restart(qm: ScheduleConnection, schedule: Schedule) -> None:
-    """Has a schedule go on from now, as one that is seen first: for one whose last run lies in the future.
+    """Restarts a schedule from now, as if it were new: for one whose last run lies in the future.
 
-    Raises: UnknownQueue 2085.
+    Raises UnknownQueue 2085.
     """
     periodic, now = Periodic(qm, [schedule]), qm.clock.now()
     while not periodic._note(schedule, qm.last_settled(schedule.queue, APPLICATION, schedule.name), now, []):
-        now += 0.001  # the ledger has a line of this instant, or another process was first
+        now += 0.001  # the ledger has a line with this instant, or another process was first
 
 
 class Periodic:
-    """Puts what schedules say, in this process; any number of processes may do the same.
+    """Puts the messages of schedules in this process; any number of processes may run the same schedules.
 
     Args:
-        qm: a connection of its own (`qm.connect()`), with no unit of work open.
-        schedules: what to put.
+        qm: a separate connection (`qm.connect()`) with no unit of work open.
+        schedules: the schedules to run.
         on_put: called with each `ScheduledRun` that this process has put, once it is on disk.
-        on_failure: called by `look` and `run` with each schedule that failed, and with what it raised. None: it goes to
-            the log.
+        on_failure: called by `look` and `run` with each schedule that failed, and its exception. None: they are logged.
 
     Attributes:
-        failing: the schedules that failed when they were tried last.
+        failing: the schedules that failed in their last try.
 
-    Raises: ArgumentError, two schedules of one queue have the same name.
+    Raises ArgumentError if two schedules of one queue have the same name.
     """
 
     def __init__(
@@ -226,17 +227,17 @@ class Periodic:
         self._qm, self._on_put, self._on_failure = qm, on_put, on_failure or _log_failure
         self.failing: dict[Schedule, BaseException] = {}
         self.schedules: Sequence[Schedule] = checked(schedules)
-        self._last: dict[Schedule, float] = {}  # as it was seen last: others may have put later ones
+        self._last: dict[Schedule, float] = {}  # as last seen: others may have put later ones
 
-    # --- one look
+    # --- one round
 
     def put_due(self) -> list[ScheduledRun]:
-        """Puts all that is due now, and returns what this process has put.
+        """Puts everything that is due now, and returns the runs that this process has put.
 
-        Each message is on disk, and its line in the ledger, before the next one is tried. A put that fails leaves its
-        run due.
+        Each message is on disk, and its line in the ledger, before the next one is tried. A run whose put fails
+        stays due.
 
-        Raises: as a put, and UnknownQueue 2085: the other schedules have been tried by then.
+        Raises as a put, and UnknownQueue 2085: the other schedules have been tried by then.
         """
         runs = self._put_all()
         for failure in self.failing.values():
@@ -244,7 +245,7 @@ class Periodic:
         return runs
 
     def _put_all(self) -> list[ScheduledRun]:
-        """Tries each schedule, whatever becomes of the others. Raises: `ENDS`."""
+        """Tries each schedule, even if others fail. Raises `ENDS`."""
         runs: list[ScheduledRun] = []
         self.failing = {}
         for one in self.schedules:
@@ -257,7 +258,7 @@ class Periodic:
         return runs
 
     def next_due(self) -> float | None:
-        """When something is due next as far as this process knows, seconds since 1970; None: never."""
+        """When the next run is due as far as this process knows, seconds since 1970; None: never."""
         dues = [one.times.next(self._last.get(one, self._qm.clock.now())) for one in self.schedules]
         return min((due for due in dues if due is not None), default=None)
 
@@ -286,7 +287,7 @@ class Periodic:
                 return
 
     def _note(self, schedule: Schedule, after: str, due: float, messages: Sequence[Message]) -> bool:
-        """Puts messages with the line in the ledger that follows `after`; whether this process has done it."""
+        """Puts messages with the line in the ledger that follows `after`; returns whether this process has done it."""
         qm = self._qm
         with qm.open(schedule.queue, output=True) as queue:
             stager = Stager(queue, f"periodic {uuid.uuid4()}", lasts=STAGING_SECONDS)
@@ -294,11 +295,11 @@ class Periodic:
                 stager.stage(len(messages), _columns(messages))
                 key = LedgerKey(APPLICATION, schedule.name, _text(due))
                 settled = qm.settle_staging(key, [stager.staged], after=after)
-            except Fenced:  # somebody has put it meanwhile, or a later one
+            except Fenced:  # another process has put it meanwhile, or a later one
                 qm.undo_staging([stager.name])
                 return False
             except BaseException:
-                with contextlib.suppress(InorderError):  # else it expires
+                with contextlib.suppress(InorderError):  # otherwise it expires
                     qm.undo_staging([stager.name])
                 raise
         self._last[schedule] = due
@@ -312,18 +313,18 @@ class Periodic:
     # --- until it is stopped
 
     def run(self, stop: threading.Event) -> None:
-        """Puts what is due until `stop` is set; a worker runs it in a thread of its own.
+        """Puts runs as they become due until `stop` is set; a worker calls it in a separate thread.
 
-        What fails, because a queue is full, inhibited or missing, or in `body`, goes to `on_failure` and is tried again
-        each second: that run stays due.
+        Failures, such as a full, inhibited or missing queue, or an error in `body`, go to `on_failure`, and the run is
+        tried again each second: it stays due.
 
-        Raises: ConnectionBroken 2009, QueueManagerStopping 2162, and trouble with the store.
+        Raises ConnectionBroken 2009, QueueManagerStopping 2162, and errors of the store.
         """
         while not stop.is_set():
             stop.wait(self.look())
 
     def look(self) -> float:
-        """One turn of `run`: puts what is due; how many seconds until it is to look again."""
+        """One round of `run`: puts everything that is due; returns the seconds until the next round."""
         self._put_all()
         for one, error in self.failing.items():
             self._on_failure(one, error)
@@ -336,8 +337,8 @@ class Periodic:
 def _ahead(schedule: Schedule, last: float) -> QueueCondition:
     return QueueCondition(
         f"the last run of schedule {schedule.name!r} on {schedule.queue} was due at {_text(last)}, which is in the "
-        "future: a clock was ahead then, or this machine's is behind. Nothing is put until that time. Set the clock "
-        f"right; then inorder work MODULE --restart {schedule.name} has it go on from now",
+        "future: a clock was ahead then, or this machine's is behind. Nothing is put until that time. Set the "
+        f"clock right; then inorder work MODULE --restart {schedule.name} continues the schedule from now",
         reason=Reason.ENVIRONMENT_ERROR,
         schedule=schedule.name,
         last=last,
@@ -345,12 +346,12 @@ def _ahead(schedule: Schedule, last: float) -> QueueCondition:
 
 
 def _log_failure(schedule: Schedule, error: BaseException) -> None:
-    shown = None if isinstance(error, InorderError) else error  # of a program's own error, where it was raised
-    log.warning("schedule %s failed, and is tried again: %s", schedule.name, error, exc_info=shown)
+    shown = None if isinstance(error, InorderError) else error  # for an error of the program, where it was raised
+    log.warning("schedule %s failed and will be tried again: %s", schedule.name, error, exc_info=shown)
 
 
 def _columns(messages: Sequence[Message]) -> dict[str, list[object]]:
-    """What is said of messages, as columns to stage; what is not said is the queue's default."""
+    """The given fields of messages, as columns to stage; the queue's defaults apply to the others."""
     columns: dict[str, list[object]] = {"body": [one.body for one in messages]}
     for name in COLUMNS:
         values = [getattr(one, name) for one in messages]
@@ -361,12 +362,12 @@ def _columns(messages: Sequence[Message]) -> dict[str, list[object]]:
 
 
 def _text(instant: float) -> str:
-    """An instant as the ledger has it."""
+    """An instant as the ledger writes it."""
     return datetime.fromtimestamp(instant, timezone.utc).isoformat()
 
 
 def _instant(text: str) -> float | None:
-    """The instant of a line of the ledger; None: there is no line. Raises: StoreDamaged, it is not an instant."""
+    """The instant of a line in the ledger; None without a line. Raises StoreDamaged if it is not an instant."""
     if not text:
         return None
     try:

@@ -1,20 +1,20 @@
-"""Worker processes, and the one that supervises them: it starts them, replaces those that died, and ends them.
+"""Worker processes and their supervisor, which starts them, replaces those that died, and ends them.
 
-A process has died if it ended though its supervisor did not ask it to, whatever its status: a SIGTERM that somebody
-sends to it alone ends it with status 0, and the number of processes stays the same. Only a process all of whose tasks
-have stopped is not replaced. One whose store was replaced or could not be synced ends with status 3: the process that
-takes its place opens the store anew.
+A process has died if it ended without its supervisor asking, whatever its status: a SIGTERM that is sent to it alone
+ends it with status 0, and it is replaced. Only a process all of whose tasks have stopped is not replaced. One
+whose store was replaced or could not be synced ends with status 3: its successor opens the store anew.
 
-The work of a process that died is backed out by the next program that looks at the queue, with one more in its backout
-count. A process that dies is replaced at once. Only if those after it also die soon after their start, each is replaced
-later than the one before, so that a program that cannot run does not keep the machine busy.
+The next program that uses the queue backs out the work of a process that died, and raises the messages' backout
+count. A process that dies is replaced immediately. Only if its successors also die soon after their start, each is
+replaced later than the one before, so that a program that cannot run does not keep the machine busy.
 
     SIGTERM, SIGINT     each process ends its work, or gives it back, within the grace time
-    a second one        the processes are killed; others back out what they held
-    its own death       the processes see that nobody holds the other end of a pipe any more, and end by themselves
+    a second signal     the processes are killed; others back out their work
+    its own death       the processes see the other end of a pipe closed, and end by themselves
 
-Functions find a clean process: standard input is empty, and what they fork has the signal handlers of a new program.
-What they have started and not ended, ends with their process, by a SIGTERM, unless it has a process group of its own.
+Functions run in a clean process: standard input is empty, and processes that they fork have the signal handlers of a
+new program. Processes that they started and did not end are ended with their process by a SIGTERM, unless they have
+their own process group.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from ..rules.retries import Backoff
 from .worker import GRACE_SECONDS, SETTLE_SECONDS, Worker
 
 CANNOT_GO_ON: Final = 4  # the status of a process all of whose tasks have stopped: it is not replaced
-STORE_LOST: Final = 3  # of one that can use the store no more, as of each command that has trouble with it
-HAD_STOPPED: Final = 5  # of one that was asked to end, and some of whose tasks had stopped by themselves before
-UNREAD: Final = 6  # of one whose output nobody reads any more: all end
-WORN_OUT: Final = 75  # of one that ended because a call in it would not: it is replaced at once
-STEADY_SECONDS: Final = 30.0  # a process that has lived so long did not die at its start
+STORE_LOST: Final = 3  # of one that can no longer use the store, like every command that has trouble with it
+HAD_STOPPED: Final = 5  # of one that was asked to end, and some of whose tasks had already stopped by themselves
+UNREAD: Final = 6  # of one whose output is no longer read: all processes end
+WORN_OUT: Final = 75  # of one that ended because a call in it did not: it is replaced immediately
+STEADY_SECONDS: Final = 30.0  # a process that has lived this long did not die at its start
 RESTARTS: Final = Backoff(first=0.5, most=30.0)
 SLACK_SECONDS: Final = SETTLE_SECONDS + 5.0  # beyond the grace time, before a process is killed
 PROCESSES_MAX: Final = 1_000
 STOPS: Final = (signal.SIGINT, signal.SIGTERM)
-POLL_SECONDS: Final = 0.1  # between looks whether all tasks have ended by themselves
+POLL_SECONDS: Final = 0.1  # between checks whether all tasks have ended by themselves
 PIPE_VARIABLE: Final = "INORDER_WORK_PIPE"  # in the environment of a process: the descriptor of its end of the pipe
 
 
 class Happened(NamedTuple):
-    """What became of a process; `delay`: seconds until another takes its place; `error`: why it was not started."""
+    """An event in the life of a process; `delay`: seconds until its successor starts; `error`: why it did not start."""
 
     event: Literal["started", "failed", "died", "killed"]
     process: int
@@ -62,11 +62,11 @@ class Happened(NamedTuple):
 
 
 class ProcessPlace:
-    """The place of a process, and of those that replace it: when the next one starts. Times are monotonic.
+    """The place of a process and its successors: when the next one starts. Times are monotonic.
 
     Attributes:
-        starts_at: when the next one starts; None: one runs, or none is to.
-        deaths: one after another, each soon after its start, but for the first.
+        starts_at: when the next one starts; None: one is running, or none is to start.
+        deaths: deaths in a row, each soon after the start, except the first.
     """
 
     def __init__(self) -> None:
@@ -74,12 +74,14 @@ class ProcessPlace:
         self.begins()
 
     def begins(self) -> None:
-        """Notes that a process starts."""
+        """Records that a process starts."""
         self.starts_at: float | None = None
         self._began = time.monotonic()
 
     def ends(self, *, at_once: bool = False) -> float:
-        """Notes a death; in how many seconds the next one starts: at once, unless others died soon, too, before it."""
+        """Records a death; returns the seconds until the next start: 0, unless others before it died soon after their
+        start, too.
+        """
         now = time.monotonic()
         self.deaths = 1 if now - self._began >= STEADY_SECONDS else self.deaths + 1
         delay = 0.0 if at_once or self.deaths == 1 else RESTARTS.after(self.deaths - 1, 0.5)
@@ -92,24 +94,24 @@ class ProcessPlace:
 
 
 class Child(ProcessPlace):
-    """One of the processes, and those that came before it in its place."""
+    """One of the processes, with its predecessors in the same place."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
         self.number, self.starts_at = number, 0.0
         self.process: subprocess.Popen[bytes] | None = None
-        self.pipe: int | None = None  # the descriptor that the process sees closed when this one dies
+        self.pipe: int | None = None  # the pipe that the process sees closed when this process dies
 
 
 class Supervisor:
-    """Keeps so many processes at work.
+    """Keeps a number of processes running.
 
     Args:
-        command: the arguments of a process, by its number from 1, and whether it takes the place of one that died.
-        environment: what it has besides this process's.
-        count: how many.
-        grace: seconds that they have to end.
-        log: called with what became of them.
+        command: makes the arguments of a process from its number, from 1, and whether it replaces one that died.
+        environment: variables that it has in addition to this process's.
+        count: the number of processes.
+        grace: seconds in which they must end.
+        log: called with each event.
     """
 
     def __init__(
@@ -123,14 +125,14 @@ class Supervisor:
     ) -> None:
         self._command, self._environment, self._grace, self._log = command, environment, grace, log
         self._children = [Child(number) for number in range(1, count + 1)]
-        self._heard: SimpleQueue[Child | int] = SimpleQueue()  # who has died, or a signal
+        self._heard: SimpleQueue[Child | int] = SimpleQueue()  # a process that has died, or a signal
         self._ends_at: float | None = None
         self._could_not_go_on = False
 
     def run(self) -> bool:
         """Runs until all have ended; returns whether no task stopped by itself, and all output was read.
 
-        For the main thread, which gets signals.
+        Must be called in the main thread, which gets signals.
         """
         with self._signals():
             while True:
@@ -161,7 +163,7 @@ class Supervisor:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    # --- beginnings
+    # --- starts
 
     def _start_due(self) -> None:
         for child in self._children:
@@ -178,11 +180,11 @@ class Supervisor:
                     stdin=subprocess.DEVNULL,
                     env={**os.environ, **self._environment, PIPE_VARIABLE: str(theirs)},
                     pass_fds=(theirs,),
-                    start_new_session=True,  # the terminal's signals come to this process alone
+                    start_new_session=True,  # the terminal's signals come only to this process
                 )
             finally:
                 os.close(theirs)
-        except OSError as error:  # the system has no room for one now, say
+        except OSError as error:  # the system has no room for one now, for example
             _close_pipe(child)
             self._log(Happened("failed", child.number, delay=child.ends(), error=error.strerror or str(error)))
             return
@@ -190,7 +192,7 @@ class Supervisor:
         _start_deaf(threading.Thread(target=self._await, args=(child, process), daemon=True))
 
     def _await(self, child: Child, process: subprocess.Popen[bytes]) -> None:
-        if hasattr(os, "waitid"):  # until the process is reaped no other group can have its number
+        if hasattr(os, "waitid"):  # until the process is reaped, no other group can have its number
             with contextlib.suppress(ChildProcessError):  # the main thread has reaped it
                 os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
                 _end_group(process.pid)
@@ -200,7 +202,7 @@ class Supervisor:
     # --- ends
 
     def _buried(self, child: Child) -> None:
-        """A process has ended: another takes its place, unless it must not be replaced."""
+        """Handles the end of a process: another replaces it, unless it must not be replaced."""
         process, child.process = child.process, None
         assert process is not None
         _close_pipe(child)
@@ -214,13 +216,13 @@ class Supervisor:
         self._log(Happened("died", child.number, process.pid, status, child.ends(at_once=status == WORN_OUT)))
 
     def reader_has_gone(self) -> None:
-        """Nobody reads any more what this process or one of the others writes: all end, as after a first signal."""
+        """Ends all processes, as a first signal does, because the output of one of them is no longer read."""
         self._could_not_go_on = True
         if self._ends_at is None:
             self._end()
 
     def _end(self) -> None:
-        """A signal: the first one asks, the second one kills."""
+        """Handles a signal: the first one asks the processes to end, the second one kills them."""
         if self._ends_at is not None:
             self._kill()
             return
@@ -232,7 +234,7 @@ class Supervisor:
 
     def _kill_late(self) -> None:
         if self._ends_at is not None and time.monotonic() >= self._ends_at:
-            self._ends_at = math.inf  # it ends when it ends: to kill it again does not help
+            self._ends_at = math.inf  # killing it again does not help
             self._kill()
 
     def _kill(self) -> None:
@@ -250,12 +252,12 @@ class Supervisor:
 
 
 def _start_deaf(thread: threading.Thread) -> None:
-    """Starts a thread that gets no signals, so that each interrupts the main thread.
+    """Starts a thread that gets no signals, so that each of them interrupts the main thread.
 
-    Of two that come together the system may give both to another thread. Then Python calls no handler until the main
-    thread does something again, and that waits here for what the handlers bring.
+    Otherwise the system may give two simultaneous signals to another thread. Then Python calls no handler until the
+    main thread runs again, and the main thread waits here for the handlers.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)  # a thread begins with the mask of the one that starts it
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)  # a thread inherits its starter's mask
     try:
         thread.start()
     finally:
@@ -270,17 +272,17 @@ def _close_pipe(child: Child) -> None:
 
 def _end_group(group: int) -> None:
     """Ends the processes that functions have started in a process; harmless if there are none."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: nobody in the group is alive
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: the group has no living process
         os.killpg(group, signal.SIGTERM)
 
 
 def serve(worker: Worker, grace: float, unread: threading.Event | None = None) -> int:
-    """One of the processes: works until a signal comes, or its supervisor has died; its exit status.
+    """Runs one of the processes: works until a signal comes, or its supervisor has died; returns its exit status.
 
     Args:
-        unread: it is set when nobody reads any more what the process writes.
+        unread: set when the output of the process is no longer read.
 
-    A call that has not ended by then is given back, and the process ends in the middle of it: by `leave`.
+    A call that has not ended by then is given back, and `leave` ends the process in the middle of it.
     """
     asked, unread = threading.Event(), unread or threading.Event()
     before = {number: signal.signal(number, lambda *_: asked.set()) for number in STOPS}
@@ -311,9 +313,9 @@ def _set_handlers(handlers: Mapping[signal.Signals, Any]) -> None:
 
 
 def _reset_in_forks(handlers: Mapping[signal.Signals, Any]) -> None:
-    """Gives these handlers to whatever is forked from now on, so that a signal ends it as it ends any program.
+    """Gives these handlers to all processes forked from now on, so that a signal ends them as it ends any program.
 
-    A signal that comes between the fork and that is blocked until then: the handler of this process would swallow it.
+    Signals between the fork and this are blocked meanwhile: the handler of this process would swallow them.
     """
     mask = threading.local()
 
@@ -331,12 +333,12 @@ def _reset_in_forks(handlers: Mapping[signal.Signals, Any]) -> None:
 
 
 def _watch_supervisor(asked: threading.Event) -> None:
-    """Sets the event when the pipe from the supervisor ends: it has died.
+    """Sets the event when the pipe from the supervisor closes, which means that it has died.
 
-    The descriptor is read without a lock of Python's: a process that a function forks could never take that.
+    The descriptor is read without a lock of Python's, which a process forked by a function could never take.
     """
     given = os.environ.pop(PIPE_VARIABLE, None)
-    if given is None:  # somebody else has started this process
+    if given is None:  # this process was not started by a supervisor
         return
     pipe = int(given)
     os.set_inheritable(pipe, False)
@@ -350,11 +352,11 @@ def _watch_supervisor(asked: threading.Event) -> None:
 
 
 def leave(status: int) -> None:
-    """Ends this process, even if a function that nobody waits for still runs, and what its functions have started."""
+    """Ends this process, even if a function still runs in it, and the processes that its functions have started."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
-    if os.getpgrp() == os.getpid():  # the group has nobody else in it
+    if os.getpgrp() == os.getpid():  # the group has no other member
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _end_group(os.getpid())
     os._exit(status)

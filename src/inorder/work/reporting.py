@@ -1,4 +1,4 @@
-"""What a worker reports of its work, and how it becomes lines of a log."""
+"""The events that a worker reports, and their lines in a log."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ LEVELS: Final = {Outcome.DISCARDED: logging.INFO, Outcome.RETURNED: logging.INFO
 
 
 class WorkerEvent(NamedTuple):
-    """Something that a worker reports of a task or of a schedule.
+    """An event of a worker, about a task or a schedule.
 
     Args:
-        kind: "attempt", one has ended; "put", a periodic put; "trouble", it goes on later; "stopped", it has ended by
+        kind: "attempt", one has ended; "put", a periodic put; "trouble", it will be retried; "stopped", it has ended by
             itself.
         task, schedule: the name of the one that it is about; the other is empty.
-        queue: that the task works on, or that the schedule puts to.
-        text: what went wrong, in words.
-        ended: of an attempt.
-        run: of a periodic put.
-        seconds: how long the attempt took; of a periodic put, how late it was.
+        queue: the queue that the task works on, or that the schedule puts to.
+        text: a description of the error.
+        ended: the attempt that has ended.
+        run: the periodic put.
+        seconds: how long the attempt took; for a periodic put, how late it was.
     """
 
     kind: Literal["attempt", "put", "trouble", "stopped"]
@@ -39,18 +39,18 @@ class WorkerEvent(NamedTuple):
 
     @property
     def is_fine(self) -> bool:
-        """Whether all went well: what a person need not read."""
+        """Whether all went well, so that nobody needs to read it."""
         ended = self.ended
         return self.run is not None or (ended is not None and ended.outcome is Outcome.DONE and not ended.error)
 
 
 def in_words(event: WorkerEvent) -> str:
-    """An event as one line."""
+    """Writes an event as one line."""
     ended, name = event.ended, event.task or f"schedule {event.schedule}"
     if event.run is not None:
-        return f"{name} put to {event.queue} what was due at {_instant(event.run.due)}, {event.seconds:.3f} s late"
+        return f"{name} put to {event.queue} the run due at {_instant(event.run.due)}, {event.seconds:.3f} s late"
     if ended is None:
-        how = "has stopped" if event.kind == "stopped" else "is in trouble and goes on later"
+        how = "has stopped" if event.kind == "stopped" else "is in trouble and will be retried"
         return f"{name} {how}: {event.text}"
     which = f"message {ended.message_id.hex()} of {event.queue}, attempt {ended.attempt}, {event.seconds:.3f} s"
     again = f", again in {ended.delay:.1f} s" if ended.outcome in (Outcome.RETRIED, Outcome.OVERDUE) else ""
@@ -58,7 +58,7 @@ def in_words(event: WorkerEvent) -> str:
 
 
 def as_record(event: WorkerEvent) -> dict[str, Any]:
-    """The same for a program that reads logs."""
+    """Makes a record of an event for programs that read logs."""
     which = {"task": event.task} if event.task else {"schedule": event.schedule}
     record: dict[str, Any] = {"event": event.kind, **which, "queue": event.queue}
     if event.ended is not None:
@@ -77,7 +77,7 @@ def as_record(event: WorkerEvent) -> dict[str, Any]:
 
 
 def to_log(event: WorkerEvent) -> None:
-    """Writes it to the logger `inorder.work`, with the traceback of a function that failed."""
+    """Writes an event to the logger `inorder.work`, with the traceback of a function that failed."""
     ended = event.ended
     if event.run is not None:
         log.info("%s", in_words(event))

@@ -1,4 +1,4 @@
-"""Which function works on which queue, what becomes of its failures, what is put when: a registry that a module fills.
+"""A registry that a module fills: the function for each queue, its retries, and the schedules.
 
     tasks = Tasks()
 
@@ -10,8 +10,8 @@
     def nightly(due):
         return due.isoformat().encode()
 
-`inorder work shop.tasks` and `QueueManager.worker` run what is registered. A function may say with an exception what
-is to become of its message: `Retry`, `Discard`, `Dead`. Any other exception is a failure, and is tried again.
+`inorder work shop.tasks` and `QueueManager.worker` run what is registered. A function may decide about its message by
+raising `Retry`, `Discard` or `Dead`. Any other exception is a failure, and the message is tried again.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ GROUP: Final = Choice(("list", "iterator"), also=NONE)
 F = TypeVar("F", bound=Callable[..., object])
 M = TypeVar("M", bound=Callable[[datetime], bytes | Message])
 TROUBLE_SECONDS: Final = 3_600.0
-ATTEMPTS: Final = 5  # where neither the task nor its queue says
-IDLE_SECONDS: Final = 60.0  # of one wait; then its thread looks whether it is to end
-ATTEMPTS_MAX: Final = 999_999_999  # as of the attribute of queues
+ATTEMPTS: Final = 5  # if neither the task nor its queue sets it
+IDLE_SECONDS: Final = 60.0  # for one wait; then its thread checks whether it is to end
+ATTEMPTS_MAX: Final = 999_999_999  # as in the attribute of queues
 THREADS_MAX: Final = 1_000
-FIRST_OF_PROGRAMS: Final = 65_536  # reasons from here are a program's own
+FIRST_OF_PROGRAMS: Final = 65_536  # reasons from here on are the program's
 Grouping = Literal["list", "iterator"]
 
 
 class Retry(Exception):
-    """The work is to be tried again: raised by a function, after the back-off, or after so many seconds.
+    """Raised by a function to have the work tried again, after the back-off, or after this many seconds.
 
-    It is an attempt like any other: after the last one the message is set aside.
+    This uses up an attempt: after the last one the message is set aside.
 
     Args:
-        error: why; kept with the message.
-        after: seconds, 0 to 99,999,999.9; None: as the task's back-off says.
+        error: the cause; stored with the message.
+        after: seconds, 0 to 99,999,999.9; None: the task's back-off.
 
-    Raises: ArgumentError, `after` is out of its range.
+    Raises ArgumentError if `after` is out of range.
     """
 
     def __init__(self, error: str = "", *, after: float | None = None) -> None:
@@ -64,29 +64,29 @@ class Retry(Exception):
 
 
 class Discard(Exception):
-    """The message is to be removed, and nothing kept of it; what the function put is undone."""
+    """Raised by a function to have its message removed without a trace, and its puts undone."""
 
 
 class Dead(Exception):
-    """The message is to become a dead letter at once; what the function put is undone.
+    """Raised by a function to make its message a dead letter immediately, and undo its puts.
 
     Args:
-        error: why; it is kept with the dead letter.
-        reason: a number of the program's own, from 65,536.
+        error: the cause; stored with the dead letter.
+        reason: a number chosen by the program, from 65,536.
 
-    Raises: ArgumentError, `reason` is out of its range.
+    Raises ArgumentError if `reason` is out of range.
     """
 
     def __init__(self, error: str = "", *, reason: int = FIRST_OF_PROGRAMS) -> None:
         super().__init__(error)
         if isinstance(reason, bool) or not isinstance(reason, int) or not FIRST_OF_PROGRAMS <= reason < 2**31:
-            raise bad_argument("reason", reason, f"a number of the program's own, {FIRST_OF_PROGRAMS:,} to 2**31 - 1")
+            raise bad_argument("reason", reason, f"a reason of the program's own, {FIRST_OF_PROGRAMS:,} to 2**31 - 1")
         self.reason = reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A function, the queue that it works on, and how; made by `Tasks.task`, where the fields are explained."""
+    """A function, its queue, and its options; made by `Tasks.task`, which explains the fields."""
 
     name: str
     queue: str
@@ -125,31 +125,32 @@ class Tasks:
         dead_on: type[Exception] | tuple[type[Exception], ...] = (),
         trouble_for: float = TROUBLE_SECONDS,
     ) -> Callable[[F], F]:
-        """Registers the function below it for a queue. The function stays as it is, and may be called as before.
+        """Registers the decorated function for a queue. The function itself is unchanged, and may be called as before.
 
-        It is given the message, and the connection if it has a second parameter. Get, call and commit are one unit of
-        work: what the function puts and gets through that connection is committed with the get, or undone with it.
+        The worker calls it with the message, and with the connection if it has a second parameter. Get, call and commit
+        are one unit of work: the function's puts and gets through that connection are committed with the get, or undone
+        with it.
 
         Args:
             queue: a local queue, or an alias of one.
-            name: what the task is called in logs and metrics; None: module and name of the function.
-            group: the function is given a complete group, or one message in no group, as a "list" or as an
-                "iterator", which holds a page of a large group in memory. None: it is given one message.
+            name: the name of the task in logs and metrics; None: module and name of the function.
+            group: call the function with a complete group, or one message in no group, as a "list" or as an "iterator",
+                which holds a page of a large group in memory. None: call it with one message.
             logical: messages come in logical order, each in a unit of its own. A group is in this order anyway.
-            read_order: "strict" or "relaxed"; None: as the queue says.
-            match: which messages; none others are touched.
-            attempts: after so many the message is set aside, from 1. None: the queue's `backout_threshold`, or 5 where
-                that is 0.
+            read_order: "strict" or "relaxed"; None: the read order of the queue.
+            match: get only messages that match.
+            attempts: how many attempts a message has before it is set aside, from 1. None: the queue's
+                `backout_threshold`, or 5 if that is 0.
             backoff: how long a message waits between attempts; None: 1 s, 2 s, 4 s ... 600 s, each 10 % more or less.
-            timeout: seconds that a call may take, more than 0; None: as long as it likes. See `Worker`.
-            threads: how many work on it in each process, from 1; None: as many as the worker says.
-            dead_on: exceptions that no further attempt would mend: the message becomes a dead letter at once.
+            timeout: seconds that a call may take, more than 0; None: unlimited. See `Worker`.
+            threads: how many threads work on it in each process, from 1; None: the worker's number.
+            dead_on: exceptions that another attempt would not avoid: the message becomes a dead letter immediately.
             trouble_for: seconds, from 0. If the function raises QueueFull 2053 or PutInhibited 2051, its message is
-                backed out and tried again later, without an attempt, for so long since the first time; from then on
-                each is an attempt. A full disk (StoreFull 2192) uses up no attempt, however long it lasts.
+                backed out and tried again later without using up an attempt, for this long after the first time; after
+                that each try uses one up. A full disk (StoreFull 2192) uses up no attempt, however long it lasts.
 
-        Raises: ArgumentError, a value is out of its range, the name is taken, or the function has another number of
-            parameters, or is a generator or one of asyncio.
+        Raises ArgumentError if a value is out of range, the name is taken, or the function has another number of
+        parameters, or is a generator or a coroutine function.
         """
         _check_called(queue)
         check_queue_name(queue, argument="queue")
@@ -163,7 +164,7 @@ class Tasks:
         check_seconds("trouble_for", trouble_for, least=0)
         kinds = dead_on if isinstance(dead_on, tuple) else (dead_on,)
         if not all(isinstance(one, type) and issubclass(one, Exception) for one in kinds):
-            raise bad_argument("dead_on", dead_on, "an exception, or a tuple of some")
+            raise bad_argument("dead_on", dead_on, "an exception class, or a tuple of them")
         options = GetOptions(logical=logical, read_order=read_order, match=match, wait=IDLE_SECONDS, syncpoint=True)
 
         def registered(function: F) -> F:
@@ -190,23 +191,23 @@ class Tasks:
     def periodic(
         self, cron: str, *, queue: str, name: str | None = None, zone: str = "UTC", missed: Missed = "one"
     ) -> Callable[[M], M]:
-        """Registers the function below it: what it returns is put whenever the expression is due.
+        """Registers the decorated function: its result is put whenever the expression is due.
 
         The function is called with the instant at which it is due, in the time zone, and returns bytes or a `Message`.
-        Each instant is put once, however many processes and workers run it. The function stays as it is.
+        Each instant is put once, however many processes and workers run it. The function itself is unchanged.
 
         Args:
             cron: minute, hour, day of the month, month, day of the week; or six fields, the first for seconds.
             queue: where the messages are put: a queue of this queue manager, or an alias of one.
-            name: 1 to 200 characters; with the queue it names the schedule to all processes. None: module and name of
-                the function. Give it a name if the function may move: under another one it begins again.
-            zone: the name of the time zone whose clock `cron` goes by.
-            missed: what becomes of runs that nobody put when they were due: "one", the last of them is put; "all",
-                each; "none", a run that is late by more than a minute is left out.
+            name: 1 to 200 characters; with the queue it identifies the schedule to all processes. None: module and name
+                of the function. Give a name if the function may move: under another name the schedule begins again.
+            zone: the name of the time zone of `cron`.
+            missed: which missed runs are put: "one", only the last of them; "all"; "none", not those that are late by
+                more than a minute.
 
         Raises:
-            ArgumentError: a value is not allowed, or the name is taken.
-            CallerError: the library for cron expressions is not installed (`inorder[work]`).
+            ArgumentError: if a value is not allowed, or the name is taken.
+            CallerError: if the library for cron expressions is not installed (`inorder[work]`).
         """
         if name is not None:
             _check_name(name)
@@ -219,9 +220,9 @@ class Tasks:
         return registered
 
     def add(self, *schedules: Schedule) -> None:
-        """Registers schedules that are there already.
+        """Registers existing schedules.
 
-        Raises: ArgumentError, one of the names is taken, or it is not a `Schedule`; none of them is registered then.
+        Raises ArgumentError if one of the names is taken, or one is not a `Schedule`; then none of them is registered.
         """
         names = set[str]()
         for one in schedules:
@@ -237,7 +238,7 @@ class Tasks:
 
     def _check_free(self, name: str, others: Container[str] = ()) -> None:
         if name in self._tasks or name in self._schedules or name in others:
-            raise bad_argument("name", name, "one that is not taken yet")
+            raise bad_argument("name", name, "unique among the tasks and schedules")
 
     def __iter__(self) -> Iterator[Task]:
         return iter(list(self._tasks.values()))
@@ -258,14 +259,14 @@ def _name_of(function: object) -> str:
 
 
 def _check_called(queue: object) -> None:
-    """Raises: ArgumentError, the decorator was written without parentheses."""
+    """Raises ArgumentError if the decorator was written without parentheses."""
     if inspect.isroutine(queue):
         raise bad_argument("queue", queue, f'a name: write @tasks.task("QUEUE") above {queue.__name__}')
 
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name:
-        raise bad_argument("name", name, "a text, not empty, or None")
+        raise bad_argument("name", name, "a text that is not empty, or None")
 
 
 def _check_choices(name: object, group: object, attempts: int | None, threads: int | None) -> None:
@@ -279,18 +280,18 @@ def _check_choices(name: object, group: object, attempts: int | None, threads: i
 
 
 def check_seconds(name: str, value: object, *, least: float) -> None:
-    """Raises: ArgumentError, it is not a number of seconds in the range."""
+    """Raises ArgumentError if this is not a number of seconds in the range."""
     Seconds(least, SECONDS_MAX).check(name, value)
 
 
 def _takes_connection(function: Callable[..., Any]) -> bool:
-    """Whether the function has a second parameter. Raises: ArgumentError, it cannot be called so."""
+    """Whether the function has a second parameter. Raises ArgumentError if a worker cannot call it."""
     kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
     if not callable(function) or any(is_one(function) for is_one in kinds):
         allowed = "a function that does the work when it is called, not a generator"
         if inspect.iscoroutinefunction(function):
             called = f"asyncio.run({function.__name__}(message))"
-            allowed = f"a function without async: register one that calls {called}, or work with inorder.aio"
+            allowed = f"a function without async: register one that calls {called}, or use inorder.aio"
         raise bad_argument("function", function, allowed)
     signature = inspect.signature(function)
     for given in ((None, None), (None,)):
@@ -299,6 +300,4 @@ def _takes_connection(function: Callable[..., Any]) -> bool:
         except TypeError:
             continue
         return len(given) > 1
-    raise ArgumentError(
-        f"{function!r:.100} takes neither a message, nor a message and a connection", argument="function"
-    )
+    raise ArgumentError(f"{function!r:.100} must take a message, or a message and a connection", argument="function")

@@ -1,8 +1,8 @@
-"""The thread of a worker that puts what schedules say, on a connection of its own.
+"""The thread of a worker that puts the messages of schedules, on its own connection.
 
-What fails of one schedule is reported once, until it succeeds or fails otherwise, and tried again each second: it stops
-neither the other schedules nor the tasks. If the connection is lost, or the store is in trouble, the thread connects
-again, later each time.
+A failure of one schedule is reported once, until the schedule succeeds or fails differently, and tried again each
+second: it stops neither the other schedules nor the tasks. If the connection is lost, or the store is in trouble, the
+thread connects again, later each time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TROUBLE: Final = Backoff(first=0.5, most=30.0, jitter=0.5)  # before a store tha
 
 
 class TimekeeperOwner(Protocol):
-    """What a timekeeper needs of its worker."""
+    """The calls that a timekeeper makes on its worker."""
 
     qm: Any
     ends: threading.Event
@@ -42,7 +42,7 @@ class Timekeeper:
     """A thread and its connection.
 
     Attributes:
-        is_at_work: it waits for what is due, or puts it.
+        is_at_work: whether it waits for the next run, or puts one.
     """
 
     def __init__(self, worker: TimekeeperOwner, schedules: Sequence[Schedule]) -> None:
@@ -51,7 +51,7 @@ class Timekeeper:
         self._wakes = threading.Event()
         self._qm: Any = None
         self.is_at_work = self._is_lost = False
-        self._failing: dict[Schedule, str] = {}  # with what was reported
+        self._failing: dict[Schedule, str] = {}  # with the error that was reported
 
     def start(self) -> None:
         self.is_at_work = True
@@ -59,19 +59,19 @@ class Timekeeper:
 
     @property
     def goes_on(self) -> bool:
-        """Whether it looks once more."""
+        """Whether it does another round."""
         worker = self._worker
         return not (self._is_lost or worker.ends.is_set() or worker.is_worn or worker.lost)
 
     # --- for the worker and its keeper
 
     def end_wait(self) -> None:
-        """If it is to end it does so now, not when something is due next."""
+        """If it is to end, wakes it so that it ends now, not when the next run is due."""
         if not self.goes_on:
             self._wakes.set()
 
     def give_back(self) -> None:
-        """Ends a put that has not ended by itself: its function may run on, and puts nothing any more."""
+        """Ends a put that has not ended by itself: its function may run on, but can put nothing any more."""
         if self.is_at_work:
             self._is_lost = True
             self._close()
@@ -123,7 +123,7 @@ class Timekeeper:
             with contextlib.suppress(InorderError):
                 qm.abandon()
 
-    # --- what it reports
+    # --- reports
 
     def _put(self, run: ScheduledRun) -> None:
         one = run.schedule
@@ -142,7 +142,7 @@ class Timekeeper:
             self._failed(one, error)
 
     def _stop(self, why: str) -> None:
-        """The schedules cannot go on; the tasks do, if they can."""
+        """Ends the schedules, which cannot continue; the tasks continue if they can."""
         for one in self._schedules:
             if self._worker.stopped.setdefault(one.name, why) is why:
                 self._worker.report(WorkerEvent("stopped", one.queue, schedule=one.name, text=why))

@@ -1,13 +1,13 @@
-"""Threads that take messages and call functions, each with a connection of its own; their end; their time limits.
+"""Threads that get messages and call functions, each on its own connection; their end; their time limits.
 
-Each task has its own threads, *lanes*: a lane waits for one queue. One more thread, the *keeper*, is there for what a
-lane cannot do itself: end calls that take too long, and lanes that do not end in time.
+Each task has its own threads, *lanes*: a lane waits for one queue. One more thread, the *keeper*, does what a
+lane cannot do itself: it ends calls that take too long, and lanes that do not end in time.
 
-A thread cannot be killed. A call that is past its time loses its connection instead: its unit of work is backed out,
-the message goes back with the error and a back-off, and nothing that the function does through the connection
-afterwards has an effect. The function itself may run on. Where processes can be replaced (`inorder work`), `is_worn`
-then says that this one is to be: it finishes what else it does, and ends. Elsewhere another thread takes the place of
-the lost one.
+A thread cannot be killed. Instead a call that is over its time limit loses its connection: its unit of work is backed
+out, the message returns with the error and a back-off, and nothing that the function does through the connection
+afterwards has an effect. The function itself may run on. If processes can be replaced (`inorder work`), `is_worn`
+then says that this process should be: it finishes its other work, and ends. Otherwise another thread takes the place
+of the lost one.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from .timekeeper import Timekeeper
 
 log = logging.getLogger("inorder.work")
 
-TICK_SECONDS: Final = 0.02  # between looks of the keeper, while it has something to look at
-STORE_SECONDS: Final = 1.0  # between looks whether the store can be used on
+TICK_SECONDS: Final = 0.02  # between checks by the keeper, while it has something to check
+STORE_SECONDS: Final = 1.0  # between checks whether the store can still be used
 GRACE_SECONDS: Final = 30.0
-SETTLE_SECONDS: Final = 5.0  # beyond it, for what is being given up, committed or reported
+SETTLE_SECONDS: Final = 5.0  # after it, for work that is being given up, committed or reported
 
 
 class Root(Protocol):
-    """The connection that a worker is made with."""
+    """The connection from which a worker is made."""
 
     def connect(self, *, program: str | None = None) -> Any: ...
     def check_store(self) -> None: ...
@@ -49,14 +49,15 @@ class Root(Protocol):
 
 
 class Worker:
-    """Runs functions for the messages of queues, and puts what schedules say; made by `QueueManager.worker`.
+    """Calls functions with the messages of queues, and puts the messages of schedules; made by `QueueManager.worker`.
 
-    A call that is past its task's `timeout` loses its connection: the message goes back, and the function, which cannot
-    be killed, runs on without effect on any queue. Another thread takes its place; `inorder work` replaces the process.
+    A call that exceeds its task's `timeout` loses its connection: the message returns to its queue, and the function,
+    which cannot be killed, runs on without effect on any queue. Another thread takes its place; `inorder work` replaces
+    the process.
 
     Attributes:
-        stopped: the tasks and schedules that could not go on, by their names, and why.
-        is_worn: a call was past its time, and its thread may be running still.
+        stopped: the tasks and schedules that could not continue, by name, and why.
+        is_worn: whether a call exceeded its time, so that its thread may still be running.
         lost: the error that stopped the whole worker: its program must close the store, or end, to use it again.
     """
 
@@ -91,12 +92,12 @@ class Worker:
         self._timekeeper = Timekeeper(self, tasks.schedules) if tasks.schedules else None
         self._watches = any(task.timeout for task in tasks)
 
-    # --- from outside
+    # --- calls from outside
 
     def start(self) -> None:
-        """Starts the threads. Raises: CallerError, it was started before."""
+        """Starts the threads. Raises CallerError if the worker was started before."""
         if self._keeper.ident is not None:
-            raise CallerError("the worker was started before: make another")
+            raise CallerError("the worker was started before: create another one")
         self._keeper.start()
         for lane in list(self._lanes):
             lane.start()
@@ -104,21 +105,21 @@ class Worker:
             self._timekeeper.start()
 
     def stop(self, grace: float = GRACE_SECONDS) -> int:
-        """Ends the work: no message is taken any more, and calls that are under way may end within a time.
+        """Ends the work: no more messages are got, and running calls may end within the grace time.
 
-        What has not ended then is given back: backed out, with an attempt counted, its connection ended. What is being
-        committed, backed out or reported at that moment has 5 seconds more.
+        Calls that have not ended then are given back: their connection is ended, and they are backed out and use up an
+        attempt. Work that is being committed, backed out or reported at that moment has 5 seconds more.
 
         Args:
             grace: seconds, 0 to 99,999,999.9.
 
         Returns: how many calls were given back; their functions may run on, without effect on any queue.
 
-        Raises: ArgumentError; CallerError, a function or a log of this worker calls it, in a thread that it waits for.
+        Raises ArgumentError; CallerError if a function or a log of this worker calls it, in a thread that it waits for.
         """
         check_seconds("grace", grace, least=0)
         if threading.current_thread() in self._threads():
-            raise CallerError("a worker is stopped by other threads than its own: set an event that one of them awaits")
+            raise CallerError("a worker must be stopped by a thread that is not its own: set an event for one")
         self.ends.set()
         self._nudge()
         self.wait(grace)
@@ -127,14 +128,14 @@ class Worker:
         if self._timekeeper is not None:
             self._timekeeper.give_back()
         if not self.wait(SETTLE_SECONDS):
-            log.warning("threads of a worker have not ended: what they report from now on may be lost")
+            log.warning("threads of a worker have not ended: their later reports may be lost")
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
         return given_back
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits until every task and the schedules have ended; whether they have within so many seconds."""
+        """Waits until every task and the schedules have ended; returns whether they have, within this many seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: not self.is_busy, timeout)
 
@@ -144,7 +145,7 @@ class Worker:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a thread works, or waits for work or for what is due."""
+        """Whether a thread works, or waits for a message or for the next run."""
         keeper = self._timekeeper
         return any(lane.is_at_work for lane in self._lanes) or (keeper is not None and keeper.is_at_work)
 
@@ -163,7 +164,7 @@ class Worker:
     # --- for lanes
 
     def report(self, event: WorkerEvent, *, is_repeated: bool = False) -> None:
-        """Reports what has happened to observers of the store, and to the log if it was not there before."""
+        """Reports an event to observers of the store, and to the log unless it is repeated."""
         if self.qm.is_observed:
             self.qm.tell(*_observed(event))
         if is_repeated:
@@ -171,15 +172,15 @@ class Worker:
         with self._reporting:
             try:
                 self._log(event)
-            except BaseException:  # whatever it is, it must not end the thread that reports
+            except BaseException:  # whatever it is, it must not end the reporting thread
                 log.exception("an event of the worker could not be logged")
 
     def may_try_again(self, task: Task, failure: Failure | None) -> bool:
-        """Whether a message that stays where it is, and was tried often enough, has one more attempt.
+        """Whether a message that stays on its queue, and has used up its attempts, gets one more.
 
-        It has one if the last attempt was before this worker began: a person who starts a worker wants it tried.
+        It does if the last attempt was before this worker started: whoever starts a worker wants it tried.
         """
-        if failure is not None and self._began_at <= failure.time <= self.qm.clock.now():  # later: a clock was ahead
+        if failure is not None and self._began_at <= failure.time <= self.qm.clock.now():  # if later, a clock was ahead
             return False
         with self._reporting:
             is_first = task.name in self._again
@@ -187,7 +188,7 @@ class Worker:
             return is_first
 
     def stop_task(self, task: Task, why: str) -> None:
-        """A task cannot go on: all of its lanes end."""
+        """Stops all lanes of a task that cannot continue."""
         with self._reporting:
             is_first = self.stopped.setdefault(task.name, why) is why
         if is_first:
@@ -195,7 +196,7 @@ class Worker:
         self._nudge()
 
     def lose_store(self, error: InorderError) -> None:
-        """Only a program that opens the store anew can use it: every task stops, and the schedules."""
+        """Stops every task and the schedules: only a program that opens the store anew can use it."""
         with self._reporting:
             self.lost = self.lost or error
         for task in self._tasks:
@@ -203,12 +204,12 @@ class Worker:
         self._nudge()
 
     def replace(self, lane: WorkerLane) -> None:
-        """A lane is lost: another takes its place, or the process is worn."""
+        """Replaces a lost lane, or marks the process as worn."""
         if not self._replaces_threads:
             self.is_worn = True
         elif not self.ends.is_set():
             fresh = WorkerLane(self, lane.task)
-            with self._changed:  # `wait` must not see both of them idle
+            with self._changed:  # `wait` must not see both lanes idle
                 self._lanes[self._lanes.index(lane)] = fresh
                 fresh.start()
 
@@ -233,7 +234,9 @@ class Worker:
             self._end_waits()
 
     def _check_store(self) -> None:
-        """Threads that only wait would keep a store open in which a sync of another process has failed."""
+        """Checks the store: threads that only wait would keep a store open in which a sync of another process has
+        failed.
+        """
         if self.lost is not None or time.monotonic() < self._checks_at:
             return
         self._checks_at = time.monotonic() + STORE_SECONDS
@@ -249,7 +252,7 @@ class Worker:
         return self._watches or any(lane.is_at_work and not lane.goes_on for lane in self._lanes)
 
     def _nudge(self) -> None:
-        """Lanes that only wait look whether they are to end."""
+        """Wakes lanes that only wait, so that they check whether they are to end."""
         self._end_waits()
         with self._changed:
             self._changed.notify_all()
@@ -263,7 +266,7 @@ class Worker:
 
 
 def _observed(event: WorkerEvent) -> tuple[str, Mapping[str, float], Mapping[str, object]]:
-    """An event as observers of the store get it: its name, numbers, and what it is about."""
+    """An event as observers of the store get it: its name, its numbers, and its subject."""
     about = {"task": event.task, "schedule": event.schedule, "queue": event.queue, "error": event.text}
     ended = event.ended
     if ended is None:

@@ -99,7 +99,7 @@ def test_handles_stand_in_their_connection(qm: QueueManager, other: QueueManager
     assert row["OBJECTS"] == (), "it has none"
     unknown = run(qm, "DIS CONN(FFFFFFFFFFFFFFFF)")
     assert (unknown.outcome, unknown.number) == ("refused", "AMQ8147E")
-    assert unknown.text.startswith("no connection fits FFFFFFFFFFFFFFFF")
+    assert unknown.text.startswith("no connection matches FFFFFFFFFFFFFFFF")
 
 
 @pytest.mark.parametrize(

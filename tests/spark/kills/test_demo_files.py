@@ -1,12 +1,11 @@
-"""`inorder demo files` whole: loaders and Spark's driver are killed, and each file comes back as it was."""
+"""`make demo` whole: loaders and Spark's driver are killed, and each file comes back as it was."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-
-from inorder.cli import main
+from demo.__main__ import main
 
 FILES = 12
 
@@ -18,7 +17,7 @@ def test_the_files_of_a_folder_come_back_as_they_were(tmp_path: Path, capsys: py
     folder.mkdir()
     for number in range(FILES):
         (folder / f"{number}.txt").write_text("".join(f"line {n} of {number}\n\n" for n in range(40)))
-    status = main(["demo", "files", str(folder), "--output", str(output)])
+    status = main(["files", str(folder), "--output", str(output)])
     told = capsys.readouterr().out
     assert status == 0, told
     assert f"0 of {FILES} files differ from the originals" in told

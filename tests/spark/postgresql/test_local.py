@@ -80,7 +80,7 @@ def test_a_batch_is_written_once_under_its_name_and_read_side_by_side(queues: Sp
 
 def test_a_store_that_is_not_there_is_not_made(queues: SparkSession, url: str, postgresql: str) -> None:
     missing = url.replace("schema=spark_", "schema=spark_not_")
-    with pytest.raises(Exception, match=r"there is no store at .*make the queue manager first with"):
+    with pytest.raises(Exception, match=r"there is no store at .*create the queue manager first with"):
         queues.read.format("inorder").options(queue="Q").load(missing).count()
     with pytest.raises(StoreError, match="there is no store at"):
         finish(missing, "Q", "copy", "nowhere")

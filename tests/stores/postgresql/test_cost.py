@@ -226,7 +226,7 @@ def test_those_who_listen_are_looked_for_while_there_are_some(
         assert call.result().body == BODY
         with sent(monkeypatch) as log:
             put(qm, queue)
-        assert {"notify listeners", "notify listeners and flush"} & set(log)
+        assert "notify listeners" in log
         looking.execute("DELETE FROM listener")
         for _ in range(1 + IN_VAIN_MAX * LOOKED_FOR):
             put(qm, queue)

@@ -1,16 +1,25 @@
-"""Nobody waits for each other in a circle: queues are locked in order, whatever a verb comes to first."""
+"""Nobody waits for each other in a circle: queues are locked in order, whatever a verb comes to first.
+
+And of each queue that it came to, a call knows how it is before it is committed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import psycopg
 import pytest
-from tests.helpers.support import Call, until
+from tests.helpers.support import Call, bodies, until
+from tests.stores.postgresql.conftest import Connect
 from tests.stores.postgresql.server import Server, waits_for_a_lock
 
 import inorder
 from inorder import QueueManager
+from inorder.stores.engine import settling, store
+from inorder.stores.engine.operation import Operation
+from inorder.stores.engine.process import OpenHandle, OpenStore
+from inorder.stores.engine.queue import LocalQueue
 
 QUEUES = "SELECT queue FROM inorder.tally ORDER BY queue"
 LOCK = "SELECT queue FROM inorder.tally WHERE queue = %s FOR NO KEY UPDATE"
@@ -60,3 +69,25 @@ def test_a_change_of_the_queue_manager_locks_all_in_order(server: Server, other:
     crosses(server, lambda: other.alter_manager(description="changed"))
     assert (other.manager_attributes().description, other.depth("B")) == ("changed", 1)
     assert list(other.check()) == []
+
+
+def test_a_put_waits_for_what_the_server_says_of_each_queue_that_its_call_came_to(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = connect("one"), connect("other")
+    for queue in ("A", "B"):
+        one.create_queue(queue)
+    for queue in ("A", "B") * 3:
+        one.put(queue, b"x")
+    other.alter_queue("A", max_depth=7)
+    (number,) = (handle.queue for handle in cast("OpenStore", one._store).handles.values() if handle.name == "A")
+    came, seen = settling.tidied, list[int]()
+
+    def come(verb: Operation, handle: OpenHandle) -> LocalQueue:
+        seen.append(verb.queue(number).attributes.max_depth)
+        return came(verb, handle)
+
+    monkeypatch.setattr(store, "tidied", come)
+    one.put("B", b"y")
+    assert seen[-1] == 7, "A is not as it was taken to be, so the call runs again"
+    assert bodies(other, "B") == [b"x", b"x", b"x", b"y"]

@@ -96,6 +96,22 @@ def test_a_wait_that_is_interrupted_leaves_the_connection_in_step(link: Link) ->
         assert kept(link) == [1], "while the other still has the row"
 
 
+def test_a_block_into_which_an_exception_comes_commits_nothing(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before BEGIN is sent: what the transaction had done by then is rolled back all the same."""
+
+    def interrupt(*_: object) -> None:
+        raise FromOutsideError
+
+    link.begin()
+    link.execute("INSERT INTO t VALUES (1)")
+    with monkeypatch.context() as patch:
+        patch.setattr(link.pipeline, "execute", interrupt)
+        with pytest.raises(FromOutsideError):
+            link.block()
+    link.roll_back()
+    assert kept(link) == []
+
+
 def test_a_word_to_those_who_wait_that_fails_is_logged_and_harmless(
     link: Link, caplog: pytest.LogCaptureFixture
 ) -> None:

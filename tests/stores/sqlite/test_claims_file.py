@@ -95,7 +95,7 @@ def test_a_backup_has_the_open_claim(filled: QueueManager, store: SqliteStore, t
     try:
         again = Application(copy)
         assert again.bodies(1) == [MESSAGES[2], MESSAGES[1]]
-        with pytest.raises(CheckpointLost, match="the store was put back to an older state"):
+        with pytest.raises(CheckpointLost, match="the store was restored to an older state"):
             again.claim(2)
         assert problems(copy.database) == []
     finally:

@@ -13,9 +13,9 @@ from tests.rules.test_message_properties import NAMES, VALUES
 
 from inorder import Match, Message, connect
 from inorder.errors import StoreDamaged
+from inorder.model.fields import NO_ACCOUNTING
 from inorder.model.message import Transmission
 from inorder.model.properties import NO_PROPERTIES, Properties
-from inorder.rules.puts import NO_ACCOUNTING
 from inorder.stores.seam.damage import DECODING
 from inorder.stores.sql.descriptors import (
     FIELDS,

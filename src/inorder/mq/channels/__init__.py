@@ -1,7 +1,7 @@
-"""Channels: messages of a transmission queue go to another queue manager, each once, in order (between C-1 to C-7).
+"""Channels send messages of a transmission queue to another queue manager, each once, in order (between C-1 to C-7).
 
-A channel is defined where it sends from, with the transmission queue and the place of the other store. `run_channel`
-carries it; any number of processes may try, one at a time does.
+A channel is defined in the sending queue manager, with the transmission queue and the location of the other store.
+`run_channel` runs it; any number of processes may call this, and one at a time runs the channel.
 """
 
 from __future__ import annotations

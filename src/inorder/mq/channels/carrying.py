@@ -1,18 +1,18 @@
-"""A run of a channel: batches go from the transmission queue to the other store, each once, in order (C-1, C-6).
+"""Runs a channel: sends batches from the transmission queue to the other store, each once, in order (C-1, C-6).
 
 ::
 
-    take the channel, bind the receiver      earlier runs are fenced on both sides; both agree which batch is next
+    take the channel, bind the receiver      earlier runs are fenced on both sides; both agree on the next batch
     claim a batch, confirm the one before    one transaction here
-    read it, past the exits                  nothing changes
+    read it, pass it through the exits       nothing changes
     receive                                  one transaction there, which advances its record by one
-    ... and so on; what was received last is confirmed with the next claim
+    ... and so on; the last batch that was received is confirmed with the next claim
 
-Wherever a run dies, the next one finds the open claim and what the receiver knows, and sends the batch again: if the
-receiver already has it, it says so. After trouble with a store the run tries again, first at short intervals and then
-at long ones; what an operator must see to (a sequence error, a message that cannot be put, an exit that raises, a store
-that is damaged, or not ours) stops the channel. If a store was replaced, or a sync to its disk has failed, only another
-process can go on: the run ends, and the channel is inactive.
+If a run dies, the next one reads the open claim and the receiver's record, and sends the batch again; the receiver
+reports a batch that it already has. After trouble with a store the run retries, first at short intervals and then
+at long ones. Errors that need an operator (a sequence error, a message that cannot be put, an exit that raises, a store
+that is damaged, or not ours) stop the channel. If a store was replaced, or a sync to its disk has failed, only another
+process can continue: the run ends, and the channel is inactive.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ from .defining import channel, status
 from .exits import load, passed
 from .sides import Connect, Receiver, Sending, aged, bound, digest, open_receiver
 
-LOOK_SECONDS = 1.0  # how soon an idle run sees that it was stopped
-BUSY_SECONDS = 0.1  # between two looks where there is something that cannot be claimed now
+LOOK_SECONDS = 1.0  # how soon an idle run notices that it was stopped
+BUSY_SECONDS = 0.1  # between checks for messages that cannot be claimed yet
 LASTING = (StoreDamaged, StoreForeign, StoreNewer)
-TROUBLE = (StoreError, ConnectionBroken, OutcomeUnknown, QueueManagerStopping, GetInhibited)  # it may pass by itself
+TROUBLE = (StoreError, ConnectionBroken, OutcomeUnknown, QueueManagerStopping, GetInhibited)  # may pass by itself
 
 Wait = Callable[[float], bool]
-"""Waits so many seconds; True: the program that carries the channel ends."""
+"""Waits this many seconds; returns True if the program that runs the channel ends."""
 
 
 class Stopping(Exception):
-    """The run is to end; `mode`: how an operator has stopped it, or "": its program ends."""
+    """The run is to end; `mode`: how an operator has stopped it, or "" if its program ends."""
 
     def __init__(self, mode: str = "") -> None:
         super().__init__(mode)
@@ -67,13 +67,13 @@ class Stopping(Exception):
 
 
 class Retries(NamedTuple):
-    """How often a run has tried in vain since it carried something."""
+    """How often a run has tried in vain since its last success."""
 
     short: int = 0
     long: int = 0
 
     def next(self, definition: ChannelAttributes) -> tuple[Retries, int] | None:
-        """The next try, and the seconds before it; None: there is none."""
+        """The next try, and the seconds before it; None if no try is left."""
         if self.short < definition.short_retry_count:
             return self._replace(short=self.short + 1), definition.short_retry_interval
         if self.long < definition.long_retry_count:
@@ -89,19 +89,20 @@ def run_channel(
     wait: Wait | None = None,
     connects: Connect = open_receiver,
 ) -> ChannelNow:
-    """Carries a channel's messages until it is stopped, or its `disconnect_interval` is over.
+    """Runs a channel until it is stopped, or its `disconnect_interval` is over.
 
     Args:
-        until_empty: it ends when nothing more can be claimed.
-        wait: how it waits; returns True when the run is to end behind its batch. Default: it sleeps, and never ends.
-        connects: how the other side is reached; default: what `inorder.connect` opens, which must be there.
+        until_empty: end when nothing more can be claimed.
+        wait: called to wait; returns True if the run is to end after its batch. Default: sleeps, and never ends the
+            run.
+        connects: connects to the other side; default: `inorder.connect` to a store that must exist.
 
-    Returns: what the channel does now.
+    Returns: the status of the channel.
 
-    Raises: ChannelStopped, an operator has stopped it: start it; ObjectInUse 2042, another program carries it; Fenced,
-    another one does now; UnknownObject 2085. SequenceError 9030, Undeliverable, what exits raise, StoreDamaged,
-    StoreForeign and StoreNewer have stopped it. StoreError with `must_reopen`, a store was replaced or could not be
-    synced: this process must end, or close it; another one can go on.
+    Raises ChannelStopped if an operator has stopped it: start it; ObjectInUse 2042 if another program runs it; Fenced
+    if another one has taken over; UnknownObject 2085. SequenceError 9030, Undeliverable, exceptions of exits,
+    StoreDamaged, StoreForeign and StoreNewer have stopped the channel. StoreError with `must_reopen` if a store was
+    replaced or could not be synced: this process must end, or close it; another one can continue.
     """
     definition = channel(qm, name)
     if definition.type != "sender":
@@ -126,7 +127,7 @@ class _Run:
         self._until_empty = until_empty
         self._sending = Sending(own, definition)
         self._retries = Retries()
-        self._idle = 0.0  # seconds since there was something last
+        self._idle = 0.0  # seconds since the last message
 
     def run(self) -> None:
         try:
@@ -141,7 +142,7 @@ class _Run:
         except Stopping as stopping:
             self._ends("stopped" if stopping.mode else "inactive")
         except Fenced:
-            if not self._stop():  # another program carries it
+            if not self._stop():  # another program runs it
                 raise
             self._ends("stopped")
         except (ChannelStopped, ObjectInUse):
@@ -151,18 +152,18 @@ class _Run:
             raise
 
     def _stop(self) -> str:
-        """How an operator has stopped it; "": nobody has."""
+        """How an operator has stopped it; "" if none has."""
         name = self._definition.name
         return next((one.stop for one in status(self._sending.manager) if one.name == name), "")
 
     def _ends(self, status: str, error: InorderError | None = None) -> None:
-        """The run is over; if another one has fenced it, that one records what the channel does."""
+        """Records the end of the run; if another run has fenced it, that one records the status."""
         reason, text = (0, "") if error is None else (int(error.reason), str(error.args[0]))
         with contextlib.suppress(Fenced, StoreError):  # if this store is in trouble, only the error says so
             self._sending.note(status, reason=reason, error=text, short=self._retries.short, long=self._retries.long)
 
     def _carry(self) -> None:
-        """From the take to the end. Raises: Stopping, and all that `run` sees to."""
+        """Runs from the take to the end. Raises Stopping, and the errors that `run` handles."""
         carrying = self._sending.take()
         _at("taken")
         with contextlib.closing(self._connects(self._definition.connection)) as receiver:
@@ -180,7 +181,7 @@ class _Run:
             try:
                 found = sending.next(carrying, done)
             except GetInhibited:
-                sending.confirm(carrying, done)  # what is there is not sent again
+                sending.confirm(carrying, done)  # batches that the receiver has are not sent again
                 raise
             claim = found.claim
             if claim is None:
@@ -188,7 +189,7 @@ class _Run:
                 self._heed(found.stop)
                 if self._until_empty:
                     raise Stopping
-                if was_there and self._wait(BUSY_SECONDS):  # and cannot be claimed now
+                if was_there and self._wait(BUSY_SECONDS):  # messages that cannot be claimed yet
                     raise Stopping
                 was_there = self._await_messages(receiver)
                 continue
@@ -206,7 +207,7 @@ class _Run:
             raise Stopping(stop)
 
     def _batch(self, carrying: Carrying, claim: Claim, number: int, there: ChannelAttributes) -> ChannelBatch:
-        """A claim as it is sent: past the exits of both sides, which this process calls."""
+        """The batch to send for a claim: through the exits of both sides, which this process calls."""
         messages = self._sending.read(carrying, claim)
         mark = digest(messages)
         gone, vetoed = passed(messages, frozenset(), load(self._definition.message_exit), self._definition)
@@ -215,9 +216,9 @@ class _Run:
         return ChannelBatch(carrying.sender, number, carrying.epoch, mark, gone, vetoed)
 
     def _deliver(self, batch: ChannelBatch, receiver: Receiver, there: ChannelAttributes, read_at: float) -> Receipt:
-        """The receipt of a batch, which is tried as often as the receiver's definition says (C-5).
+        """Sends a batch, as often as the receiver's definition says (C-5), and returns the receipt.
 
-        Its messages have aged since they were read, by exits and earlier tries.
+        Its messages have aged since they were read, because of exits and earlier tries.
         """
         tries = there.message_retry_count
         for attempt in range(tries + 1):
@@ -242,7 +243,7 @@ class _Run:
             raise Stopping
 
     def _await_messages(self, receiver: Receiver) -> bool:
-        """Waits until there is something, a second at most; whether there is."""
+        """Waits at most a second for a message; returns whether there is one."""
         definition = self._definition
         if definition.disconnect_interval and self._idle >= definition.disconnect_interval:
             raise Stopping
@@ -261,12 +262,12 @@ class _Run:
         return is_there
 
     def _retry(self, error: InorderError) -> None:
-        """Waits for the next try. Raises: the error, there is none."""
+        """Waits for the next try. Raises the error if no try is left."""
         following = self._retries.next(self._definition)
         if following is None:
             raise error
         self._retries, seconds = following
-        with contextlib.suppress(*TROUBLE):  # if this side cannot be reached, the status cannot be kept
+        with contextlib.suppress(*TROUBLE):  # if this side cannot be reached, the status cannot be recorded
             self._sending.note(
                 "retrying",
                 reason=int(error.reason),
@@ -284,7 +285,7 @@ class _Run:
 
 
 def _lasts(error: InorderError) -> bool:
-    """Whether trouble will not pass by itself: a store that is damaged, not ours, newer, or must be reopened."""
+    """Whether the trouble will not pass by itself: a store that is damaged, not ours, newer, or must be reopened."""
     return isinstance(error, LASTING) or bool(error.data.get("must_reopen"))
 
 

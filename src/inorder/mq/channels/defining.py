@@ -1,4 +1,4 @@
-"""What operators do with channels: define, alter, delete, list; start, stop, reset, resolve, ping (C-6)."""
+"""Operations on channels: define, alter, delete, list; start, stop, reset, resolve, ping (C-6)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Action = Literal["commit", "back_out"]
 
 
 def define_channel(qm: QueueManager, name: str, type: ChannelType = "sender", **attributes: Any) -> ChannelAttributes:
-    """Defines a channel. Raises: ArgumentError; ObjectExists 2100."""
+    """Defines a channel. Raises ArgumentError; ObjectExists 2100."""
     made = define(name, type, **attributes)
     with qm._session:
         qm._store.define_object(KIND, name, as_text(made))
@@ -39,9 +39,9 @@ def define_channel(qm: QueueManager, name: str, type: ChannelType = "sender", **
 
 
 def alter_channel(qm: QueueManager, name: str, **changes: Any) -> ChannelAttributes:
-    """Changes attributes; a channel that runs uses them from its next run on.
+    """Changes attributes; a running channel uses them from its next run on.
 
-    Raises: UnknownObject 2085; ArgumentError; ObjectInUse 2042, another transmission queue while a batch is in doubt.
+    Raises UnknownObject 2085; ArgumentError; ObjectInUse 2042 for another transmission queue while a batch is in doubt.
     """
     with qm._session:
         row = qm._store.object(KIND, name)
@@ -54,7 +54,7 @@ def alter_channel(qm: QueueManager, name: str, **changes: Any) -> ChannelAttribu
 
 
 def delete_channel(qm: QueueManager, name: str) -> None:
-    """Deletes a definition. Raises: UnknownObject 2085; ObjectInUse 2042, it runs or has a batch in doubt."""
+    """Deletes a definition. Raises UnknownObject 2085; ObjectInUse 2042 if the channel runs or has a batch in doubt."""
     with qm._session:
         there = channel_of(qm._store.object(KIND, name).attributes)
         if there.type == "sender":
@@ -70,7 +70,7 @@ def _check_nothing_in_doubt(qm: QueueManager, there: ChannelAttributes) -> None:
 
 
 def channel(qm: QueueManager, name: str) -> ChannelAttributes:
-    """One channel. Raises: UnknownObject 2085 with the nearest names."""
+    """One channel. Raises UnknownObject 2085 with the most similar names."""
     with qm._session:
         return channel_of(qm._store.object(KIND, name).attributes)
 
@@ -82,33 +82,33 @@ def channels(qm: QueueManager) -> list[ChannelAttributes]:
 
 
 def status(qm: QueueManager) -> list[ChannelNow]:
-    """What the sender channels do, by name: DISPLAY CHSTATUS."""
+    """The status of the sender channels, by name: DISPLAY CHSTATUS."""
     senders = [(one.name, one.transmission_queue) for one in channels(qm) if one.type == "sender"]
     with qm._session:
         return qm._store.channels(senders)
 
 
 def received(qm: QueueManager) -> list[Received]:
-    """The channels that have come here, and the last batch of each."""
+    """The channels that have sent messages to this queue manager, with the last batch of each."""
     with qm._session:
         return qm._store.received()
 
 
 def start_channel(qm: QueueManager, name: str) -> None:
-    """Lets a stopped channel run again: a program that waits to carry it then does. Raises: UnknownObject 2085."""
+    """Lets a stopped channel run again: a program that waits to run it then does. Raises UnknownObject 2085."""
     _sender(qm, name)
     with qm._session:
         qm._store.start_channel(name)
 
 
 def stop_channel(qm: QueueManager, name: str, mode: StopMode = "quiesce") -> None:
-    """Ends the run of a channel; none begins until the channel is started.
+    """Ends the run of a channel; no other begins until the channel is started.
 
     Args:
-        mode: "quiesce": behind the batch that is under way. "force": at the next call, a batch may stay in doubt.
-            "terminate": the same, without waiting for the program that carries it.
+        mode: "quiesce": end after the current batch. "force": end at the next call; a batch may stay in doubt.
+            "terminate": the same, without waiting for the program that runs the channel.
 
-    Raises: UnknownObject 2085; ArgumentError.
+    Raises UnknownObject 2085; ArgumentError.
     """
     if mode not in STOP_MODES:
         raise bad_argument("mode", mode, one_of(STOP_MODES))
@@ -118,16 +118,16 @@ def stop_channel(qm: QueueManager, name: str, mode: StopMode = "quiesce") -> Non
 
 
 def ping_channel(qm: QueueManager, name: str, connects: Connect = open_receiver) -> str:
-    """Asks the other side of a channel for its name. Raises: StoreError and its kinds, it cannot be reached."""
+    """Asks the other side of a channel for its name. Raises StoreError and its subclasses if it cannot be reached."""
     with contextlib.closing(connects(_sender(qm, name).connection)) as receiver:
         return receiver.manager
 
 
 def reset_channel(qm: QueueManager, name: str, number: int = 1, connects: Connect = open_receiver) -> None:
-    """Gives the next batch of a channel this number, on both sides: RESET CHANNEL SEQNUM.
+    """Sets the number of the next batch of a channel on both sides: RESET CHANNEL SEQNUM.
 
-    Raises: QueueCondition 9032, a batch is in doubt: resolve it first; ObjectInUse 2042, the channel runs; StoreError,
-    the other side cannot be reached.
+    Raises QueueCondition 9032 if a batch is in doubt: resolve it first; ObjectInUse 2042 if the channel runs;
+    StoreError if the other side cannot be reached.
     """
     check_whole("number", number, 1)
     with _operating(qm, name) as (sending, carrying), contextlib.closing(connects(sending.definition.connection)) as to:
@@ -144,25 +144,25 @@ def reset_channel(qm: QueueManager, name: str, number: int = 1, connects: Connec
 def resolve_channel(
     qm: QueueManager, name: str, action: Action | None = None, *, force: bool = False, connects: Connect = open_receiver
 ) -> Action:
-    """Confirms the batch in doubt, or returns it to its place, as the receiver says: RESOLVE CHANNEL.
+    """Confirms the batch in doubt if the receiver has it, otherwise returns it to its place: RESOLVE CHANNEL.
 
     Args:
-        action: what the operator believes; it must be what the receiver says.
-        force: the receiver cannot be asked, or says neither: `action` is done all the same. What was put there and is
-            backed out here comes twice; what was not put there and is confirmed here is lost.
+        action: the expected action; it must agree with the receiver.
+        force: do `action` even if the receiver cannot be asked, or does not know the batch. Backing out duplicates
+            messages that the receiver has; committing loses messages that it lacks.
 
-    Returns: what was done.
+    Returns: the action that was done.
 
-    Raises: NotFound, nothing is in doubt; SequenceError, the receiver says neither; StoreError, it cannot be reached;
-    ArgumentError, the receiver says the other.
+    Raises NotFound if no batch is in doubt; SequenceError if the receiver does not know the batch; StoreError if it
+    cannot be reached; ArgumentError if the receiver requires the other action.
     """
     if action not in (None, "commit", "back_out"):
         raise bad_argument("action", action, "one of: commit, back_out")
     if force and action is None:
-        raise bad_argument("action", action, "commit or back_out where force is given")
+        raise bad_argument("action", action, "commit or back_out if force is given")
     with _operating(qm, name) as (sending, carrying):
         if not carrying.is_open:
-            raise NotFound(f"channel {name} has nothing in doubt", channel=name)
+            raise NotFound(f"channel {name} has no batch in doubt", channel=name)
         try:
             with contextlib.closing(connects(sending.definition.connection)) as receiver:
                 said = _asked(sending, carrying, receiver)
@@ -172,7 +172,7 @@ def resolve_channel(
             said = action
         if action not in (None, said):
             raise ArgumentError(
-                f"the receiver of channel {name} says {said}, not {action}: "
+                f"the receiver of channel {name} requires {said}, not {action}: "
                 + ("it has put the batch" if said == "commit" else "it has not put the batch"),
                 reason=Reason.CHANNEL_IN_DOUBT,
                 argument="action",
@@ -184,7 +184,7 @@ def resolve_channel(
 
 
 def _asked(sending: Sending, carrying: Carrying, receiver: Receiver) -> Action:
-    """What the receiver knows of the open batch. Earlier runs are fenced there from now on."""
+    """The action for the open batch, from the receiver's record; also fences earlier runs there."""
     last = bound(sending, carrying, receiver)
     if last.number == carrying.number:
         return "back_out"
@@ -192,8 +192,8 @@ def _asked(sending: Sending, carrying: Carrying, receiver: Receiver) -> Action:
     if last.number == carrying.number + 1 and last.digest == digest(batch):
         return "commit"
     raise SequenceError(
-        f"channel {carrying.sender.channel} has confirmed batch {carrying.number}, the receiver has had {last.number}, "
-        "and not the one in doubt: one side was put back to an older state",
+        f"channel {carrying.sender.channel} has confirmed batch {carrying.number}, the receiver has had "
+        f"{last.number}, but not the one in doubt: one side was restored to an older state",
         channel=carrying.sender.channel,
         number=carrying.number + 1,
         expected=last.number + 1,
@@ -209,7 +209,7 @@ def _sender(qm: QueueManager, name: str) -> ChannelAttributes:
 
 @contextlib.contextmanager
 def _operating(qm: QueueManager, name: str) -> Iterator[tuple[Sending, Carrying]]:
-    """An operator holds the channel, so that nobody carries it; as it was afterwards. Raises: ObjectInUse 2042."""
+    """Holds the channel for an operator, so that no program runs it, then releases it. Raises ObjectInUse 2042."""
     definition = _sender(qm, name)
     before = next(one for one in status(qm) if one.name == name)
     with qm.connect() as own, Sending(own, definition) as sending:

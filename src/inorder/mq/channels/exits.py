@@ -1,8 +1,8 @@
-"""Exits: callables named in a channel's definition, which see each message on its way (C-7).
+"""Exits: functions named in a channel's definition, which see each message on its way (C-7).
 
-An exit is called with the message and the channel's definition. What it returns goes on: the message, changed or not;
-with None it does not pass, and becomes a dead letter at its destination. An exit that raises stops the channel. After a
-lost answer it sees the messages of a batch again.
+An exit is called with the message and the channel's definition. The message that it returns is sent, changed or not;
+if it returns None, the message becomes a dead letter at its destination. An exit that raises stops the channel. After a
+lost answer the exit sees the messages of a batch again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Exit = Callable[[Message, ChannelAttributes], Message | None]
 
 
 def load(name: str) -> Exit | None:
-    """The exit of this name, module:function; None: the name is empty. Raises: ArgumentError."""
+    """Loads the exit with this name, module:function; None if the name is empty. Raises ArgumentError."""
     if not name:
         return None
     module, _, function = name.partition(":")
@@ -40,9 +40,9 @@ def _none(name: str, why: str) -> ArgumentError:
 def passed(
     messages: Sequence[Message], vetoed: frozenset[int], exit_: Exit | None, definition: ChannelAttributes
 ) -> tuple[Sequence[Message], frozenset[int]]:
-    """The messages as an exit lets them go on, and the positions of those that do not pass.
+    """Passes messages through an exit; also returns the positions of those that it rejected.
 
-    Raises: CallerError, the exit raised, or returned something else.
+    Raises CallerError if the exit raised, or returned something else.
     """
     if exit_ is None:
         return messages, vetoed

@@ -1,4 +1,4 @@
-"""Named points of a channel's run, at which a test may have something happen: a process is held, and killed.
+"""Named points in a channel's run, where a test can interfere: hold the process, and kill it.
 
 A test sets `reached`; otherwise nothing happens.
 """
@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 POINTS = {
     "taken": "the channel is taken, and the receiver has not been asked",
-    "bound": "the receiver knows of the run, nothing is claimed",
-    "claimed": "a batch is claimed, and nothing of it has gone",
-    "sending": "it has been read, and is about to go",
+    "bound": "the receiver knows of the run, and nothing is claimed",
+    "claimed": "a batch is claimed, and none of it has been sent",
+    "sending": "it has been read, and is about to be sent",
     "received": "the receiver has put it, and it is not confirmed",
-    "confirmed": "all that was sent is confirmed, and nothing more is there",
+    "confirmed": "all batches are confirmed, and no message is left",
 }
 
 
 reached: Callable[[str], object] | None = None
-"""Called, if a test has set it, when a run has come to a point, one of `POINTS`, with its name."""
+"""Called with the name of a point, one of `POINTS`, when a run reaches it, if a test has set it."""

@@ -1,40 +1,41 @@
-"""The two sides of a channel as its run sees them: the transmission queue here, and the store that messages go to."""
+"""The two sides of a channel's run: the transmission queue here, and the store of the receiver."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ...client.manager import QueueManager, connect
 from ...client.store_transfer import EXPIRY_SECONDS_MIN
 from ...errors import Fenced, SequenceError, StoreError, UnknownObject
 from ...model.channel_attributes import ChannelAttributes
-from ...model.message import NO_ID, Message, UniqueId
+from ...model.fields import NONE
+from ...model.message import Message, UniqueId
 from ...model.options import GetOptions
 from ...model.properties import NO_PROPERTIES, Properties
 from ...rules.channels import CHANNEL, Last
-from ...rules.puts import NO_ACCOUNTING
 from ...stores.open import locate
 from ...stores.seam.bulk_page import BulkPage
 from ...stores.seam.definitions import channel_of
 from ...stores.seam.protocol import Store
-from ...stores.seam.records import Carrying, Claim, Claimer, ClaimRequest, NextBatch, Slice
+from ...stores.seam.records import BULK_COLUMNS, Carrying, Claim, Claimer, ClaimRequest, NextBatch, Slice
 
 T = TypeVar("T")
 KILOBYTE = 1000
 
 
 def digest(messages: Iterable[Message]) -> bytes:
-    """Distinguishes batches of one number: made of the unique ids of their messages, in order (C-1)."""
+    """Distinguishes batches with the same number: a hash of the unique ids of their messages, in order (C-1)."""
     uids = [one.uid for one in messages if one.uid is not None]
     return hashlib.sha256("\n".join(f"{origin} {number}" for origin, number in uids).encode()).digest()
 
 
 class Sending:
-    """The sender's side: a handle of the transmission queue, and the claims of the channel."""
+    """The sender's side: a handle for the transmission queue, and the channel's claims."""
 
     def __init__(self, manager: QueueManager, definition: ChannelAttributes) -> None:
         self.manager, self.definition = manager, definition
@@ -48,20 +49,20 @@ class Sending:
         self.queue.close()
 
     def call(self, act: Callable[[Store, int], T]) -> T:
-        """A verb of the store, with this side's handle."""
+        """Makes a call on the store, with this side's handle."""
         with self.queue.session:
             store, handle = self.queue.opened_for("input")
             return act(store, handle)
 
     def now(self) -> float:
-        """By the clock of this side's store, seconds since 1970."""
+        """The time of this side's store, seconds since 1970."""
         return self.manager._session.services.now()
 
     def take(self, *, operates: bool = False) -> Carrying:
         return self.call(lambda store, handle: store.take_channel(handle, self.definition.name, operates=operates))
 
     def note(self, status: str, *, reason: int = 0, error: str = "", short: int = 0, long: int = 0) -> str:
-        """What the channel does now; how an operator has stopped it, or ""."""
+        """Records the status of the channel; returns how an operator has stopped it, or ""."""
         return self.call(
             lambda store, handle: store.note_channel(
                 handle, self.definition.name, status, reason=reason, error=error, short_retries=short, long_retries=long
@@ -74,7 +75,7 @@ class Sending:
         return ClaimRequest(claimer, done, self.options, self.definition.batch_size, most_bytes)
 
     def next(self, carrying: Carrying, done: int) -> NextBatch:
-        """Confirms all up to claim `done`, and takes the next batch, or the one that is open."""
+        """Confirms all claims up to `done`, and gets the next batch, or the one that is open."""
         return self.call(
             lambda store, handle: store.next_batch(self._request(handle, carrying, done), self.definition.name)
         )
@@ -85,7 +86,7 @@ class Sending:
         )
 
     def read(self, carrying: Carrying, claim: Claim) -> list[Message]:
-        """The messages of a batch; their expiry counts the time since the claim (C-4)."""
+        """The messages of a batch; their expiry is reduced by the time since the claim (C-4)."""
         age = self.now() - claim.started_at
         part, messages = Slice(claim.number, 1, claim.messages, claim.delivered), list[Message]()
         while len(messages) < claim.messages:
@@ -98,7 +99,7 @@ class Sending:
         )
 
     def check(self, carrying: Carrying) -> None:
-        """Raises: Fenced, another run has begun since."""
+        """Raises Fenced if another run has begun since."""
         self.call(
             lambda store, handle: store.plan_claims(
                 self._request(handle, carrying, 0).claimer, carrying.settled, carrying.settled, 1
@@ -106,42 +107,37 @@ class Sending:
         )
 
     def open_batch(self, carrying: Carrying) -> list[Message]:
-        """The messages of the batch that is open."""
+        """The messages of the open batch."""
         claim = self.next(carrying, carrying.settled).claim
         return [] if claim is None else self.read(carrying, claim)
 
 
-FIELDS = (
-    "report message_type expiry feedback encoding coded_character_set_id format priority persistent message_id "
-    "correlation_id reply_to_queue reply_to_queue_manager user_identifier accounting_token application_identity_data "
-    "put_application_type put_application_name put_at application_origin_data group_id sequence_number offset flags "
-    "original_length"
-).split()
-NONE = {"correlation_id": NO_ID, "accounting_token": NO_ACCOUNTING, "group_id": NO_ID}
-
-
 def messages_of(page: BulkPage, age: float) -> list[Message]:
     """Rows of a claim as messages, so many seconds after it was taken."""
-    columns = [list(page.column(name)) for name in FIELDS]
-    for name, none in NONE.items():
-        at = FIELDS.index(name)
-        columns[at] = [none if value is None else value for value in columns[at]]
-    at = FIELDS.index("expiry")
-    columns[at] = [math.inf if left is None else max(EXPIRY_SECONDS_MIN, left - age) for left in columns[at]]
-    at = FIELDS.index("persistent")
-    columns[at] = list(map(bool, columns[at]))
-    properties = [NO_PROPERTIES if text is None else Properties.from_text(text) for text in page.column("properties")]
-    uids = map(UniqueId, page.column("uid_origin"), page.column("uid_number"))
-    rest = zip(properties, page.column("transmission"), page.column("body"), page.column("length"), uids, strict=True)
-    rows = zip(zip(*columns, strict=True), rest, strict=True)
-    return Message.from_rows(
-        (*row, 0.0, transmission, properties, body, length, 0, bytes(16), uid, None, None, None)
-        for row, (properties, transmission, body, length, uid) in rows
-    )
+    made: dict[str, Iterable[Any]] = {
+        "expiry": [math.inf if left is None else max(EXPIRY_SECONDS_MIN, left - age) for left in page.column("expiry")],
+        "persistent": map(bool, page.column("persistent")),
+        "properties": [_properties(text) for text in page.column("properties")],
+        "uid": map(UniqueId, page.column("uid_origin"), page.column("uid_number")),
+        "backout_count": repeat(0, len(page)),  # it begins again
+    }
+    columns = [made[name] if name in made else _column(page, name) for name in Message.FIELDS]
+    return Message.from_rows(zip(*columns, strict=True))
+
+
+def _column(page: BulkPage, name: str) -> Iterable[Any]:
+    if name not in BULK_COLUMNS:
+        return repeat(Message.FIELDS[name].default, len(page))
+    none = NONE.get(name)
+    return page.column(name) if none is None else [none if value is None else value for value in page.column(name)]
+
+
+def _properties(text: str | None) -> Properties:
+    return NO_PROPERTIES if text is None else Properties.from_text(text)
 
 
 def aged(messages: Sequence[Message], seconds: float) -> Sequence[Message]:
-    """The messages so many seconds later, which their expiry counts (C-4)."""
+    """The messages this many seconds later, which reduces their expiry (C-4)."""
     if all(one.expiry is None for one in messages):
         return messages
     return [
@@ -151,23 +147,23 @@ def aged(messages: Sequence[Message], seconds: float) -> Sequence[Message]:
 
 
 class Receiver:
-    """The receiver's side: a connection to the store that messages go to."""
+    """The receiver's side: a connection to its store."""
 
     def __init__(self, manager: QueueManager) -> None:
         self._manager = manager
 
     def call(self, act: Callable[[Store], T]) -> T:
-        """A verb of that store."""
+        """Makes a call on that store."""
         with self._manager._session:
             return act(self._manager._store)
 
     @property
     def manager(self) -> str:
-        """The name of that queue manager; it is asked."""
+        """Asks for the name of that queue manager."""
         return self.call(lambda store: store.manager().name)
 
     def definition(self, name: str) -> ChannelAttributes:
-        """The channel's attributes as defined there; the defaults if it is not defined."""
+        """The channel's attributes in its definition there; the defaults if it has none."""
         try:
             found = self.call(lambda store: store.object("channel", name))
         except UnknownObject:
@@ -180,18 +176,18 @@ class Receiver:
 
 
 def bound(sending: Sending, carrying: Carrying, receiver: Receiver) -> Last:
-    """The last batch that the receiver has had; earlier runs are fenced there from now on.
+    """The last batch that the receiver has; also fences earlier runs there.
 
-    Raises: Fenced, another one has come to the channel since; SequenceError, none has, and the receiver knows a later
-    run all the same.
+    Raises Fenced if another run has taken the channel since; SequenceError if none has, but the receiver knows a later
+    run.
     """
     try:
         known = receiver.call(lambda store: store.bind_channel(carrying.sender, carrying.epoch))
     except Fenced as later:
         sending.check(carrying)
         raise SequenceError(
-            f"the receiver of channel {carrying.sender.channel} knows a later run of it: this side was put back to an "
-            "older state; find out which messages are there already, then reset the channel",
+            f"the receiver of channel {carrying.sender.channel} knows a later run of it: this side was restored to an "
+            "older state; find out which messages the receiver already has, then reset the channel",
             channel=carrying.sender.channel,
             number=carrying.number + 1,
             expected=None,
@@ -203,7 +199,7 @@ Connect = Callable[[str], Receiver]
 
 
 def open_receiver(connection: str) -> Receiver:
-    """Connects to the other side, which must be there. Raises: StoreError and its kinds."""
+    """Connects to the other side's store, which must exist. Raises StoreError and its subclasses."""
     where = locate(connection)
     if not where.is_there("channel"):
         raise StoreError(f"there is no store at {where}", path=str(where))

@@ -1,7 +1,7 @@
-"""MQSC, the script language of IBM MQ's administrators: read, run, and written.
+"""Reads, runs and writes MQSC, the script language of IBM MQ's administrators.
 
 `parse` reads a command and does nothing else; `run_script` runs a script on a queue manager; `export_queues` writes
-definitions as a script. The command `inorder mqsc` is made of these. `import inorder` does not load this package.
+definitions as a script. The command `inorder mqsc` uses these. `import inorder` does not load this package.
 """
 
 from __future__ import annotations

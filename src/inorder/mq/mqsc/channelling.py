@@ -1,4 +1,4 @@
-"""Commands about channels: read without I/O, and run.
+"""Commands about channels: reads them without I/O, and runs them.
 
 DEFINE, ALTER, DELETE, DISPLAY, START, STOP, PING, RESET and RESOLVE CHANNEL, DISPLAY CHSTATUS.
 """
@@ -38,7 +38,7 @@ STATUS_INTEGERS: Final = frozenset(
 MODES: Final = {"QUIESCE": "quiesce", "FORCE": "force", "TERMINATE": "terminate"}
 ACTIONS: Final = {"COMMIT": "commit", "BACKOUT": "back_out"}
 
-# The numbers of runmqsc's answers.
+# The message numbers of runmqsc's answers.
 NUMBERS: Final[Mapping[tuple[str, str], str]] = {
     ("DEFINE", "CHANNEL"): "AMQ8014I",
     ("DELETE", "CHANNEL"): "AMQ8015I",
@@ -54,7 +54,7 @@ NUMBERS: Final[Mapping[tuple[str, str], str]] = {
 
 
 def _read(attribute: Attribute, token: CommandToken) -> Any:
-    """The value of an attribute; MQ's other types are refused by name."""
+    """Reads the value of an attribute; refuses MQ's other channel types by name."""
     if attribute.name == "type" and token.value in UNSUPPORTED_CHANNEL_TYPES:
         what, why = f"MQ's channel type {token.value}", UNSUPPORTED_CHANNEL_TYPES[token.value]
         raise unsupported(token.at, what, why, allowed_values(attribute))
@@ -79,7 +79,7 @@ STATUS_WORDS: Final = Words(
 
 
 def read_channel_command(verb: str, target: str, name: str, parameters: Sequence[Parameter]) -> ObjectCommand:
-    """Raises: MqscSyntaxError; Unsupported."""
+    """Reads a command. Raises MqscSyntaxError; Unsupported."""
     if verb == "DISPLAY":
         return read_display(target, name, parameters, STATUS_WORDS if target == "CHSTATUS" else WORDS)
     if verb in ("DEFINE", "ALTER"):
@@ -121,9 +121,9 @@ def _number(token: CommandToken) -> int:
 
 
 def run_channel_command(qm: QueueManager, command: ObjectCommand) -> tuple[str, str, tuple[Row, ...]]:
-    """The number of the answer, what is done, in words, and what a DISPLAY found.
+    """Runs a command; returns the number of the answer, its text, and the rows of a DISPLAY.
 
-    Raises: as the calls of `inorder.mq.channels`; UnknownObject, a DISPLAY finds none.
+    Raises the errors of `inorder.mq.channels`; UnknownObject if a DISPLAY finds nothing.
     """
     number = NUMBERS[command.verb, command.target]
     if command.verb != "DISPLAY":
@@ -131,7 +131,7 @@ def run_channel_command(qm: QueueManager, command: ObjectCommand) -> tuple[str, 
     rows = _statuses(qm, command) if command.target == "CHSTATUS" else _definitions(qm, command)
     if not rows:
         condition = " and the condition" if command.where else ""
-        raise UnknownObject(f"no channel fits {command.name}{condition}", kind="channel", object=command.name)
+        raise UnknownObject(f"no channel matches {command.name}{condition}", kind="channel", object=command.name)
     shown = "Channel Status" if command.target == "CHSTATUS" else "Channel"
     return number, f"Display {shown} details.", tuple(rows)
 
@@ -150,7 +150,7 @@ def _done(qm: QueueManager, command: ObjectCommand) -> str:
             text = f"Channel {name} deleted."
         case "START":
             channels.start_channel(qm, name)
-            text = f"Channel {name} may run: `inorder channel run {name}` carries it."
+            text = f"Channel {name} may run: `inorder channel run {name}` runs it."
         case "STOP":
             channels.stop_channel(qm, name, **given)
             text = f"Channel {name} is to stop."
@@ -185,7 +185,7 @@ def _define(qm: QueueManager, command: ObjectCommand) -> str:
 
 
 def _attributes_of(one: ChannelAttributes, kind: str) -> dict[str, Any]:
-    """What a channel of this type can take over from another one."""
+    """The attributes that a channel of this type can copy from another one."""
     return {
         each.name: getattr(one, each.name)
         for each in CHANNEL_ATTRIBUTES.values()
@@ -195,7 +195,7 @@ def _attributes_of(one: ChannelAttributes, kind: str) -> dict[str, Any]:
 
 def _definitions(qm: QueueManager, command: ObjectCommand) -> list[Row]:
     if not command.name.endswith("*"):
-        channels.channel(qm, command.name)  # which says what is like it
+        channels.channel(qm, command.name)  # this raises with the most similar names
     with qm._session:
         found = [each for each in qm._store.objects(KIND) if fits(each.name, command.name)]
     rows: list[Row] = []

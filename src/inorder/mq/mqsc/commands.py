@@ -1,4 +1,4 @@
-"""Commands as values: what the parser makes and what is run."""
+"""Commands as values: the parser makes them, and `running` runs them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ...model.attributes import QueueType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Define:
-    """DEFINE: a new queue, or with `replace` an old one as if it were new.
+    """DEFINE: a new queue; with `replace` it also resets an existing one.
 
     Args:
         attributes: by our names.
-        like: the queue whose attributes are taken where none are given.
-        without_effect: keywords of MQ's that ask for nothing here.
+        like: the queue whose attributes are the defaults.
+        without_effect: MQ keywords whose values have no effect here.
     """
 
     name: str
@@ -47,7 +47,7 @@ class AlterManager:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """DELETE; `purge` with the messages."""
+    """DELETE; with `purge` including the messages."""
 
     name: str
     type: QueueType
@@ -64,7 +64,7 @@ class Clear:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """WHERE: a keyword, an operator and a value, which is as MQSC has it; a switch is compared as True or False."""
+    """WHERE: a keyword, an operator and a value in MQSC's form; a switch is compared as True or False."""
 
     keyword: str
     operator: str
@@ -79,10 +79,10 @@ class Display:
     """DISPLAY of queues: QUEUE and the types, or QSTATUS.
 
     Args:
-        name: of one queue, or its beginning followed by "*".
+        name: the name of one queue, or the beginning of a name followed by "*".
         type: only queues of this type; None is all.
-        keywords: what is asked for; empty is everything.
-        is_status: QSTATUS.
+        keywords: the keywords to show; empty is everything.
+        is_status: whether it is QSTATUS.
         handles: QSTATUS of handles, by what they are open for; None: of queues.
     """
 
@@ -103,7 +103,7 @@ class DisplayManager:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """END, QUIT or EXIT: what follows is not read."""
+    """END, QUIT or EXIT: the rest is not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +112,11 @@ class ObjectCommand:
 
     Args:
         verb: "DEFINE" ... "RESOLVE"; target: the object: "CHANNEL", "CHSTATUS", "PROCESS", "CONN".
-        name: of one object, or in a DISPLAY its beginning followed by "*".
-        given: attributes by our names; else what the command takes: "mode", "number", "action", "type".
+        name: the name of one object, or in a DISPLAY the beginning of a name followed by "*".
+        given: attributes by our names; or the arguments of the command: "mode", "number", "action", "type".
         asked: the keywords that a DISPLAY asks for; none: all.
-        like: the object whose attributes are taken where none are given.
-        without_effect: keywords of MQ's that ask for nothing here.
+        like: the object whose attributes are the defaults.
+        without_effect: MQ keywords whose values have no effect here.
     """
 
     verb: str

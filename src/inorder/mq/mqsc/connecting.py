@@ -1,8 +1,8 @@
-"""Who has the queue manager open, and which queues: DISPLAY CONN, and DISPLAY QSTATUS of handles.
+"""The connections to the queue manager, and their queues: DISPLAY CONN, and DISPLAY QSTATUS of handles.
 
-The tables say what is shown, and where it comes from. What the store does not keep is not in them: MQ's other names are
-in `unsupported.py`, each with the reason. A DISPLAY reads the connections, then their units of work, then the waits;
-each is one moment.
+The tables list the keywords and the source of each value. `unsupported` has MQ's names for values that the store does
+not keep, each with the reason. A DISPLAY reads the connections, then their units of work, then the waits; each at one
+moment.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from .unsupported import UNSUPPORTED_IN_CONNECTIONS
 from .values import Value
 
 OBJECT: Final = "CONN"
-SHOWN: Final = "AMQ8276I"  # the number of runmqsc's answer
+SHOWN: Final = "AMQ8276I"  # the message number of runmqsc's answer
 NUMBER: Final = re.compile(r"[0-9A-F]{1,16}|[0-9A-F]{0,15}\*")
 TYPES: Final[Mapping[str, str]] = {"CONN": "CONN", "HANDLE": "HANDLE", "ALL": "ALL", "*": "ALL"}
 INTEGERS: Final = frozenset({"PID"})
 
 
 class SeenConnection(NamedTuple):
-    """What is known of a connection, or of one of its handles.
+    """A connection, or one of its handles.
 
     Args:
         unit: its unit of work, if one is open.
         waits: the queues on which it waits.
-        handle: None: it is about the connection.
+        handle: None: the connection itself.
     """
 
     connection: ConnectionView
@@ -48,11 +48,11 @@ class SeenConnection(NamedTuple):
 
     @property
     def opening(self) -> Opening:
-        assert self.handle is not None, "a keyword of handles is asked of a handle"
+        assert self.handle is not None, "only a handle has the keywords of handles"
         return self.handle
 
 
-Keywords = Mapping[str, Callable[[SeenConnection], Value | None]]  # None: it is not known, and not shown
+Keywords = Mapping[str, Callable[[SeenConnection], Value | None]]  # None: the value is unknown, and not shown
 
 
 def _begun(form: str) -> Callable[[SeenConnection], str]:
@@ -60,18 +60,18 @@ def _begun(form: str) -> Callable[[SeenConnection], str]:
 
 
 def _state(seen: SeenConnection) -> str:
-    """ACTIVE: a call waits. The store knows the queue on which a connection waits, and not the handle."""
+    """ACTIVE: a call waits. The store knows the queue on which a connection waits, but not the handle."""
     reads = seen.opening.input is not None or not seen.opening.output
     return "ACTIVE" if reads and seen.opening.queue in seen.waits else "INACTIVE"
 
 
 def _options(seen: SeenConnection) -> tuple[str, ...]:
-    """Those that the store keeps: not browse alone, inquire and set."""
+    """The options that the store keeps: not browse alone, inquire and set."""
     handle = seen.opening
     found = {
         "MQOO_INPUT_SHARED": handle.input == "shared",
         "MQOO_INPUT_EXCLUSIVE": handle.input == "exclusive",
-        "MQOO_BROWSE": handle.co_op,  # which needs it
+        "MQOO_BROWSE": handle.co_op,  # which requires it
         "MQOO_OUTPUT": handle.output,
         "MQOO_CO_OP": handle.co_op,
     }
@@ -110,14 +110,14 @@ OF_TYPE: Final[Mapping[str, Sequence[str]]] = {
     "HANDLE": ("CONN", *HANDLE),
     "ALL": (*CONNECTION, *HANDLE),
 }
-COMPARED: Final = OF_TYPE["ALL"]  # by WHERE, whatever is displayed
+COMPARED: Final = OF_TYPE["ALL"]  # by WHERE, whatever is shown
 
 
 # --- read
 
 
 def connection_number(token: CommandToken) -> str:
-    """The number in CONN(...), or its beginning and an asterisk. Raises: MqscSyntaxError."""
+    """The number in CONN(...), or its beginning and an asterisk. Raises MqscSyntaxError."""
     number = token.value.upper()
     if not NUMBER.fullmatch(number):
         allowed = "1 to 16 hexadecimal digits, as DISPLAY CONN(*) shows them, or their beginning and *"
@@ -126,7 +126,7 @@ def connection_number(token: CommandToken) -> str:
 
 
 def read_display_of_connections(name: str, parameters: Sequence[Parameter]) -> ObjectCommand:
-    """DISPLAY CONN. Raises: MqscSyntaxError; Unsupported."""
+    """Reads DISPLAY CONN. Raises MqscSyntaxError; Unsupported."""
     kind, rest = "CONN", []
     for each in parameters:
         if each.keyword == "TYPE" and each.values is not None:
@@ -152,17 +152,19 @@ def read_display_of_connections(name: str, parameters: Sequence[Parameter]) -> O
 
 
 def run_display_of_connections(qm: QueueManager, command: ObjectCommand) -> tuple[str, str, tuple[Found, ...]]:
-    """The number of the answer, its text, and the connections. Raises: UnknownObject, there is none."""
+    """Runs DISPLAY CONN; returns the number of the answer, its text, and the connections. Raises UnknownObject without
+    any.
+    """
     kind = command.given["type"]
     rows = tuple(row for each in _connections(qm) if (row := _connection_row(each, command, kind)) is not None)
     if not rows:
         condition = " and the condition" if command.where else ""
-        raise UnknownObject(f"no connection fits {command.name}{condition}", kind="connection", object=command.name)
+        raise UnknownObject(f"no connection matches {command.name}{condition}", kind="connection", object=command.name)
     return SHOWN, "Display Connection details.", rows
 
 
 def handle_rows(qm: QueueManager, handles: Handles) -> Iterator[Row]:
-    """The handles that have a queue open, and for what."""
+    """The handles that have a queue open, with their options."""
     for each in _connections(qm):
         for one in _handles(each):
             row = _row(one, STATUS)
@@ -193,7 +195,7 @@ def _row(seen: SeenConnection, keywords: Keywords) -> dict[str, Value]:
 
 
 def _connection_row(seen: SeenConnection, command: ObjectCommand, kind: str) -> Found | None:
-    """A connection as it is shown, with the handles that the condition means; None: it is not meant."""
+    """A connection with the handles that meet the condition; None if it is not to be shown."""
     own = _row(seen, CONNECTION)
     handles = [_row(one, HANDLE) for one in _handles(seen)]
     meant = [one for one in handles if _meets(command.where, own | one)]

@@ -1,11 +1,11 @@
-"""What goes wrong with an MQSC script before anything is done; a branch of the tree in `inorder.errors`.
+"""Errors in an MQSC script, found before it is run; a branch of the tree in `inorder.errors`.
 
 ::
 
     InorderError
     └── CallerError
-        └── MqscSyntaxError          a command is not in the language: where, what was found, what is allowed
-            └── Unsupported              it is in MQ's, and asks for something that is not here
+        └── MqscSyntaxError          a command is not valid: the place, the text found, the allowed text
+            └── Unsupported              it is valid in MQ, but asks for something unsupported
 """
 
 from __future__ import annotations
@@ -26,28 +26,29 @@ class ScriptPosition(NamedTuple):
 
 
 class MqscSyntaxError(CallerError):
-    """A command is not valid MQSC; data: line, column, found, allowed, nearest (the names most like it)."""
+    """A command is not valid MQSC; data: line, column, found, allowed, nearest (the most similar names)."""
 
     reason = Reason.ARGUMENT_ERROR
 
     @property
     def what(self) -> str:
-        """What was found, and what is allowed, without the place."""
+        """The text that was found, and the allowed text, without the place."""
         return str(self.args[0]).partition(": ")[2]
 
 
 class Unsupported(MqscSyntaxError):
-    """MQ has it, and it asks for something that is not here; data: also what, and the keyword of an
-    attribute."""
+    """Valid in MQ, but asks for something that is not supported; data: also what, and the keyword of an
+    attribute.
+    """
 
 
 def unsupported(at: ScriptPosition, what: str, why: str, allowed: str, *, keyword: str | None = None) -> Unsupported:
-    """The error for what MQ has and we have not.
+    """Makes the error for something that MQ supports and we do not.
 
     Args:
         what: a command, an object or an attribute, as in "MQ's object CHANNEL".
-        why: a sentence about what is not there.
-        keyword: of an attribute: a command without it may be run.
+        why: a sentence about the missing feature.
+        keyword: the keyword of an attribute, without which the command may be run.
     """
     found = f"{what}, which is not supported: {why}"
     text = f"line {at.line}, column {at.column}: found {found}; allowed is {allowed}"
@@ -57,12 +58,12 @@ def unsupported(at: ScriptPosition, what: str, why: str, allowed: str, *, keywor
 
 
 def syntax_error(at: ScriptPosition, found: str, allowed: str, *, nearest: Sequence[str] = ()) -> MqscSyntaxError:
-    """The error for what does not belong where it stands.
+    """Makes the error for text in the wrong place.
 
     Args:
         at: where it begins.
-        found: what is there, in words.
-        allowed: what may be there, to be read after "allowed is".
+        found: a description of the text.
+        allowed: a description of allowed texts, to be read after "allowed is".
         nearest: the names that might be meant.
     """
     hint = f" (nearest: {', '.join(nearest)})" if nearest else ""
@@ -71,10 +72,10 @@ def syntax_error(at: ScriptPosition, found: str, allowed: str, *, nearest: Seque
 
 
 def unknown_word(at: ScriptPosition, word: str, what: str, known: Iterable[str]) -> MqscSyntaxError:
-    """The error for a word that is none of those known: with the nearest ones, or else with all.
+    """Makes the error for an unknown word: with the most similar ones, or otherwise with all.
 
     Args:
-        what: what it should be, to be read after "allowed is".
+        what: the kind of word, to be read after "allowed is".
     """
     names = list(known)
     near = nearest_names(word, names)
@@ -82,5 +83,5 @@ def unknown_word(at: ScriptPosition, word: str, what: str, known: Iterable[str])
 
 
 def shown(text: str) -> str:
-    """A piece of a script as an error shows it."""
+    """Formats a piece of a script for an error."""
     return repr(text if len(text) <= FOUND_MAX else f"{text[: FOUND_MAX - 3]}...")

@@ -1,4 +1,4 @@
-"""Definitions as a script of DEFINE commands: what moves them to another store, or to MQ."""
+"""Writes definitions as a script of DEFINE commands, to move them to another store, or to MQ."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ INDENT = "   "
 
 
 def export_queue(queue: QueueAttributes) -> str:
-    """The command that defines this queue, on several lines, each but the first with one attribute.
+    """Writes the command that defines this queue, on several lines, with one attribute on each line after the first.
 
-    It says REPLACE, so that a script can be run again. Attributes that MQ refuses stand there only if they are not at
-    their defaults, so that a queue that does without them can be defined in MQ by the same text.
+    It says REPLACE, so that a script can be run again. Attributes that MQ refuses are written only if they are not at
+    their defaults, so that MQ can define a queue that does not use them from the same text.
     """
     items = [written(word, mqsc_value(each, getattr(queue, each.name))) for word, each in _told(queue)]
     kind = mqsc_value(keywords_of(queue.type)["TYPE"], queue.type)
@@ -37,15 +37,16 @@ def _told(queue: QueueAttributes) -> Iterator[tuple[str, Attribute]]:
 
 
 def _is_unknown_to_mq(queue: QueueAttributes, attribute: Attribute) -> bool:
-    """Whether MQ refuses it: DEFTYPE of a local queue is none of DEFINE's, and INDXTYPE exists on z/OS only."""
+    """Whether MQ refuses the attribute: it has no DEFTYPE in DEFINE QLOCAL, and INDXTYPE only on z/OS."""
     of_no_use = attribute.name == "definition_type" and queue.type == "local"
     return is_ours(attribute) or of_no_use or attribute.name == "index_type"
 
 
 def export_manager(manager: ManagerAttributes) -> str | None:
-    """The command that gives another queue manager what is not at its default here; None if all is.
+    """Writes the command that sets the attributes of this queue manager that are not at their defaults; None without
+    any.
 
-    The name is not in it: it is given when a store is made.
+    The name is not included: it is set when a store is created.
     """
     items = [
         written(word, mqsc_value(each, getattr(manager, each.name)))
@@ -56,9 +57,10 @@ def export_manager(manager: ManagerAttributes) -> str | None:
 
 
 def export_queues(queues: Iterable[QueueAttributes]) -> Iterator[str]:
-    """The commands for queues, an alias after what it stands for; each may be several lines, without the last end.
+    """Writes the commands for queues, an alias after its base queue; each may be several lines, without the last line
+    end.
 
-    What a DEFINE takes its defaults from comes last, so that no other one takes them.
+    The default objects come last, so that no other DEFINE takes its defaults from them.
 
     Temporary dynamic queues belong to the handle that opened them: a comment names them instead.
     """
@@ -71,12 +73,12 @@ def export_queues(queues: Iterable[QueueAttributes]) -> Iterator[str]:
 
 
 def export_process(process: ProcessAttributes) -> str:
-    """The command that defines this process; it says REPLACE."""
+    """Writes the command that defines this process, with REPLACE."""
     return _define(process_row(process))
 
 
 def export_channel(channel: ChannelAttributes) -> str:
-    """The command that defines this channel; it says REPLACE. READORDER, which is ours, is in it if it is RELAXED."""
+    """Writes the command that defines this channel, with REPLACE. Our own READORDER is included if it is RELAXED."""
     row = channel_row(channel)
     if channel.read_order == CHANNEL_ATTRIBUTES["read_order"].default:
         row.pop("READORDER", None)
@@ -84,6 +86,6 @@ def export_channel(channel: ChannelAttributes) -> str:
 
 
 def _define(row: Mapping[str, Scalar]) -> str:
-    """A definition of which the name is the first item."""
+    """Writes a definition whose name is its first item."""
     first, *items = [written(word, value) for word, value in row.items()]
     return " +\n".join([f"DEFINE {first}", *(INDENT + item for item in items), f"{INDENT}REPLACE"])

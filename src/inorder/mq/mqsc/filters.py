@@ -1,4 +1,4 @@
-"""WHERE: which rows of a DISPLAY are shown."""
+"""WHERE: selects the rows that a DISPLAY shows."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = MappingProxyType(
         "GT": operator.gt,
         "LE": operator.le,
         "GE": operator.ge,
-        "CT": operator.eq,  # contains: one value is a list of one
+        "CT": operator.eq,  # contains: a single value counts as a list of one
         "EX": operator.ne,
     }
 )
 LIKE: Final[Mapping[str, bool]] = MappingProxyType({"LK": True, "NL": False, "CTG": True, "EXG": False})
-ANY: Final[Mapping[str, str]] = MappingProxyType({"CT": "EQ", "CTG": "LK"})  # of a list, and of its values
+ANY: Final[Mapping[str, str]] = MappingProxyType({"CT": "EQ", "CTG": "LK"})  # for lists, and for their values
 NONE: Final[Mapping[str, str]] = MappingProxyType({"EX": "CT", "EXG": "CTG"})
 OPERATORS: Final = (*COMPARE, *LIKE)
 YES: Final[Mapping[str, bool]] = MappingProxyType({"YES": True, "NO": False})
@@ -44,16 +44,16 @@ def read_condition(
     integers: Collection[str] = INTEGER_STATUS,
     read: Callable[[Attribute, CommandToken], Any] = read_value,
 ) -> Condition:
-    """The condition that stands in WHERE(...).
+    """Reads the condition in WHERE(...).
 
     Args:
         token: the word WHERE.
-        keywords: what may be compared, by any operator; None for what is not an attribute.
-        lacking: what MQ could compare and we cannot.
-        integers: what is not an attribute, and a number.
-        read: a value of an attribute.
+        keywords: the keywords that may be compared, by any operator; None for keywords that are not attributes.
+        lacking: keywords that MQ can compare and we cannot.
+        integers: keywords that are not attributes, but numbers.
+        read: reads a value of an attribute.
 
-    Raises: MqscSyntaxError; Unsupported.
+    Raises MqscSyntaxError; Unsupported.
     """
     if len(values) != 3:
         raise syntax_error(token.at, f"WHERE with {len(values)} instead of 3 words", FORM)
@@ -76,7 +76,7 @@ def read_condition(
 
 
 def _pattern(token: CommandToken) -> str:
-    return token.value if token.value.strip(" ") else ""  # blanks alone mean nothing in MQSC
+    return token.value if token.value.strip(" ") else ""  # MQSC treats blanks alone as empty
 
 
 def _status(keyword: str, token: CommandToken, integers: Collection[str]) -> int | str:
@@ -98,7 +98,7 @@ def _value(
 
 
 def holds(condition: Condition, value: Value | float) -> bool:
-    """Whether a value meets the condition. A number is like a pattern that its digits are like."""
+    """Whether a value meets the condition. For LIKE a number is compared by its digits."""
     if isinstance(value, tuple):
         return _list_holds(condition, value)
     if condition.operator in LIKE:
@@ -108,7 +108,7 @@ def holds(condition: Condition, value: Value | float) -> bool:
 
 
 def _list_holds(condition: Condition, values: tuple[str, ...]) -> bool:
-    """CT and CTG: one of them does; EX and EXG: none does. Other operators compare the list as it is written."""
+    """CT and CTG: one of the values does; EX and EXG: none does. Other operators compare the list as it is written."""
     if condition.operator in ANY:
         one = replace(condition, operator=ANY[condition.operator])
         return any(holds(one, value) for value in values)
@@ -118,5 +118,5 @@ def _list_holds(condition: Condition, values: tuple[str, ...]) -> bool:
 
 
 def is_like(text: str, pattern: str) -> bool:
-    """Whether a text is the pattern, or begins with what stands before the pattern's last character, an asterisk."""
+    """Whether a text equals the pattern, or begins with it if the pattern ends with an asterisk."""
     return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern

@@ -1,7 +1,7 @@
-"""Commands as objects, as IBM's administration interface has them in JSON (`runCommandJSON`).
+"""Commands as JSON objects, as in IBM's administration interface (`runCommandJSON`).
 
-A command is made into a `Source`, and is then read, checked and run like any other: there is one grammar, and one
-table of attributes. What a DISPLAY finds goes the other way.
+A command is turned into a `Source`, and then read, checked and run like any other, with the same grammar and the same
+table of attributes. The results of a DISPLAY are converted back.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .words import MANAGER_KEYWORDS, OBJECTS, QUEUE_KEYWORDS, SHORT, is_switch
 WORD: Final = re.compile(r"[A-Za-z]{1,20}")
 ATTRIBUTES: Final = frozenset(word for word, each in QUEUE_KEYWORDS.items() if is_switch(each))
 FLAGS: Final = frozenset({"ALL", *SWITCHES, *(f"NO{word}" for word in SWITCHES)})
-# Keywords whose values are texts or names, in which small letters are others than capital ones.
+# Keywords whose values are texts or names, where case matters.
 TEXTS: Final = frozenset(
     {"LIKE"}
     | {
@@ -47,16 +47,16 @@ def source_of(
     parameters: object = None,
     asked: object = None,
 ) -> Source:
-    """The command that an object stands for.
+    """Turns a JSON object into a command.
 
     Args:
         command, qualifier: as in "define" and "qlocal".
-        name: of the object; None or empty: there is none, as with "qmgr".
-        parameters: values by keywords. What has no value in MQSC has "yes" here: {"replace": "yes"}; attributes of
-            queues that are a switch have "no", too.
+        name: the name of the object; None or empty for objects without one, such as "qmgr".
+        parameters: values by keywords. Keywords without a value in MQSC have "yes" here: {"replace": "yes"}; switches
+            of queues have "no", too.
         asked: the keywords that a DISPLAY is to show.
 
-    Raises: ArgumentError, which names the member.
+    Raises ArgumentError with the name of the member.
     """
     pieces = [("command", _word("command", command)), ("qualifier", _word("qualifier", qualifier))]
     _check_name(pieces[-1][1], name)
@@ -77,7 +77,7 @@ def _check_name(qualifier: str, name: object) -> None:
     if not isinstance(name, str | None):
         raise _bad("name", name, "a text")
     if not name and SHORT.get(qualifier, qualifier) in NAMED:
-        raise _bad("name", name, f"the name of what is a {qualifier}")
+        raise _bad("name", name, f"the name of a {qualifier}")
     if name and qualifier == "QMGR":
         raise _bad("name", name, "left out: there is one queue manager")
 
@@ -114,25 +114,25 @@ def _is_number(value: object) -> bool:
 
 
 def _written(keyword: str, value: str) -> str:
-    """A value in a command: of what has words to choose from, small letters are as good as capital ones."""
+    """Writes a value in a command: for words to choose from, case does not matter."""
     return quoted(value) if keyword in TEXTS or not BARE.fullmatch(value) else value.upper()
 
 
 def _contrary(keyword: str) -> str:
     if keyword == "ALL":
-        return "else leave it out"
+        return "otherwise leave it out"
     other = keyword.removeprefix("NO") if keyword.startswith("NO") else f"NO{keyword}"
-    return f'for the contrary give {{"{other.lower()}": "yes"}}'
+    return f'for the opposite give {{"{other.lower()}": "yes"}}'
 
 
 def _bad(member: str, value: object, allowed: str) -> ArgumentError:
-    """The error for a member, whose value it shows as JSON has it."""
+    """Makes the error for a member, with its value as JSON."""
     text = f"{member} must be {allowed}, not {_shown(value)}"
     return ArgumentError(text, argument=member, value=value, allowed=allowed)
 
 
 def _shown(value: object) -> str:
-    """A value in JSON, shortened; only the kind of one that is not simple, for it may be as deep as it likes."""
+    """Writes a value as JSON, shortened; of nested values only the type, because they may be very deep."""
     if isinstance(value, Mapping):
         return "an object"
     if not isinstance(value, str | int | float | None):
@@ -150,7 +150,7 @@ def _condition(member: str, value: str) -> str:
 
 
 def object_of(found: Found) -> dict[str, Any]:
-    """What a DISPLAY found: keywords in small letters; what is a switch in MQSC is YES or NO."""
+    """Turns a result of a DISPLAY into JSON: keywords in lower case; MQSC switches are YES or NO."""
     return {word.lower(): _in_json(value) for word, value in found.items()}
 
 

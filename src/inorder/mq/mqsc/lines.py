@@ -1,9 +1,9 @@
-"""Lines into commands: comments, continuation, and where each character came from.
+"""Joins lines into commands: comments, continuation, and the origin of each character.
 
-A command is a line, or several: one whose last character that is not a blank is "+" goes on with the first character of
-the next line that is not a blank, one with "-" at the very beginning of the next line, also inside a word or a quoted
-text. A line that begins with "*" is a comment and, like a blank line, may stand anywhere, also between continued
-lines. These are the rules of IBM's runmqsc.
+A command is one line or several. If the last non-blank character of a line is "+", the command continues with the first
+non-blank character of the next line; if it is "-", at the very beginning of the next line. Both also work inside a word
+or a quoted text. A line that begins with "*" is a comment; comments and blank lines may be anywhere, also between
+continued lines. These are the rules of IBM's runmqsc.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Source:
 
     Args:
         lines: each line as written, with its number from 1; comments and blank lines are left out.
-        goes_on: the script ended where the command was to be continued.
-        members: of an object that the command was made of: the one behind each line; empty: it was a script.
+        goes_on: whether the script ended where the command should continue.
+        members: for a command from a JSON object, the member for each line; empty: it is from a script.
     """
 
     lines: tuple[tuple[int, str], ...]
@@ -40,7 +40,7 @@ class Source:
         return self.lines[0][0]
 
     def text_of(self, error: MqscSyntaxError) -> str:
-        """What is wrong with the command, at a place that its author knows: in the script, or in the object."""
+        """Describes an error in the command, with a place that its author knows: in the script, or in the object."""
         if not self.members:
             return str(error.args[0])
         return f"{self.members[cast(int, error.data['line']) - 1]}: {error.what}"
@@ -48,20 +48,20 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class CommandText:
-    """A command put together: its text, and where the text of each line begins in it and in the script."""
+    """The text of a command, and the beginning of each line in it and in the script."""
 
     text: str
     starts: tuple[int, ...]
     places: tuple[ScriptPosition, ...]
 
     def position(self, offset: int) -> ScriptPosition:
-        """Where a character of the text stands in the script; the end of the text counts to its last line."""
+        """The place of a character in the script; the end of the text belongs to its last line."""
         n = bisect_right(self.starts, offset) - 1
         return ScriptPosition(self.places[n].line, self.places[n].column + offset - self.starts[n])
 
 
 class Assembler:
-    """Takes lines one by one and gives commands. It refuses nothing: `together` does, command by command."""
+    """Takes lines one by one and returns commands. It refuses nothing: `together` does, command by command."""
 
     def __init__(self) -> None:
         self._number = 0
@@ -69,11 +69,11 @@ class Assembler:
 
     @property
     def is_continued(self) -> bool:
-        """Whether the next line goes on with a command."""
+        """Whether the next line continues a command."""
         return bool(self._open)
 
     def feed(self, line: str) -> Source | None:
-        """Takes the next line; the command that it ends, if it ends one."""
+        """Takes the next line; returns the command that it ends, if any."""
         self._number += 1
         line = line.rstrip(BLANKS)
         if not line or line.startswith("*"):
@@ -82,7 +82,7 @@ class Assembler:
         return None if line[-1] in "+-" else self._taken(goes_on=False)
 
     def finish(self) -> Source | None:
-        """The command that the end of the script leaves unfinished, if there is one."""
+        """The unfinished command at the end of the script, if any."""
         return self._taken(goes_on=True) if self._open else None
 
     def _taken(self, *, goes_on: bool) -> Source:
@@ -92,7 +92,7 @@ class Assembler:
 
 
 def commands_in(lines: Iterable[str]) -> Iterator[Source]:
-    """The commands of a script, given by lines; with their line ends or without."""
+    """Splits lines into the commands of a script; with their line ends or without."""
     assembler = Assembler()
     for line in lines:
         if (source := assembler.feed(line)) is not None:
@@ -104,7 +104,7 @@ def commands_in(lines: Iterable[str]) -> Iterator[Source]:
 def together(source: Source) -> CommandText:
     """The text of a command.
 
-    Raises: MqscSyntaxError, a line or the command is too long, or its continuation is missing.
+    Raises MqscSyntaxError if a line or the command is too long, or its continuation is missing.
     """
     pieces: list[str] = []
     starts: list[int] = []
@@ -124,13 +124,13 @@ def together(source: Source) -> CommandText:
             raise syntax_error(places[-1], "a command that is too long", f"at most {COMMAND_LENGTH_MAX:,} characters")
     if source.goes_on:
         number, line = source.lines[-1]
-        allowed = f"a further line, since this one ends with {line[-1]!r}"
+        allowed = f"a further line, because this one ends with {line[-1]!r}"
         raise syntax_error(ScriptPosition(number, len(line)), "the end of the script", allowed)
     return CommandText("".join(pieces), tuple(starts), tuple(places))
 
 
 def _beginning(source: Source, n: int) -> int:
-    """How many characters at the beginning of a line do not count: after "+" its blanks."""
+    """How many characters at the beginning of a line to skip: after "+" its blanks."""
     line = source.lines[n][1]
     follows_minus = n > 0 and source.lines[n - 1][1][-1] == "-"
     return 0 if follows_minus else len(line) - len(line.lstrip(BLANKS))
@@ -138,5 +138,5 @@ def _beginning(source: Source, n: int) -> int:
 
 def _check_length(number: int, line: str) -> None:
     if len(line) > LINE_LENGTH_MAX:
-        allowed = f"at most {LINE_LENGTH_MAX:,}; end the line with + and go on in the next"
+        allowed = f"at most {LINE_LENGTH_MAX:,}; end the line with + and continue in the next"
         raise syntax_error(ScriptPosition(number, LINE_LENGTH_MAX + 1), f"a line of {len(line):,} characters", allowed)

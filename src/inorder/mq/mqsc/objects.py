@@ -1,4 +1,4 @@
-"""What the commands about channels and process definitions have in common: how they are read, and what is displayed."""
+"""The common parts of commands about channels, processes and connections: reading, and the results of DISPLAY."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from .unsupported import UnsupportedName
 from .values import Value, allowed_values, comparable, read_value
 
 Row = Mapping[str, Value]
-Found = Mapping[str, Value | tuple[Row, ...]]  # what a DISPLAY shows of one object
-OBJECTS: Final = "OBJECTS"  # where the handles of a connection are, as IBM's answers in JSON call it
+Found = Mapping[str, Value | tuple[Row, ...]]  # the result of a DISPLAY for one object
+OBJECTS: Final = "OBJECTS"  # the handles of a connection, under the name in IBM's JSON answers
 NAME: Final = "LIKE(NAME)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """The words of one kind of object.
+    """The words for one kind of object.
 
     Args:
-        who: what an error calls one.
-        keywords: of its attributes, the one of its name included.
-        shown: what a DISPLAY shows besides.
+        who: the name of one object in errors.
+        keywords: those of its attributes, including its name.
+        shown: further keywords that a DISPLAY shows.
         integers: those of `shown` that are numbers.
-        lacking: what MQ has and we have not.
-        read: a value, where a word may stand for it.
-        compared: by WHERE, besides what a DISPLAY shows.
+        lacking: keywords of MQ that are not supported.
+        read: reads a value that may be a word.
+        compared: further keywords that WHERE compares.
     """
 
     who: str
@@ -48,7 +48,7 @@ class Words:
 
 
 def read_define(verb: str, target: str, name: str, parameters: Iterable[Parameter], words: Words) -> ObjectCommand:
-    """DEFINE or ALTER. Raises: MqscSyntaxError; Unsupported."""
+    """Reads DEFINE or ALTER. Raises MqscSyntaxError; Unsupported."""
     given: dict[str, Any] = {}
     idle: list[str] = []
     like, replace = None, False
@@ -71,7 +71,7 @@ def read_define(verb: str, target: str, name: str, parameters: Iterable[Paramete
 
 
 def read_display(target: str, name: str, parameters: Iterable[Parameter], words: Words) -> ObjectCommand:
-    """DISPLAY: what is asked for, none for all, and the condition. Raises: MqscSyntaxError; Unsupported."""
+    """Reads DISPLAY: the keywords asked for, none for all, and the condition. Raises MqscSyntaxError; Unsupported."""
     known = {**words.keywords, **dict.fromkeys(words.shown)}
     asked: list[str] = []
     where: Condition | None = None
@@ -94,18 +94,18 @@ def read_display(target: str, name: str, parameters: Iterable[Parameter], words:
 
 
 def refuse_all(parameters: Sequence[Parameter]) -> None:
-    """Raises: MqscSyntaxError, there is one."""
+    """Raises MqscSyntaxError if there is a parameter."""
     for each in parameters:
         raise syntax_error(each.token.at, each.token.found, "nothing more")
 
 
 def fits(name: str, pattern: str) -> bool:
-    """Whether a DISPLAY means an object of this name."""
+    """Whether a DISPLAY shows an object with this name."""
     return is_like(name, pattern) if pattern.endswith("*") else name == pattern
 
 
 def meets(condition: Condition | None, thing: object, row: Row, words: Words) -> bool:
-    """Whether the condition holds; it does not for what the object has not."""
+    """Whether the condition holds; it does not for values that the object lacks."""
     if condition is None:
         return True
     word = condition.keyword
@@ -118,10 +118,10 @@ def meets(condition: Condition | None, thing: object, row: Row, words: Words) ->
 
 
 def chosen(row: Row, asked: Sequence[str], always: Sequence[str]) -> dict[str, Value]:
-    """What was asked for, all of it if nothing was."""
+    """The values that were asked for, or all."""
     return {word: value for word, value in row.items() if not asked or word in (*always, *asked)}
 
 
 def without(command: ObjectCommand) -> str:
-    """What an answer says of keywords that ask for nothing here."""
+    """The sentence in an answer about keywords without effect here."""
     return f" Without effect here: {', '.join(command.without_effect)}." if command.without_effect else ""

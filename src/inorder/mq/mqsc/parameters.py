@@ -1,4 +1,4 @@
-"""What follows the name of an object: keywords, some with values, none twice."""
+"""The parameters after the name of an object: keywords, some with values, each only once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SWITCHES: Final = ("REPLACE", "PURGE", *(word for word, each in QUEUE_KEYWORDS.i
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A keyword, and what stands in parentheses behind it; None if there are none."""
+    """A keyword, and the values in parentheses after it; None without parentheses."""
 
     token: CommandToken
     values: tuple[CommandToken, ...] | None
@@ -27,12 +27,12 @@ class Parameter:
 
     @property
     def topic(self) -> str:
-        """What it is about: SHARE of NOSHARE, so that no topic comes twice."""
+        """The subject: SHARE for NOSHARE, so that no subject occurs twice."""
         bare = self.keyword.removeprefix("NO")
         return bare if bare in SWITCHES else self.keyword
 
     def value(self, allowed: str) -> CommandToken:
-        """The one value. Raises: MqscSyntaxError, there is none, or more than one."""
+        """The single value. Raises MqscSyntaxError if there is none, or more than one."""
         if self.values is None:
             raise syntax_error(self.token.at, f"{self.keyword} without a value", allowed)
         if len(self.values) != 1:
@@ -68,22 +68,22 @@ class Tokens:
     def take_end(self) -> None:
         if self.next.kind == ";":
             self.take()
-            self.take_kind("end", "nothing behind the semicolon: each command begins on a line of its own")
+            self.take_kind("end", "nothing after the semicolon: each command must begin on a new line")
         self.take_kind("end", "the end of the command")
 
     def take_values(self, keyword: str) -> tuple[CommandToken, ...]:
-        """What stands in parentheses, which are taken too."""
+        """Takes the values in parentheses, and the parentheses."""
         self.take_kind("(", f"{keyword}(...)")
         values = []
         while self.next.is_value:
             values.append(self.take())
         if not values:
-            raise syntax_error(self.next.at, self.next.found, f"a value in {keyword}(...); ' ' is an empty one")
-        self.take_kind(")", f"a closing parenthesis behind {keyword}({values[-1].value}")
+            raise syntax_error(self.next.at, self.next.found, f"a value in {keyword}(...); ' ' is an empty value")
+        self.take_kind(")", f"a closing parenthesis after {keyword}({values[-1].value}")
         return tuple(values)
 
     def take_parameters(self) -> list[Parameter]:
-        """All up to the end of the command, which is taken too; no topic comes twice."""
+        """Takes everything up to and including the end of the command; no subject may occur twice."""
         found: dict[str, Parameter] = {}
         while self.next.kind not in ("end", ";"):
             parameter = self._take_parameter()
@@ -96,13 +96,13 @@ class Tokens:
     def _take_parameter(self) -> Parameter:
         token = self.take_kind("word", "a keyword")
         if not token.is_apart:
-            allowed = f"a blank before {token.value}; before a + at the end of the line too"
+            allowed = f"a blank before {token.value}, also before a + at the end of the line"
             raise syntax_error(token.at, token.found, allowed)
         return Parameter(token, self.take_values(token.value) if self.next.kind == "(" else None)
 
 
 def without_effect(parameter: Parameter, unsupported_names: Mapping[str, UnsupportedName]) -> str:
-    """The keyword, if what it asks for is nothing. Raises: Unsupported, it is something that we have not."""
+    """The keyword, if its value has no effect here. Raises Unsupported if it asks for an unsupported feature."""
     known = unsupported_names[parameter.keyword]
     value = None if parameter.values is None else " ".join(token.value for token in parameter.values)
     if not known.is_harmless(value):
@@ -111,7 +111,7 @@ def without_effect(parameter: Parameter, unsupported_names: Mapping[str, Unsuppo
 
 
 def refuse_unsupported(parameter: Parameter, known: UnsupportedName) -> NoReturn:
-    """Raises: Unsupported, which says why."""
+    """Raises Unsupported with the reason."""
     at = parameter.token.at
     allowed = "a command without it"
     if harmless := " or ".join(f"{parameter.keyword}({each})" for each in sorted(filter(None, known.harmless))):

@@ -1,4 +1,4 @@
-"""A command in MQSC into a `Command`: the grammar, without any I/O.
+"""Parses a command in MQSC into a `Command`, without any I/O.
 
 ::
 
@@ -6,8 +6,8 @@
     parameter   = KEYWORD | KEYWORD "(" value+ ")"          only WHERE has more than one value
     value       = word | 'text'
 
-Keywords and words may be written in small letters. What a value may be is checked here too, by the table of
-attributes, so that a script whose every command can be read fails only for what is, or is not, on the queue manager.
+Keywords and words may be written in lower case. Values are checked here too, against the table of attributes, so that a
+script that parses completely can only fail because of the objects on the queue manager.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ from .words import (
     keywords_of,
 )
 
-NAMES: Final = "a name of 1 to 48 characters out of A-Z a-z 0-9 . / _ %"
+NAMES: Final = "a name of 1 to 48 characters from A-Z a-z 0-9 . / _ %"
 OWNER_WORDS: Final[Mapping[str, str]] = {each.type: each.who for each in KINDS.values()} | {
     "manager": "the queue manager"
 }
 
 
 def parse(source: Source, *, skip: list[str] | None = None) -> Command:
-    """The command that a piece of script stands for.
+    """Parses a piece of script into a command.
 
     Args:
-        skip: where the keywords go that MQ has and we have not, and that are left out then; None: they are errors.
+        skip: collects MQ keywords that are not supported, and leaves them out; None: they are errors.
 
-    Raises: MqscSyntaxError, with line and column, what was found and what is allowed; Unsupported, a part of MQ that
-        is not here.
+    Raises MqscSyntaxError, with line and column, the text found and the allowed text; Unsupported for a feature of MQ
+    that is not supported here.
     """
     tokens = Tokens(tokens_of(together(source)))
     verb = _verb(tokens)
@@ -207,7 +207,7 @@ _ON_QUEUES: Final[Mapping[str, Callable[[QueueType, str, Sequence[Parameter]], C
 def _attributes(
     parameters: Iterable[Parameter], owner: str, verb: str, also: Sequence[str] = ()
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The attributes that are given, by our names, and the keywords without effect."""
+    """The given attributes, by our names, and the keywords without effect."""
     keywords = {word: each for word, each in keywords_of(owner).items() if _is_open(each, owner, verb)}
     unsupported_names = UNSUPPORTED_IN_MANAGER if owner == "manager" else UNSUPPORTED_IN_QUEUES
     given: dict[str, Any] = {}
@@ -226,7 +226,7 @@ def _attributes(
 
 
 def _is_open(attribute: Attribute, owner: str, verb: str) -> bool:
-    """Whether the command may give this attribute: the name stands elsewhere, the type is the object."""
+    """Whether the command may set this attribute: the name is given separately, the type by the object."""
     if attribute.name in ("name", "type"):
         return False
     return verb == "DEFINE" or changed_by(attribute, owner) != "create"
@@ -242,7 +242,7 @@ def _spelled(keywords: Mapping[str, Attribute]) -> list[str]:
 
 
 def _refuse(parameter: Parameter, owner: str, verb: str, known: Sequence[str]) -> NoReturn:
-    """The error for a keyword that does not belong here."""
+    """Raises the error for a keyword that is not allowed here."""
     who, word = OWNER_WORDS[owner], parameter.topic
     if word in keywords_of(owner):
         raise syntax_error(
@@ -270,7 +270,7 @@ def _display(target: str, name: str, parameters: Sequence[Parameter]) -> Display
 
 
 def _displayable(kind: QueueType | None) -> dict[str, Attribute | None]:
-    """The keywords that can be asked for: of one type of queue, or of any."""
+    """The keywords that DISPLAY can show: for one type of queue, or for any."""
     attributes: dict[str, Attribute | None] = {**(QUEUE_KEYWORDS if kind is None else keywords_of(kind))}
     return attributes | (dict.fromkeys(LOCAL_KEYWORDS) if kind in (None, "local") else {})
 
@@ -305,7 +305,7 @@ def _display_status(name: str, parameters: Sequence[Parameter]) -> Display:
 
 
 def _word(parameter: Parameter, words: Sequence[str]) -> str:
-    """The value of a parameter that is one of these words. Raises: MqscSyntaxError."""
+    """The value of a parameter that must be one of these words. Raises MqscSyntaxError."""
     allowed = " or ".join(f"{parameter.keyword}({word})" for word in words)
     token = parameter.value(allowed)
     if token.value not in words:

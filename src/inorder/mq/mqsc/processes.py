@@ -1,4 +1,4 @@
-"""Commands about process definitions: DEFINE, ALTER, DELETE, DISPLAY PROCESS; read without I/O, and run."""
+"""Commands about process definitions, DEFINE, ALTER, DELETE, DISPLAY PROCESS: reads them without I/O, and runs them."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ OBJECT: Final = "PROCESS"
 TYPE: Final = "application_type"
 DATES: Final = ("ALTDATE", "ALTTIME")
 
-# MQAT_...: the words are MQSC's; a number that has none is written as it is.
+# MQAT_...: the words of MQSC; a number without a word is written as a number.
 TYPES: Final[Mapping[str, int]] = {
     "CICS": 1, "MVS": 2, "IMS": 3, "UNIX": 6, "OS400": 8, "WINDOWS": 9, "WINDOWSNT": 11, "NSK": 13, "NOTESAGENT": 22,
     "WLM": 31, "DEF": 6,
 }  # fmt: skip
 TYPE_WORDS: Final[Mapping[int, str]] = {number: word for word, number in TYPES.items() if word != "DEF"}
 
-# The numbers of runmqsc's answers.
+# The message numbers of runmqsc's answers.
 NUMBERS: Final[Mapping[str, str]] = {
     "DEFINE": "AMQ8010I", "ALTER": "AMQ8011I", "DELETE": "AMQ8012I", "DISPLAY": "AMQ8407I"
 }  # fmt: skip
 
 
 def _read(attribute: Attribute, token: CommandToken) -> Any:
-    """The value of an attribute; a type may be a word."""
+    """Reads the value of an attribute; a type may be a word."""
     if attribute.name != TYPE or INTEGER.fullmatch(token.value):
         return read_value(attribute, token)
     if token.value not in TYPES:
@@ -56,7 +56,7 @@ WORDS: Final = Words(
 
 
 def read_process_command(verb: str, name: str, parameters: Sequence[Parameter]) -> ObjectCommand:
-    """Raises: MqscSyntaxError; Unsupported."""
+    """Reads a command. Raises MqscSyntaxError; Unsupported."""
     if verb == "DISPLAY":
         return read_display(OBJECT, name, parameters, WORDS)
     if verb == "DELETE":
@@ -69,9 +69,9 @@ def read_process_command(verb: str, name: str, parameters: Sequence[Parameter]) 
 
 
 def run_process_command(qm: QueueManager, command: ObjectCommand) -> tuple[str, str, tuple[Row, ...]]:
-    """The number of the answer, what is done, in words, and what a DISPLAY found.
+    """Runs a command; returns the number of the answer, its text, and the rows of a DISPLAY.
 
-    Raises: as `create_process` and the like; UnknownObject, a DISPLAY finds none.
+    Raises the errors of `create_process` and the other calls; UnknownObject if a DISPLAY finds nothing.
     """
     number, name = NUMBERS[command.verb], command.name
     match command.verb:
@@ -105,11 +105,11 @@ def _changeable(one: ProcessAttributes) -> Any:
 
 def _displayed(qm: QueueManager, command: ObjectCommand) -> tuple[Row, ...]:
     if not command.name.endswith("*"):
-        qm.process(command.name)  # which says what is like it
+        qm.process(command.name)  # this raises with the most similar names
     rows = tuple(_rows(qm, command))
     if not rows:
         condition = " and the condition" if command.where else ""
-        raise UnknownObject(f"no process fits {command.name}{condition}", kind="process", object=command.name)
+        raise UnknownObject(f"no process matches {command.name}{condition}", kind="process", object=command.name)
     return rows
 
 

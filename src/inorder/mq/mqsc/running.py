@@ -1,4 +1,4 @@
-"""Commands put into effect on a queue manager, and the answers."""
+"""Runs commands on a queue manager, and makes the answers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ TYPE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
 
 Outcome = Literal["done", "read", "refused", "not valid", "skipped", "end"]
 
-# The numbers of runmqsc's answers, which scripts and administrators look for. The sentences are ours.
+# The message numbers of runmqsc's answers, which scripts and administrators look for. The sentences are ours.
 DEFINED, ALTERED, DELETED, CLEARED = "AMQ8006I", "AMQ8008I", "AMQ8007I", "AMQ8022I"
 MANAGER_ALTERED, MANAGER_SHOWN = "AMQ8005I", "AMQ8408I"
 QUEUE_SHOWN, STATUS_SHOWN = "AMQ8409I", "AMQ8450I"
@@ -75,18 +75,18 @@ REFUSED_FOR: Final[Mapping[Reason, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What became of one command.
+    """The answer to one command.
 
     Args:
-        outcome: "done"; "read" if it was only to be read; "refused" by the queue manager; "not valid", it is not MQSC
-            of ours; "skipped", it is MQ's and was to be passed over; "end", it was END and nothing more is read.
-        number: of the message with which runmqsc answers so; empty: there is none.
+        outcome: "done"; "read" if it was only to be read; "refused" by the queue manager; "not valid", it is not valid
+            MQSC here; "skipped", it is unsupported and was left out; "end", it was END and the rest is not read.
+        number: the number of runmqsc's message for this answer; empty: none.
         text: a sentence.
-        rows: what a DISPLAY found: values by keywords, as MQSC has them; a switch is True or False, a list a tuple.
-            OBJECTS of a connection are its handles, each a row.
-        skipped: keywords that MQ has and we have not, and without which the command was run.
-        error: why it was refused, is not valid or was skipped.
-        messages: how many a CLEAR has removed.
+        rows: the results of a DISPLAY: MQSC values by keywords; a switch is True or False, a list a tuple. OBJECTS of a
+            connection are its handles, each a row.
+        skipped: unsupported MQ keywords, without which the command was run.
+        error: why it was refused, is not valid, or was skipped.
+        messages: how many messages a CLEAR has removed.
     """
 
     source: Source
@@ -114,14 +114,15 @@ def run_script(
 def run_commands(
     sources: Iterable[Source], qm: QueueManager | None, *, stop: bool = False, skip: bool = False
 ) -> Iterator[Answer]:
-    """Runs commands one after the other, each a transaction of its own; their answers as they come.
+    """Runs commands one after the other, each in its own transaction; yields each answer when it is made.
 
     Args:
-        qm: where; None only reads the commands, and changes nothing.
-        stop: the first command that fails is the last. Otherwise the next ones are run all the same, as MQ does.
-        skip: what MQ has and we have not is passed over: a command, or attributes of one that is run without them.
+        qm: the queue manager; None only reads the commands, and changes nothing.
+        stop: end at the first command that fails. Otherwise the following ones are run, as in MQ.
+        skip: leave out unsupported commands of MQ, and unsupported attributes of commands that are then run without
+            them.
 
-    Trouble with the store always ends the run, and so does END, which is answered too.
+    An error of the store always ends the run, and so does END, which gets an answer too.
     """
     for source in sources:
         answer = run_command(source, qm, skip=skip)
@@ -131,7 +132,7 @@ def run_commands(
 
 
 def run_command(source: Source, qm: QueueManager | None, *, skip: bool = False) -> Answer:
-    """Runs one command, or only reads it; it raises nothing that a command can be blamed for."""
+    """Runs one command, or only reads it; errors in the command become its answer and are not raised."""
     skipped: list[str] = []
     try:
         command = parse(source, skip=skipped if skip else None)
@@ -156,7 +157,7 @@ def run_command(source: Source, qm: QueueManager | None, *, skip: bool = False) 
 
 
 class Done(NamedTuple):
-    """What an answer has of a command that was run."""
+    """The parts of an answer for a command that was run."""
 
     number: str
     text: str
@@ -242,9 +243,9 @@ def _check_type(qm: QueueManager, name: str, kind: QueueType) -> None:
 
 
 def define(qm: QueueManager, command: Define) -> str:
-    """Makes a queue, or replaces its attributes; what was done, as a sentence.
+    """Creates a queue, or replaces its attributes; returns a sentence about it.
 
-    Raises: UnknownQueue, WrongQueueType; as the call that creates a queue, and `alter_queue`.
+    Raises UnknownQueue, WrongQueueType; as the call that creates a queue, and `alter_queue`.
     """
     given = {**_taken_over(qm, command), **command.attributes}
     there = _definition(qm, command.name) if command.replace else None
@@ -252,7 +253,7 @@ def define(qm: QueueManager, command: Define) -> str:
         getattr(qm, BY_TYPE[command.type].create)(command.name, **given)
         return f"Queue {command.name} defined."
     _check_type(qm, command.name, command.type)
-    if command.type == "local":  # how it came to be stays as it is
+    if command.type == "local":  # its definition type does not change
         given.setdefault("definition_type", there.definition_type)
     wanted = define_queue(command.name, command.type, **given)
     qm.alter_queue(command.name, **_differences(there, wanted))
@@ -260,7 +261,7 @@ def define(qm: QueueManager, command: Define) -> str:
 
 
 def _taken_over(qm: QueueManager, command: Define) -> dict[str, Any]:
-    """The attributes of the object that LIKE names, or of the type's default one, as far as another may have them."""
+    """The attributes of the object that LIKE names, or of the default object, as far as another may copy them."""
     like = qm.attributes(command.like or BY_TYPE[command.type].default)
     if command.like:
         _check_type(qm, command.like, command.type)
@@ -288,7 +289,7 @@ def _differences(there: QueueAttributes, wanted: QueueAttributes) -> dict[str, A
 
 
 def _displayed(qm: QueueManager, command: Display) -> tuple[Row, ...]:
-    """What a DISPLAY shows. Raises: UnknownQueue, nothing fits, as in MQ."""
+    """The rows of a DISPLAY. Raises UnknownQueue if no queue matches, as in MQ."""
     rows = tuple(_rows(qm, command))
     if not rows:
         raise nothing_fits(command)
@@ -296,9 +297,9 @@ def _displayed(qm: QueueManager, command: Display) -> tuple[Row, ...]:
 
 
 def nothing_fits(command: Display) -> UnknownQueue:
-    """What a DISPLAY is refused for that finds nothing, or nothing that its user may see."""
+    """Makes the error for a DISPLAY that finds nothing, or nothing that its user may see."""
     what = "queue" if command.handles is None else "open handle"
-    return UnknownQueue(f"no {what} fits {command.name}{' and the condition' if command.where else ''}")
+    return UnknownQueue(f"no {what} matches {command.name}{' and the condition' if command.where else ''}")
 
 
 def _rows(qm: QueueManager, command: Display) -> Iterator[Row]:
@@ -313,7 +314,7 @@ def _queues(qm: QueueManager, command: Display) -> Iterator[tuple[QueueAttribute
     for queue in _matching(qm, command):
         try:
             whole = _status_row(qm, queue, ages) if command.is_status else _queue_row(qm, queue, command)
-        except UnknownQueue:  # somebody has deleted it meanwhile
+        except UnknownQueue:  # another program has deleted it meanwhile
             continue
         yield queue, whole
 
@@ -344,7 +345,7 @@ def _queue_row(qm: QueueManager, queue: QueueAttributes, command: Display) -> Ro
 
 
 def _ages(qm: QueueManager) -> dict[str, int]:
-    """How old the oldest message of each queue is, in seconds."""
+    """The age of the oldest message of each queue, in seconds."""
     now = qm._session.services.now()
     return {one.name: age(one.oldest_put_at, now) for one in qm.overview()}
 
@@ -359,7 +360,7 @@ def _some(values: Mapping[str, int | str], keywords: Iterable[str]) -> dict[str,
 
 
 def _holds(command: Display, queue: QueueAttributes, row: Row) -> bool:
-    """Whether the condition holds; it does not for what the queue has not."""
+    """Whether the condition holds; it does not for values that the queue lacks."""
     if command.where is None:
         return True
     word = command.where.keyword
@@ -377,6 +378,6 @@ def _manager_row(manager: ManagerAttributes) -> Row:
 
 
 def _chosen(row: Row, first: tuple[str, ...], asked: tuple[str, ...]) -> Row:
-    """What was asked for, all of it if nothing was; by name behind what comes first, as in MQ."""
+    """The values that were asked for, or all; sorted by name after the leading ones, as in MQ."""
     words = [*first, *sorted(row.keys() - set(first))]
     return {word: row[word] for word in words if word in row and (not asked or word in (*first, *asked))}

@@ -1,4 +1,4 @@
-"""What a DISPLAY found, in columns, each item as a script would have it."""
+"""Writes the result of a DISPLAY in columns, with each item in the form of a script."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ COLUMN_WIDTH = 40
 
 
 def columns(found: Found) -> Iterator[str]:
-    """The lines for one object: two items a line, where they fit; any item can be copied into a DEFINE or ALTER.
+    """The lines for one object: two items a line, if they fit; any item can be copied into a DEFINE or ALTER.
 
-    What belongs to it stands behind it, each behind an empty line.
+    Its handles follow, each after an empty line.
     """
     yield from _lines(written(word, cast(Value, value)) for word, value in found.items() if word != OBJECTS)
     for row in cast("tuple[Row, ...]", found.get(OBJECTS, ())):

@@ -1,7 +1,7 @@
-"""The text of a command into tokens: words, quoted texts, parentheses, and the end.
+"""Splits the text of a command into tokens: words, quoted texts, parentheses, and the end.
 
-Blanks and commas separate. A word is made of letters, digits and . / _ % *, and counts as written in capital letters;
-whatever else a value has must stand in single quotes, a quote in it written twice.
+Blanks and commas separate tokens. A word has letters, digits and . / _ % *, and is converted to capital letters;
+a value with any other character must be in single quotes, and a quote in it must be doubled.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class CommandToken:
     """A piece of a command.
 
     Args:
-        value: of a word, in capital letters; of a quoted text, without its quotes.
-        at: where it begins.
-        is_apart: it follows a blank or a comma, or is the first.
+        value: a word in capital letters, or a quoted text without its quotes.
+        at: its beginning.
+        is_apart: whether it follows a blank or a comma, or is the first.
     """
 
     kind: TokenKind
@@ -44,14 +44,14 @@ class CommandToken:
 
     @property
     def found(self) -> str:
-        """The token as an error names it."""
+        """Names the token for an error."""
         return "the end of the command" if self.kind == "end" else shown(self.value)
 
 
 def tokens_of(text: CommandText) -> list[CommandToken]:
     """The tokens of a command; the last one is its end.
 
-    Raises: MqscSyntaxError, a character that must be quoted, or a quote that is never closed.
+    Raises MqscSyntaxError for a character that must be quoted, or a quote that is never closed.
     """
     return list(_tokens(text))
 

@@ -1,8 +1,8 @@
-"""What MQSC has and we have not: its names, why, and which of their values ask for nothing that is missing here.
+"""MQSC names that are not supported here, why, and which of their values have no effect anyway.
 
-A script that is moved from MQ names attributes of everything that MQ can do, mostly to say that it is not wanted:
-NOTRIGGER, SCOPE(QMGR), CLUSTER(' '). Those are true of our queues, so they are accepted, and the answer says that
-they have no effect. Whatever would ask for something is an error.
+A script that is moved from MQ names attributes for everything that MQ can do, mostly to switch it off:
+NOTRIGGER, SCOPE(QMGR), CLUSTER(' '). These values describe our queues correctly, so they are accepted, and the answer
+says that they have no effect. Any other value is an error.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsupportedName:
-    """A name of MQ's that we do not support.
+    """A name in MQ that is not supported here.
 
     Args:
-        why: a sentence about what is not there.
-        harmless: values that ask for nothing; "" is an empty one, None the keyword alone.
-        any_value: every value is harmless: it only says more about something that is switched off.
+        why: a sentence about the missing feature.
+        harmless: values that have no effect; "" is an empty value, None the keyword alone.
+        any_value: whether every value is harmless, because it only concerns a feature that is switched off.
     """
 
     why: str
@@ -38,11 +38,11 @@ def _unsupported(why: str, names: str, *harmless: str | None, any_value: bool = 
 
 
 _CLUSTERS = "there are no clusters"
-_CHANNELS = "channels need none of it"
+_CHANNELS = "channels do not need it"
 _STATISTICS = "there are no accounting and monitoring records; events of the program are in inorder.client.events"
 _DEPTH_EVENTS = "there are no event messages; a hook or `inorder watch` sees the depth"
 _ZOS = "it exists only on z/OS"
-_AUTHORITY = "there are no authority records: a program that can open the store may do everything"
+_AUTHORITY = "there are no authority records: any program that can open the store may do everything"
 _PUBLISH = "there is no publish/subscribe"
 
 UNSUPPORTED_IN_QUEUES: Final[Mapping[str, UnsupportedName]] = MappingProxyType(
@@ -51,28 +51,30 @@ UNSUPPORTED_IN_QUEUES: Final[Mapping[str, UnsupportedName]] = MappingProxyType(
         **_unsupported(_CLUSTERS, "CLWLPRTY CLWLRANK CLWLUSEQ DEFBIND", any_value=True),
         **_unsupported(_CLUSTERS, "CLUSINFO CLUSQMGR CLUSQT CLUSDATE CLUSTIME QMID"),
         **_unsupported(_CHANNELS, "CLCHNAME", ""),
-        **_unsupported("a name is known in its store only", "SCOPE", "QMGR"),
+        **_unsupported("a name is only known in its store", "SCOPE", "QMGR"),
         **_unsupported("distribution lists are not supported", "DISTL", "NO"),
         **_unsupported(_STATISTICS, "ACCTQ MONQ STATQ", "QMGR", "OFF", "NONE"),
         **_unsupported(_DEPTH_EVENTS, "QDEPTHHI QDEPTHLO QSVCINT", any_value=True),
         **_unsupported(_DEPTH_EVENTS, "QDPHIEV QDPLOEV", "DISABLED"),
-        **_unsupported(_DEPTH_EVENTS, "QDPMAXEV", any_value=True),  # MQ's default; needs PERFMEV(ENABLED) to act
+        **_unsupported(
+            _DEPTH_EVENTS, "QDPMAXEV", any_value=True
+        ),  # MQ's default; has no effect without PERFMEV(ENABLED)
         **_unsupported(_DEPTH_EVENTS, "QSVCIEV", "NONE"),
-        **_unsupported("every put is answered when it is done", "DEFPRESP", "SYNC"),
-        **_unsupported("each get asks the queue: there is no read-ahead", "DEFREADA", "NO", "DISABLED"),
-        **_unsupported("messages keep their properties on every way", "PROPCTL", any_value=True),
+        **_unsupported("every put is synchronous", "DEFPRESP", "SYNC"),
+        **_unsupported("each get reads from the queue: there is no read-ahead", "DEFREADA", "NO", "DISABLED"),
+        **_unsupported("messages always keep their properties", "PROPCTL", any_value=True),
         **_unsupported("the store is one file; `inorder backup` copies it", "IMGRCOVQ", any_value=True),
         **_unsupported("a queue has no file of its own", "MAXFSIZE", "DEFAULT"),
         **_unsupported("there are no streaming queues", "STREAMQ", ""),
         **_unsupported("there are no streaming queues", "STRMQOS", any_value=True),
         **_unsupported(
-            "it would cut longer lives; our EXPIRY is the life of a message that sets none", "CAPEXPRY", "NOLIMIT"
+            "it would shorten longer expiries; our EXPIRY is for messages that set none", "CAPEXPRY", "NOLIMIT"
         ),
-        **_unsupported("nothing is set through it", "CUSTOM", ""),
+        **_unsupported("it sets nothing here", "CUSTOM", ""),
         **_unsupported("traces are the program's own", "OTELTRAC OTELPCTL", "QMGR", "OFF"),
         **_unsupported(_PUBLISH, "TARGTYPE", "QUEUE"),
         **_unsupported(_AUTHORITY, "AUTHREC", any_value=True),
-        **_unsupported("a change takes effect at once, also for open handles", "FORCE", None),
+        **_unsupported("a change takes effect immediately, also for open handles", "FORCE", None),
         **_unsupported(_ZOS, "CMDSCOPE QSGDISP CFSTRUCT PSID STGCLASS TPIPE"),
     }
 )
@@ -89,10 +91,10 @@ UNSUPPORTED_IN_STATUS: Final[Mapping[str, UnsupportedName]] = MappingProxyType(
     }
 )
 
-_ON_A_CHANNEL = "channels do not bring connections of programs: CONNAME is where a program has come from"
+_ON_A_CHANNEL = "programs do not connect through channels: CONNAME shows where a program comes from"
 _LISTENERS = "the store does not know which handles have listeners"
 _THREADS = "the store knows the process of a connection, not the thread"
-_TOPICS = "there is no publish/subscribe, so each object is a queue"
+_TOPICS = "there is no publish/subscribe, so every object is a queue"
 _MQ_UNITS = "`inorder unit list` shows all units of work"
 _CONNECTIONS = {
     **_unsupported("the program's name is APPLTAG", "APPLDESC"),
@@ -106,7 +108,7 @@ _CONNECTIONS = {
 UNSUPPORTED_IN_HANDLES: Final[Mapping[str, UnsupportedName]] = MappingProxyType(
     {
         **_CONNECTIONS,
-        **_unsupported("the store does not keep it of a handle", "BROWSE INQUIRE SET"),
+        **_unsupported("the store does not keep it for a handle", "BROWSE INQUIRE SET"),
         **_unsupported(_ZOS, "URID"),
     }
 )
@@ -116,8 +118,8 @@ UNSUPPORTED_IN_CONNECTIONS: Final[Mapping[str, UnsupportedName]] = MappingProxyT
         **_CONNECTIONS,
         **_unsupported("a connection has one number, which is CONN", "EXTCONN CONNTAG"),
         **_unsupported("a connection has no options", "CONNOPTS"),
-        **_unsupported("the log is the store's own affair", "UOWLOG UOWLOGDA UOWLOGTI"),
-        **_unsupported("each get asks the queue: there is no read-ahead", "READA"),
+        **_unsupported("the store manages its log itself", "UOWLOG UOWLOGDA UOWLOGTI"),
+        **_unsupported("each get reads from the queue: there is no read-ahead", "READA"),
         **_unsupported(_TOPICS, "DEST DESTQMGR SUBID SUBNAME TOPICSTR"),
     }
 )
@@ -140,28 +142,30 @@ UNSUPPORTED_IN_CHANNELS: Final[Mapping[str, UnsupportedName]] = MappingProxyType
             "SENDEXIT SENDDATA RCVEXIT RCVDATA",
             "",
         ),
-        **_unsupported("a message exit is given the channel's definition", "MSGDATA", ""),
-        **_unsupported("who can open both stores may carry a channel", "SCYEXIT SCYDATA MCAUSER USERID PASSWORD", ""),
-        **_unsupported("retries of messages are MRRTY and MRTMR alone", "MREXIT MRDATA", ""),
+        **_unsupported("a message exit gets the channel's definition", "MSGDATA", ""),
+        **_unsupported(
+            "any program that can open both stores may run a channel", "SCYEXIT SCYDATA MCAUSER USERID PASSWORD", ""
+        ),
+        **_unsupported("only MRRTY and MRTMR control retries of messages", "MREXIT MRDATA", ""),
         **_unsupported("how the other store is reached says CONNAME", "TRPTYPE", any_value=True),
         **_unsupported("how the other store is reached says CONNAME", "LOCLADDR MODENAME TPNAME KAINT", "", "AUTO"),
         **_unsupported("encryption is that of the connection to PostgreSQL", "SSLCIPH SSLPEER CERTLABL", ""),
         **_unsupported("encryption is that of the connection to PostgreSQL", "SSLCAUTH", any_value=True),
         **_unsupported("messages are compressed by a message exit", "COMPMSG COMPHDR", "NONE", ""),
-        **_unsupported("contents stay as they are", "CONVERT", "NO"),
-        **_unsupported("the limits of the queues count", "MAXMSGL", "0", "4194304"),
+        **_unsupported("contents are not converted", "CONVERT", "NO"),
+        **_unsupported("the limits of the queues apply", "MAXMSGL", "0", "4194304"),
         **_unsupported("numbers of batches do not wrap", "SEQWRAP", "999999999"),
         **_unsupported("a batch ends with its transaction", "BATCHHB", "0"),
-        **_unsupported("messages keep their properties on every way", "PROPCTL", any_value=True),
-        **_unsupported("what cannot be put goes to the dead-letter queue, where there is one", "USEDLQ", "YES"),
+        **_unsupported("messages always keep their properties", "PROPCTL", any_value=True),
+        **_unsupported("a message that cannot be put goes to the dead-letter queue, if there is one", "USEDLQ", "YES"),
         **_unsupported(_AUTHORITY, "PUTAUT", "DEF"),
         **_unsupported("`inorder channel run` is the agent", "MCANAME", ""),
         **_unsupported("`inorder channel run` is the agent", "MCATYPE", any_value=True),
         **_unsupported(_STATISTICS, "MONCHL STATCHL", "QMGR", "OFF"),
         **_unsupported(_CLUSTERS, "CLUSTER CLUSNL", ""),
         **_unsupported(_CLUSTERS, "CLWLPRTY CLWLRANK CLWLWGHT NETPRTY", any_value=True),
-        **_unsupported("only MQ's clients have it", "AFFINITY CLNTWGHT DEFRECON MAXINST MAXINSTC QMNAME SHARECNV"),
-        **_unsupported("nothing is set through it", "CUSTOM", ""),
+        **_unsupported("only MQ's clients use it", "AFFINITY CLNTWGHT DEFRECON MAXINST MAXINSTC QMNAME SHARECNV"),
+        **_unsupported("it sets nothing here", "CUSTOM", ""),
         **_unsupported(_ZOS, "AUTOSTART CMDSCOPE DEFCDISP QSGDISP"),
     }
 )
@@ -184,20 +188,20 @@ UNSUPPORTED_IN_MANAGER: Final[Mapping[str, UnsupportedName]] = MappingProxyType(
         **_unsupported(_CLUSTERS, "CLWLDATA CLWLEXIT CLWLLEN CLWLMRUC CLWLUSEQ REPOS REPOSNL QMID"),
         **_unsupported(_PUBLISH, "PARENT PSCLUS PSMODE PSNPMSG PSNPRES PSRTYCNT PSSYNCPT TREELIFE"),
         **_unsupported(_AUTHORITY, "CONNAUTH SPLCAP ADVCAP"),
-        **_unsupported("the log is the store's own affair", "IMGINTVL IMGLOGLN IMGRCOVO IMGRCOVQ IMGSCHED"),
-        **_unsupported("the properties of a message have at most 65,536 bytes, on each queue manager", "MAXPROPL"),
-        **_unsupported("nothing is set through it", "CUSTOM"),
-        **_unsupported("expired messages are discarded as they are met", "EXPRYINT"),
-        **_unsupported("`inorder --version` says what this is", "CMDLEVEL CPILEVEL PLATFORM VERSION SYNCPT DISTL"),
-        **_unsupported("a change takes effect at once", "FORCE", None),
+        **_unsupported("the store manages its log itself", "IMGINTVL IMGLOGLN IMGRCOVO IMGRCOVQ IMGSCHED"),
+        **_unsupported("the limit for the properties of a message is always 65,536 bytes", "MAXPROPL"),
+        **_unsupported("it sets nothing here", "CUSTOM"),
+        **_unsupported("calls discard expired messages that they find", "EXPRYINT"),
+        **_unsupported("`inorder --version` shows the version", "CMDLEVEL CPILEVEL PLATFORM VERSION SYNCPT DISTL"),
+        **_unsupported("a change takes effect immediately", "FORCE", None),
         **_unsupported(_ZOS, "CMDSCOPE"),
     }
 )
 
 UNSUPPORTED_CHANNEL_TYPES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        **dict.fromkeys(("SVR", "RQSTR"), "a receiver does not begin a channel: its sender runs it"),
-        **dict.fromkeys(("SVRCONN", "CLNTCONN", "AMQP"), "programs open stores themselves"),
+        **dict.fromkeys(("SVR", "RQSTR"), "a receiver does not start a channel: its sender runs it"),
+        **dict.fromkeys(("SVRCONN", "CLNTCONN", "AMQP"), "programs open stores directly"),
         **dict.fromkeys(("CLUSSDR", "CLUSRCVR"), _CLUSTERS),
     }
 )
@@ -218,7 +222,7 @@ UNSUPPORTED_OBJECTS: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys("TOPIC TPSTATUS TPS SUB SBSTATUS SBS PUBSUB TCLUSTER".split(), _PUBLISH),
         **dict.fromkeys("AUTHINFO AUTHREC AUTHSERV CHLAUTH ENTAUTH POLICY".split(), _AUTHORITY),
         **dict.fromkeys("NAMELIST NL".split(), "there are no lists of names"),
-        "CONN": "DISPLAY CONN shows connections; one ends with its process, or by its own program",
+        "CONN": "DISPLAY CONN shows connections; only the connected program, or its end, closes one",
         **dict.fromkeys("QMSTATUS APSTATUS".split(), "a store has no process of its own"),
         **dict.fromkeys("STGCLASS CFSTRUCT PSID GROUP USAGE TRACE LOG SECURITY BUFFPOOL".split(), _ZOS),
     }

@@ -1,4 +1,4 @@
-"""Values of attributes, as MQSC writes them and as we keep them."""
+"""Converts values of attributes between MQSC and our own form."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .tokens import WORD, CommandToken
 
 Number = int | Decimal  # a fraction is a Decimal, which keeps each digit
 Scalar = Number | str | bool
-Value = Scalar | tuple[str, ...]  # of a keyword that is displayed; a list is a tuple
+Value = Scalar | tuple[str, ...]  # the value of a displayed keyword; a list is a tuple
 INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 NUMBER: Final = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,400})?")  # the smallest of Python's numbers has 343 digits
 NO_LIMIT: Final = "NOLIMIT"
 
 
 def allowed_values(attribute: Attribute) -> str:
-    """The values in words, as MQSC writes them, to be read after "allowed is"."""
+    """The allowed values in MQSC's words, to be read after "allowed is"."""
     if attribute.mqsc_words:
         return " or ".join(f"{attribute.mqsc}({word})" for word in attribute.mqsc_words)
     if attribute.kind == "seconds":
@@ -32,9 +32,9 @@ def allowed_values(attribute: Attribute) -> str:
 
 
 def read_value(attribute: Attribute, token: CommandToken) -> Any:
-    """The value of an attribute, as it is kept.
+    """Reads the value of an attribute.
 
-    Raises: MqscSyntaxError, the attribute takes no such value.
+    Raises MqscSyntaxError if the attribute cannot have this value.
     """
     try:
         return attribute.check(_value(attribute, token.value))
@@ -47,7 +47,7 @@ class _Unreadable(Exception):
 
 
 def _value(attribute: Attribute, text: str) -> object:
-    # MQ's dumps write ' ' where nothing is, so a value of blanks only is empty.
+    # MQ's dumps write ' ' for an empty value, so a value of blanks only is empty.
     text = text if text.strip(" ") else ""
     match attribute.kind:
         case "choice":
@@ -71,7 +71,7 @@ def _matched(pattern: re.Pattern[str], text: str) -> str:
 
 
 def mqsc_value(attribute: Attribute, value: Any) -> Scalar:
-    """A value as MQSC has it, without quotes; a switch stays True or False, a number a number."""
+    """Converts a value to MQSC, without quotes; a switch stays True or False, a number a number."""
     match attribute.kind:
         case "choice":
             return attribute.mqsc_words[attribute.choices.index(value)]
@@ -90,13 +90,13 @@ def mqsc_value(attribute: Attribute, value: Any) -> Scalar:
 
 
 def number(value: Decimal) -> Number:
-    """A number; without a fraction it is an integer."""
+    """Converts a number; without a fraction it becomes an integer."""
     whole = int(value)
     return whole if whole == value else value.normalize()
 
 
 def written(keyword: str, value: Value) -> str:
-    """A keyword with its value, as a script has it."""
+    """Writes a keyword with its value for a script."""
     if isinstance(value, bool):
         return keyword if value else f"NO{keyword}"
     if isinstance(value, tuple):
@@ -105,12 +105,12 @@ def written(keyword: str, value: Value) -> str:
 
 
 def digits(value: Number | float) -> str:
-    """A number as it is written; a fraction without an exponent."""
+    """Writes a number; a fraction without an exponent."""
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 def quoted(value: str) -> str:
-    """A value, in quotes if it needs them."""
+    """Writes a value, in quotes if it needs them."""
     if value.upper() == value and WORD.fullmatch(value):
         return value
     doubled = value.replace("'", "''")
@@ -118,7 +118,7 @@ def quoted(value: str) -> str:
 
 
 def comparable(attribute: Attribute, value: Any) -> int | float | str | bool:
-    """A value as WHERE compares it: as `mqsc_value`, but seconds are a number, without limit the greatest."""
+    """Converts a value for WHERE: as `mqsc_value`, but seconds are a number, and "no limit" is the largest."""
     if attribute.kind == "seconds":
         return math.inf if value is None else float(value) * attribute.mqsc_per_second
     found = mqsc_value(attribute, value)

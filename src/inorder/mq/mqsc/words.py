@@ -1,6 +1,6 @@
-"""The words of the language: verbs, objects, and the keywords of attributes and of what a queue is at the moment.
+"""The words of the language: verbs, objects, and the keywords of attributes and of the status of queues.
 
-Attributes have their keywords in `inorder.model.attributes`, the one table of them; here they are only looked up.
+The keywords of attributes come from the table in `inorder.model.attributes`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ ENDS: Final = frozenset({"END", "QUIT", "EXIT"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectKind:
-    """A kind of object that is defined, altered, displayed and deleted.
+    """A kind of object that can be defined, altered, displayed and deleted.
 
     Args:
-        word, short: what it is called in commands.
-        type: of `inorder.model.attributes`, whose table has its keywords.
-        who: what an error calls one.
-        default: the object whose attributes a DEFINE takes that names no other one by LIKE.
-        create: the method of a queue manager that makes one.
-        verbs: what commands do with it.
+        word, short: its name in commands.
+        type: the type in `inorder.model.attributes`, whose table has its keywords.
+        who: its name in errors.
+        default: the object whose attributes a DEFINE without LIKE copies.
+        create: the method of a queue manager that creates one.
+        verbs: the commands for it.
     """
 
     word: str
@@ -83,7 +83,7 @@ KINDS: Final[Mapping[str, ObjectKind]] = MappingProxyType(
     }
 )
 BY_TYPE: Final[Mapping[str, ObjectKind]] = MappingProxyType({each.type: each for each in KINDS.values()})
-OTHERS: Final[Mapping[str, tuple[str, ...]]] = {  # what only some verbs go with
+OTHERS: Final[Mapping[str, tuple[str, ...]]] = {  # objects of only some verbs
     "DEFINE": ("CHANNEL", "PROCESS"),
     "ALTER": ("QMGR", "CHANNEL", "PROCESS"),
     "DISPLAY": ("QUEUE", "QSTATUS", "QMGR", "CHANNEL", "CHSTATUS", "PROCESS", "CONN"),
@@ -91,7 +91,7 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = {  # what only some verbs go with
     **dict.fromkeys(CHANNEL_VERBS, ("CHANNEL",)),
 }
 
-# The short forms are MQ's. DELETE has none there, so that nobody deletes by a slip of DEF.
+# The short forms are MQ's. DELETE has none there, so that a mistyped DEF deletes nothing.
 SHORT: Final[Mapping[str, str]] = MappingProxyType(
     {
         "DEF": "DEFINE",
@@ -119,14 +119,14 @@ MANAGER_KEYWORDS: Final[Mapping[str, Attribute]] = MappingProxyType(
     {each.mqsc: each for each in MANAGER_ATTRIBUTES.values()}
 )
 
-# What QSTATUS tells, and what QLOCAL tells besides the attributes.
+# The keywords of QSTATUS, and those of QLOCAL besides the attributes.
 STATUS_KEYWORDS: Final = ("CURDEPTH", "IPPROCS", "MSGAGE", "OPPROCS", "UNCOM")
 LOCAL_KEYWORDS: Final = ("CURDEPTH", "IPPROCS", "OPPROCS", "CRDATE", "CRTIME", "ALTDATE", "ALTTIME")
 INTEGER_STATUS: Final = frozenset(STATUS_KEYWORDS)
 
 
 def keywords_of(owner: str) -> dict[str, Attribute]:
-    """The keywords of a type of queue, or of "manager", by their names."""
+    """The keywords of a type of queue, or of "manager", with their attributes."""
     table = MANAGER_KEYWORDS if owner == "manager" else QUEUE_KEYWORDS
     return {keyword: each for keyword, each in table.items() if owner in each.applies_to}
 
@@ -137,12 +137,12 @@ def is_switch(attribute: Attribute) -> bool:
 
 
 def is_ours(attribute: Attribute) -> bool:
-    """Whether MQ has no such attribute, so that its keyword is ours."""
+    """Whether MQ does not have this attribute, so that the keyword is ours."""
     return attribute.mq_name is None
 
 
 def status_values(status: QueueStatus) -> dict[str, int | str]:
-    """What a queue is at the moment, by keywords; dates and times are UTC, written as MQ does."""
+    """The status of a queue, by keywords; dates and times are UTC, written as in MQ."""
     created, altered = map(utc, (status.created_at, status.altered_at))
     return {
         "CURDEPTH": status.current_depth,
@@ -157,5 +157,5 @@ def status_values(status: QueueStatus) -> dict[str, int | str]:
 
 
 def age(oldest_put_at: float | None, now: float) -> int:
-    """How old the oldest message is, in whole seconds; 0: there is none."""
+    """The age of the oldest message, in whole seconds; 0 without messages."""
     return 0 if oldest_put_at is None else min(max(0, int(now - oldest_put_at)), COUNT_MAX)

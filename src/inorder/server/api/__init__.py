@@ -1,15 +1,15 @@
-"""Our own interface, at ``/inorder/v1``: messages, groups, locks, units of work, by the names of the Python calls.
+"""Our own interface, at ``/inorder/v1``: messages, groups, locks and units of work, named like the Python calls.
 
 **An operation is one value** (`describing.ApiOperation`): address, method, authority, parameters, body, answers, and
-the function behind them. The table of operations serves for routing, for reading and checking requests, and as the
-description: ``GET /inorder/v1/openapi.json`` is made from it, and so are the reference and the page of the console.
-Anything else in a request is refused.
+its handler. The table of operations routes, reads and checks requests, and refuses anything else in them. It also gives
+the description: ``GET /inorder/v1/openapi.json``, the reference, and the page of the console.
 
-**How a module joins.** It has `OPERATIONS`, a tuple of `ApiOperation`, and may have `SCHEMAS`, the JSON schemas that
-its operations `ref` to, by name. `interface.MODULES` names the module, and the group of its operations.
+**To add a module**, give it `OPERATIONS`, a tuple of `ApiOperation`, and, if its operations `ref` to JSON schemas,
+`SCHEMAS` by name. Then add the module to `interface.MODULES`, with the group of its operations.
 
-* **`interface.py`** finds the operation, and asks it; **`describing.py`** has the words of which one is made,
-  **`parameters.py`** the kinds of parameters, **`schemas.py`** messages as JSON, **`openapi.py`** the description.
-* **`messages.py`** puts and gets, **`taking.py`** says when a get is final; **`browsing.py`** has pages and their
-  cursors, **`confirming.py`** confirm ids and locks, **`leases.py`** units of work, **`queues.py`** queues.
+* **`interface.py`** finds the operation of a request and calls its handler. **`describing.py`** defines operations and
+  schemas, **`parameters.py`** kinds of parameters, **`schemas.py`** messages as JSON, **`openapi.py`** the description.
+* **`messages.py`** puts and gets, and **`taking.py`** decides when a get is final. **`browsing.py`** has pages and
+  their cursors, **`confirming.py`** confirm ids and locks, **`leases.py`** units of work, **`bulk.py`** Arrow streams,
+  **`events.py`** streams of events, **`queues.py`** queues.
 """

@@ -1,5 +1,4 @@
-"""Browse: pages of messages, which stay on the queue. The state of a browse is its cursor, which travels in the
-request.
+"""Browse: pages of messages, which stay on the queue. The cursor in the request is the whole state of a browse.
 
 A cursor is the token of a strict browse (B-38, B-41): its position in each priority. So no page misses a message or
 shows one twice, whatever is put meanwhile, and any worker may serve the next page. A relaxed browse has no such
@@ -19,9 +18,8 @@ from ...formats.json_lines import record_of, told_id
 from ...model.parameters import Integer
 from ..calls import Call
 from ..disconnects import IsWanted, while_wanted
-from .describing import JSON, ApiOperation, ApiParameter, ApiResponse, Given, ref
+from .describing import JSON, ApiOperation, ApiParameter, ApiResponse, Given, listed, record, ref, value
 from .parameters import BrowseCursor, flag
-from .schemas import listed
 from .taking import MATCH, READ_ORDER, READING, WAIT, match_of, rendered, wait_of
 
 PAGE_BYTES: Final = 16 * 1_048_576  # of bodies, after which a page ends
@@ -30,7 +28,7 @@ BODIES: Final = frozenset({"body", "body_base64"})
 
 
 async def browse(call: Call, given: Given) -> Response:
-    """One page."""
+    """Answers one page of messages."""
     qm, wait = call.context.qm, wait_of(call, given)
     match, order = match_of(given), given["read_order"]
     options: dict[str, Any] = {one.name: given[one.name] for one in READING} | {"match": match, "read_order": order}
@@ -50,7 +48,7 @@ async def browse(call: Call, given: Given) -> Response:
         return Response(found, media_type=JSON)
 
     async def look(is_wanted: IsWanted) -> Response:
-        del is_wanted  # nothing is lost
+        del is_wanted  # a browse can lose no message
         if wait:
             with contextlib.suppress(NoMessageAvailable):
                 return await qm.awaited(call.queue, lambda: show(is_last=False), wait=wait, match=match)
@@ -80,11 +78,7 @@ def _page(qm: QueueManager, queue: str, options: dict[str, Any], given: Given) -
         "messages": shown,
         "cursor": token or given["cursor"],
         "awaits": awaits
-        and {
-            "group_id": told_id(awaits.group_id),
-            "sequence_number": awaits.sequence_number,
-            "offset": awaits.offset,
-        },
+        and {"group_id": told_id(awaits.group_id), "sequence_number": awaits.sequence_number, "offset": awaits.offset},
         "withheld": withheld,
     }
 
@@ -94,30 +88,22 @@ def _record(record: dict[str, Any], *, has_body: bool) -> dict[str, Any]:
 
 
 SCHEMAS: Final = {
-    "Page": {
-        "type": "object",
-        "required": ["messages", "cursor", "awaits", "withheld"],
-        "properties": {
+    "Page": record(
+        {
             "messages": listed(
                 "GotMessage", description="at most the requested number; empty if there are no more now"
             ),
-            "cursor": {
-                "type": ["string", "null"],
-                "description": "for the next page, even if this one is empty; null: begin again, or the browse is "
-                "relaxed",
-            },
-            "awaits": {
-                "type": ["object", "null"],
-                "description": "in logical order: the next member of a group, which has not arrived yet",
-            },
-            "withheld": {
-                "type": ["object", "null"],
-                "description": "the unsettled message before which the page ends: kind (in: put, out: got), by, age "
-                "(seconds)",
-            },
-        },
-        "additionalProperties": False,
-    }
+            "cursor": value(
+                "string null",
+                "for the next page, even if this one is empty; null: begin again, or the browse is relaxed",
+            ),
+            "awaits": value("object null", "in logical order: the next member of a group, which has not arrived yet"),
+            "withheld": value(
+                "object null",
+                "the unsettled message before which the page ends: kind (in: put, out: got), by, age (seconds)",
+            ),
+        }
+    )
 }
 OPERATIONS: Final = (
     ApiOperation(
@@ -145,6 +131,6 @@ OPERATIONS: Final = (
             *READING,
             *MATCH,
         ),
-        answers={200: ApiResponse(summary="The page; it is empty if there is no message now.", schema=ref("Page"))},
+        answers={200: ApiResponse("The page; it is empty if there is no message now.", ref("Page"))},
     ),
 )

@@ -1,16 +1,16 @@
 """Bulk transfer as Arrow IPC streams in both directions, each message once, even after broken or repeated requests.
 
-**In.** Record batches are staged beside the queue as they arrive, where nobody sees them, and the end of the stream
-settles all of them in one step, under a key of the client's that goes into the ledger. A stream that breaks is undone;
-what a killed server has staged expires. With a key that the ledger has, nothing is put, and the answer is the first
-one's.
+**In.** Record batches are staged beside the queue as they arrive, invisible to readers. The end of the stream settles
+all of them in one step, under the client's key, which goes into the ledger. A broken stream is undone, and batches that
+a killed server had staged expire. A request with a key from the ledger puts nothing, and gets the first answer again.
 
-**Out.** A reader takes numbered claims, as Spark's source does (`rules.claims`), and its checkpoint is the number of
-the last one whose work is done. A request names it: the claims up to it are confirmed, and the messages of the next
-one are sent. The same request again sends the same messages, until a later one confirms them, or they are given back.
+**Out.** A reader takes numbered claims, as Spark's source does (`rules.claims`). Its checkpoint is the number of the
+last claim that it has processed. A request names this number: the server confirms the claims up to it, and sends the
+messages of the next claim. The same request again sends the same messages, until a later request confirms or returns
+them.
 
-Nothing of a client is kept between two pages or record batches but a task: no thread waits for one that is slow, and
-what is in memory of a stream is a few of its record batches.
+Between two pages or record batches a client costs only a task: no thread waits for a slow client, and memory holds
+only a few record batches of a stream.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ...stores.seam.records import Noted, Settled
 from ..calls import Call, check_media_type
 from ..disconnects import IsWanted, while_wanted
 from ..problems import problem
-from .describing import ARROW, ApiBody, ApiOperation, ApiParameter, ApiResponse, Given, ref
+from .describing import ARROW, ApiBody, ApiOperation, ApiParameter, ApiResponse, Given, record, ref, value
 from .parameters import flag
 from .streaming import Streamed
 from .taking import ORDER, WAIT, get_and_hold, wait_of
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 KEY: Final = "Idempotency-Key"
-QUERY: Final = "http"  # in the ledger: it keeps the newest batches of a writer
-PART_BYTES: Final = 4 * 1_048_576  # of record batches that are staged in one step, if they are smaller
-STAGED_SECONDS: Final = 3_600.0  # until what a killed server has staged expires
+QUERY: Final = "http"  # the name in the ledger, which keeps the newest batches of each writer
+PART_BYTES: Final = 4 * 1_048_576  # bytes of small record batches that are staged in one step
+STAGED_SECONDS: Final = 3_600.0  # until the staged rows of a killed server expire
 NUMBER_MAX: Final = 2**53 - 1
 CONTEXT: Final = frozenset(
     "user_identifier accounting_token application_identity_data put_application_type put_application_name put_at "
@@ -56,7 +56,7 @@ MESSAGES_MAX, BYTES_MAX = 1_000_000, 2**30
 
 
 def check_arrow() -> None:
-    """Raises: Problem 501, pyarrow is not installed."""
+    """Raises: Problem 501, if pyarrow is not installed."""
     if find_spec("pyarrow") is None:
         raise problem("INWB0020E")
 
@@ -74,13 +74,13 @@ async def put(call: Call, given: Given) -> Response:
         done: Noted | Settled | None = await qm.in_ledger(call.queue, key)
         if done is None:
             done = settled = await Upload(call, key).run()
-            if settled.already:  # for the same request, sent twice; its note goes with the queue
+            if settled.already:  # the same request was sent twice; its entry goes with the queue
                 done = await qm.in_ledger(call.queue, key) or settled
     return JSONResponse({"messages": done.messages})
 
 
 class Upload:
-    """One stream on its way to a queue."""
+    """A stream of messages to a queue."""
 
     def __init__(self, call: Call, key: LedgerKey) -> None:
         self._call, self._key = call, key
@@ -90,7 +90,7 @@ class Upload:
         self._rows = 0
 
     async def run(self) -> Settled:
-        """Stages all of it, and settles. Raises: Problem 400, 408, 413; ClientDisconnect; as `Stager.stage`."""
+        """Stages and settles the stream. Raises: Problem 400, 408, 413; ClientDisconnect; errors of `Stager.stage`."""
         qm = self._call.context.qm
         staging: asyncio.Future[None] | None = None
         try:
@@ -105,12 +105,12 @@ class Upload:
         except BaseException:
             if staging is not None:
                 await asyncio.wait({staging})
-                staging.exception()  # it is raised, or what is raised came before it
+                staging.exception()  # this error or an earlier one is raised
             await qm.run(lambda one: one.undo_staging([self._name]))
             raise
 
     async def _parts(self) -> AsyncIterator[tuple[list[Frame], ExitStack]]:
-        """Record batches that are staged in one step, and the room that they take."""
+        """The record batches for each step, and the room that they take."""
         seconds = self._call.context.settings.limits.body_seconds
         pieces = self._call.request.stream()
         while not self._frames.is_over:
@@ -152,18 +152,18 @@ class Upload:
                 raise problem("INWB0004E", error) from None
 
     def _write(self, qm: QueueManager, frames: Sequence[Frame]) -> None:
-        """In a connection's thread."""
+        """Stages rows. It runs in the thread of a connection."""
         from ...arrow.streams import schema_of, staged  # noqa: PLC0415 - an extra
 
         with qm.open(self._call.queue, output=True) as queue:
             stager = Stager(queue, self._name, lasts=STAGED_SECONDS)
             if self._schema is None and frames:
                 self._schema, frames = schema_of(frames[0]), frames[1:]
-                stager.stage(0, {"body": []})  # an empty stream is noted, too
+                stager.stage(0, {"body": []})  # an empty stream goes into the ledger, too
             self._rows += staged(frames, self._schema, stager, self._rows, sign=self._signed)
 
     def _signed(self, count: int, columns: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
-        """The columns with who puts them: the user, unless who may control the queue manager says another one."""
+        """The columns with the present user; a user who may control the queue manager can name another one."""
         identity = self._call.identity
         given = columns if identity.may("control") else {one: columns[one] for one in columns if one not in CONTEXT}
         named = given.get("user_identifier", [None] * count)
@@ -175,7 +175,7 @@ class Upload:
 
 
 def _reader(call: Call) -> str:
-    """The name of the reader. Raises: Problem 400, it is a channel's: no other client knows what that has sent."""
+    """The name of the reader. Raises: Problem 400, if it is a channel's: only the channel knows its position."""
     name = call.names["reader"]
     if name.startswith(CHANNEL):
         raise problem("INWB0003E", "reader", f"must not begin with {CHANNEL!r}: such names are those of channels")
@@ -183,7 +183,7 @@ def _reader(call: Call) -> str:
 
 
 class TakenClaim(NamedTuple):
-    """A claim that is to be sent."""
+    """A claim for an answer."""
 
     part: Slice
     reader: str
@@ -213,7 +213,7 @@ async def claim(call: Call, given: Given) -> Response:
             return _nothing() if taken is None else _sent(call, taken, held.pop_all())
 
     async def look(is_wanted: IsWanted) -> Response:
-        del is_wanted  # the same request gets the same messages
+        del is_wanted  # the same request would get the same messages
         taken = await _taken(call, given, wait)
         if taken is None:
             return _nothing()
@@ -235,7 +235,7 @@ async def _taken(call: Call, given: Given, wait: float) -> TakenClaim | None:
 
 
 def _take(qm: QueueManager, call: Call, given: Given) -> TakenClaim:
-    """The claim behind `after`, planned. Raises: NoMessageAvailable, there is nothing; as `ClaimReader.claim`."""
+    """The claim after `after`. Raises: NoMessageAvailable, if there is none; the errors of `ClaimReader.claim`."""
     after = given["after"]
     options = GetOptions(
         logical=given["logical"] or given["whole_groups"],
@@ -250,7 +250,7 @@ def _take(qm: QueueManager, call: Call, given: Given) -> TakenClaim:
                 raise NoMessageAvailable("there is no message to claim")
         except CheckpointLost as lost:
             if lost.data.get("claim") != after + 1:
-                raise  # else this reader was given it before, and asks again
+                raise  # otherwise this reader got the claim before, and repeats its request
         (part,) = reader.plan(after, after + 1)
         return TakenClaim(part, reader.application, given["epoch"])
 
@@ -267,13 +267,13 @@ def _sent(call: Call, taken: TakenClaim, held: ExitStack) -> Response:
 
 
 async def _parts_of(call: Call, taken: TakenClaim) -> AsyncIterator[bytes]:
-    """The claim as a stream: a page is read when the one before is on its way."""
+    """The claim as a stream. It reads each page after the previous one was sent."""
     from ...arrow.streams import head  # noqa: PLC0415 - an extra
 
     yield head()
     part = taken.part
     while part.first <= part.last:
-        if part is not taken.part:  # who reads slowly may be out by now
+        if part is not taken.part:  # a slow reader may have lost the authority by now
             await call.demand_again("get", call.queue)
         rows, found = await call.context.qm.run(lambda one, now=part: _page(one, call.queue, taken, now))  # type: ignore[misc]
         for each in found:
@@ -283,7 +283,7 @@ async def _parts_of(call: Call, taken: TakenClaim) -> AsyncIterator[bytes]:
 
 
 def _page(qm: QueueManager, queue: str, taken: TakenClaim, part: Slice) -> tuple[int, list[bytes]]:
-    """One page of what is left, as record batches; how many rows."""
+    """The next page as record batches, and its number of rows."""
     from ...arrow.streams import parts  # noqa: PLC0415 - an extra
 
     with qm.open(queue, input="shared") as opened:
@@ -302,7 +302,7 @@ async def settle(call: Call, given: Given) -> Response:
 
 
 async def release(call: Call, given: Given) -> Response:
-    """Gives back what is claimed."""
+    """Returns claimed messages to the queue."""
     del given
     return JSONResponse({"messages": await call.context.qm.release_claims(call.queue, _reader(call))})
 
@@ -316,24 +316,13 @@ EPOCH: Final = ApiParameter(
 STREAM: Final = {"type": "string", "format": "binary"}
 COUNTED: Final = "BulkMessages"
 SCHEMAS: Final = {
-    COUNTED: {
-        "type": "object",
-        "required": ["messages"],
-        "properties": {"messages": {"type": "integer", "minimum": 0}},
-        "additionalProperties": False,
-    },
-    "ReaderStart": {
-        "type": "object",
-        "required": ["epoch", "settled"],
-        "properties": {
-            "epoch": {
-                "type": "integer",
-                "description": "to send with the requests of this start; earlier epochs are refused",
-            },
-            "settled": {"type": "integer", "description": "the last claim that has ended; 0 if none has"},
-        },
-        "additionalProperties": False,
-    },
+    COUNTED: record({"messages": value("integer", minimum=0)}),
+    "ReaderStart": record(
+        {
+            "epoch": value("integer", "to send with the requests of this start; earlier epochs are refused"),
+            "settled": value("integer", "the last claim that has ended; 0 if none has"),
+        }
+    ),
 }
 OPERATIONS: Final = (
     ApiOperation(
@@ -359,12 +348,11 @@ OPERATIONS: Final = (
             ),
             ApiParameter("writer", "The writer to which the key belongs; default: the user's name.", NAME),
         ),
-        body=ApiBody(summary="The complete stream.", schema=STREAM, media_type=ARROW),
+        body=ApiBody("The complete stream.", STREAM, media_type=ARROW),
         answers={
             200: ApiResponse(
-                summary="The messages are on the queue; the answer has their number. A split body counts as its "
-                "segments.",
-                schema=ref(COUNTED),
+                "The messages are on the queue; the answer has their number. A split body counts as its segments.",
+                ref(COUNTED),
             )
         },
     ),
@@ -379,7 +367,7 @@ OPERATIONS: Final = (
             "are refused. Names that begin with `channel ` belong to channels and are refused with 400."
         ),
         handler=begin,
-        answers={200: ApiResponse(summary="The position of the reader.", schema=ref("ReaderStart"))},
+        answers={200: ApiResponse("The position of the reader.", ref("ReaderStart"))},
     ),
     ApiOperation(
         name="claim_arrow",
@@ -413,15 +401,15 @@ OPERATIONS: Final = (
         ),
         answers={
             200: ApiResponse(
-                summary="The messages, in order.",
-                schema=STREAM,
+                "The messages, in order.",
+                STREAM,
                 media_type=ARROW,
                 headers={
                     "Inorder-Claim": "the number of the claim, for its confirmation",
                     "Inorder-Messages": "the number of messages in it",
                 },
             ),
-            204: ApiResponse(summary="There were no messages, and none came in time."),
+            204: ApiResponse("There were no messages, and none came in time."),
         },
     ),
     ApiOperation(
@@ -432,7 +420,7 @@ OPERATIONS: Final = (
         summary="Confirm claims, which removes their messages. The request can be repeated safely.",
         handler=settle,
         parameters=(EPOCH, ApiParameter("upto", "The last claim to confirm.", Integer(0, NUMBER_MAX), required=True)),
-        answers={200: ApiResponse(summary="The number of messages removed.", schema=ref(COUNTED))},
+        answers={200: ApiResponse("The number of messages removed.", ref(COUNTED))},
     ),
     ApiOperation(
         name="release_claims",
@@ -441,6 +429,6 @@ OPERATIONS: Final = (
         authority="get",
         summary="Return the messages of open claims. The reader must start again.",
         handler=release,
-        answers={200: ApiResponse(summary="The number of messages returned to their places.", schema=ref(COUNTED))},
+        answers={200: ApiResponse("The number of messages returned to their places.", ref(COUNTED))},
     ),
 )

@@ -8,16 +8,27 @@ from typing import Any, Final
 
 from starlette.responses import JSONResponse, Response
 
-from ...errors import Reason
+from ...errors import ArgumentError, Reason
 from ...formats.json_lines import record_of, whole
 from ...model.message import UniqueId
-from ...model.parameters import Integer, Seconds
+from ...model.parameters import Integer, Seconds, is_integer
 from ...rules.leases import LOCK_SECONDS_MAX
 from ..calls import Call
 from ..problems import problem
-from .describing import JSON, ApiBody, ApiOperation, ApiParameter, ApiResponse, Given, Schema, ref
+from .describing import (
+    JSON,
+    ApiBody,
+    ApiOperation,
+    ApiParameter,
+    ApiResponse,
+    Given,
+    Schema,
+    listed,
+    record,
+    ref,
+    value,
+)
 from .parameters import HELD_UNDER, ID_MAX
-from .schemas import listed
 from .taking import MATCH, match_of, rendered
 
 LOCKED_MAX: Final = 2_000
@@ -26,21 +37,23 @@ LOCKED_FOR: Final = Seconds(0, LOCK_SECONDS_MAX, above=True)
 
 async def confirm_put(call: Call, given: Given) -> Response:
     """Makes a message visible."""
-    uid, ids = await _named(call, given, "confirm_id")
-    return _warned(await call.context.qm.confirm_put(call.queue, uid, confirm_id=ids.get("confirm_id", 0)))
+    del given
+    uid, confirm_id = await _message_and_id(call, "confirm_id")
+    return _warned(await call.context.qm.confirm_put(call.queue, uid, confirm_id=confirm_id))
 
 
 async def confirm_get(call: Call, given: Given) -> Response:
     """Removes a message for good."""
-    uid, ids = await _named(call, given, "confirm_id")
-    return _warned(await call.context.qm.confirm_get(call.queue, uid, confirm_id=ids.get("confirm_id", 0)))
+    del given
+    uid, confirm_id = await _message_and_id(call, "confirm_id")
+    return _warned(await call.context.qm.confirm_get(call.queue, uid, confirm_id=confirm_id))
 
 
 async def undo(call: Call, given: Given) -> Response:
-    """Takes back all that was done under a confirm id."""
+    """Takes back everything that was put, got or locked under a confirm id."""
     del given
-    ids = await _ids(call, "confirm_id")
-    return JSONResponse({"messages": await call.context.qm.undo(call.queue, ids["confirm_id"])})
+    confirm_id = _id_in(await call.object(), "confirm_id")
+    return JSONResponse({"messages": await call.context.qm.undo(call.queue, confirm_id)})
 
 
 async def browse_and_lock(call: Call, given: Given) -> Response:
@@ -56,28 +69,30 @@ async def browse_and_lock(call: Call, given: Given) -> Response:
 
 
 async def unlock(call: Call, given: Given) -> Response:
-    """Frees one message."""
-    uid, ids = await _named(call, given, "lock_id", required=True)
-    await call.context.qm.unlock(call.queue, uid, lock_id=ids["lock_id"])
+    """Unlocks one message."""
+    del given
+    uid, lock_id = await _message_and_id(call, "lock_id", required=True)
+    await call.context.qm.unlock(call.queue, uid, lock_id=lock_id)
     return Response(status_code=204)
 
 
 async def delete(call: Call, given: Given) -> Response:
     """Removes one message."""
-    uid, ids = await _named(call, given, "lock_id")
-    await call.context.qm.delete(call.queue, uid, lock_id=ids.get("lock_id", 0))
+    del given
+    uid, lock_id = await _message_and_id(call, "lock_id")
+    await call.context.qm.delete(call.queue, uid, lock_id=lock_id)
     return Response(status_code=204)
 
 
 async def release_lock(call: Call, given: Given) -> Response:
-    """Frees all that a lock id locks."""
+    """Unlocks all messages under a lock id."""
     del given
-    ids = await _ids(call, "lock_id")
-    return JSONResponse({"messages": await call.context.qm.release_lock(call.queue, ids["lock_id"])})
+    lock_id = _id_in(await call.object(), "lock_id")
+    return JSONResponse({"messages": await call.context.qm.release_lock(call.queue, lock_id)})
 
 
 async def unique_ids(call: Call, given: Given) -> Response:
-    """What stands under an id."""
+    """Lists the messages under a confirm id or a lock id."""
     found = await call.context.qm.unique_ids(
         call.queue, confirm_id=given["confirm_id"] or 0, lock_id=given["lock_id"] or 0
     )
@@ -88,68 +103,37 @@ def _warned(warning: Reason | None) -> Response:
     return JSONResponse({"warning": warning and warning.name})
 
 
-async def _named(call: Call, given: Given, id_name: str, *, required: bool = False) -> tuple[UniqueId, dict[str, int]]:
-    """The message that a body names, and the id beside it. Raises: Problem 400."""
-    del given
-    record = await call.object()
-    uid = record.pop("uid", None)
-    if not (
-        isinstance(uid, dict)
-        and uid.keys() == {"origin", "number"}
-        and isinstance(uid["origin"], str)
-        and _is_between(0, number := whole(uid["number"]))
-    ):
-        raise problem("INWB0004E", "uid must be an object with origin and number")
-    return UniqueId(uid["origin"], number), _checked(record, id_name, required=required)
+async def _message_and_id(call: Call, name: str, *, required: bool = False) -> tuple[UniqueId, int]:
+    """Reads the message that a body names, and the id with it; 0 if there is none. Raises: Problem 400."""
+    given = await call.object()
+    uid = given.pop("uid", None)
+    if isinstance(uid, dict) and uid.keys() == {"origin", "number"} and isinstance(uid["origin"], str):
+        number = whole(uid["number"])
+        if is_integer(number) and 0 <= number <= ID_MAX:
+            return UniqueId(uid["origin"], number), _id_in(given, name) if given or required else 0
+    raise problem("INWB0004E", "uid must be an object with origin and number")
 
 
-async def _ids(call: Call, name: str) -> dict[str, int]:
-    return _checked(await call.object(), name, required=True)
+def _id_in(given: Mapping[str, Any], name: str) -> int:
+    """Reads the id in a body without other keys. Raises: Problem 400."""
+    try:
+        if given.keys() == {name}:
+            return int(HELD_UNDER.check(name, whole(given[name])))
+    except ArgumentError:
+        pass
+    raise problem("INWB0004E", f"{name} must be {HELD_UNDER.allowed}, and no other key is allowed")
 
 
-def _checked(record: Mapping[str, Any], name: str, *, required: bool) -> dict[str, int]:
-    found = {key: whole(value) for key, value in record.items()}
-    if found.keys() - {name} or (required and not found) or not all(_is_between(1, one) for one in found.values()):
-        raise problem("INWB0004E", f"{name} must be {HELD_UNDER.allowed}, and no other key is allowed")
-    return found
-
-
-def _is_between(least: int, value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= ID_MAX
-
-
-# --- what can be asked
+# --- the description
 
 ID: Final[Schema] = dict(HELD_UNDER.schema)
-COUNTED: Final[Schema] = {
-    "type": "object",
-    "required": ["messages"],
-    "properties": {"messages": {"type": "integer", "description": "how many"}},
-}
-WARNED: Final[Schema] = {
-    "type": "object",
-    "required": ["warning"],
-    "properties": {"warning": {"type": ["string", "null"], "description": "the name of the warning's reason"}},
-}
-
-
-def _object(*required: str, **properties: Schema) -> Schema:
-    return {
-        "type": "object",
-        "required": list(required),
-        "properties": properties,
-        "additionalProperties": False,
-    }
-
-
-UID_AND_CONFIRM_ID: Final = _object("uid", uid=ref("UniqueId"), confirm_id=ID)
+COUNTED: Final = record({"messages": value("integer", "how many")}, is_open=True)
+WARNED: Final = record({"warning": value("string null", "the name of the warning's reason")}, is_open=True)
+UID: Final = ref("UniqueId")
+UID_AND_CONFIRM_ID: Final = record({"uid": UID, "confirm_id": ID}, optional=["confirm_id"])
 SCHEMAS: Final = {
-    "Locked": {
-        "type": "object",
-        "required": ["lock_id", "messages"],
-        "properties": {"lock_id": ID, "messages": listed("GotMessage")},
-    },
-    "UniqueIds": {"type": "object", "required": ["uids"], "properties": {"uids": listed("UniqueId")}},
+    "Locked": record({"lock_id": ID, "messages": listed("GotMessage")}, is_open=True),
+    "UniqueIds": record({"uids": listed("UniqueId")}, is_open=True),
 }
 
 
@@ -165,24 +149,16 @@ OPERATIONS: Final = (
         confirm_put,
         "Confirm a put: the message becomes visible.",
         authority="put",
-        body=ApiBody(
-            summary="The message, and its confirm id if the server should check it.", schema=UID_AND_CONFIRM_ID
-        ),
-        answers={200: ApiResponse(summary="The message is visible now, or already was.", schema=WARNED)},
+        body=ApiBody("The message, and its confirm id if the server should check it.", UID_AND_CONFIRM_ID),
+        answers={200: ApiResponse("The message is visible now, or already was.", WARNED)},
     ),
     _operation(
         "confirm_get",
         confirm_get,
         "Confirm a get: the message is removed for good.",
         authority="get",
-        body=ApiBody(
-            summary="The message, and its confirm id if the server should check it.", schema=UID_AND_CONFIRM_ID
-        ),
-        answers={
-            200: ApiResponse(
-                summary="The message is removed; a warning tells whether it was already gone.", schema=WARNED
-            )
-        },
+        body=ApiBody("The message, and its confirm id if the server should check it.", UID_AND_CONFIRM_ID),
+        answers={200: ApiResponse("The message is removed; a warning tells whether it was already gone.", WARNED)},
     ),
     _operation(
         "undo",
@@ -190,8 +166,8 @@ OPERATIONS: Final = (
         "Take back everything that was put, got or locked under a confirm id.",
         authority="get",
         also=("put",),
-        body=ApiBody(summary="The confirm id.", schema=_object("confirm_id", confirm_id=ID)),
-        answers={200: ApiResponse(summary="How many messages.", schema=COUNTED)},
+        body=ApiBody("The confirm id.", record({"confirm_id": ID})),
+        answers={200: ApiResponse("How many messages.", COUNTED)},
     ),
     _operation(
         "browse_and_lock",
@@ -215,33 +191,31 @@ OPERATIONS: Final = (
             ),
             *MATCH,
         ),
-        answers={200: ApiResponse(summary="The messages, and the lock id.", schema=ref("Locked"))},
+        answers={200: ApiResponse("The messages, and the lock id.", ref("Locked"))},
     ),
     _operation(
         "unlock",
         unlock,
         "Unlock one message.",
         authority="get",
-        body=ApiBody(
-            summary="The message, and the lock id.", schema=_object("uid", "lock_id", uid=ref("UniqueId"), lock_id=ID)
-        ),
-        answers={204: ApiResponse(summary="The message is unlocked.")},
+        body=ApiBody("The message, and the lock id.", record({"uid": UID, "lock_id": ID})),
+        answers={204: ApiResponse("The message is unlocked.")},
     ),
     _operation(
         "delete",
         delete,
         "Remove one message, unlocked, or locked under a lock id.",
         authority="get",
-        body=ApiBody(summary="The message, and the lock id.", schema=_object("uid", uid=ref("UniqueId"), lock_id=ID)),
-        answers={204: ApiResponse(summary="The message is removed.")},
+        body=ApiBody("The message, and the lock id.", record({"uid": UID, "lock_id": ID}, optional=["lock_id"])),
+        answers={204: ApiResponse("The message is removed.")},
     ),
     _operation(
         "release_lock",
         release_lock,
         "Unlock all messages under a lock id.",
         authority="get",
-        body=ApiBody(summary="The lock id.", schema=_object("lock_id", lock_id=ID)),
-        answers={200: ApiResponse(summary="How many messages.", schema=COUNTED)},
+        body=ApiBody("The lock id.", record({"lock_id": ID})),
+        answers={200: ApiResponse("How many messages.", COUNTED)},
     ),
     ApiOperation(
         name="unique_ids",
@@ -254,6 +228,6 @@ OPERATIONS: Final = (
             ApiParameter("confirm_id", "The confirm id.", HELD_UNDER, example=7),
             ApiParameter("lock_id", "The lock id, instead of a confirm id.", HELD_UNDER),
         ),
-        answers={200: ApiResponse(summary="The unique ids.", schema=ref("UniqueIds"))},
+        answers={200: ApiResponse("The unique ids.", ref("UniqueIds"))},
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -14,10 +14,10 @@ from ..calls import Call
 from ..identity import Authority
 
 Schema = Mapping[str, Any]
-"""A schema of JSON, as OpenAPI 3.1 has it."""
+"""A JSON schema, as OpenAPI 3.1 uses it."""
 
 Given = Mapping[str, Any]
-"""What a request says: values by the names that the operation has for its parameters, defaults included."""
+"""The values of a request's parameters by name, with defaults."""
 
 Handler = Callable[[Call, Given], Awaitable[Response]]
 
@@ -26,23 +26,56 @@ ARROW: Final = "application/vnd.apache.arrow.stream"
 EVENTS: Final = "text/event-stream"
 
 
+# --- schemas
+
+
 def ref(name: str) -> Schema:
-    """A schema of one of the modules' `SCHEMAS`, by its name."""
+    """A schema in the `SCHEMAS` of a module, by its name."""
     return {"$ref": f"#/components/schemas/{name}"}
+
+
+def value(types: str, about: str = "", **more: Any) -> Schema:
+    """A value of one type, or of several: ``value("string null", "the cursor of the next page")``."""
+    names = types.split()
+    return {"type": names if len(names) > 1 else types, **({"description": about} if about else {}), **more}
+
+
+def listed(name: str, **more: Any) -> Schema:
+    """An array of a schema in `SCHEMAS`."""
+    return {"type": "array", "items": ref(name), **more}
+
+
+def record(
+    keys: Mapping[str, Schema], optional: Collection[str] = (), *, about: str = "", is_open: bool = False
+) -> Schema:
+    """An object with these keys.
+
+    Args:
+        optional: the keys that it may lack.
+        is_open: whether later versions may add keys.
+    """
+    made: dict[str, Any] = {"type": "object"}
+    if about:
+        made["description"] = about
+    made |= {"required": [name for name in keys if name not in optional], "properties": keys}
+    return made if is_open else {**made, "additionalProperties": False}
+
+
+# --- operations
 
 
 @dataclass(frozen=True, slots=True)
 class ApiParameter:
-    """Something small that a request says, in its query or in a header.
+    """A parameter of a request, in its query or in a header.
 
     Args:
         name: as the client writes it.
-        summary: what it is, a sentence.
-        kind: reads the value from its text, and says what it must be.
-        default: without it; None: there is none.
-        where: it stands.
-        required: it must be there.
-        example: a value that works, as JSON has it; None: there is none.
+        summary: a sentence about it.
+        kind: reads its value from the text, and refuses wrong values.
+        default: the value without it; None: it has no default.
+        where: its place.
+        required: whether a request must have it.
+        example: a value that works, as JSON; None: no example.
     """
 
     name: str
@@ -56,62 +89,64 @@ class ApiParameter:
 
     @property
     def schema(self) -> Schema:
-        """Of its value."""
+        """The schema of its value."""
         return dict(self.kind.schema)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ApiBody:
-    """What a request carries.
+    """The body of a request.
 
     Args:
-        summary: what it is, a sentence.
-        schema: of JSON; of other media types what JSON schema can say of them.
-        media_type: that it must have; the function behind the operation reads it, with `Call`.
-        example: one that works.
+        summary: a sentence about it.
+        schema: of its JSON; for other media types, as much as JSON schema can express.
+        media_type: the required media type. The handler reads the body, with `Call`.
+        example: a body that works.
     """
 
     summary: str
     schema: Schema
+    _: KW_ONLY
     media_type: str = JSON
     example: Any = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ApiResponse:
-    """What a client gets.
+    """An answer to a client.
 
     Args:
-        summary: what it means, a sentence.
-        schema: of the body; None: there is none.
+        summary: its meaning, a sentence.
+        schema: of the body; None: it has no body.
         media_type: of the body.
-        headers: their names, and what they say.
+        headers: the meaning of each header, by its name.
     """
 
     summary: str
     schema: Schema | None = None
+    _: KW_ONLY
     media_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiOperation:
-    """One request that can be made.
+    """One operation of the interface.
 
     Args:
-        name: of the operation, once among all.
+        name: unique among all operations.
         method: of HTTP.
-        path: behind ``/inorder/v1/``; ``{queue}`` stands for the name of a queue.
-        authority: that is asked for, of the queue that the address names, else of the queue manager, before the handler
-            runs; None: who is known may ask.
-        also: authorities that are asked for besides.
-        summary: what it does, a sentence.
-        text: more, in Markdown.
-        parameters: what the query and headers may say. Another parameter is refused, and so is another header that
-            begins with ``inorder-``.
-        body: what the request carries; None: nothing.
-        answers: by status of HTTP; errors have one form, which every operation may answer.
-        handler: does it.
+        path: after ``/inorder/v1/``; ``{queue}`` stands for the name of a queue.
+        authority: that the user needs on the queue in the address, or on the queue manager if it names none. It is
+            checked before the handler runs. None: every user who has logged in may send the request.
+        also: more authorities that the user needs.
+        summary: its effect, a sentence.
+        text: more about it, in Markdown.
+        parameters: of the query and the headers. Other parameters are refused, and so are other headers that begin with
+            ``inorder-``.
+        body: of the request; None: the request has no body.
+        answers: by status of HTTP. Every operation may also answer an error, which has one form.
+        handler: answers the request.
     """
 
     name: str
@@ -128,15 +163,15 @@ class ApiOperation:
 
     @property
     def pattern(self) -> tuple[str, ...]:
-        """Its path, cut at the slashes."""
+        """Its path, split at the slashes."""
         return tuple(self.path.split("/"))
 
     @property
     def authorities(self) -> tuple[Authority, ...]:
-        """All that are asked for."""
+        """All authorities that the user needs."""
         return () if self.authority is None else (self.authority, *self.also)
 
     @property
     def is_json(self) -> bool:
-        """Whether all that is exchanged is JSON, and not a stream."""
-        return {told.media_type for told in (self.body, *self.answers.values()) if told is not None} == {JSON}
+        """Whether request and answers are JSON, and not streams."""
+        return {one.media_type for one in (self.body, *self.answers.values()) if one is not None} == {JSON}

@@ -61,7 +61,7 @@ HEARTBEAT: Final = b":\n\n"
 
 
 def event(kind: str, data: Mapping[str, Any], cursor: str | None = None) -> bytes:
-    """One event."""
+    """An event in the format of the stream."""
     name = "" if cursor is None else f"id: {cursor}\n"
     return f"{name}event: {kind}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
 
@@ -79,7 +79,7 @@ def _now() -> float:
 
 
 async def _refusal(call: Call, authority: Authority | None = None) -> Problem | None:
-    """Why the stream ends now; None: the user is still one, and may still do this with the queue."""
+    """The problem that ends the stream; None if the user may still log in and has the authority."""
     try:
         await call.ask_again()
         if authority is not None:
@@ -90,16 +90,16 @@ async def _refusal(call: Call, authority: Authority | None = None) -> Problem | 
 
 
 def _failed(refusal: Problem) -> bytes:
-    """The last event."""
+    """The last event of a stream, with the reason for its end."""
     record = refusal.record()
     return event("failed", {name: record[name] for name in ("message", "reasonCode")})
 
 
-# --- how queues stand
+# --- the state of queues
 
 
 async def queues(call: Call, given: Given) -> Response:
-    """How the queues stand that who asks may see."""
+    """Answers the state of the queues that the user may inquire."""
     with ExitStack() as held:
         held.enter_context(call.context.subscribers.taken())
         out = held.enter_context(call.context.connected_clients.watched(call.identity, until=call.session_ends_at))
@@ -107,7 +107,7 @@ async def queues(call: Call, given: Given) -> Response:
 
 
 async def _changes(call: Call, interval: int, out: asyncio.Event) -> AsyncIterator[bytes]:
-    """All queues, then those that have changed; empty is what has not."""
+    """The events: all queues first, then only changed ones."""
     context = call.context
     last: dict[str, dict[str, Any]] = {}
     now = _now()
@@ -148,21 +148,21 @@ def _shown(view: QueueView) -> dict[str, Any]:
 
 
 class ShownMessages(NamedTuple):
-    """What a stream shows of which messages."""
+    """The messages of a stream, and whether it shows their bodies."""
 
     match: Match
     bodies: bool
 
 
 class EventPage(NamedTuple):
-    """Messages that a browse has come to, as events, and where it stands then."""
+    """The messages of a browse as events, and the cursor after them."""
 
     events: list[bytes]
     cursor: str
 
 
 async def messages(call: Call, given: Given) -> Response:
-    """Messages of a queue, as they arrive."""
+    """Answers the messages of a queue, as they arrive."""
     cursor: str | None = given["Last-Event-ID"] or given["cursor"]
     with ExitStack() as held:
         held.enter_context(call.context.subscribers.taken())
@@ -184,14 +184,14 @@ async def _arrivals(call: Call, shown: ShownMessages, page: EventPage, out: asyn
         for each in page.events:
             yield each
         if not page.events:
-            yield f"id: {page.cursor}\n\n".encode()  # to go on from; not an event, but a sign of life
+            yield f"id: {page.cursor}\n\n".encode()  # a cursor to continue from, and a sign of life, but not an event
         if stopping.is_set() or _now() >= ends_at:
             return
         try:
             found = await unless(_next(qm, call.queue, page.cursor, shown), stopping, out)
             out.clear()
             refusal = await _refusal(call, "browse")
-        except InorderError as error:  # the queue is gone, or gives nothing any more
+        except InorderError as error:  # the queue was deleted, or its gets are inhibited
             yield _failed(of_our_error(error))
             return
         if refusal is not None:
@@ -201,7 +201,7 @@ async def _arrivals(call: Call, shown: ShownMessages, page: EventPage, out: asyn
 
 
 async def _next(qm: SharedQueueManager, queue: str, cursor: str, shown: ShownMessages) -> EventPage | None:
-    """The next messages; None: none came before a sign of life is due."""
+    """The next messages; None if none arrives before the next sign of life."""
 
     def look(one: QueueManager) -> EventPage:
         page = _page(one, queue, cursor, shown)
@@ -215,7 +215,7 @@ async def _next(qm: SharedQueueManager, queue: str, cursor: str, shown: ShownMes
 
 
 def _start(qm: QueueManager, queue: str, start: str) -> str:
-    """A cursor before the first message that is there, or behind the last."""
+    """A cursor before the first message on the queue, or after the last."""
     with qm.open(queue, browse=True) as opened:
         browser = BulkBrowser(opened)
         if start == "first":
@@ -224,7 +224,7 @@ def _start(qm: QueueManager, queue: str, start: str) -> str:
 
 
 def _page(qm: QueueManager, queue: str, cursor: str, shown: ShownMessages) -> EventPage:
-    """What comes behind a cursor."""
+    """The messages after a cursor."""
     options: dict[str, Any] = {"match": shown.match}
     if not shown.bodies:
         options |= {"buffer": 0, "accept_truncated": True}
@@ -263,7 +263,7 @@ OPERATIONS: Final = (
         ),
         handler=queues,
         parameters=(ApiParameter("interval", "Seconds between two checks.", INTERVAL, default=2, example=5),),
-        answers={200: ApiResponse(summary="The events.", schema=STREAM, media_type=EVENTS)},
+        answers={200: ApiResponse("The events.", STREAM, media_type=EVENTS)},
     ),
     ApiOperation(
         name="message_events",
@@ -289,6 +289,6 @@ OPERATIONS: Final = (
             flag("bodies", "Whether the messages have their bodies.", example=True),
             SELECTOR,
         ),
-        answers={200: ApiResponse(summary="The events.", schema=STREAM, media_type=EVENTS)},
+        answers={200: ApiResponse("The events.", STREAM, media_type=EVENTS)},
     ),
 )

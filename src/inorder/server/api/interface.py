@@ -1,4 +1,4 @@
-"""The addresses of our interface: finds the operation of a request, reads the request, and answers it."""
+"""Finds the operation of a request to our interface, reads the request, and answers it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .describing import ApiOperation, ApiParameter, ApiResponse, Given, Schema
 from .openapi import description
 
 BASE: Final = ("inorder", "v1")
-OURS: Final = ("inorder-", "idempotency-key", "last-event-id")  # how headers begin that nobody else reads
+OURS: Final = ("inorder-", "idempotency-key", "last-event-id")  # prefixes of headers that only this interface reads
 
 MODULES: Final = {
     "Queues": queues,
@@ -34,7 +34,7 @@ MODULES: Final = {
 
 
 async def described(call: Call, given: Given) -> Response:
-    """This description."""
+    """Answers this description."""
     del call, given
     return JSONResponse(document())
 
@@ -53,7 +53,7 @@ GROUPS: Final[Mapping[str, tuple[ApiOperation, ...]]] = {
             authority=None,
             summary="This description, in OpenAPI 3.1.",
             handler=described,
-            answers={200: ApiResponse(summary="The description.", schema={"type": "object"})},
+            answers={200: ApiResponse("The description.", {"type": "object"})},
         ),
     ),
     **{group: module.OPERATIONS for group, module in MODULES.items()},
@@ -96,7 +96,7 @@ class OwnInterface:
 
 
 def _found(request: Request) -> tuple[Mapping[str, ApiOperation], dict[str, str]]:
-    """The operations of an address by their methods, and its names. Raises: Problem 404."""
+    """The operations at an address by method, and the names in it. Raises: Problem 404, if there are none."""
     segments = segments_of(request, BASE)
     methods: dict[str, ApiOperation] = {}
     names: dict[str, str] = {}
@@ -110,7 +110,7 @@ def _found(request: Request) -> tuple[Mapping[str, ApiOperation], dict[str, str]
 
 
 def given_in(call: Call, operation: ApiOperation) -> Given:
-    """What a request says, read as the operation has it. Raises: Problem 400."""
+    """Reads the parameters of a request, as the operation defines them. Raises: Problem 400."""
     in_query = call.query(*(one.name for one in operation.parameters if one.where == "query"))
     in_headers = _ours(call, operation)
     return {one.name: _value(one, in_query if one.where == "query" else in_headers) for one in operation.parameters}

@@ -13,14 +13,14 @@ from ...model.parameters import Seconds, Text
 from ...rules.leases import SECONDS_MAX
 from ..calls import Call
 from ..problems import problem
-from .describing import ApiOperation, ApiParameter, ApiResponse, Given, ref
+from .describing import ApiOperation, ApiParameter, ApiResponse, Given, record, ref, value
 from .taking import LEASE
 
 TOKEN: Final = ApiParameter(LEASE, "The token of the lease.", Text(200, least=1), where="header", required=True)
 
 
 async def begin(call: Call, given: Given) -> Response:
-    """Begins a lease of who asks."""
+    """Begins a lease for the user."""
     qm, user, most = call.context.qm, call.identity.name, call.context.settings.limits.leases
     try:
         lease = await qm.lease(seconds=given["seconds"], user=user, most=most)
@@ -30,7 +30,7 @@ async def begin(call: Call, given: Given) -> Response:
 
 
 async def show(call: Call, given: Given) -> Response:
-    """A lease that is not over."""
+    """Answers a lease that has not ended."""
     return JSONResponse(_record(await _lease(call, given)))
 
 
@@ -48,7 +48,7 @@ async def commit(call: Call, given: Given) -> Response:
 
 
 async def back_out(call: Call, given: Given) -> Response:
-    """Undoes its puts, returns what it got."""
+    """Undoes its puts, and returns the messages of its gets."""
     await (await _lease(call, given)).back_out()
     return Response(status_code=204)
 
@@ -62,24 +62,15 @@ def _record(lease: aio.Lease) -> dict[str, object]:
 
 
 SCHEMAS: Final = {
-    "Lease": {
-        "type": "object",
-        "required": ["name", "user", "ends_at"],
-        "properties": {
-            "token": {
-                "type": "string",
-                "description": "the secret for later requests; only the answer to `begin` has it",
-            },
-            "name": {"type": "string", "description": "the name that operators see"},
-            "user": {"type": "string", "description": "its user"},
-            "ends_at": {
-                "type": "string",
-                "format": "date-time",
-                "description": "the deadline, at which it is backed out",
-            },
+    "Lease": record(
+        {
+            "token": value("string", "the secret for later requests; only the answer to `begin` has it"),
+            "name": value("string", "the name that operators see"),
+            "user": value("string", "its user"),
+            "ends_at": value("string", "the deadline, at which it is backed out", format="date-time"),
         },
-        "additionalProperties": False,
-    }
+        optional=["token"],
+    )
 }
 SECONDS: Final = ApiParameter(
     "seconds", "Seconds from now until the deadline.", Seconds(0, SECONDS_MAX, above=True), default=30, example=60
@@ -97,7 +88,7 @@ OPERATIONS: Final = (
         ),
         handler=begin,
         parameters=(SECONDS,),
-        answers={201: ApiResponse(summary="The lease, with its token.", schema=ref("Lease"))},
+        answers={201: ApiResponse("The lease, with its token.", ref("Lease"))},
     ),
     ApiOperation(
         name="lease",
@@ -107,7 +98,7 @@ OPERATIONS: Final = (
         summary="The lease with this token.",
         handler=show,
         parameters=(TOKEN,),
-        answers={200: ApiResponse(summary="The lease; 409 with reason 9060 if it has ended.", schema=ref("Lease"))},
+        answers={200: ApiResponse("The lease; 409 with reason 9060 if it has ended.", ref("Lease"))},
     ),
     ApiOperation(
         name="extend_lease",
@@ -117,7 +108,7 @@ OPERATIONS: Final = (
         summary="Set the deadline of a lease.",
         handler=extend,
         parameters=(TOKEN, SECONDS),
-        answers={200: ApiResponse(summary="The lease.", schema=ref("Lease"))},
+        answers={200: ApiResponse("The lease.", ref("Lease"))},
     ),
     ApiOperation(
         name="commit_lease",
@@ -127,11 +118,7 @@ OPERATIONS: Final = (
         summary="Commit a lease: its puts become visible, its gets are final.",
         handler=commit,
         parameters=(TOKEN,),
-        answers={
-            204: ApiResponse(
-                summary="The lease is committed and on disk; 409 with reason 9060 if it had already ended."
-            )
-        },
+        answers={204: ApiResponse("The lease is committed and on disk; 409 with reason 9060 if it had already ended.")},
     ),
     ApiOperation(
         name="back_out_lease",
@@ -141,6 +128,6 @@ OPERATIONS: Final = (
         summary="Back out a lease: its puts are undone, and its gets return to their places.",
         handler=back_out,
         parameters=(TOKEN,),
-        answers={204: ApiResponse(summary="The lease is backed out.")},
+        answers={204: ApiResponse("The lease is backed out.")},
     ),
 )

@@ -62,7 +62,7 @@ async def put_many(call: Call, given: Given) -> Response:
 
 
 async def _done(call: Call, given: Given, work: Callable[[QueueManager], T]) -> T:
-    """What a put does: in the lease that the request names, or at once."""
+    """Runs a put in the request's lease, or commits it at once."""
     token = given[LEASE]
     if token is None:
         return await call.run(work)
@@ -71,7 +71,7 @@ async def _done(call: Call, given: Given, work: Callable[[QueueManager], T]) -> 
 
 
 def _options(given: Given, **more: Any) -> PutOptions:
-    """Raises: Problem 400, they exclude each other."""
+    """The options of a put. Raises: Problem 400, if some exclude each other."""
     key, kept, lease = given[KEY], given["deduplicate_for"], given[LEASE]
     if kept is not None and key is None:
         raise problem("INWB0003E", "deduplicate_for", f"needs the header {KEY}")
@@ -88,14 +88,14 @@ async def _body(call: Call) -> dict[str, Any]:
 
 
 async def _aside(call: Call, work: Callable[[], T]) -> T:
-    """In a thread, if the request is long."""
+    """Calls `work`; in a thread if the request is long."""
     length = call.header("content-length") or ""
     is_short = length.isdecimal() and len(length) < 10 and int(length) <= AT_ONCE
     return work() if is_short else await asyncio.to_thread(work)
 
 
 def _of_user(call: Call, message: Message) -> Message:
-    """The message with the identity of who asks, whatever identity it came with."""
+    """The message with the identity of the user, in place of any other identity."""
     return message.replace(**call.identity.context)
 
 
@@ -107,7 +107,7 @@ def _messages(record: Mapping[str, Any]) -> list[Message]:
 
 
 def _message(record: object, where: str) -> Message:
-    """Raises: Problem 400, it is not one."""
+    """Reads a message. Raises: Problem 400, if it is not valid."""
     try:
         if not isinstance(record, dict):
             raise ValueError("a message must be an object")
@@ -120,7 +120,7 @@ def _message(record: object, where: str) -> Message:
 
 
 def _why(error: Exception) -> object:
-    """What is wrong with a key, in words of JSON where Python has others for it."""
+    """The mistake in a key, in terms of JSON."""
     if not isinstance(error, ArgumentError):
         return error
     name = str(error.data["argument"])
@@ -141,7 +141,7 @@ def _of_json(record: Mapping[str, Any]) -> Message:
 
 
 def _member(message: Message, place: int, count: int) -> Message:
-    """Raises: Problem 400, it names a group, or a place in one."""
+    """The message as a member of the group. Raises: Problem 400, if it names a group, or a place in one."""
     if message.group_id != NO_ID or message.sequence_number != 1 or message.offset:
         raise problem(
             "INWB0003E",
@@ -152,9 +152,9 @@ def _member(message: Message, place: int, count: int) -> Message:
 
 
 def _check_uid(qm: QueueManager, queue: str, uid: UniqueId) -> None:
-    """Raises: Problem 400, it is a unique id of this queue manager, which stamps them (A-1), and is not on the queue.
+    """Raises: Problem 400, if this queue manager assigns such unique ids (A-1), and no message on the queue has it.
 
-    One that was not given yet would be another message's later.
+    The queue manager could later assign an id from the future to another message.
     """
     if not any(qm.look(queue, match=Match(uid=uid), preview=0, most=1)):
         raise problem(
@@ -169,14 +169,14 @@ def _check_uid(qm: QueueManager, queue: str, uid: UniqueId) -> None:
 
 
 async def get(call: Call, given: Given) -> Response:
-    """Removes one message and answers it."""
+    """Gets one message."""
     confirm_id, lock_id = given["confirm_id"] or 0, given["lock_id"] or 0
     if confirm_id and given[LEASE] is not None:
         raise problem("INWB0003E", "confirm_id", f"excludes {LEASE}: only one of them can hold the message")
     options = options_of(given, confirm_id=confirm_id, lock_id=lock_id)
 
     def leave(qm: QueueManager) -> None:
-        if options.logical:  # what a handle remembers of a group is not the next request's
+        if options.logical:  # the next request must not continue the handle's group
             qm.leave_group(call.queue)
 
     def work(qm: QueueManager) -> bytes:
@@ -192,7 +192,7 @@ async def get(call: Call, given: Given) -> Response:
 
 
 async def get_many(call: Call, given: Given) -> Response:
-    """Removes up to so many messages."""
+    """Gets up to a number of messages."""
     options, count = options_of(given), given["count"]
 
     def work(qm: QueueManager) -> bytes:
@@ -202,7 +202,7 @@ async def get_many(call: Call, given: Given) -> Response:
 
 
 async def get_group(call: Call, given: Given) -> Response:
-    """Removes a whole group, or a message in none."""
+    """Gets a whole group, or a message in no group."""
     match, order = match_of(given), given["read_order"]
 
     def work(qm: QueueManager) -> bytes:
@@ -212,12 +212,12 @@ async def get_group(call: Call, given: Given) -> Response:
 
 
 def found_by(messages: Sequence[Got]) -> Sequence[Got]:
-    """Some messages, not none."""
+    """The messages, of which there is at least one."""
     assert messages, "a get that finds nothing raises"
     return messages
 
 
-# --- what can be asked
+# --- the description
 
 CONFIRM_ID: Final = ApiParameter(
     "confirm_id", "Hold the message under this confirm id until it is confirmed or undone.", HELD_UNDER
@@ -234,7 +234,7 @@ ONCE: Final = (
     ApiParameter("deduplicate_for", "Seconds for which the queue remembers the key; default: 3,600.", KEPT),
 )
 TAKING: Final = (IN_LEASE, WAIT, ORDER, *MATCH)
-NOTHING: Final = ApiResponse(summary="There was no suitable message, and none came in time.")
+NOTHING: Final = ApiResponse("There was no suitable message, and none came in time.")
 
 OPERATIONS: Final = (
     ApiOperation(
@@ -253,10 +253,8 @@ OPERATIONS: Final = (
             ),
             flag("resend", "With uid: do not fail if the message is already on the queue."),
         ),
-        body=ApiBody(summary="The message.", schema=ref("Message"), example={"body": "two apples", "priority": 7}),
-        answers={
-            201: ApiResponse(summary="The message was put now, or earlier under this key.", schema=ref("PutResult"))
-        },
+        body=ApiBody("The message.", ref("Message"), example={"body": "two apples", "priority": 7}),
+        answers={201: ApiResponse("The message was put now, or earlier under this key.", ref("PutResult"))},
     ),
     ApiOperation(
         name="put_many",
@@ -267,15 +265,15 @@ OPERATIONS: Final = (
         handler=put_many,
         parameters=(*ONCE, flag("group", "Put the messages as one whole group.")),
         body=ApiBody(
-            summary="The messages, at most 10,000.",
-            schema=ref("Messages"),
+            "The messages, at most 10,000.",
+            ref("Messages"),
             example={"messages": [{"body": "header"}, {"body_json": {"line": 1}}]},
         ),
         answers={
             201: ApiResponse(
-                summary="A result for each message, in order. A repeat under a key puts nothing, and each result "
+                "A result for each message, in order. A repeat under a key puts nothing, and each result "
                 "then names the first message of the original put.",
-                schema=ref("PutResults"),
+                ref("PutResults"),
             )
         },
     ),
@@ -298,7 +296,7 @@ OPERATIONS: Final = (
             CONFIRM_ID,
             ApiParameter("lock_id", "Get a message that was locked under this lock id.", HELD_UNDER),
         ),
-        answers={200: ApiResponse(summary="The message.", schema=ref("GotMessage")), 204: NOTHING},
+        answers={200: ApiResponse("The message.", ref("GotMessage")), 204: NOTHING},
     ),
     ApiOperation(
         name="get_many",
@@ -307,12 +305,8 @@ OPERATIONS: Final = (
         authority="get",
         summary="Remove up to a number of messages and return them.",
         handler=get_many,
-        parameters=(
-            *TAKING,
-            *READING,
-            ApiParameter("count", "How many at most.", MANY, default=100, example=10),
-        ),
-        answers={200: ApiResponse(summary="The messages, in order.", schema=ref("GotMessages")), 204: NOTHING},
+        parameters=(*TAKING, *READING, ApiParameter("count", "How many at most.", MANY, default=100, example=10)),
+        answers={200: ApiResponse("The messages, in order.", ref("GotMessages")), 204: NOTHING},
     ),
     ApiOperation(
         name="get_group",
@@ -322,6 +316,6 @@ OPERATIONS: Final = (
         summary="Remove a whole group, or a message in no group, with segments joined, and return it.",
         handler=get_group,
         parameters=TAKING,
-        answers={200: ApiResponse(summary="Its messages, in order.", schema=ref("GotMessages")), 204: NOTHING},
+        answers={200: ApiResponse("Its messages, in order.", ref("GotMessages")), 204: NOTHING},
     ),
 )

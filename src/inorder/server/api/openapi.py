@@ -1,4 +1,4 @@
-"""The description of our interface, in OpenAPI 3.1: made from the table of operations."""
+"""Makes the OpenAPI 3.1 description of our interface from the table of operations."""
 
 from __future__ import annotations
 
@@ -7,32 +7,26 @@ from typing import Any, Final
 
 from ..addresses import CSRF
 from ..problems import KINDS
-from .describing import ApiBody, ApiOperation, ApiParameter, ApiResponse, Schema, ref
+from .describing import ApiBody, ApiOperation, ApiParameter, ApiResponse, Schema, listed, record, ref, value
 
 VERSION: Final = "1"
 ERRORS: Final[Mapping[str, Schema]] = {
-    "Errors": {
-        "type": "object",
-        "required": ["error"],
-        "properties": {"error": {"type": "array", "items": ref("Error"), "minItems": 1}},
-    },
-    "Error": {
-        "type": "object",
-        "required": ["messageId", "message", "explanation", "action", "completionCode", "reasonCode"],
-        "properties": {
-            "type": {"type": "string"},
-            "messageId": {"type": "string", "description": "the error's number, one of those in `x-errors`"},
-            "msgId": {"type": "string", "description": "the same, as programs for IBM's server read it"},
-            "message": {"type": "string"},
-            "explanation": {"type": "string"},
-            "action": {"type": "string", "description": "what to do"},
-            "completionCode": {"type": "integer", "description": "MQ's: 2 if there is a reason, otherwise 0"},
-            "reasonCode": {"type": "integer", "description": "MQ's or inorder's; 0 if there is none"},
+    "Errors": record({"error": listed("Error", minItems=1)}, is_open=True),
+    "Error": record(
+        {
+            "type": value("string"),
+            "messageId": value("string", "the error's number, one of those in `x-errors`"),
+            "msgId": value("string", "the same, as programs for IBM's server read it"),
+            "message": value("string"),
+            "explanation": value("string"),
+            "action": value("string", "what to do"),
+            "completionCode": value("integer", "MQ's: 2 if there is a reason, otherwise 0"),
+            "reasonCode": value("integer", "MQ's or inorder's; 0 if there is none"),
         },
-    },
+        optional=["type", "msgId"],
+        is_open=True,
+    ),
 }
-
-
 NUMBERS: Final[Mapping[str, tuple[int, ...]]] = {
     **{
         number: (KINDS[number].status,)
@@ -45,16 +39,24 @@ NUMBERS: Final[Mapping[str, tuple[int, ...]]] = {
     "INWB0014E": (400, 404, 409),
 }
 """The errors that this interface answers, with their status."""
+CSRF_HEADER: Final[Mapping[str, Any]] = {
+    "name": CSRF,
+    "in": "header",
+    "required": True,
+    "description": "Any value, even empty; a page of another site cannot send this header.",
+    "example": "",
+    "schema": value("string"),
+}
 NAMES: Final[Mapping[str, Mapping[str, Any]]] = {
     "queue": {"description": "The name of the queue, percent-encoded.", "example": "ORDERS"},
     "reader": {"description": "The name of the reader, percent-encoded.", "example": "loader"},
 }
-"""The names in addresses."""
+"""Parameters for the names in addresses."""
 NAME: Final[Schema] = {"type": "string", "minLength": 1}
 
 
 def description(groups: Mapping[str, Sequence[ApiOperation]], schemas: Mapping[str, Schema]) -> dict[str, Any]:
-    """All of it, as a JSON object; a group is a tag."""
+    """The whole description as a JSON object, with a tag for each group."""
     paths: dict[str, dict[str, Any]] = {}
     for group, operations in groups.items():
         for one in operations:
@@ -94,7 +96,7 @@ def _operation(one: ApiOperation) -> dict[str, Any]:
     parameters = [
         *({"name": name, "in": "path", "required": True, **NAMES[name], "schema": NAME} for name in names),
         *map(_parameter, one.parameters),
-        *([] if one.method == "GET" else [_csrf()]),
+        *([] if one.method == "GET" else [CSRF_HEADER]),
     ]
     found: dict[str, Any] = {
         "operationId": one.name,
@@ -121,44 +123,31 @@ def _error(number: str, statuses: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _csrf() -> dict[str, Any]:
-    summary = "Any value, even empty; a page of another site cannot send this header."
-    schema = {"type": "string"}
-    return {
-        "name": CSRF,
-        "in": "header",
-        "required": True,
-        "description": summary,
-        "example": "",
-        "schema": schema,
-    }
-
-
 def _parameter(one: ApiParameter) -> dict[str, Any]:
-    schema = dict(one.schema) if one.default is None else {**one.schema, "default": one.default}
     return {
         "name": one.name,
         "in": one.where,
         "required": one.required,
         "description": one.summary,
-        **({} if one.example is None else {"example": one.example}),
-        "schema": schema,
+        **_known("example", one.example),
+        "schema": {**one.schema, **_known("default", one.default)},
     }
 
 
 def _body(one: ApiBody) -> dict[str, Any]:
-    media: dict[str, Any] = {"schema": one.schema}
-    if one.example is not None:
-        media["example"] = one.example
+    media = {"schema": one.schema, **_known("example", one.example)}
     return {"description": one.summary, "required": True, "content": {one.media_type: media}}
 
 
 def _answer(one: ApiResponse) -> dict[str, Any]:
-    found: dict[str, Any] = {"description": one.summary}
-    if one.schema is not None:
-        found["content"] = {one.media_type: {"schema": one.schema}}
-    if one.headers:
-        found["headers"] = {
-            name: {"description": summary, "schema": {"type": "string"}} for name, summary in one.headers.items()
-        }
-    return found
+    headers = {name: {"description": about, "schema": value("string")} for name, about in one.headers.items()}
+    return {
+        "description": one.summary,
+        **({} if one.schema is None else {"content": {one.media_type: {"schema": one.schema}}}),
+        **({"headers": headers} if headers else {}),
+    }
+
+
+def _known(name: str, given: Any) -> Mapping[str, Any]:
+    """A key with its value; nothing for None."""
+    return {} if given is None else {name: given}

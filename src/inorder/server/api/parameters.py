@@ -1,4 +1,4 @@
-"""The kinds of parameters that only our own interface has, and how the others are written there."""
+"""The kinds of parameters that only our own interface has, and its forms of the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FLAG: Final = Switch(("true", "false"))
 
 
 def flag(name: str, summary: str, *, default: bool = False, **more: Any) -> ApiParameter:
-    """true or false."""
+    """A parameter that is true or false."""
     return ApiParameter(name, summary, FLAG, default=default, **more)
 
 
@@ -30,7 +30,7 @@ MATCHING: Final = tuple(_matching(one) for one in MATCHABLE)
 
 
 class BrowseCursor(ParameterKind[str]):
-    """Where a strict browse stands, as an answer has it; `allowed` says where a client has it from."""
+    """The position of a strict browse, from an earlier answer; `allowed` names that answer."""
 
     __slots__ = ()
     most: Final = 4_000

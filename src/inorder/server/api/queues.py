@@ -1,4 +1,4 @@
-"""Queues: which there are, their attributes and status, in the words of Python."""
+"""Queues: their names, attributes and status, with the names of Python."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from starlette.responses import JSONResponse, Response
 from ...client.manager import QueueManager
 from ...model.attributes import QueueAttributes, QueueStatus
 from ..calls import Call
-from .describing import ApiOperation, ApiResponse, Given, ref
+from .describing import ApiOperation, ApiResponse, Given, record, ref, value
 
 
 async def listed(call: Call, given: Given) -> Response:
-    """All queues that who asks may see."""
+    """Lists the queues that the user may inquire."""
     del given
     found = [one.name for one in await call.context.qm.queues() if call.identity.may("inquire", one.name)]
     return JSONResponse({"queues": found})
 
 
 async def shown(call: Call, given: Given) -> Response:
-    """One queue."""
+    """Answers one queue."""
     del given
 
     def look(qm: QueueManager) -> tuple[QueueAttributes, QueueStatus | None]:
@@ -38,22 +38,14 @@ def _values(of: Any) -> dict[str, Any]:
 
 
 SCHEMAS: Final = {
-    "Queue": {
-        "type": "object",
-        "required": ["attributes", "status"],
-        "properties": {
-            "attributes": {"type": "object", "description": "all attributes, by name"},
-            "status": {
-                "type": ["object", "null"],
-                "description": "current depth and counters; null if the queue is not local",
-            },
+    "Queue": record(
+        {
+            "attributes": value("object", "all attributes, by name"),
+            "status": value("object null", "current depth and counters; null if the queue is not local"),
         },
-    },
-    "QueueNames": {
-        "type": "object",
-        "required": ["queues"],
-        "properties": {"queues": {"type": "array", "items": {"type": "string"}}},
-    },
+        is_open=True,
+    ),
+    "QueueNames": record({"queues": value("array", items=value("string"))}, is_open=True),
 }
 OPERATIONS: Final = (
     ApiOperation(
@@ -63,7 +55,7 @@ OPERATIONS: Final = (
         authority=None,
         summary="List the names of the queues that you may inquire.",
         handler=listed,
-        answers={200: ApiResponse(summary="Their names, in order.", schema=ref("QueueNames"))},
+        answers={200: ApiResponse("Their names, in order.", ref("QueueNames"))},
     ),
     ApiOperation(
         name="queue",
@@ -72,6 +64,6 @@ OPERATIONS: Final = (
         authority="inquire",
         summary="A queue: its attributes and its status.",
         handler=shown,
-        answers={200: ApiResponse(summary="The queue.", schema=ref("Queue"))},
+        answers={200: ApiResponse("The queue.", ref("Queue"))},
     ),
 )

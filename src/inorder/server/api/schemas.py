@@ -1,18 +1,17 @@
-"""What messages, ids and results are as JSON; `inorder.formats.json_lines` reads and writes them."""
+"""The JSON schemas of messages, ids and results, which `inorder.formats.json_lines` reads and writes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from ...formats.json_lines import FIELDS, FILLED_IN, IDS
-from ...model.message import Message
-from .describing import Schema, ref
+from ...model.fields import GIVEN
+from .describing import Schema, listed, record, ref, value
 
-NULLABLE: Final = frozenset({"expiry", "priority", "persistent"})
 BODY: Final[Mapping[str, Schema]] = {
-    "body": {"type": "string", "description": "the body, as text"},
-    "body_base64": {"type": "string", "contentEncoding": "base64", "description": "the body, as bytes"},
+    "body": value("string", "the body, as text"),
+    "body_base64": value("string", "the body, as bytes", contentEncoding="base64"),
 }
 HOW: Final[Mapping[str, str]] = {
     "report": "Report options: the sum of MQ's MQRO values.",
@@ -29,7 +28,7 @@ HOW: Final[Mapping[str, str]] = {
     "properties": "Properties of the application: an object of names and values. Bytes are a list with one text in "
     "hex.",
 }
-"""Fields of the descriptor that JSON has in another way than Python: what they say here."""
+"""Descriptions of the fields whose values in JSON differ from those in Python."""
 BY_DEFAULT: Final = "null, or without this key: the queue's default."
 HOW_TO_PUT: Final[Mapping[str, str]] = {
     "expiry": "Time to live in seconds from the put; null for ever. Without this key: the queue's default.",
@@ -39,45 +38,41 @@ HOW_TO_PUT: Final[Mapping[str, str]] = {
     "message_id": "Identifies the message: 24 bytes. null, or without this key: the queue manager generates one.",
     "group_id": "Identifies its group: 24 bytes; null if it is in no group, or in a new one, depending on its flags.",
 }
-"""The same of a message that is to be put, where it means more then."""
-IN_HEX: Final[Schema] = {"type": ["string", "null"], "pattern": "^([0-9a-fA-F]{2})*$"}
+"""Descriptions of the fields that mean more in a message to put."""
+HEX_OR_NULL: Final[Schema] = value("string null", pattern="^([0-9a-fA-F]{2})*$")
 
 
 def _of_field(name: str) -> Schema:
-    """What a field of the descriptor is in an answer."""
-    text = {"description": _said(name)}
+    """A field of the descriptor in an answer."""
+    about = _about(name)
     if name in IDS:
-        return {**IN_HEX, "description": f"{_said(name)} In hex, without trailing NULs; null if it is all NULs."}
-    if name == "put_at":
-        return {"type": "string", "format": "date-time"} | text
-    if name == "properties":
-        values = {"type": ["string", "number", "boolean", "null", "array"]}
-        return {"type": "object", "additionalProperties": values} | text
-    if name == "transmission":
-        return {"type": ["object", "null"]} | text
-    kind = {int: "integer", float: "number", str: "string", bool: "boolean"}.get(type(Message.FIELDS[name].default))
-    if name in NULLABLE:
-        return {"type": [{"expiry": "number", "priority": "integer", "persistent": "boolean"}[name], "null"]} | text
-    return {"type": kind} | text
+        return {**HEX_OR_NULL, "description": f"{about} In hex, without trailing NULs; null if it is all NULs."}
+    match name:
+        case "put_at":
+            return value("string", about, format="date-time")
+        case "properties":
+            return value("object", about, additionalProperties=value("string number boolean null array"))
+        case "transmission":
+            return value("object null", about)
+    kind = GIVEN[name].kind
+    assert kind is not None
+    word = str(kind.schema["type"])
+    return value(f"{word} null" if None in kind.also.values() else word, about)
 
 
 def _to_put(name: str) -> Schema:
-    """The same of a message that is to be put: an id may be a text, too."""
-    said = HOW_TO_PUT.get(name, _said(name))
+    """The field in a message to put, where an id may also be a text."""
+    about = HOW_TO_PUT.get(name, _about(name))
     if name in IDS:
-        return {"type": ["string", "null"], "description": f"{said} In hex, or text:TEXT; a shorter one gets NULs."}
-    return {**_of_field(name), "description": said}
+        return value("string null", f"{about} In hex, or text:TEXT; a shorter one gets NULs.")
+    return {**_of_field(name), "description": about}
 
 
-def _said(name: str) -> str:
-    return HOW.get(name) or str(Message.FIELDS[name].__doc__)
+def _about(name: str) -> str:
+    return HOW.get(name) or str(GIVEN[name].__doc__)
 
 
-def listed(name: str, **more: Any) -> Schema:
-    """An array of a schema."""
-    return {"type": "array", "items": ref(name), **more}
-
-
+WARNING: Final = value("string null", "the name of the warning's reason")
 SCHEMAS: Final[Mapping[str, Schema]] = {
     "Message": {
         "type": "object",
@@ -95,66 +90,50 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
         "additionalProperties": False,
         "oneOf": [{"required": [name]} for name in (*BODY, "body_json")],
     },
-    "GotMessage": {
-        "type": "object",
-        "description": "A message from a get or browse: body if it is UTF-8 text, otherwise body_base64.",
-        "required": [*FIELDS, *FILLED_IN],
-        "properties": {
+    "GotMessage": record(
+        {
             **{name: _of_field(name) for name in FIELDS},
             **BODY,
-            "length": {"type": "integer", "description": "the length of the whole body in bytes"},
-            "backout_count": {"type": "integer", "description": "the number of times that a get of it was backed out"},
-            "token": {"type": "string", "description": "identifies it on its queue"},
+            "length": value("integer", "the length of the whole body in bytes"),
+            "backout_count": value("integer", "the number of times that a get of it was backed out"),
+            "token": value("string", "identifies it on its queue"),
             "uid": {"anyOf": [ref("UniqueId"), {"type": "null"}]},
-            "place": {"type": ["object", "null"], "description": "its place: rank, number, ordinal"},
-            "warning": {"type": ["string", "null"], "description": "the name of the warning's reason"},
+            "place": value("object null", "its place: rank, number, ordinal"),
+            "warning": WARNING,
         },
-        "additionalProperties": False,
-    },
+        optional=BODY.keys(),
+        about="A message from a get or browse: body if it is UTF-8 text, otherwise body_base64.",
+    ),
     "UniqueId": {
-        "type": "object",
-        "description": "Identifies a message permanently.",
+        **record(
+            {
+                "origin": value("string", minLength=1),
+                "number": value("integer", minimum=1, maximum=2**63 - 1),
+            },
+            about="Identifies a message permanently.",
+        ),
         "examples": [{"origin": "QM1", "number": 17}],
-        "required": ["origin", "number"],
-        "properties": {
-            "origin": {"type": "string", "minLength": 1},
-            "number": {"type": "integer", "minimum": 1, "maximum": 2**63 - 1},
-        },
-        "additionalProperties": False,
     },
-    "Messages": {
-        "type": "object",
-        "required": ["messages"],
-        "properties": {"messages": listed("Message", minItems=1)},
-        "additionalProperties": False,
-    },
-    "GotMessages": {
-        "type": "object",
-        "required": ["messages"],
-        "properties": {"messages": listed("GotMessage", minItems=1)},
-    },
-    "PutResult": {
-        "type": "object",
-        "required": ["queue", "message_id", "group_id", "sequence_number", "uid", "warning", "duplicate_of"],
-        "properties": {
-            "queue": {"type": "string"},
-            "message_id": IN_HEX,
-            "correlation_id": IN_HEX,
-            "group_id": IN_HEX,
-            "sequence_number": {"type": "integer", "description": "the next message of the group has one more"},
-            "offset": {"type": "integer"},
-            "flags": {"type": "integer"},
+    "Messages": record({"messages": listed("Message", minItems=1)}),
+    "GotMessages": record({"messages": listed("GotMessage", minItems=1)}, is_open=True),
+    "PutResult": record(
+        {
+            "queue": value("string"),
+            "message_id": HEX_OR_NULL,
+            "correlation_id": HEX_OR_NULL,
+            "group_id": HEX_OR_NULL,
+            "sequence_number": value("integer", "the next message of the group has one more"),
+            "offset": value("integer"),
+            "flags": value("integer"),
             "uid": ref("UniqueId"),
-            "warning": {"type": ["string", "null"], "description": "the name of the warning's reason"},
+            "warning": WARNING,
             "duplicate_of": {
                 "anyOf": [ref("UniqueId"), {"type": "null"}],
                 "description": "this request put nothing: this message was put earlier under the same key",
             },
         },
-    },
-    "PutResults": {
-        "type": "object",
-        "required": ["results"],
-        "properties": {"results": listed("PutResult")},
-    },
+        optional=["correlation_id", "offset", "flags"],
+        is_open=True,
+    ),
+    "PutResults": record({"results": listed("PutResult")}, is_open=True),
 }

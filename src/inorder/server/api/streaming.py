@@ -1,4 +1,4 @@
-"""Answers that are made while they are sent, at the pace of the client."""
+"""Answers that the server makes while it sends them, at the pace of the client."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 
 class Streamed(StreamingResponse):
-    """An answer of unknown length. While it is sent it keeps what it holds, and lets go of it however it ends.
+    """An answer of unknown length. It holds resources while it is sent, and releases them however it ends.
 
     Args:
-        parts: of the body; each is made when the one before is on its way.
-        held: is closed at the end.
-        seconds: for the client to take a part; then the connection is closed. None: as long as it likes.
+        parts: of the body; each is made after the previous one was sent.
+        held: the resources; closed at the end.
+        seconds: for the client to take a part; afterwards the connection is closed. None: no limit.
 
-    If making a part raises a Problem, as the user may not go on, the connection is closed, too.
+    A Problem from `parts`, such as a lost authority, also closes the connection.
     """
 
     def __init__(
@@ -52,27 +52,27 @@ class Streamed(StreamingResponse):
         try:
             await super().stream_response(patiently)
         except (_TooSlow, Problem):
-            return  # the answer has no end, so the server closes the connection
+            return  # without the end of the answer, the server closes the connection
 
 
 class _TooSlow(Exception):
-    """The client does not take what is sent."""
+    """The client does not take the answer in time."""
 
 
 async def unless(work: Coroutine[Any, Any, T], *ends: asyncio.Event) -> T | None:
-    """What the work returns; None: one of the events came first, and it was cancelled."""
+    """Returns the result of the work; None if one of the events came first, and the work was cancelled."""
     working = asyncio.ensure_future(work)
     waiting = [asyncio.ensure_future(one.wait()) for one in ends]
     try:
         await asyncio.wait({working, *waiting}, return_when=asyncio.FIRST_COMPLETED)
         return working.result() if working.done() else None
     finally:
-        for one in (working, *waiting):  # they are not awaited: in an answer that is cancelled each await is, too
+        for one in (working, *waiting):  # without awaiting them, because a cancelled answer cancels each await, too
             one.cancel()
             one.add_done_callback(_seen)
 
 
 def _seen(task: asyncio.Future[Any]) -> None:
-    """Its error was raised, or is not wanted any more."""
+    """Takes the error of a task, which was raised before or is no longer needed."""
     if not task.cancelled():
         task.exception()

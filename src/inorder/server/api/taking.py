@@ -1,14 +1,14 @@
-"""Gets: what is taken, and when it is gone for good.
+"""Gets: how messages are taken, and when a get is final.
 
-**A get is at most once**, as in `server.messaging`: the messages are taken in one call of the store, or in a unit of
-work, the answer is made, and what was taken is gone just before it is sent, if the client is still there. A client that
-cannot bear to lose an answer gets in a lease or under a confirm id: then the messages are held, and its next request
-says what becomes of them. What is held under a confirm id is never undone by the server: its client knows the id, and
-undoes what it has no answer to.
+**A get is at most once**, as in `server.messaging`. It takes the messages in one call of the store, or in a unit of
+work. The server makes the answer, and commits just before it sends it, if the client is still connected. A client that
+must not lose an answer gets in a lease or under a confirm id: then the messages are held, and its next request decides
+about them. The server never undoes a get under a confirm id, because the client knows the id, and can undo a get whose
+answer it lacks.
 
-A get that waits is a task without a connection: it looks when something has changed on the queue. Meanwhile
-the user may be out, or have lost the authority: a get that commits asks again before the commit, and one whose messages
-are held before each look.
+A get that waits is a task without a connection. It looks when something has changed on the queue. Meanwhile the user
+may have been locked out or lost the authority. So a get that commits checks the user again before the commit, and a get
+whose messages are held checks before each look.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .parameters import MATCHING, flag
 
 LEASE: Final = "Inorder-Lease"
 WAIT_MAX: Final = 3_600.0
-LEAST_SECONDS: Final = 0.1  # of a wait in a lease, whose deadline is by the clock of the store
+LEAST_SECONDS: Final = 0.1  # the shortest wait in a lease, whose deadline is by the store's clock
 
 IN_LEASE: Final = ApiParameter(
     LEASE, "The token of the lease that this is a part of.", Text(200, least=1), where="header"
@@ -58,28 +58,28 @@ ORDER: Final = ApiParameter("read_order", "The read order; default: the queue's.
 
 
 def match_of(given: Given) -> Match:
-    """What the parameters in `MATCH` ask for. Raises: ArgumentError."""
+    """The match of a request, from the parameters in `MATCH`. Raises: ArgumentError."""
     return Match(**{one.name: given[one.name] for one in MATCH if given[one.name] is not None})
 
 
 def options_of(given: Given, **more: Any) -> GetOptions:
-    """What those in `MATCH`, `READING` and `ORDER` ask for. Raises: ArgumentError; OptionsError."""
+    """The options of a get, from `MATCH`, `READING` and `ORDER`. Raises: ArgumentError; OptionsError."""
     flags = {one.name: given[one.name] for one in READING}
     return GetOptions(match=match_of(given), read_order=given["read_order"], **flags, **more)
 
 
 def rendered(record: Any) -> bytes:
-    """An answer as JSON; in the thread that has the messages, since it may take long."""
+    """An answer as JSON. Call it in the thread that has the messages, because it may take long."""
     return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 def of_one(found: Got) -> bytes:
-    """One message, as an answer has it."""
+    """One message as an answer."""
     return rendered(record_of(found))
 
 
 def of_many(found: Sequence[Got]) -> bytes:
-    """Several, as an answer has them."""
+    """Several messages as an answer."""
     return rendered({"messages": [record_of(one) for one in found]})
 
 
@@ -88,9 +88,9 @@ T = TypeVar("T")
 
 
 async def get_and_hold(call: Call, work: Callable[[QueueManager], T], *, waits: bool) -> T:
-    """What is got and stays held; after a wait the user is asked for again, before the get and before the answer.
+    """Gets messages that stay held. After a wait it checks the user again, before the get and before the answer.
 
-    Raises: Problem, the user is out; what was got then stays held, as when an answer is lost.
+    Raises: Problem, if the user was locked out. The messages then stay held, as after a lost answer.
     """
     if not waits:
         return await call.run(work)
@@ -110,15 +110,15 @@ async def taken(
     now: Callable[[IsGone], Awaitable[bytes]] | None = None,
     is_held: bool = False,
 ) -> Response:
-    """What a get answers.
+    """Answers a get.
 
     Args:
-        work: gets, in the unit of work that is there, and makes the answer; it does not wait.
-        key: of gets that ask for the very same.
-        now: does the same as `work`, without a wait, in a unit or a call of its own, if the client is there.
-        is_held: what is got is held under a confirm id, so nothing is lost with the answer.
+        work: gets in the present unit of work, without waiting, and makes the answer.
+        key: equal for gets with equal options.
+        now: does the same as `work`, without a wait, in a unit or call of its own, if the client is still connected.
+        is_held: whether a confirm id holds the messages, so that no message is lost with the answer.
 
-    Raises: OrderPending; as the get; ClientDisconnect; Problem 503.
+    Raises: OrderPending; the errors of the get; ClientDisconnect; Problem 503.
     """
     wait, lease = wait_of(call, given), given.get(LEASE)
     qm, queue = call.context.qm, call.queue
@@ -128,7 +128,7 @@ async def taken(
             return await _answer(_in_lease(call, lease, work, wait, key, match))
 
         async def hold_if_wanted() -> bytes:
-            await check_wanted(is_wanted)  # a client that has gone by now leaves nothing held
+            await check_wanted(is_wanted)  # a client that has already gone leaves no message held
             return await get_and_hold(call, work, waits=wait > 0)
 
         if is_held:
@@ -154,7 +154,7 @@ async def taken(
 
 
 async def _in_lease(call: Call, token: str, work: Work, wait: float, key: Hashable, match: Match) -> bytes:
-    """What a get in a lease finds. It waits to the deadline of the lease; then it sees whether that was moved.
+    """Gets in a lease. It waits until the deadline of the lease, and then checks whether the deadline was moved.
 
     Raises: LeaseOver; NoMessageAvailable; OrderPending.
     """
@@ -172,7 +172,7 @@ async def _in_lease(call: Call, token: str, work: Work, wait: float, key: Hashab
 
 
 async def _held(call: Call, lease: Lease, work: Work, *, waits: bool) -> bytes:
-    """Raises: Problem, the user is out: then nothing of a lease that took something meanwhile is kept."""
+    """Gets in a lease. Raises: Problem, if the user was locked out; then it backs out a lease that got messages."""
     if not waits:
         return await lease.run(work)
     await call.demand_again("get", call.queue)
@@ -193,7 +193,7 @@ async def _answer(found: Awaitable[bytes]) -> Response:
 
 
 def wait_of(call: Call, given: Given) -> float:
-    """Seconds to wait. Raises: Problem 400, this server lets nobody wait so long."""
+    """The seconds to wait. Raises: Problem 400, if they exceed this server's limit."""
     most, wait = call.context.settings.limits.wait_seconds, float(given["wait"])
     if wait > most:
         raise wrong_parameter(Seconds(0, most).refusal("wait", wait))

@@ -1,20 +1,20 @@
-"""The console: the queue manager in a browser, at ``/console/``. It only browses, so viewing pages changes no messages.
+"""The console: the queue manager in a browser, at ``/console/``. Viewing pages browses, and changes no messages.
 
 It uses the same queue manager as other clients (`inorder.aio`), and checks `Identity.may` for each page and each act.
 It needs the extra ``inorder[server]``.
 
-* **`page.py`** is what a page is, and a **visit** to one; **`pages.py`** the table of all, which each page joins with a
-  line.
-* **`console.py`** finds the page, asks who comes, checks forms, and shows errors. **`log_in.py`** is logging in and
-  out, **`forms.py`** what a form carries against forgery, **`notices.py`** what the next page says.
-* **`rendering.py`** makes pages of the templates in ``templates``; **`labels.py`** has times and sizes as people read
-  them; **`files.py`** serves ``static``: a style sheet, htmx, and a few lines of script.
-* **`api.py`** is the page about our HTTP interface, **`described.py`** reads the OpenAPI description of that, and
-  **`curl.py`** makes lines for a shell of it.
+* **`page.py`** defines a page, and a **visit** to one. **`console.py`** has the table of all pages, finds the page of a
+  request, logs visitors in and out, and shows errors. Each module with pages adds a line to that table.
+* **`rendering.py`** fills the templates in ``templates`` and serves the files in ``static``: a style sheet, htmx, and a
+  few lines of script. **`labels.py`** writes times, sizes and bodies for people; **`listing.py`** makes the rows of
+  messages and finds incomplete groups; **`watching.py`** samples the queues while somebody watches.
+* **`forms.py`** reads forms, protects them against forgery, and leaves a notice for the next page. **`acting.py`** has
+  the acts on chosen messages, and logs each of them.
+* The other modules are pages. **`api.py`** shows the OpenAPI description of our HTTP interface.
 """
 
 from __future__ import annotations
 
-from .console import Console
+from .console import Console, moved
 
-__all__ = ["Console"]
+__all__ = ["Console", "moved"]

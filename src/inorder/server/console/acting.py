@@ -1,27 +1,35 @@
 """Acts of the console on exactly the messages that a visitor has chosen, in one unit of work.
 
 A message is identified by its unique id, which never changes. A chosen message that has disappeared since, or that
-another program holds now, is left alone and reported. These functions do not depend on pages.
+another program holds now, is left alone and reported. The store's log has each act, with user and address, before it
+begins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
+
+from starlette.responses import Response
 
 from ...client.manager import QueueManager
-from ...errors import ArgumentError, NoMessageAvailable, bad_argument
+from ...client.operator_log import Acting
+from ...errors import ArgumentError, InorderError, NoMessageAvailable, StoreError, bad_argument
 from ...model.message import Got, UniqueId
 from ...model.options import Match
 from ...rules.ordering import ReadOrder
 from ...stores.seam.views import MessageView, Position
-from . import listing
+from ..operator_log import acted
+from ..problems import Problem, of_admin_error, stated
+from . import forms, listing
+from .page import Visit
+from .rendering import shown
 
 CHOSEN_MAX: Final = 5_000
 """The most messages in one act."""
 PAGE: Final = 500
-"""Messages that are read in one call."""
+"""How many messages one call reads."""
 
 
 def left_out(argument: str, text: str) -> ArgumentError:
@@ -193,3 +201,65 @@ def check_two(qm: QueueManager, queue: str, target: str) -> None:
     """Raises: ArgumentError, if both names mean the same queue; UnknownQueue 2085."""
     if local_name(qm, queue) == local_name(qm, target):
         raise bad_argument("target", target, f"a queue other than {queue}")
+
+
+# --- acts of visitors
+
+Counted = TypeVar("Counted", int, Acted)
+
+
+async def noted(visit: Visit, act: str, queue: str, work: Callable[[QueueManager], Counted]) -> Counted:
+    """Runs an act that cannot be undone, and logs it with the number of messages.
+
+    Args:
+        act: its name in the log.
+        queue: the queue that it changes; "": the queue manager.
+        work: does the act, in the thread of a connection. It returns the number of messages, or `Acted`.
+
+    Raises: the errors of `work`; the log then says failed.
+    """
+
+    def inside(qm: QueueManager, note: Acting) -> Counted:
+        found = work(qm)
+        note.messages = found if isinstance(found, int) else found.messages
+        return found
+
+    return await acted(visit.context, visit.request, act, queue, inside)
+
+
+def reported(visit: Visit, queue: str, missing: Sequence[UnavailableMessage]) -> list[UnavailableMessage]:
+    """The unavailable messages, with their holders if the visitor may see them."""
+    if visit.identity.may("display", queue):
+        return list(missing)
+    return [one._replace(why="it has gone, or is not available now") for one in missing]
+
+
+def outcome(
+    visit: Visit,
+    queue: str,
+    text: str,
+    missing: Sequence[UnavailableMessage],
+    stayed: Sequence[UnavailableMessage],
+    target: str,
+    *page: str,
+) -> Response:
+    """Redirects to a page with the result of an act. If some messages were left alone, lists them instead."""
+    if missing or stayed:
+        values = {"queue": queue, "text": text, "missing": missing, "stayed": stayed, "target": target}
+        return shown(visit, values | {"uid_text": listing.uid_text}, template="acted.html")
+    return forms.done(visit, text, *page)
+
+
+def refused(visit: Visit, error: InorderError | Problem, values: Mapping[str, Any], template: str = "") -> Response:
+    """Shows a page again with the error as `problem`. `values` has the visitor's input.
+
+    Raises: StoreError, and Problem 401 if the session has ended, for the error page.
+    """
+    if isinstance(error, StoreError) or (isinstance(error, Problem) and error.code == 401):
+        raise error
+    if isinstance(error, Problem):
+        record, status = error.record(), error.code
+        said = f"{record['message'].partition(': ')[2]} {record['action']}"
+    else:
+        said, status = stated(error), of_admin_error(error, "").code
+    return shown(visit, {**values, "problem": said}, status=status, template=template)

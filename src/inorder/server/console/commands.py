@@ -1,7 +1,7 @@
 """The box for MQSC: a command runs as `runCommand` runs it, and its answer is in the layout of runmqsc.
 
-The page has what was run before, and its form carries it on, so that no server keeps it. What destroys asks for the
-name of its object first.
+The form on the page carries the earlier commands, so no server keeps them. Before a destroying command runs, the
+visitor must type the name of its object.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from ...errors import StoreError
 from ...mq.mqsc import Answer, MqscSyntaxError, Source, columns, commands_in, parse
 from ...mq.mqsc.commands import Clear, Define, Delete, ObjectCommand
 from ..admin import answered
-from .form_results import text_in, texts_in
 from .page import Page, Visit
 from .rendering import shown
 
@@ -25,11 +24,11 @@ DESTROYING: Final = ("DELETE", "RESET", "RESOLVE", "STOP")  # verbs of channels 
 
 
 def named_in(source: Source) -> str:
-    """The object that a command destroys, or changes for good: its name is asked for. Empty: it does not."""
+    """The object that a command destroys or changes for good; the visitor must type its name. Empty: no such object."""
     try:
         command = parse(source)
     except MqscSyntaxError:
-        return ""  # it is not run
+        return ""  # it will not run
     if isinstance(command, Delete | Clear) or (isinstance(command, Define) and command.replace):
         return command.name
     if isinstance(command, ObjectCommand) and (command.verb in DESTROYING or command.replace):
@@ -51,9 +50,9 @@ def _values(command: str, earlier: list[str]) -> dict[str, Any]:
 
 async def act(visit: Visit) -> Response:
     """POST mqsc: runs one command, or asks for a name first."""
-    text = text_in(visit, "command").strip()
-    earlier = [one for one in texts_in(visit, "earlier") if one.strip()][-EARLIER_MAX:]
-    if recalled := text_in(visit, "recall"):
+    text = visit.text("command").strip()
+    earlier = [one for one in visit.texts("earlier") if one.strip()][-EARLIER_MAX:]
+    if recalled := visit.text("recall"):
         return shown(visit, _values(recalled, earlier))
     values = _values(text, earlier)
     if len(text) > LENGTH_MAX:
@@ -64,7 +63,7 @@ async def act(visit: Visit) -> Response:
         wrong = f"Give one command at a time, not {len(sources):,}." if sources else "Give a command."
         return shown(visit, values | {"problem": wrong}, status=422)
     name = named_in(sources[0])
-    typed = text_in(visit, "typed")
+    typed = visit.text("typed")
     if name and typed != name:
         wrong = f"Type {name} to confirm. Nothing was changed." if "typed" in visit.form else ""
         status = 422 if wrong else 200
@@ -73,7 +72,7 @@ async def act(visit: Visit) -> Response:
     if isinstance(answer.error, StoreError):
         raise answer.error
     done = {"answer": answer, "lines": _lines(answer), "ran": text, "earlier": [*earlier, text][-EARLIER_MAX:]}
-    kept = text if answer.failed else ""  # to be corrected
+    kept = text if answer.failed else ""  # so that the visitor can correct it
     return shown(visit, values | done | {"command": kept}, status=422 if answer.failed else 200)
 
 

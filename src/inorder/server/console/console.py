@@ -1,10 +1,13 @@
-"""The console as an ASGI application: it finds the page, authenticates the visitor, checks forms, and shows errors."""
+"""The console as an ASGI application: it finds the page, authenticates the visitor, checks forms, and shows errors.
+
+Visitors log in and out here, with a browser.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import FormData
@@ -14,20 +17,36 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from ...errors import InorderError
-from ..authentication import identity_of
+from ..addresses import names_in, raw_path_of
+from ..authentication import identity_of, of_password
 from ..calls import Call, Context
 from ..identity import Identity
+from ..login import set_session
 from ..logs import LOGGER
 from ..problems import Problem, of_admin_error, problem
-from . import files, forms, log_in
-from .groups import GroupSearches
+from . import api, commands, dead, files, forms, held_messages, lists, message, overview, putting, queue, selection
+from .listing import GroupSearches
 from .page import BASE, Page, Visit, address
-from .pages import PAGES
-from .rendering import framed, plain_page, shown
+from .rendering import framed, plain_page, shown, static_file
 from .watching import Watching
 
 log = logging.getLogger(LOGGER)
-NOBODY = Identity(name="", roles=frozenset())
+LOG_IN: Final = f"{BASE}/log-in"
+NOBODY: Final = Identity(name="", roles=frozenset())
+PAGES: Final[tuple[Page, ...]] = (
+    *overview.PAGES,
+    *queue.PAGES,
+    *message.PAGES,
+    *putting.PAGES,
+    *selection.PAGES,
+    *files.PAGES,
+    *held_messages.PAGES,
+    *dead.PAGES,
+    *commands.PAGES,
+    *lists.PAGES,
+    *api.PAGES,
+)
+"""All pages, in the order of the navigation."""
 
 
 class Console:
@@ -43,8 +62,8 @@ class Console:
         if self._watching is not None:
             await self._watching.close()
 
-    def _known(self, context: Context) -> tuple[Watching, GroupSearches]:
-        """What visits share; made in the loop in which they are."""
+    def _shared(self, context: Context) -> tuple[Watching, GroupSearches]:
+        """The state that visits share; it is made in their loop."""
         if self._watching is None or self._groups is None:
             self._watching, self._groups = Watching(context.samples.look), GroupSearches(context.qm)
         return self._watching, self._groups
@@ -62,7 +81,7 @@ class Console:
             return _error(context, request, found)
         except InorderError as error:
             return _error(context, request, of_admin_error(error, getattr(error, "queue", "")))
-        except (ClientDisconnect, HTTPException):  # nobody is there any more; what the server itself answers
+        except (ClientDisconnect, HTTPException):  # the client has gone; the server itself answers
             raise
         except Exception:
             log.exception("an unexpected error")
@@ -72,13 +91,13 @@ class Console:
         pieces = _pieces(request)
         match (request.method, *pieces):
             case ("GET" | "HEAD", "static", mark, name):
-                return files.answer(mark, name)
+                return static_file(mark, name)
             case ("GET" | "HEAD", "log-in"):
-                return await log_in.ask(_call(context, request, {}, NOBODY))
+                return await ask(_call(context, request, {}, NOBODY))
             case ("POST", "log-in"):
-                return await log_in.begin(_call(context, request, {}, NOBODY))
+                return await begin(_call(context, request, {}, NOBODY))
             case ("POST", "log-out"):
-                return await log_in.end(_call(context, request, {}, await identity_of(context, request)))
+                return await end(_call(context, request, {}, await identity_of(context, request)))
         identity = await identity_of(context, request)
         page, names = _page(request, pieces)
         return await self._visited(context, request, page, names, identity)
@@ -90,23 +109,15 @@ class Console:
         if request.method not in methods:
             raise problem("INWB0002E", request.method, ", ".join(methods), Allow=", ".join(methods))
         token = forms.token(context, request)
-        watching, groups = self._known(context)
+        watching, groups = self._shared(context)
         if page.is_live:
             watching.want()
         visit = Visit(
-            context=context,
-            request=request,
-            names=names,
-            identity=identity,
-            page=page,
-            csrf=token,
-            menu=_menu(identity),
-            watching=watching,
-            groups=groups,
-            form=FormData(),
-        )
+            context=context, request=request, names=names, identity=identity, page=page, csrf=token,
+            menu=_menu(identity), watching=watching, groups=groups, form=FormData(),
+        )  # fmt: skip
         if page.authority is not None:
-            visit.demand(page.authority, names[page.queue] if page.queue else "")
+            visit.demand(page.authority, names["queue"] if page.is_of_queue else "")
         if request.method == "POST":
             assert page.act is not None
             visit.form = await forms.read(visit, context.settings.limits.body)
@@ -114,7 +125,7 @@ class Console:
                 forms.check(visit.form, token)
                 return await page.act(visit)
             finally:
-                await visit.form.close()  # files that were sent with it
+                await visit.form.close()  # and its uploaded file
         found = await page.show(visit)
         return found if isinstance(found, Response) else shown(visit, found)
 
@@ -124,10 +135,10 @@ def _menu(identity: Identity) -> list[Page]:
 
 
 def _error(context: Context, request: Request, found: Problem) -> Response:
-    """A problem as a page; who is not known is asked to log in first."""
+    """Shows a problem as a page; a visitor who has not logged in is asked to do so first."""
     identity: Identity | None = request.scope.get("inorder.identity")
     if found.code == 401 and "authorization" not in request.headers:
-        path = (request.scope.get("raw_path") or b"").decode("latin-1")
+        path = raw_path_of(request.scope).decode("latin-1")
         wanted = path if request.method == "GET" else None
         place = address("log-in", to=wanted)
         if "text/event-stream" in request.headers.get("accept", ""):
@@ -148,8 +159,8 @@ def _call(context: Context, request: Request, names: Mapping[str, str], identity
 
 
 def _pieces(request: Request) -> list[str]:
-    """What stands between the slashes behind the base. Raises: Problem 404, it is not UTF-8."""
-    raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+    """The decoded pieces of the path after the base, as they were sent. Raises: Problem 404, if one is not UTF-8."""
+    raw = raw_path_of(request.scope)
     try:
         return [unquote_to_bytes(piece).decode() for piece in raw.split(b"/")[2:]]
     except UnicodeDecodeError:
@@ -157,15 +168,50 @@ def _pieces(request: Request) -> list[str]:
 
 
 def _page(request: Request, pieces: Sequence[str]) -> tuple[Page, Mapping[str, str]]:
-    """The page at an address, with the names in it. Raises: Problem 404, there is none."""
+    """The page at an address, and the names in the address. Raises: Problem 404, if there is none."""
     for page in PAGES:
-        pattern = page.path.split("/")
-        if len(pattern) != len(pieces):
-            continue
-        pairs = list(zip(pattern, pieces, strict=True))
-        if all(piece if wanted.startswith("{") else piece == wanted for wanted, piece in pairs):
-            return page, {wanted[1:-1]: piece for wanted, piece in pairs if wanted.startswith("{")}
+        names = names_in(page.path.split("/"), pieces)
+        if names is not None:
+            return page, names
     raise problem("INWB0001E", request.url.path)
+
+
+# --- logging in and out
+
+
+async def ask(call: Call, *, status: int = 200, wrong: str = "", to: str = "") -> Response:
+    """Shows the form for logging in."""
+    wanted = to or call.request.query_params.get("to", "")
+    return plain_page("log_in.html", status, title="Log in", wrong=wrong, to=_inside(wanted))
+
+
+async def begin(call: Call) -> Response:
+    """Begins a session, and redirects (303) to the requested page."""
+    if "origin" in call.request.headers and call.request.headers["origin"] == "null":
+        raise problem("INWB0011E", "null")
+    form = await forms.read(call, forms.SMALL)
+    name, password, wanted = (str(form.get(field, "")) for field in ("name", "password", "to"))
+    identity = await of_password(call.context, call.request, name, password)
+    if identity is None:
+        return await ask(call, status=401, wrong="The name or password is not correct.", to=wanted)
+    response = RedirectResponse(_inside(wanted), 303)
+    set_session(call.context, response, identity)
+    return response
+
+
+async def end(call: Call) -> Response:
+    """Ends the session of the browser. Raises: Problem 403, if the form is not from a page of this session."""
+    forms.check(await forms.read(call, forms.SMALL), forms.token(call.context, call.request))
+    settings = call.context.settings
+    response = RedirectResponse(LOG_IN, 303)
+    response.delete_cookie(settings.cookie, secure=settings.is_secure, httponly=True, samesite="strict")
+    return response
+
+
+def _inside(address: str) -> str:
+    """An address of the console. An address of any other site is replaced, so that no visitor is redirected there."""
+    is_ours = address.startswith(f"{BASE}/") and address.isascii() and address.isprintable() and "\\" not in address
+    return address if is_ours else f"{BASE}/"
 
 
 async def moved(request: Request) -> Response:

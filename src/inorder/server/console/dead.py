@@ -11,31 +11,25 @@ from starlette.responses import Response
 
 from ...client.dead_letters import DeadLetter
 from ...client.manager import QueueManager
-from ...errors import InorderError, bad_argument
+from ...errors import InorderError
 from ...model.attributes import DEAD_LETTERS
 from ...model.message import UniqueId
 from ...model.options import EVERYTHING, Match
-from ...model.parameters import one_of
+from ...model.parameters import Integer, one_of
 from ...rules.authorities import MANAGER
 from ...rules.dead_letters import WhyDead, reason_name
 from ..problems import Problem, problem
-from . import acting, notices
-from .acting import Acted, UnavailableMessage
-from .form_results import noted, refused, text_in, texts_in, told
+from . import acting
+from .acting import Acted, UnavailableMessage, noted, outcome, refused, reported
+from .labels import counted
 from .listing import uid_text
-from .page import Page, Visit, to
+from .page import Page, Visit
 from .rendering import shown
 
 LISTED: Final = 200
 ACTIONS: Final = ("replay", "discard")
 FILTER: Final = ("reason", "queue", "selector")
-
-
-def reason_of(text: str) -> int:
-    """A reason, by its number. Raises: ArgumentError."""
-    if not (text.isascii() and text.isdecimal() and len(text) < 11):
-        raise bad_argument("reason", text, "the number of a reason")
-    return int(text)
+REASON: Final = Integer(0, 9_999_999_999, words="the number of a reason")
 
 
 async def show(visit: Visit) -> Mapping[str, Any]:
@@ -55,7 +49,7 @@ async def _listed(
 
     Args:
         given: the filter.
-        chosen, target: from a form that failed; these boxes are ticked again.
+        chosen, target: of a refused form; the page ticks these boxes again.
     """
     values: dict[str, Any] = {
         "given": {name: given.get(name, "") for name in FILTER},
@@ -88,10 +82,10 @@ async def _listed(
 
 
 def _choice(given: Mapping[str, str]) -> dict[str, Any]:
-    """The selection in the query. Raises: ArgumentError."""
+    """Reads the filter. Raises: ArgumentError."""
     reason, queue, selector = (given.get(name, "").strip() for name in FILTER)
     return {
-        "reason": reason_of(reason) if reason else None,
+        "reason": REASON.read("reason", reason) if reason else None,
         "queue": queue or None,
         "match": Match(selector=selector) if selector else EVERYTHING,
     }
@@ -99,18 +93,18 @@ def _choice(given: Mapping[str, str]) -> dict[str, Any]:
 
 async def act(visit: Visit) -> Response:
     """POST dead: shows the chosen letters first; the second POST replays or discards them."""
-    name = text_in(visit, "action")
+    name = visit.text("action")
     if name not in ACTIONS:
         raise problem("INWB0004E", f"action must be {one_of(ACTIONS)}")
-    given, target = visit.query(*FILTER), text_in(visit, "target").strip()
+    given, target = visit.query(*FILTER), visit.text("target").strip()
     there = await _place(visit)
     try:
-        uids = acting.uids_of(texts_in(visit, "uid"))
+        uids = acting.uids_of(visit.texts("uid"))
         if not uids:
             raise acting.left_out("uid", "no dead letter is chosen: tick at least one")
         visit.demand("get" if name == "replay" else "clear", there)
         letters, missing = await visit.context.qm.run(lambda qm: letters_of(qm, there, uids))
-        missing = list(told(visit, there, missing))
+        missing = reported(visit, there, missing)
         if name == "replay":
             _demand_targets(visit, letters, target)
             if target:
@@ -122,34 +116,26 @@ async def act(visit: Visit) -> Response:
         }  # fmt: skip
         return await _reviewed(visit, name, there, letters, target, values)
     except (InorderError, Problem) as error:
-        chosen = list(dict.fromkeys(word for text in texts_in(visit, "uid") for word in text.split()))
+        chosen = list(dict.fromkeys(word for text in visit.texts("uid") for word in text.split()))
         return refused(visit, error, await _listed(visit, given, chosen, target))
 
 
 async def _reviewed(
     visit: Visit, name: str, there: str, letters: Sequence[DeadLetter], target: str, values: dict[str, Any]
 ) -> Response:
-    if text_in(visit, "step") != "do":
+    if visit.text("step") != "do":
         return shown(visit, values, template="dead_review.html")
-    if name == "discard" and text_in(visit, "typed") != there:
+    if name == "discard" and visit.text("typed") != there:
         wrong = f"Type the name of the queue, {there}, to confirm. Nothing was discarded."
         return shown(visit, values | {"problem": wrong}, status=422, template="dead_review.html")
     uids = [one.message.uid for one in letters if one.message.uid]
     if name == "discard":
-        acted = await noted(
-            visit, "discard", there, lambda qm: acting.remove(qm, there, uids), lambda one: one.messages
-        )
+        acted = await noted(visit, "discard", there, lambda qm: acting.remove(qm, there, uids))
     else:
-        acted = await noted(
-            visit, "replay", there, lambda qm: replayed(qm, there, uids, target or None), lambda one: one.messages
-        )
-    done = "discarded" if name == "discard" else "replayed"
-    text = f"{acted.messages:,} dead {'letter' if acted.messages == 1 else 'letters'} {done}."
-    missing = [*values["missing"], *told(visit, there, acted.missing)]
-    if missing or acted.stayed:
-        left = {"missing": missing, "stayed": acted.stayed, "uid_text": uid_text, "target": target}
-        return shown(visit, {"queue": there, "text": text} | left, template="acted.html")
-    return notices.leave(visit.context, to("dead"), text)
+        acted = await noted(visit, "replay", there, lambda qm: replayed(qm, there, uids, target or None))
+    text = f"{counted(acted.messages, 'dead letter')} {'discarded' if name == 'discard' else 'replayed'}."
+    missing = [*values["missing"], *reported(visit, there, acted.missing)]
+    return outcome(visit, there, text, missing, acted.stayed, target, "dead")
 
 
 def _demand_targets(visit: Visit, letters: Sequence[DeadLetter], target: str) -> None:
@@ -166,7 +152,7 @@ def _asked_of(visit: Visit, why: WhyDead) -> str:
 def letters_of(
     qm: QueueManager, there: str, uids: Sequence[UniqueId]
 ) -> tuple[list[DeadLetter], list[UnavailableMessage]]:
-    """The dead letters with these ids, and the ids that are not available."""
+    """The dead letters with these ids, and the ids of letters that are not available."""
     letters, missing = list[DeadLetter](), list[UnavailableMessage]()
     for uid in uids:
         letter = next(iter(qm.dead_letters(match=Match(uid=uid), dead_letter_queue=there)), None)

@@ -6,11 +6,15 @@ another site cannot know it, and no worker has to remember it.
 A form with text that is not UTF-8 is refused. Starlette would silently replace each wrong byte, and put a message that
 nobody sent. So plain forms are read here. In a form with a file, Starlette decodes texts as Latin-1, in which each byte
 is a character, and this module decodes them again.
+
+An act that succeeds redirects to a page, and leaves a notice for it in a signed cookie. The page shows the notice once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import hashlib
 import hmac
 from typing import Final
@@ -19,10 +23,12 @@ from urllib.parse import unquote_to_bytes
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Receive
 
 from ..calls import AT_ONCE, Call, Context, check_media_type
 from ..problems import Problem, printable, problem
+from .page import BASE, Visit, to
 
 FIELD = "csrf"
 PURPOSE = b"inorder console form 1\n"
@@ -30,6 +36,9 @@ FIELDS_MAX = 1_000
 SMALL = 65_536  # bytes of a form before log-in
 KINDS = ("application/x-www-form-urlencoded", "multipart/form-data")
 LATIN_1: Final = b"; charset=latin-1"
+NOTICE = b"inorder console notice 1\n"
+NOTICE_SECONDS = 60
+NOTICE_MAX = 1_000
 
 
 def token(context: Context, request: Request) -> str:
@@ -109,3 +118,47 @@ def check(form: FormData, wanted: str) -> None:
     given = form.get(FIELD)
     if not isinstance(given, str) or not hmac.compare_digest(given.encode(), wanted.encode()):
         raise problem("INWB0016E")
+
+
+# --- notices
+
+
+def done(visit: Visit, text: str, *pieces: str) -> Response:
+    """Redirects to a page of the console, which shows this notice."""
+    response, settings = to(*pieces), visit.context.settings
+    data = text[:NOTICE_MAX].encode("utf-8", "replace")
+    response.set_cookie(
+        _cookie(visit.context),
+        f"{base64.urlsafe_b64encode(data).decode()}.{_signature(visit.context, data)}",
+        max_age=NOTICE_SECONDS,
+        path=BASE,
+        secure=settings.is_secure,
+        httponly=True,
+        samesite="strict",
+    )
+    return response
+
+
+def notice_in(context: Context, request: Request) -> str:
+    """The notice for this page; empty if there is none."""
+    data, _, signature = request.cookies.get(_cookie(context), "").partition(".")
+    try:
+        text = base64.b64decode(data.encode("ascii"), altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        return ""
+    if not text or not hmac.compare_digest(signature.encode(), _signature(context, text).encode()):
+        return ""
+    return text.decode()
+
+
+def forget_notice(context: Context, response: Response) -> None:
+    """Deletes the notice, because the page has shown it."""
+    response.delete_cookie(_cookie(context), path=BASE)
+
+
+def _cookie(context: Context) -> str:
+    return f"inorder_notice_{context.settings.port}"
+
+
+def _signature(context: Context, data: bytes) -> str:
+    return hmac.new(context.settings.key, NOTICE + data, hashlib.sha256).hexdigest()

@@ -1,34 +1,105 @@
-"""Holders of messages: units, locks, claims, waiting calls and programs. Operators can end them here.
+"""Holders of messages: units, locks and claims; waiting calls, and the programs that are connected.
 
-To end one, the visitor types its name, as `inorder unit list` shows it, and needs the authority "control".
+An operator can end a holder here. For this the operator types the holder's name, as `inorder unit list` shows it, and
+needs the authority "control".
 """
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
 
 from ...client.manager import QueueManager
+from ...client.programs import WORKER
 from ...client.unit_names import INSTEAD, find_unit, key_of, settle_by_hand
 from ...errors import InorderError, UnitNotFound, UnknownObject
 from ...model.parameters import one_of
 from ...rules.ordering import pending_text
+from ...rules.puts import Program
 from ...stores.seam.records import Claims, Outcome
-from ...stores.seam.views import LockView, MessageView, Unit
+from ...stores.seam.views import ConnectionView, LockView, MessageView, Opening, Unit, Wait
 from ..problems import problem
-from . import notices
-from .form_results import noted, refused, text_in
-from .page import Page, Visit, to
-from .programs import running
+from ..watching import PROGRAM
+from . import forms
+from .acting import noted, refused
+from .labels import counted
+from .page import Page, Visit
 from .rendering import shown
 
 SHOWN: Final = 200
-OUTCOMES: Final[tuple[Outcome, ...]] = ("commit", "back_out")
-DONE: Final[Mapping[str, str]] = {"commit": "committed", "back_out": "backed out"}
+DONE: Final[Mapping[Outcome, str]] = {"commit": "committed", "back_out": "backed out"}
+
+
+class Running(NamedTuple):
+    """A program in a process.
+
+    Args:
+        process, host, since: see `ConnectionView`.
+        is_worker: whether `inorder work` started it.
+        is_here: whether it is this process of this server.
+        connections: how many connections it has.
+        opened: each open queue by name, with its uses and the number of handles.
+        units: its open units of work, the oldest first.
+        waits: how many of its calls wait.
+    """
+
+    program: Program
+    process: int | None
+    host: str
+    since: float | None
+    is_worker: bool
+    is_here: bool
+    connections: int
+    opened: Sequence[tuple[Opening, int]]
+    units: Sequence[Unit]
+    waits: int
+
+
+def running(connections: Sequence[ConnectionView], units: Sequence[Unit], waits: Sequence[Wait]) -> list[Running]:
+    """The programs: workers first, then by name. A connection whose process is unknown counts as a program of its own.
+
+    In a store on a server, each connection of a process has a start time of its own, and hosts number their processes.
+    """
+    together: dict[tuple[object, ...], list[ConnectionView]] = {}
+    for one in connections:
+        process: object = one.connection
+        if one.process is not None:
+            process = (one.host, one.process, None if one.host else one.since)
+        together.setdefault((one.program, process), []).append(one)
+    found = [_running(each, units, waits) for each in together.values()]
+    return sorted(found, key=lambda one: (not one.is_worker, one.program.name, one.since or 0.0))
+
+
+def _running(connections: Sequence[ConnectionView], units: Sequence[Unit], waits: Sequence[Wait]) -> Running:
+    one = connections[0]
+    numbers = {each.connection for each in connections}
+    opened = Counter(opening for each in connections for opening in each.opened)
+    return Running(
+        program=one.program,
+        process=one.process,
+        host=one.host,
+        since=min((each.since for each in connections if each.since is not None), default=None),
+        is_worker=one.program.name.startswith(f"{WORKER} "),
+        is_here=one.process == os.getpid() and one.program.name == PROGRAM,
+        connections=len(connections),
+        opened=sorted(opened.items(), key=lambda each: (each[0].name, each[0].uses)),
+        units=[unit for unit in units if unit.connection in numbers],
+        waits=sum(wait.connection in numbers for wait in waits),
+    )
+
+
+def openings_of(queue: str, programs: Sequence[Running]) -> list[tuple[Running, Opening, int]]:
+    """The programs that have a queue open, under any of its names, and with how many handles."""
+    return [(one, opening, count) for one in programs for opening, count in one.opened if opening.queue == queue]
+
+
+# --- all holders
 
 
 async def show(visit: Visit) -> Mapping[str, Any]:
@@ -50,16 +121,33 @@ async def show(visit: Visit) -> Mapping[str, Any]:
     return {**await visit.context.qm.run(look), "now": time.time(), "why": pending_text}
 
 
+async def _confirmed(
+    visit: Visit, values: Mapping[str, Any], act: str, queue: str, work: Callable[[QueueManager], int], text: str
+) -> Response:
+    """Runs an act if the visitor has typed the name of the holder, which is the key in `values`.
+
+    Args:
+        work: does it, and returns the number of messages.
+        text: the notice; it may contain ``{messages}``.
+    """
+    key = values["key"]
+    if visit.text("typed") != key:
+        wrong = f"Type {key} to confirm. Nothing was changed."
+        return shown(visit, {**values, "problem": wrong}, status=422)
+    try:
+        messages = await noted(visit, act, queue, work)
+    except InorderError as error:
+        return refused(visit, error, values)
+    return forms.done(visit, text.replace("{messages}", counted(messages)), "held")
+
+
 # --- a unit
 
 
-async def show_unit(visit: Visit) -> Mapping[str, Any]:
+async def unit(visit: Visit) -> dict[str, Any]:
     """GET held/unit/NAME: a unit and the messages that it holds."""
     visit.query()
-    return await _unit(visit)
 
-
-async def _unit(visit: Visit) -> dict[str, Any]:
     def look(qm: QueueManager) -> tuple[Unit, list[tuple[str, list[MessageView]]]]:
         one = find_unit(qm, visit.names["unit"])
         return one, [(queue, list(islice(qm.look(queue, unit=one, most=SHOWN), SHOWN))) for queue in one.queues]
@@ -72,142 +160,105 @@ async def _unit(visit: Visit) -> dict[str, Any]:
         "held": seen,
         "most": SHOWN,
         "now": time.time(),
-        "outcomes": [one_of for one_of in OUTCOMES if (one_of, one.kind) not in INSTEAD],
-        "instead": {word: INSTEAD[word, one.kind] for word in OUTCOMES if (word, one.kind) in INSTEAD},
+        "outcomes": [word for word in DONE if (word, one.kind) not in INSTEAD],
+        "instead": {word: INSTEAD[word, one.kind] for word in DONE if (word, one.kind) in INSTEAD},
         "problem": "",
     }
 
 
-async def act_on_unit(visit: Visit) -> Response:
+async def settle_unit(visit: Visit) -> Response:
     """POST held/unit/NAME: commits the unit or backs it out."""
     visit.demand("control")
-    outcome = next((one for one in OUTCOMES if one == text_in(visit, "outcome")), None)
+    outcome = next((one for one in DONE if one == visit.text("outcome")), None)
     if outcome is None:
-        raise problem("INWB0004E", f"outcome must be {one_of(OUTCOMES)}")
-    values = await _unit(visit)
-    key, unit = values["key"], values["unit"]
-    if text_in(visit, "typed") != key:
-        return _again(visit, values, key)
+        raise problem("INWB0004E", f"outcome must be {one_of(DONE)}")
+    values = await unit(visit)
+    key, one = values["key"], values["unit"]
 
     def settle(qm: QueueManager) -> int:
-        settle_by_hand(qm, unit, outcome)
-        return int(unit.puts + unit.gets + unit.locks)
+        settle_by_hand(qm, one, outcome)
+        return int(one.puts + one.gets + one.locks)
 
-    try:
-        await noted(visit, f"{outcome.replace('_', ' ')} {key}"[:256], unit.queue, settle, lambda held: held)
-    except InorderError as error:
-        return refused(visit, error, values)
-    return notices.leave(visit.context, to("held"), f"{key} was {DONE[outcome]}.")
-
-
-def _again(visit: Visit, values: Mapping[str, Any], name: str) -> Response:
-    wrong = f"Type {name} to confirm. Nothing was changed."
-    return shown(visit, {**values, "problem": wrong}, status=422)
+    act = f"{outcome.replace('_', ' ')} {key}"[:256]
+    return await _confirmed(visit, values, act, one.queue, settle, f"{key} was {DONE[outcome]}.")
 
 
 # --- a lock id
 
 
-async def show_lock(visit: Visit) -> Mapping[str, Any]:
+async def lock(visit: Visit) -> dict[str, Any]:
     """GET held/lock/QUEUE/ID: a lock id."""
     visit.query()
-    return await _lock(visit)
 
-
-async def _lock(visit: Visit) -> dict[str, Any]:
     def look(qm: QueueManager) -> LockView:
-        found = (one for one in qm.locks() if (one.queue, str(one.lock_id)) == (visit.queue, visit.names["lock"]))
-        one = next(found, None)
-        if one is None:
-            raise UnitNotFound(f"there is no lock id {visit.names['lock']} on {visit.queue}", unit=visit.names["lock"])
-        return one
+        for one in qm.locks():
+            if (one.queue, str(one.lock_id)) == (visit.queue, visit.names["lock"]):
+                return one
+        raise UnitNotFound(f"there is no lock id {visit.names['lock']} on {visit.queue}", unit=visit.names["lock"])
 
     one = await visit.context.qm.run(look)
     return {"lock": one, "key": f"lock:{one.queue}:{one.lock_id}", "now": time.time(), "problem": ""}
 
 
-async def act_on_lock(visit: Visit) -> Response:
+async def release_lock(visit: Visit) -> Response:
     """POST held/lock/QUEUE/ID: unlocks its messages."""
     visit.demand("control")
-    values = await _lock(visit)
-    key, lock_id = values["key"], values["lock"].lock_id
-    if text_in(visit, "typed") != key:
-        return _again(visit, values, key)
-    return await _done(
-        visit, values, "release lock", lambda qm: qm.release_lock(visit.queue, lock_id), f"{key} released"
-    )
-
-
-async def _done(
-    visit: Visit, values: Mapping[str, Any], act: str, work: Callable[[QueueManager], int], text: str
-) -> Response:
-    try:
-        messages = await noted(visit, act, visit.queue, work, lambda count: count)
-    except InorderError as error:
-        return refused(visit, error, values)
-    return notices.leave(
-        visit.context, to("held"), f"{text}: {messages:,} {'message' if messages == 1 else 'messages'}."
+    values = await lock(visit)
+    lock_id, text = values["lock"].lock_id, f"{values['key']} released: {{messages}}."
+    return await _confirmed(
+        visit, values, "release lock", visit.queue, lambda qm: qm.release_lock(visit.queue, lock_id), text
     )
 
 
 # --- an application's claims
 
 
-async def show_claim(visit: Visit) -> Mapping[str, Any]:
+async def claim(visit: Visit) -> dict[str, Any]:
     """GET held/claim/QUEUE/APPLICATION: the claims of an application."""
     visit.query()
-    return await _claim(visit)
-
-
-async def _claim(visit: Visit) -> dict[str, Any]:
     application = visit.names["application"]
 
     def look(qm: QueueManager) -> Claims:
-        found = (one for one in qm.claims() if (one.queue, one.application) == (visit.queue, application))
-        one = next(found, None)
-        if one is None:
-            raise UnknownObject(
-                f"{application} has not read any messages in claims on {visit.queue}", object=application
-            )
-        return one
+        for one in qm.claims():
+            if (one.queue, one.application) == (visit.queue, application):
+                return one
+        text = f"{application} has not read any messages in claims on {visit.queue}"
+        raise UnknownObject(text, object=application)
 
     one = await visit.context.qm.run(look)
-    held = sum(claim.messages for claim in one.held if claim.number > one.settled)
+    held = sum(each.messages for each in one.held if each.number > one.settled)
     return {"claims": one, "key": application, "held": held, "now": time.time(), "problem": ""}
 
 
-async def act_on_claim(visit: Visit) -> Response:
-    """POST held/claim/QUEUE/APPLICATION: returns its messages, or takes it out of its group."""
+async def end_claim(visit: Visit) -> Response:
+    """POST held/claim/QUEUE/APPLICATION: returns its messages, or takes the application out of its group."""
     visit.demand("control")
-    name = text_in(visit, "action")
+    name = visit.text("action")
     if name not in ("release", "leave"):
         raise problem("INWB0004E", "action must be one of: release, leave")
-    values = await _claim(visit)
-    key = values["key"]
-    if text_in(visit, "typed") != key:
-        return _again(visit, values, key)
+    values = await claim(visit)
+    key, queue = values["key"], visit.queue
+
+    def release(qm: QueueManager) -> int:
+        return qm.release_claims(queue, key)
+
+    def leave(qm: QueueManager) -> int:
+        qm.leave_claimed_group(queue, key)
+        return 0
+
     if name == "release":
-        return await _done(
-            visit, values, "release claims", lambda qm: qm.release_claims(visit.queue, key),
-            f"Messages of {key} were returned to {visit.queue}",
-        )  # fmt: skip
-    return await _done(
-        visit, values, "leave group", lambda qm: _left(qm, visit.queue, key), f"{key} has left its group"
-    )
-
-
-def _left(qm: QueueManager, queue: str, application: str) -> int:
-    qm.leave_claimed_group(queue, application)
-    return 0
+        text = f"Messages of {key} were returned to {queue}: {{messages}}."
+        return await _confirmed(visit, values, "release claims", queue, release, text)
+    return await _confirmed(visit, values, "leave group", queue, leave, f"{key} has left its group: {{messages}}.")
 
 
 PAGES: Final = (
     Page(path="held", title="Held messages", authority="display", template="held.html", show=show, menu="Held",
          is_live=True),
-    Page(path="held/unit/{unit}", title="{unit}", authority="display", template="unit.html", show=show_unit,
-         act=act_on_unit),
+    Page(path="held/unit/{unit}", title="{unit}", authority="display", template="unit.html", show=unit,
+         act=settle_unit),
     Page(path="held/lock/{queue}/{lock}", title="Lock id {lock} on {queue}", authority="display", template="lock.html",
-         show=show_lock, act=act_on_lock),
+         show=lock, act=release_lock),
     Page(path="held/claim/{queue}/{application}", title="Claims of {application} on {queue}", authority="display",
-         template="claim.html", show=show_claim, act=act_on_claim),
+         template="claim.html", show=claim, act=end_claim),
 )  # fmt: skip

@@ -1,15 +1,30 @@
-"""Numbers, times and sizes for people."""
+"""Values as people read them: numbers, times, sizes, bodies of messages, and small pictures of numbers over time.
+
+The pictures are SVG in the page, without script and in the page's own colours.
+"""
 
 from __future__ import annotations
 
+import codecs
+import json
+from collections.abc import Sequence
 from datetime import datetime, timezone
-from typing import Final
+from typing import Final, Literal, NamedTuple
+
+from markupsafe import Markup
 
 UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+WIDTH: Final = 120.0
+HEIGHT: Final = 28.0
+POINTS_MAX: Final = 60
+EDGE: Final = 2.0  # so that a line at the top is not cut
+SHOWN_MAX: Final = 65_536  # bytes of a body that a page reads
+HEX_MAX: Final = 8_192
+LINE: Final = 16
 
 
 def span(seconds: float | None) -> str:
-    """How long something has lasted, in its two largest units: ``3 h 12 min``. None: nothing."""
+    """A duration in its two largest units: ``3 h 12 min``. None: nothing."""
     if seconds is None:
         return ""
     if seconds < 1:
@@ -42,15 +57,20 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
+def counted(count: int, one: str = "message") -> str:
+    """A number of things: ``1 message``, ``2,000 messages``."""
+    return f"{count:,} {one}{'' if count == 1 else 's'}"
+
+
 def rate(value: float | None) -> str:
-    """Messages a second; None: it is not known yet."""
+    """Messages per second; None: not known yet."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 10 or value == 0 else f"{value:,.1f}"
 
 
 def clock(at: float | None) -> str:
-    """A time for people, in UTC, which it names: who looks may be in another zone than the server. None: nothing."""
+    """A time for people. It names UTC, because a visitor may be in another zone than the server. None: nothing."""
     return "" if at is None else f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -62,10 +82,109 @@ def iso(at: float | None) -> str:
 
 
 def visible(text: str) -> str:
-    """What does not show, and what would change the direction of what follows, as its number."""
+    """The text with invisible characters, and those that change the direction of text, as their numbers."""
     return "".join(one if one.isprintable() or one in "\n\t" else f"\\u{ord(one):04x}" for one in text)
 
 
 def one_line(text: str) -> str:
-    """A text as a row has it: in one line, and what cannot be seen made visible."""
+    """A text for a row: in one line, with marks for line ends and invisible characters."""
     return "".join(one if one.isprintable() else "↵" if one == "\n" else "·" for one in text)
+
+
+def sparkline(what: str, *series: Sequence[float]) -> Markup:
+    """One or two lines on one scale, from 0 to the highest value; the area under the first is filled.
+
+    Args:
+        what: the label for visitors who cannot see the picture.
+        series: the values of each line, the newest last.
+    """
+    drawn = [_thinned(one) for one in series]
+    top = max((max(one) for one in drawn if one), default=0.0) or 1.0
+    lines = [_line(one, top, number) for number, one in enumerate(drawn) if len(one) > 1]
+    return Markup(
+        '<svg class="spark" viewBox="0 0 {:.0f} {:.0f}" preserveAspectRatio="none" role="img" aria-label="{}">{}</svg>'
+    ).format(WIDTH, HEIGHT, what, Markup("").join(lines))
+
+
+def _line(values: Sequence[float], top: float, number: int) -> Markup:
+    step = WIDTH / (len(values) - 1)
+    room = HEIGHT - 2 * EDGE
+    points = " ".join(f"{n * step:.1f},{HEIGHT - EDGE - room * value / top:.1f}" for n, value in enumerate(values))
+    area = Markup("")
+    if number == 0:
+        area = Markup('<polygon points="0,{1:.0f} {0} {2:.0f},{1:.0f}"/>').format(points, HEIGHT, WIDTH)
+    return area + Markup('<polyline class="line{}" points="{}"/>').format(number + 1, points)
+
+
+def _thinned(values: Sequence[float]) -> Sequence[float]:
+    """At most `POINTS_MAX` values: the highest of each stretch, because visitors look for peaks."""
+    if len(values) <= POINTS_MAX:
+        return values
+    size = -(-len(values) // POINTS_MAX)
+    return [max(values[at : at + size]) for at in range(0, len(values), size)]
+
+
+View = Literal["json", "text", "hex"]
+
+
+class BodyView(NamedTuple):
+    """The possible views of a body, the present view, and the text in it.
+
+    Args:
+        cut: how many bytes the text has; 0: the whole body.
+    """
+
+    views: tuple[View, ...]
+    view: View
+    text: str
+    cut: int
+
+
+def shown_body(data: bytes, length: int, wanted: str = "") -> BodyView:
+    """A body in the wanted view, or in the first possible one.
+
+    Args:
+        data: the beginning of the body, at most `SHOWN_MAX` bytes.
+        length: of the whole body.
+    """
+    found: dict[View, str] = {}
+    is_whole = len(data) >= length
+    text = _text(data, is_whole=is_whole)
+    if text is not None:
+        pretty = _json(text) if is_whole else None
+        if pretty is not None:
+            found["json"] = visible(pretty)
+        found["text"] = visible(text)
+    found["hex"] = _hex(data[:HEX_MAX])
+    view = next((one for one in found if one == wanted), next(iter(found)))
+    seen = min(len(data), HEX_MAX) if view == "hex" else len(data)
+    return BodyView(tuple(found), view, found[view], 0 if seen >= length else seen)
+
+
+def _text(data: bytes, *, is_whole: bool) -> str | None:
+    """The text in UTF-8, without a last character that was cut in two; None: the bytes are not text."""
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(data, final=is_whole)
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
+
+
+def _json(text: str) -> str | None:
+    """A JSON object or list, with each part on its own line; None: the text is neither."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _hex(data: bytes) -> str:
+    """Lines with an offset, 16 bytes, and their ASCII characters."""
+    lines = []
+    for at in range(0, len(data), LINE):
+        piece = data[at : at + LINE]
+        letters = "".join(chr(one) if 32 <= one < 127 else "." for one in piece)
+        lines.append(f"{at:08x}  {piece[:8].hex(' '):23}  {piece[8:].hex(' '):23}  {letters}")
+    return "\n".join(lines)

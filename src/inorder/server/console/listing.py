@@ -1,20 +1,27 @@
-"""Messages of a queue as rows, in one order; in logical order each group together, with what is missing of it."""
+"""Messages of a queue as rows, in one order; in logical order each group stands together, with its gaps.
+
+The search for incomplete groups is bounded, and its result is kept while the queue does not change.
+"""
 
 from __future__ import annotations
 
+import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from ... import aio
 from ...client.labels import in_words, name_of, place_of, text_of
 from ...model.message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, Message, UniqueId
-from ...rules.gaps import Gaps
-from ...stores.seam.views import Holder, MessageView
-from . import labels
-from .groups import group_of
+from ...rules.gaps import Gaps, gaps, member_of
+from ...stores.seam.views import Holder, MessageView, QueueView
+from .labels import one_line
 
+LOOKED_MAX: Final = 500
+AGAIN_SECONDS: Final = 5.0
+BUDGET_SECONDS: Final = 0.25
 SHADES: Final = 16
 PREVIEW: Final = 96
 HEX_SHOWN: Final = 24
@@ -31,13 +38,87 @@ COLUMNS: Final[Mapping[str, str]] = {
     "correlation": "correlation id",
     "format": "format",
 }
-"""The columns that may be chosen; the place is always there."""
+"""The columns that a visitor may choose; every list has the place."""
 
 USUAL: Final = ("group", "state", "age", "length", "body")
 
 
+class IncompleteGroup(NamedTuple):
+    """An incomplete group."""
+
+    group_id: bytes
+    missing: Gaps
+    put_at: float
+
+
+class Wholeness(NamedTuple):
+    """The result of a search. `is_all`: it covered the whole queue."""
+
+    lacking: tuple[IncompleteGroup, ...] = ()
+    is_all: bool = True
+
+
+class GroupSearches:
+    """Search results, kept while the queue does not change, and for some seconds while it does."""
+
+    def __init__(self, qm: aio.QueueManager, clock: Callable[[], float] = time.monotonic) -> None:
+        self._qm, self._clock = qm, clock
+        self._known: dict[str, tuple[object, float, Wholeness]] = {}
+
+    async def of_all(self, views: Iterable[QueueView]) -> Mapping[str, Wholeness]:
+        """The groups of many queues, as far as time allows. The next call continues with the others."""
+        end, found = self._clock() + BUDGET_SECONDS, {}
+        for view in views:
+            if self._clock() < end:
+                found[view.name] = await self.of(view)
+            elif view.name in self._known:
+                found[view.name] = self._known[view.name][2]
+        return found
+
+    async def of(self, view: QueueView) -> Wholeness:
+        """The groups of a queue. Raises: InorderError."""
+        if not view.depth + view.puts + view.gets:
+            self._known.pop(view.name, None)
+            return Wholeness()
+        sign = (view.created_at, view.arrived, view.depth, view.puts, view.gets, view.locked)
+        known = self._known.get(view.name)
+        if known is not None and (known[0] == sign or self._clock() - known[1] < AGAIN_SECONDS):
+            return known[2]
+        found = wholeness(await self._qm.look(view.name, order="logical", preview=0, most=LOOKED_MAX), LOOKED_MAX)
+        self._known[view.name] = (sign, self._clock(), found)
+        return found
+
+
+def wholeness(sights: Sequence[MessageView], most: int) -> Wholeness:
+    """The gaps in a listing in logical order, up to a limit."""
+    found = by_group(one.message for one in sights)
+    is_all = len(sights) < most
+    if not is_all and sights:
+        found = {name: members for name, members in found.items() if name != group_of(sights[-1].message)}
+    lacking = []
+    for group_id, members in found.items():
+        missing = gaps(member_of(one) for one in sorted(members, key=lambda one: (one.sequence_number, one.offset)))
+        if not missing.is_complete:
+            lacking.append(IncompleteGroup(group_id, missing, min(one.put_at for one in members)))
+    return Wholeness(tuple(lacking), is_all)
+
+
+def by_group(messages: Iterable[Message]) -> Mapping[bytes, list[Message]]:
+    """The messages in groups or segments, by group id."""
+    found: dict[bytes, list[Message]] = {}
+    for one in messages:
+        if group_of(one):
+            found.setdefault(group_of(one), []).append(one)
+    return found
+
+
+def group_of(message: Message) -> bytes:
+    """The group id of a message in a group or segments; empty for others."""
+    return message.group_id if message.flags & (ANY_GROUP | ANY_SEGMENT) else b""
+
+
 class MessageRow(NamedTuple):
-    """A message. `shade`: of its group, the same wherever it is shown."""
+    """A message. `shade`: the colour of its group, the same on every page."""
 
     sight: MessageView
     uid: str
@@ -55,14 +136,14 @@ class MessageRow(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What stands together in logical order: a group, or messages that are alone.
+    """Messages that stand together in logical order: a group, or messages in no group.
 
     Args:
-        name: of the group; empty: these are in none.
-        begun, goes_on: the page before has some of it, the next one has more.
-        missing: in words; empty: nothing.
-        held: by whom, each once.
-        since: when the oldest was put.
+        name: of the group; empty: these messages are in none.
+        begun, goes_on: whether the previous page has some of its messages, and the next page has more.
+        missing: the gaps of the group, in words; empty: it has none.
+        held: the holders of its messages, each once.
+        since: when its oldest message was put.
     """
 
     name: str
@@ -79,19 +160,14 @@ class Block(NamedTuple):
     since: float
 
 
-def rows(sights: Sequence[MessageView]) -> list[MessageRow]:
-    """As they come."""
-    return [row(one) for one in sights]
-
-
 def blocks(
     sights: Sequence[MessageView], missing: Mapping[bytes, Gaps], before: bytes = b"", following: bytes = b""
 ) -> list[Block]:
-    """In logical order.
+    """The blocks of messages in logical order.
 
     Args:
-        missing: of each group that there is.
-        before, following: the groups of the last message before these, and of the next one behind them.
+        missing: the gaps of each group.
+        before, following: the groups of the messages directly before and after these.
     """
     found = [_block(group_id, list(members), missing) for group_id, members in groupby(sights, _group_of)]
     if found and found[0].anchor and found[0].anchor == _anchor(before):
@@ -102,12 +178,12 @@ def blocks(
 
 
 def groups_in(sights: Sequence[MessageView]) -> set[bytes]:
-    """The ids of the groups among these."""
+    """The ids of the groups of these messages."""
     return {name for name in map(_group_of, sights) if name}
 
 
 def _block(group_id: bytes, sights: Sequence[MessageView], missing: Mapping[bytes, Gaps]) -> Block:
-    found = rows(sights)
+    found = [row(one) for one in sights]
     lacks = missing.get(group_id)
     return Block(
         name=name_of(group_id) if group_id else "",
@@ -126,12 +202,12 @@ def _block(group_id: bytes, sights: Sequence[MessageView], missing: Mapping[byte
 
 
 def without_holders(sights: Sequence[MessageView]) -> Sequence[MessageView]:
-    """For somebody who may browse, and not see who holds what."""
+    """The messages without their holders, for visitors without the authority to see holders."""
     return [replace(one, holder=None) for one in sights]
 
 
 def row(sight: MessageView) -> MessageRow:
-    """One message."""
+    """A message as a row."""
     message, group_id = sight.message, group_of(sight.message)
     text = text_of(message)
     return MessageRow(
@@ -152,14 +228,14 @@ def row(sight: MessageView) -> MessageRow:
 
 
 def _body(message: Message, text: str | None) -> str:
-    """The beginning of a body in one line; bytes that are not a text in hex."""
+    """The beginning of a body in one line; in hex if it is not text."""
     if text is None:
         return f"{message.body[:HEX_SHOWN].hex(' ')}{' …' if message.length > HEX_SHOWN else ''}"
-    return f"{labels.one_line(text)}{'…' if message.length > len(message.body) else ''}"
+    return f"{one_line(text)}{'…' if message.length > len(message.body) else ''}"
 
 
 def by_whom(holder: Holder) -> str:
-    """Who holds a message: as units, locks and claims have it."""
+    """The holder of a message, in the words of the page of held messages."""
     process = "" if holder.process is None else f" ({holder.process})"
     if holder.kind == "session":
         return f"unit of {holder.program.name}{process}"
@@ -170,12 +246,12 @@ def by_whom(holder: Holder) -> str:
 
 
 def uid_text(uid: UniqueId) -> str:
-    """A unique id as addresses and forms have it."""
+    """A unique id in addresses and forms."""
     return f"{uid.number}-{uid.origin}"
 
 
 def uid_of(text: str) -> UniqueId | None:
-    """The reverse; None: it is not one."""
+    """Reads the text of `uid_text`; None: it is not a unique id."""
     number, separator, origin = text.partition("-")
     is_one = (
         separator and origin.isprintable() and origin and number.isascii() and number.isdecimal() and len(number) < 20
@@ -184,12 +260,12 @@ def uid_of(text: str) -> UniqueId | None:
 
 
 def id_text(value: bytes) -> str:
-    """An id in hex; empty: there is none."""
+    """An id in hex; empty if it has only NULs."""
     return "" if value == NO_ID else value.rstrip(b"\0").hex()
 
 
 def shade_of(group_id: bytes) -> int:
-    """Which colour a group has; 0: none."""
+    """The colour of a group; 0 for messages in none."""
     return 1 + zlib.crc32(group_id) % SHADES if group_id else 0
 
 
@@ -214,12 +290,12 @@ def _segment(message: Message) -> str:
 
 
 def chosen(names: Sequence[str]) -> Sequence[str]:
-    """The columns that are wanted, in their order; without a choice the usual ones."""
+    """The chosen columns in their order; the usual ones if none is chosen."""
     return [name for name in COLUMNS if name in (names or USUAL)]
 
 
 def fields(order: str, chosen_columns: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The columns of a table in this order: in logical order the group stands above its messages."""
+    """The columns of a table. In logical order the group has no column, because its name stands above its messages."""
     for name in chosen_columns:
         if not (order == "logical" and name == "group"):
             yield name, COLUMNS[name]

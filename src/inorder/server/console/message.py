@@ -20,8 +20,8 @@ from ...rules.gaps import Gaps
 from ...rules.retries import failure_of
 from ...stores.seam.views import Holder, MessageView
 from ..problems import problem
-from . import bodies, labels, listing
-from .groups import group_of
+from . import labels, listing
+from .listing import group_of
 from .page import Page, Visit, address
 
 NOT_SHOWN: Final = frozenset({"body", "properties", "length", "token", "earlier_pending", "warning"})
@@ -30,10 +30,10 @@ USUAL: Final = Message()
 
 
 async def show(visit: Visit) -> Mapping[str, Any]:
-    """The message. ``?view=`` is json, text or hex."""
+    """GET queue/NAME/message/UID: the message. ``?view=`` is json, text or hex."""
     wanted = visit.query("view").get("view", "")
-    queue = visit.names["queue"]
-    sight, missing = await visit.context.qm.run(lambda qm: _look(qm, queue, visit.names["uid"], bodies.SHOWN_MAX))
+    queue = visit.queue
+    sight, missing = await visit.context.qm.run(lambda qm: _look(qm, queue, visit.names["uid"], labels.SHOWN_MAX))
     if not visit.identity.may("display", queue):
         (sight,) = listing.without_holders([sight])
     message, now = sight.message, time.time()
@@ -44,7 +44,7 @@ async def show(visit: Visit) -> Mapping[str, Any]:
         "row": listing.row(sight),
         "sight": sight,
         "message": message,
-        "body": bodies.shown(message.body, sight.length, wanted),
+        "body": labels.shown_body(message.body, sight.length, wanted),
         "properties": [(name, type(value).__name__, _value(value)) for name, value in message.properties.items()],
         "descriptor": list(_descriptor(message)),
         "life": list(_life(sight, now)),
@@ -58,9 +58,9 @@ async def show(visit: Visit) -> Mapping[str, Any]:
 
 
 async def body(visit: Visit) -> Response:
-    """The whole body as a file."""
+    """GET queue/NAME/message/UID/body: the whole body as a file."""
     visit.query()
-    queue, uid = visit.names["queue"], visit.names["uid"]
+    queue, uid = visit.queue, visit.names["uid"]
     sight, _ = await visit.context.qm.run(lambda qm: _look(qm, queue, uid, PREVIEW_MAX))
     number = sight.message.uid.number if sight.message.uid is not None else 0
     headers = {"Content-Disposition": f'attachment; filename="message-{number}.bin"'}
@@ -164,13 +164,7 @@ def _holder_page(queue: str, holder: Holder | None) -> str:
 
 
 PAGES: Final = (
-    Page(
-        path="queue/{queue}/message/{uid}",
-        title="A message on {queue}",
-        authority="browse",
-        queue="queue",
-        template="message.html",
-        show=show,
-    ),
-    Page(path="queue/{queue}/message/{uid}/body", title="", authority="browse", queue="queue", show=body),
-)
+    Page(path="queue/{queue}/message/{uid}", title="A message on {queue}", authority="browse", template="message.html",
+         show=show),
+    Page(path="queue/{queue}/message/{uid}/body", title="", authority="browse", show=body),
+)  # fmt: skip

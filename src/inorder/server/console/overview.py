@@ -1,27 +1,138 @@
-"""The list of queues: problems first, then depth, age, rates, held messages and waiting readers."""
+"""The list of queues: problems first, then depth, age, rates, held messages and waiting readers.
+
+A problem is something that fails, or a reason for which messages or readers wait.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple
 
 from starlette.responses import Response
 
 from ... import QueueManager
-from ...model.attributes import DEAD_LETTERS, ManagerAttributes, QueueAttributes
+from ...errors import REASON_TEXT, Reason
+from ...model.attributes import DEAD_LETTERS, QueueAttributes
+from ...rules.authorities import Authority
+from ...rules.ordering import pending_text
 from ...stores.seam.views import Dropped, QueueView, Unit, Wait
 from ..api.describing import EVENTS
 from ..api.streaming import Streamed
+from .labels import counted, number, span
+from .listing import Wholeness
 from .page import Page, Visit
-from .problems import SeenStore, troubles
 from .rendering import shown
 from .watching import Recent
 
+LONG_SECONDS: Final = 60.0  # before an open unit of work is reported
+NEARLY_FULL: Final = 0.8
 SHOWN_MAX: Final = 200  # queues
 FULL_MAX: Final = 1_000_000  # a queue with a larger maximum has no bar
+WRONG_CHANNELS: Final = ("stopped", "retrying", "paused")
+
+
+class StoreProblem(NamedTuple):
+    """A problem. `kind`: bad if something fails; warn if something waits or will soon fail."""
+
+    kind: Literal["bad", "warn"]
+    queue: str
+    text: str
+
+
+class SeenStore(NamedTuple):
+    """The state of the store at one moment, as far as the visitor may see it.
+
+    Args:
+        attributes: of all queues, by name.
+        groups: the incomplete groups by queue, as far as they are known.
+    """
+
+    now: float
+    queues: Sequence[QueueView]
+    attributes: Mapping[str, QueueAttributes]
+    waits: Sequence[Wait]
+    units: Sequence[Unit]
+    dropped: Sequence[Dropped]
+    dead_letter_queue: str
+    groups: Mapping[str, Wholeness] = MappingProxyType({})
+
+
+def problems(seen: SeenStore, queues: Collection[str]) -> list[StoreProblem]:
+    """The problems of these queues, worst first."""
+    found = [*_of_queues(seen), *_of_waits(seen), *_of_units(seen), *_of_dropped(seen)]
+    return sorted((one for one in found if not one.queue or one.queue in queues), key=lambda one: one.kind != "bad")
+
+
+def _of_queues(seen: SeenStore) -> Iterator[StoreProblem]:
+    for one in seen.queues:
+        attributes = seen.attributes.get(one.name)
+        if one.name == seen.dead_letter_queue and one.depth:
+            yield StoreProblem("bad", one.name, f"{counted(one.depth)} could not be delivered")
+        if attributes is not None:
+            yield from _of_definition(one, attributes)
+        yield from _of_groups(one.name, seen)
+        for channel in one.channels:
+            if channel.status in WRONG_CHANNELS:
+                why = f": {channel.error}" if channel.error else ""
+                yield StoreProblem("bad", one.name, f"channel {channel.name} is {channel.status}{why}")
+
+
+def _of_definition(one: QueueView, attributes: QueueAttributes) -> Iterator[StoreProblem]:
+    most = attributes.max_depth
+    if one.depth >= most:
+        yield StoreProblem("bad", one.name, f"full: {number(one.depth)} of {counted(most)}")
+    elif one.depth >= NEARLY_FULL * most:
+        yield StoreProblem("warn", one.name, f"nearly full: {number(one.depth)} of {counted(most)}")
+    if not attributes.put_allowed:
+        yield StoreProblem("warn", one.name, "puts are inhibited")
+    if not attributes.get_allowed:
+        yield StoreProblem("warn", one.name, "gets are inhibited")
+
+
+def _of_groups(queue: str, seen: SeenStore) -> Iterator[StoreProblem]:
+    lacking = seen.groups[queue].lacking if queue in seen.groups else ()
+    if lacking:
+        oldest = span(seen.now - min(one.put_at for one in lacking))
+        count = "1 group is" if len(lacking) == 1 else f"{number(len(lacking))} groups are"
+        yield StoreProblem(
+            "warn", queue, f"{count} not all there; the oldest began {oldest} ago".replace("now ago", "now")
+        )
+
+
+def _of_waits(seen: SeenStore) -> Iterator[StoreProblem]:
+    for one in seen.waits:
+        if one.pending is not None:
+            process = "" if one.process is None else f" ({one.process})"
+            behind = "; messages wait behind it" if one.withheld else ""
+            why = f"{pending_text(one.pending)}, for {span(seen.now - one.pending.since)}"
+            yield StoreProblem("warn", one.queue, f"strict reader {one.program.name}{process} waits for {why}{behind}")
+
+
+def _of_units(seen: SeenStore) -> Iterator[StoreProblem]:
+    for one in seen.units:
+        age = seen.now - one.started_at
+        for queue in one.queues:
+            if one.kind == "prepared":
+                yield StoreProblem("warn", queue, f"prepared unit {one.name} has not been settled for {span(age)}")
+            elif one.kind == "session" and age > LONG_SECONDS:
+                process = "" if one.process is None else f" ({one.process})"
+                yield StoreProblem(
+                    "warn", queue, f"a unit of work of {one.program.name}{process} has been open for {span(age)}"
+                )
+
+
+def _of_dropped(seen: SeenStore) -> Iterator[StoreProblem]:
+    for one in seen.dropped:
+        try:
+            why = REASON_TEXT.get(Reason(one.reason), str(one.reason))
+        except ValueError:
+            why = str(one.reason)
+        text = f"{number(one.messages)} reports or trigger messages could not be put on any queue: {why}"
+        yield StoreProblem("bad", one.queue, text)
 
 
 class QueueRow(NamedTuple):
@@ -33,54 +144,36 @@ class QueueRow(NamedTuple):
     kind: str
 
 
-class OverviewState(NamedTuple):
-    """The state of the store at one moment."""
-
-    queues: list[QueueView]
-    attributes: list[QueueAttributes]
-    waits: list[Wait]
-    units: list[Unit]
-    dropped: list[Dropped]
-    manager: ManagerAttributes
-
-
-def _look(qm: QueueManager) -> OverviewState:
-    return OverviewState(qm.overview(), qm.queues(), qm.waits(), qm.units(), qm.dropped(), qm.manager_attributes())
+def _look(qm: QueueManager, may: Callable[[Authority, str], bool]) -> SeenStore:
+    return SeenStore(
+        queues=[one for one in qm.overview() if may("inquire", one.name)],
+        attributes={one.name: one for one in qm.queues()},
+        waits=[one for one in qm.waits() if may("display", one.queue)],
+        units=[one for one in qm.units() if all(may("display", queue) for queue in one.queues)],
+        dropped=qm.dropped(),
+        dead_letter_queue=qm.manager_attributes().dead_letter_queue or DEAD_LETTERS,
+        now=time.time(),
+    )
 
 
 async def show(visit: Visit) -> Response:
     """The queues that the visitor may see; with ``?name=`` only those whose names contain it."""
     wanted = visit.query("name").get("name", "").strip()
-    found = await visit.context.qm.run(_look)
-    now = time.time()
     may = visit.identity.may
-    local = [one for one in found.queues if may("inquire", one.name)]
-    seen = SeenStore(
-        now=now,
-        queues=local,
-        attributes={one.name: one for one in found.attributes},
-        waits=[one for one in found.waits if may("display", one.queue)],
-        units=[one for one in found.units if all(may("display", queue) for queue in one.queues)],
-        dropped=found.dropped,
-        groups=await visit.groups.of_all(local),
-        dead_letter_queue=found.manager.dead_letter_queue or DEAD_LETTERS,
-    )
-    wrong = troubles(seen, {one.name for one in local})
+    seen = await visit.context.qm.run(lambda qm: _look(qm, may))
+    seen = seen._replace(groups=await visit.groups.of_all(seen.queues))
+    wrong = problems(seen, {one.name for one in seen.queues})
     kinds = {one.queue: one.kind for one in reversed(wrong)}
     rows = [
         QueueRow(one, visit.watching.recent(one), _full(one, seen), kinds.get(one.name, ""))
-        for one in local
+        for one in seen.queues
         if wanted.lower() in one.name.lower()
     ]
-    others = [one for one in found.attributes if one.type != "local" and may("inquire", one.name)]
+    others = [one for one in seen.attributes.values() if one.type != "local" and may("inquire", one.name)]
     values = {
-        "rows": rows[:SHOWN_MAX],
-        "more": len(rows) - SHOWN_MAX,
-        "others": others,
-        "now": now,
-        "wrong": wrong,
+        "rows": rows[:SHOWN_MAX], "more": len(rows) - SHOWN_MAX, "others": others, "now": seen.now, "wrong": wrong,
         "wanted": wanted,
-    }
+    }  # fmt: skip
     return await asyncio.to_thread(shown, visit, values)  # many queues take some time
 
 

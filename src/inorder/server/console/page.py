@@ -11,8 +11,9 @@ from starlette.datastructures import FormData
 from starlette.responses import RedirectResponse, Response
 
 from ...rules.authorities import Authority
+from ..addresses import raw_path_of
 from ..calls import Call
-from .groups import GroupSearches
+from .listing import GroupSearches
 from .watching import Watching
 
 BASE = "/console"
@@ -20,15 +21,15 @@ BASE = "/console"
 
 @dataclass(slots=True, kw_only=True)
 class Visit(Call):
-    """A request to a page: who asks (`identity`, `demand`), and for what (`names`, `query`).
+    """A request to a page, with the visitor (`identity`, `demand`), the names in the address, and the query.
 
     Args:
-        page: that is visited.
-        csrf: what forms of this visitor must carry; in a template ``{{ hidden(csrf) }}``, of ``parts.html``.
-        menu: the pages in his navigation.
-        watching: what has happened in the last minutes.
-        groups: which groups are not all there.
-        form: what was sent with POST, checked against forgery; empty with GET.
+        page: the visited page.
+        csrf: the token that forms of this visitor must carry; in a template ``{{ hidden(csrf) }}``, of ``parts.html``.
+        menu: the pages in the visitor's navigation.
+        watching: the last minutes of all queues.
+        groups: finds incomplete groups.
+        form: the form of a POST, checked against forgery; empty with GET.
     """
 
     version: int = 0
@@ -43,8 +44,17 @@ class Visit(Call):
     def here(self) -> str:
         """The address of this visit, with its query."""
         query = self.request.scope["query_string"].decode("latin-1")
-        path: str = (self.request.scope.get("raw_path") or self.request.scope["path"].encode()).decode("latin-1")
+        path = raw_path_of(self.request.scope).decode("latin-1")
         return f"{path}?{query}" if query else path
+
+    def text(self, name: str) -> str:
+        """A text field of the form; empty if it is missing or a file."""
+        value = self.form.get(name)
+        return value if isinstance(value, str) else ""
+
+    def texts(self, name: str) -> list[str]:
+        """All text fields of the form with this name."""
+        return [value for value in self.form.getlist(name) if isinstance(value, str)]
 
 
 Show = Callable[[Visit], Awaitable[Mapping[str, Any] | Response]]
@@ -57,40 +67,43 @@ class Page:
 
     Args:
         path: below ``/console/``; a piece in braces is a name: ``queue/{queue}/put``.
-        title: may have the names of the path, in braces.
-        authority: that a visitor needs; None: none, what is shown depends on who asks.
-        queue: the piece of the path, without its braces, that names the queue for which the authority is needed; empty:
-            for the queue manager.
+        title: may contain names of the path, in braces.
+        authority: that a visitor needs: on the queue if the path begins with ``queue/{queue}``, otherwise on the queue
+            manager. None: every visitor may open the page, which shows only objects that the visitor may see.
         template: in ``templates``; it extends ``base.html``.
-        show: makes what the template shows, or a response of its own.
-        act: what a POST of a form of this page does, which is in `Visit.form`; None: nothing. It answers with `to`,
-            mostly, and `notices.leave`; with `rendering.shown` if the form is to be seen again.
-        menu: its word in the navigation; empty: it is not there.
-        is_live: it is loaded again when something changes.
+        show: returns the values for the template, or a response of its own.
+        act: answers a POST of a form on this page, mostly with `forms.done`, or with `rendering.shown` to show the form
+            again. None: the page has no form.
+        menu: its word in the navigation; empty: it is not in the navigation.
+        is_live: the browser loads it again when something changes.
     """
 
     path: str
     title: str
     authority: Authority | None
-    queue: str = ""
     template: str = ""
     show: Show
     act: Act | None = None
     menu: str = ""
     is_live: bool = False
 
+    @property
+    def is_of_queue(self) -> bool:
+        """Whether the address names the queue for which the visitor needs the authority."""
+        return self.path.startswith("queue/{queue}")
+
 
 def address(*pieces: str, pairs: Iterable[tuple[str, str]] = (), **query: object) -> str:
-    """An address in the console: ``address("queue", name, order="logical")``. What is None is left out of the query.
+    """An address in the console: ``address("queue", name, order="logical")``. The query is without values of None.
 
     Args:
-        pairs: of the query, too, where a name comes several times.
+        pairs: more of the query, for names that come several times.
     """
     path = "/".join(quote(piece, safe="") for piece in pieces)
-    told = [*pairs, *((name, value) for name, value in query.items() if value is not None)]
-    return f"{BASE}/{path}?{urlencode(told)}" if told else f"{BASE}/{path}"
+    given = [*pairs, *((name, value) for name, value in query.items() if value is not None)]
+    return f"{BASE}/{path}?{urlencode(given)}" if given else f"{BASE}/{path}"
 
 
 def to(*pieces: str, pairs: Iterable[tuple[str, str]] = (), **query: object) -> Response:
-    """Sends the browser to a page, as an act does when it is done; with the arguments of `address`."""
+    """Redirects the browser to a page; takes the arguments of `address`."""
     return RedirectResponse(address(*pieces, pairs=pairs, **query), 303)

@@ -12,20 +12,19 @@ from starlette.responses import Response
 
 from ...errors import InorderError, bad_argument
 from ...formats.property_text import ALLOWED, read_property
+from ...model.fields import GIVEN, Field
 from ...model.message import IN_GROUP, LAST_IN_GROUP, Message
-from ...model.parameters import NOTHING, Switch, one_of
-from . import notices
-from .form_results import refused, text_in
-from .page import Page, Visit, to
+from ...model.parameters import Switch, one_of
+from . import forms
+from .acting import refused
+from .page import Page, Visit
 
 TEXT: Final = "MQSTR"
 UTF_8: Final = 1208
 KINDS: Final = ("text", "json", "hex")
-BY_QUEUE: Final = {"empty for the queue's": None}
-FIELDS: Final = (
-    "kind", "body", "priority", "persistent", "expiry", "delay", "message_id", "correlation_id", "format",
-    "reply_to_queue", "reply_to_queue_manager", "properties", "group", "group_id", "sequence_number",
-)  # fmt: skip
+IN_FORM: Final = {name: field for name, field in GIVEN.items() if field.form}
+FIELDS: Final = ("kind", "body", *IN_FORM, "properties", "group", "group_id", "sequence_number")
+BESIDES: Final = {math.inf: "unlimited", None: "empty for the queue's"}
 
 
 def message_of(given: Mapping[str, str]) -> Message:
@@ -59,7 +58,7 @@ def _body(kind: str, text: str) -> bytes:
 
 
 def _group(given: Mapping[str, str]) -> dict[str, Any]:
-    """The group of a message, if the form says that it is in one."""
+    """The group of a message, if the form says that the message is in one."""
     place = given.get("group", "")
     if place not in ("", "in", "last"):
         raise bad_argument("group", place, "empty, in or last")
@@ -70,17 +69,16 @@ def _group(given: Mapping[str, str]) -> dict[str, Any]:
         return {}
     fields: dict[str, Any] = {"flags": IN_GROUP if place == "in" else IN_GROUP | LAST_IN_GROUP}
     if text := given.get("group_id", "").strip():
-        fields["group_id"] = _kind("group_id")("group_id", text)
+        fields["group_id"] = _reader(GIVEN["group_id"])("group_id", text)
     if text := given.get("sequence_number", "").strip():
-        fields["sequence_number"] = _kind("sequence_number")("sequence_number", text)
+        fields["sequence_number"] = _reader(GIVEN["sequence_number"])("sequence_number", text)
     return fields
 
 
-def _kind(name: str, also: Mapping[str, Any] = NOTHING) -> Callable[[str, str], Any]:
-    """The reader of a field of the descriptor; empty is never read."""
-    kind = Message.FIELDS[name].kind
-    assert kind is not None
-    return kind.taking(also).read
+def _reader(field: Field[Any]) -> Callable[[str, str], Any]:
+    """Reads the text of a field of the descriptor; empty is never read."""
+    assert field.kind is not None
+    return Switch(("yes", "no")).read if isinstance(field.kind, Switch) else field.kind.worded(BESIDES).read
 
 
 def _properties(name: str, text: str) -> dict[str, Any]:
@@ -95,18 +93,7 @@ def _properties(name: str, text: str) -> dict[str, Any]:
 
 
 READERS: Final[Mapping[str, Callable[[str, str], Any]]] = MappingProxyType(
-    {
-        "priority": _kind("priority", BY_QUEUE),
-        "persistent": Switch(("yes", "no")).read,
-        "expiry": _kind("expiry", {"unlimited": math.inf, **BY_QUEUE}),
-        "delay": _kind("delay"),
-        "message_id": _kind("message_id"),
-        "correlation_id": _kind("correlation_id"),
-        "format": lambda _, text: text,
-        "reply_to_queue": lambda _, text: text,
-        "reply_to_queue_manager": lambda _, text: text,
-        "properties": _properties,
-    }
+    {name: _reader(field) for name, field in IN_FORM.items()} | {"properties": _properties}
 )
 
 
@@ -114,30 +101,28 @@ async def show(visit: Visit) -> Mapping[str, Any]:
     """GET queue/NAME/put: the form."""
     visit.query()
     await visit.context.qm.attributes(visit.queue)
-    return {"given": dict.fromkeys(FIELDS, "") | {"kind": "text"}, "problem": ""}
+    return _shown(dict.fromkeys(FIELDS, "") | {"kind": "text"}) | {"problem": ""}
+
+
+def _shown(given: Mapping[str, str]) -> dict[str, Any]:
+    """The values of a form, and of each field its name, label and hint, and whether it is a switch."""
+    shown = [(name, *field.form, isinstance(field.kind, Switch)) for name, field in IN_FORM.items() if field.form]
+    return {"given": given, "shown": shown}
 
 
 async def act(visit: Visit) -> Response:
     """POST queue/NAME/put: puts the message."""
-    given = {name: text_in(visit, name) for name in FIELDS}
+    given = {name: visit.text(name) for name in FIELDS}
     try:
         message = message_of(given).replace(**visit.identity.context)
         put = await visit.context.qm.put(visit.queue, message, context="set_identity")
     except InorderError as error:
-        return refused(visit, error, {"given": given})
+        return refused(visit, error, _shown(given))
     warned = "" if put.warning is None else f", with the warning {put.warning.name}"
     text = f"1 message put, with message id {put.message_id.hex()}{warned}."
-    return notices.leave(visit.context, to("queue", visit.queue), text)
+    return forms.done(visit, text, "queue", visit.queue)
 
 
 PAGES: Final = (
-    Page(
-        path="queue/{queue}/put",
-        title="Put on {queue}",
-        authority="put",
-        queue="queue",
-        template="put.html",
-        show=show,
-        act=act,
-    ),
+    Page(path="queue/{queue}/put", title="Put on {queue}", authority="put", template="put.html", show=show, act=act),
 )

@@ -1,7 +1,13 @@
-"""One queue: both orders side by side, folded groups, holders of messages, and the reasons why strict readers wait."""
+"""One queue: both orders side by side, folded groups, holders of messages, and the reasons why strict readers wait.
+
+The address of a page has the position of each list as a text, the cursor.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -11,11 +17,13 @@ from urllib.parse import parse_qsl
 from ... import QueueManager
 from ...errors import CallerError, UnknownQueue
 from ...model.attributes import QueueAttributes
-from ...model.parameters import one_of
+from ...model.message import NO_ID, Place
+from ...model.parameters import Integer, one_of
 from ...rules.gaps import Gaps
 from ...rules.ordering import Pending, pending_text
 from ...rules.selectors import Selector, compile_selector
 from ...stores.seam.views import (
+    UNPLACED,
     ListingOrder,
     LockView,
     MessageView,
@@ -28,28 +36,65 @@ from ...stores.seam.views import (
 )
 from ..calls import QUERY_FIELDS_MAX
 from ..problems import problem
-from . import cursors, listing
-from .groups import group_of
+from . import listing
+from .held_messages import Running, openings_of, running
+from .listing import group_of
 from .page import Page, Visit, address
-from .programs import Running, running, who_has_open
 
 PAGE: Final = 50
 LOOKED_MAX: Final = 2_000  # messages that one page checks against a selector
 ORDERS: Final[Mapping[str, str]] = {"physical": "in order of arrival", "logical": "groups together"}
 KNOWN: Final = ("physical", "logical", "selector", "show", "order")
+CURSOR_MAX: Final = 400
+STAGE: Final = Integer(0, UNPLACED)
+NUMBER: Final = Integer()
+SIGNED: Final = Integer(-NUMBER.high, NUMBER.high)
+
+
+def cursor_of(position: Position) -> str:
+    """The cursor of a position."""
+    values = [position.group_id.hex() if name == "group_id" else value for name, value in position._asdict().items()]
+    return base64.urlsafe_b64encode(json.dumps(values, separators=(",", ":")).encode()).decode().rstrip("=")
+
+
+def position_in(name: str, text: str | None) -> Position | None:
+    """Reads a cursor. Raises: Problem 400, if it is not valid."""
+    if not text:
+        return None
+    try:
+        if len(text) > CURSOR_MAX:
+            raise ValueError
+        data = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        return _position(*json.loads(data))
+    except (ValueError, TypeError, RecursionError, binascii.Error):  # ArgumentError is a ValueError
+        raise problem("INWB0003E", name, "must be a position from a page of this list") from None
+
+
+def _position(
+    stage: Any, anchor: Any, group_id: Any, sequence_number: Any, offset: Any, place: Any, number: Any
+) -> Position:
+    STAGE.check("stage", stage)
+    for one in (sequence_number, offset, number):
+        NUMBER.check("number", one)
+    for one in (*anchor, *place):
+        SIGNED.check("place", one)
+    group = bytes.fromhex(group_id)
+    if len(group) != len(NO_ID):
+        raise ValueError
+    return Position(stage, Place(*anchor), group, sequence_number, offset, Place(*place), number)
 
 
 class ListedOrder(NamedTuple):
     """The part of the page for one order.
 
     Args:
-        behind: the position of the next page; None at the end.
+        next_after: the position after which the next page begins; None at the end.
         following: the group of the next message; empty if it is in none or was not read.
         looked: the number of messages checked against a selector.
     """
 
     sights: Sequence[MessageView] = ()
-    behind: Position | None = None
+    next_after: Position | None = None
     following: bytes = b""
     looked: int = 0
 
@@ -93,7 +138,7 @@ async def show(visit: Visit) -> Mapping[str, Any]:
     """
     pairs = _pairs(visit)
     wanted = _wanted(pairs)
-    queue = visit.names["queue"]
+    queue = visit.queue
     may_display = visit.identity.may("display", queue)
     found = await visit.context.qm.run(lambda qm: _look(qm, queue, wanted, with_holders=may_display))
     now = time.time()
@@ -134,7 +179,7 @@ def _wanted(pairs: Sequence[tuple[str, str]]) -> QueuePageQuery:
         raise problem("INWB0003E", "order", f"must be {one_of(ORDERS)}, or left out")
     shown = [order for order in ORDERS if query.get("order") in (None, "", order)]
     return QueuePageQuery(
-        after={name: cursors.read(name, query.get(name)) for name in ORDERS},
+        after={name: position_in(name, query.get(name)) for name in ORDERS},
         selector=query.get("selector", "").strip(),
         columns=listing.chosen([value for name, value in pairs if name == "show"]),
         orders=[order for order in ("physical", "logical") if order in shown],
@@ -192,7 +237,7 @@ def _held(qm: QueueManager, name: str) -> Held:
         units=[one for one in units if name in one.queues or name == one.queue],
         locks=[one for one in qm.locks() if one.queue == name],
         waits=[one for one in waits if one.queue == name],
-        opened=who_has_open(name, running(qm.connections(), units, waits)),
+        opened=openings_of(name, running(qm.connections(), units, waits)),
     )
 
 
@@ -200,14 +245,14 @@ def _side(
     queue: str, order: ListingOrder, found: QueuePageState, wanted: QueuePageQuery, pairs: Sequence[tuple[str, str]]
 ) -> Mapping[str, Any]:
     """One of the two lists."""
-    shown, behind, following, looked = found.sides[order]
+    shown, next_after, following, looked = found.sides[order]
     after = wanted.after[order]
     kept = [(name, value) for name, value in pairs if name != order]
-    more = [*kept, (order, cursors.written(behind))] if behind is not None else None
+    more = [*kept, (order, cursor_of(next_after))] if next_after is not None else None
     return {
         "order": order,
         "title": ORDERS[order],
-        "rows": listing.rows(shown) if order == "physical" else (),
+        "rows": [listing.row(one) for one in shown] if order == "physical" else (),
         "blocks": listing.blocks(shown, found.missing, after.group_id if after else b"", following)
         if order == "logical"
         else (),
@@ -237,13 +282,5 @@ def _changed(attributes: QueueAttributes) -> list[tuple[str, object]]:
 
 
 PAGES: Final = (
-    Page(
-        path="queue/{queue}",
-        title="{queue}",
-        authority="browse",
-        queue="queue",
-        template="queue.html",
-        show=show,
-        is_live=True,
-    ),
+    Page(path="queue/{queue}", title="{queue}", authority="browse", template="queue.html", show=show, is_live=True),
 )

@@ -21,11 +21,11 @@ from ...model.parameters import one_of
 from ...rules.authorities import Authority
 from ...stores.seam.views import MessageView
 from ..problems import Problem, problem
-from . import acting, exporting, notices
-from .acting import Acted, Meant
-from .form_results import noted, refused, text_in, texts_in, told
+from . import acting, files
+from .acting import Acted, Meant, noted, outcome, refused, reported
+from .labels import counted
 from .listing import uid_text
-from .page import Page, Visit, to
+from .page import Page, Visit
 from .rendering import shown
 
 SHOWN: Final = 20
@@ -89,22 +89,22 @@ class Wish:
 
 def wish_of(visit: Visit, name: str) -> Wish:
     """Raises: ArgumentError, if an id is not valid or no message is chosen."""
-    uids = acting.uids_of(texts_in(visit, "uid"))
+    uids = acting.uids_of(visit.texts("uid"))
     if not uids and "selector" not in visit.form:
         raise acting.left_out("uid", "no message is chosen: tick at least one, or give a selector")
     return Wish(
         name=name,
         queue=visit.queue,
         uids=uids,
-        selector=text_in(visit, "selector").strip(),
-        target=text_in(visit, "target").strip(),
-        typed=text_in(visit, "typed"),
-        is_last=text_in(visit, "step") == "do",
+        selector=visit.text("selector").strip(),
+        target=visit.text("target").strip(),
+        typed=visit.text("typed"),
+        is_last=visit.text("step") == "do",
     )
 
 
 async def show(visit: Visit) -> Mapping[str, Any]:
-    """Shows the form that chooses messages by a selector."""
+    """GET queue/NAME/act: the form that chooses messages by a selector."""
     return _form(visit, visit.query("action", "selector"), "")
 
 
@@ -127,29 +127,29 @@ def _form(visit: Visit, given: Mapping[str, str], uids: str) -> dict[str, Any]:
         "form": given.get("form", ""),
         "uids": uids,
         "chosen": len(set(uids.split())),
-        "forms": exporting.FORMS,
+        "forms": files.FORMS,
         "problem": "",
     }
 
 
 async def act(visit: Visit) -> Response:
-    """Shows the chosen messages first; the second POST acts on them."""
-    name = text_in(visit, "action")
+    """POST queue/NAME/act: shows the chosen messages first; the second POST acts on them."""
+    name = visit.text("action")
     if name not in ACTIONS:
         raise problem("INWB0004E", f"action must be {one_of(ACTIONS)}")
     try:
         wish = wish_of(visit, name)
         _demand(visit, wish)
         if wish.name == "export":
-            return await exporting.download(visit, wish.uids, wish.match, text_in(visit, "form") or "jsonl")
+            return await files.download(visit, wish.uids, wish.match, visit.text("form") or "jsonl")
         if wish.action.has_target:
             await visit.context.qm.run(lambda qm: acting.check_two(qm, wish.queue, wish.target))
         if not wish.is_last:
             return shown(visit, _values(wish, await meant(visit, wish), ""), template="review.html")
         return await _do(visit, wish)
     except (InorderError, Problem) as error:
-        given = {field: text_in(visit, field) for field in ("action", "selector", "target", "form")}
-        return refused(visit, error, _form(visit, given, " ".join(texts_in(visit, "uid")).strip()))
+        given = {field: visit.text(field) for field in ("action", "selector", "target", "form")}
+        return refused(visit, error, _form(visit, given, " ".join(visit.texts("uid")).strip()))
 
 
 def _demand(visit: Visit, wish: Wish) -> None:
@@ -166,7 +166,7 @@ async def meant(visit: Visit, wish: Wish) -> Meant:
     qm = visit.context.qm
     if wish.uids:
         found = await qm.run(lambda one: acting.chosen(one, wish.queue, wish.uids))
-        return found._replace(missing=told(visit, wish.queue, found.missing))
+        return found._replace(missing=reported(visit, wish.queue, found.missing))
     sights: list[MessageView] = []
     others = 0
     after = None
@@ -186,16 +186,10 @@ async def meant(visit: Visit, wish: Wish) -> Meant:
 def _values(wish: Wish, found: Meant, wrong: str) -> dict[str, Any]:
     """The values for the review page."""
     return {
-        "action": wish.action,
-        "name": wish.name,
-        "queue": wish.queue,
-        "target": wish.target,
-        "meant": found,
+        "action": wish.action, "name": wish.name, "queue": wish.queue, "target": wish.target, "meant": found,
         "uids": " ".join(uid_text(acting.uid_in(one)) for one in found.sights),
-        "shown": found.sights[:SHOWN],
-        "most": acting.CHOSEN_MAX,
-        "problem": wrong,
-    }
+        "shown": found.sights[:SHOWN], "most": acting.CHOSEN_MAX, "problem": wrong,
+    }  # fmt: skip
 
 
 async def _do(visit: Visit, wish: Wish) -> Response:
@@ -204,19 +198,10 @@ async def _do(visit: Visit, wish: Wish) -> Response:
     if wish.action.takes_away and wish.typed != wish.queue:
         wrong = f"Type the name of the queue, {wish.queue}, to confirm. Nothing was changed."
         return shown(visit, _values(wish, await meant(visit, wish), wrong), status=422, template="review.html")
-    acted = await noted(visit, wish.name, wish.queue, lambda qm: _work(qm, wish), lambda one: one.messages)
-    where = f" to {wish.target}" if wish.target else ""
-    text = f"{acted.messages:,} {'message' if acted.messages == 1 else 'messages'} {wish.action.done}{where}."
-    if acted.missing:
-        values = {
-            "queue": wish.queue,
-            "text": text,
-            "missing": told(visit, wish.queue, acted.missing),
-            "stayed": acted.stayed,
-            "uid_text": uid_text,
-        }
-        return shown(visit, values, template="acted.html")
-    return notices.leave(visit.context, to("queue", wish.queue), text)
+    acted = await noted(visit, wish.name, wish.queue, lambda qm: _work(qm, wish))
+    text = f"{counted(acted.messages)} {wish.action.done}{f' to {wish.target}' if wish.target else ''}."
+    missing = reported(visit, wish.queue, acted.missing)
+    return outcome(visit, wish.queue, text, missing, (), "", "queue", wish.queue)
 
 
 def _work(qm: QueueManager, wish: Wish) -> Acted:
@@ -228,21 +213,6 @@ def _work(qm: QueueManager, wish: Wish) -> Acted:
 
 
 PAGES: Final = (
-    Page(
-        path="queue/{queue}/act",
-        title="Messages of {queue}",
-        authority="browse",
-        queue="queue",
-        template="selection.html",
-        show=show,
-        act=act,
-    ),
-    Page(
-        path="queue/{queue}/export",
-        title="Export {queue}",
-        authority="browse",
-        queue="queue",
-        template="export.html",
-        show=exporting.show,
-    ),
-)
+    Page(path="queue/{queue}/act", title="Messages of {queue}", authority="browse", template="selection.html",
+         show=show, act=act),
+)  # fmt: skip

@@ -39,7 +39,7 @@ class QueueSample(NamedTuple):
 
 
 class Recent(NamedTuple):
-    """What a queue did in the last minutes.
+    """The activity of a queue in the last minutes.
 
     Args:
         put, got: messages a second; None if not known yet. `got` counts messages that left the depth (got, expired,
@@ -117,7 +117,7 @@ class Watching:
             await self._changed.wait_for(lambda: self._number != seen)
 
     def recent(self, queue: QueueView) -> Recent:
-        """What a queue did."""
+        """The recent activity of a queue."""
         samples = self._samples.get((queue.name, queue.created_at))
         return NOTHING if samples is None or len(samples) < 2 else _recent(samples)
 

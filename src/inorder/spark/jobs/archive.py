@@ -1,7 +1,7 @@
-"""Archives as the jobs see them: Parquet under a folder, or any DataFrame with the columns of `spark.schema`.
+"""Archives for the jobs: Parquet under a folder, or any DataFrame with the columns of `spark.schema`.
 
-An archive is partitioned by queue and date, so these two come from the names of folders. Spark would guess their
-types from the text (a queue named 007 would become the number 7): here they are what the schema says.
+An archive is partitioned by queue and date, so these two values come from the names of folders. Spark would guess their
+types from the text (a queue named 007 would become the number 7), so they are read with the types of the schema.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def read_archive(spark: SparkSession, archive: Archive) -> DataFrame:
         archive: the folder of an archive, or a DataFrame with its columns; further columns are kept.
 
     Raises:
-        ArgumentError: columns are missing.
+        ArgumentError: if columns are missing.
     """
     rows = archive if isinstance(archive, DataFrame) else _read_folder(spark, fspath(archive))
-    if "properties" not in rows.columns:  # written before messages had them
+    if "properties" not in rows.columns:  # written before messages had properties
         rows = rows.withColumn("properties", F.lit(None).cast(spark_schema()["properties"].dataType))
     missing = [name for name in arrow_schema().names if name not in rows.columns]
     if missing:
-        raise bad_argument("archive", sorted(rows.columns), f"all columns of an archive; not there: {missing}")
+        raise bad_argument("archive", sorted(rows.columns), f"one with all columns of an archive; missing: {missing}")
     return rows
 
 
@@ -53,19 +53,21 @@ def _read_folder(spark: SparkSession, folder: str) -> DataFrame:
 
 
 def check_target(spark: SparkSession, name: str, folder: str | PathLike[str], *, overwrite: bool) -> str:
-    """The folder that a job is about to write, as a text.
+    """Checks the folder that a job is about to write, and returns it as a text.
 
     Raises:
-        ArgumentError: it is there already, and may not be overwritten; as `check_folder`.
+        ArgumentError: if it exists and may not be overwritten; as `check_folder`.
     """
     path = check_folder(spark, name, folder)
     if not overwrite and exists(spark, path):
-        raise bad_argument(name, path, "a folder that is not there yet, unless overwrite=True")
+        raise bad_argument(name, path, "a folder that does not exist yet, unless overwrite=True")
     return path
 
 
 def check_folder(spark: SparkSession, name: str, folder: str | PathLike[str]) -> str:
-    """A folder that a job writes into, or makes, as a text. Raises: ArgumentError, as `check_local`."""
+    """Checks a folder that a job writes into, or creates, and returns it as a text. Raises ArgumentError, as
+    `check_local`.
+    """
     path = fspath(folder)
     if (local := _local(spark, path)) is not None:
         check_local(name, local)
@@ -73,21 +75,21 @@ def check_folder(spark: SparkSession, name: str, folder: str | PathLike[str]) ->
 
 
 def check_local(name: str, path: Path) -> None:
-    """Raise ArgumentError if there is something else than a folder, or a store, or a file beside one would be."""
+    """Raises ArgumentError if the path is not a folder, or is a store, or has the name of one of a store's files."""
     if is_of_any_store(path) or (path.exists() and not path.is_dir()):
-        raise bad_argument(name, str(path), "a folder, not a file, and no store or what lies beside one")
+        raise bad_argument(name, str(path), "a folder, not a file, a store or a store's other file")
 
 
 def check_replaceable(spark: SparkSession, name: str, folder: str) -> None:
-    """Raise ArgumentError if a store lies in a folder that is about to be removed."""
+    """Raises ArgumentError if a folder that is about to be removed contains a store."""
     local = _local(spark, folder)
     found = None if local is None else store_below(local)
     if found is not None:
-        raise bad_argument(name, folder, f"a folder without a store, and {found} belongs to one")
+        raise bad_argument(name, folder, f"a folder without a store, but {found} belongs to one")
 
 
 def _local(spark: SparkSession, path: str) -> Path | None:
-    """The path in this machine's file system; None: it is in another one."""
+    """The path in this machine's file system; None if it is in another one."""
     system = file_system(spark, path)
     if system.getScheme() != "file":
         return None
@@ -95,22 +97,22 @@ def _local(spark: SparkSession, path: str) -> Path | None:
 
 
 def is_member() -> Column:
-    """Whether a row belongs to others: it is in a group, or a segment (its group id is then never null)."""
+    """Whether a row belongs with others: it is in a group, or a segment (its group id is then never null)."""
     return F.col("group_id").isNotNull() & (F.col("flags").bitwiseAND(ANY_GROUP | ANY_SEGMENT) != 0)
 
 
 def columns(names: Iterable[str]) -> list[Column]:
-    """The columns of these names."""
+    """The columns with these names."""
     return [F.col(name) for name in names]
 
 
 def file_system(spark: SparkSession, path: str) -> Any:
-    """Hadoop's file system of a path, with the settings of the session."""
+    """Hadoop's file system for a path, with the settings of the session."""
     return hadoop_path(spark, path).getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
 
 
 def hadoop_path(spark: SparkSession, path: str) -> Any:
-    """A path as Hadoop knows it."""
+    """A path as an object of Hadoop."""
     jvm = spark._jvm
     assert jvm is not None, "the session has no gateway to its JVM"
     return jvm.org.apache.hadoop.fs.Path(path)
@@ -119,11 +121,11 @@ def hadoop_path(spark: SparkSession, path: str) -> Any:
 def write_text(spark: SparkSession, path: str, text: str) -> None:
     """Writes one small file wherever Spark can write: local folders, HDFS, object stores.
 
-    Raises: FileError, it would be a file of a store, or is there and is a pipe, a device or a folder.
+    Raises FileError if it would be a file of a store, or exists and is a pipe, a device or a folder.
     """
     local = _local(spark, path)
     if local is not None and (is_of_any_store(local) or (local.exists() and not local.is_file())):
-        raise FileError(f"{path!r} is a file of a store, or no regular file: it is left alone", path=path)
+        raise FileError(f"{path!r} is a file of a store, or not a regular file: it must not be written", path=path)
     stream = file_system(spark, path).create(hadoop_path(spark, path), True)
     try:
         stream.write(bytearray(text.encode()))
@@ -132,7 +134,7 @@ def write_text(spark: SparkSession, path: str, text: str) -> None:
 
 
 def exists(spark: SparkSession, path: str) -> bool:
-    """Whether there is a file or folder, wherever Spark can read."""
+    """Whether a file or folder exists, wherever Spark can read."""
     return bool(file_system(spark, path).exists(hadoop_path(spark, path)))
 
 
@@ -157,10 +159,10 @@ class RemoteCheckpoint:
 
 
 def read_text(spark: SparkSession, path: str) -> str | None:
-    """The text of one small file; None: there is none."""
+    """Reads one small file; None if it does not exist."""
     if not exists(spark, path):
         return None
-    stream = file_system(spark, path).open(hadoop_path(spark, path))  # spark.read passes over names with a "_"
+    stream = file_system(spark, path).open(hadoop_path(spark, path))  # spark.read skips names that begin with "_"
     try:
         return bytes(stream.readAllBytes()).decode()
     finally:

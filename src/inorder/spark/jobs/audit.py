@@ -1,11 +1,11 @@
-"""audit: proves or disproves that an archive kept its order.
+"""audit: checks whether an archive kept its order.
 
-What it can prove: that no delivery is missing or doubled, that every group and logical message is whole, and that each
-message was delivered behind those that stood before it. It reads no bodies. What was lost after the last delivery
-cannot be seen from the archive.
+It can prove that no delivery is missing or doubled, that every group and logical message is whole, and that each
+message was delivered after those before it on the queue. It reads no bodies. An archive does not show messages that
+were lost after the last delivery.
 
 Under the output folder: `findings.parquet` and `findings.csv` (folders, as Spark writes them), `summary.json`,
-`report.html`. The pictures in the report need the extra `inorder[report]`; all else does without it.
+`report.html`. The pictures in the report need the extra `inorder[report]`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NARROW = (
 )
 DELIVERY = ("queue", "delivery_number")
 KEY = ("key_rank", "key_number", "key_ordinal")
-JUDGED_BY = ("flags", "length", "original_length", "backout_count", "uid_origin", "uid_number")  # then not needed
+JUDGED_BY = ("flags", "length", "original_length", "backout_count", "uid_origin", "uid_number")  # dropped afterwards
 FILES_MAX = 64
 EXAMPLES_MAX = 200
 FIRST_SHOWN = ("severity", "queue", "delivery_number", "kind")  # errors, then notes
@@ -68,24 +68,24 @@ def audit(
     overwrite: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Audited:
-    """Looks for everything that contradicts the order of an archive, and writes findings, a summary and a report.
+    """Searches an archive for everything that contradicts its order, and writes findings, a summary and a report.
 
-    The report has pictures if matplotlib is there (`inorder[report]`); if not, `progress` hears so at the beginning.
+    The report has pictures if matplotlib is installed (`inorder[report]`); if not, `progress` is told at the beginning.
 
     Args:
         archive: a folder or a DataFrame.
-        output: the folder to be written.
-        order: what the reader was promised. "physical": messages of one rank in the order of their places;
-            "logical": groups where their first message stands, whole; "none": overtakes are notes, not errors, and
-            only those within a group are looked for.
-        first_delivery: the delivery number that each queue begins with; None: whichever is the smallest.
-        delivered_at: a timestamp column that says when a message was delivered, for its age; None: there is none.
-        title: of the report.
-        overwrite: whether the folder may be there already.
-        progress: called with what begins, in words.
+        output: the folder to write.
+        order: the promised order. "physical": messages of one rank in the order of their places; "logical": whole
+            groups, at the place of their first message; "none": overtakes are notes, not errors, and only checked
+            within a group.
+        first_delivery: the first delivery number of each queue; None: the smallest in the archive.
+        delivered_at: a timestamp column with the time of delivery, for ages; None: there is none.
+        title: the title of the report.
+        overwrite: whether the folder may already exist.
+        progress: called with a description of each step that begins.
 
     Raises:
-        ArgumentError: columns are missing; the folder is there already; an unknown order.
+        ArgumentError: if columns are missing, the folder already exists, or the order is unknown.
     """
     if order not in PROMISES:
         raise bad_argument("order", order, f"one of: {', '.join(PROMISES)}")
@@ -130,11 +130,11 @@ class _Pencil:
         self._pictures: Future[list[Picture]] | None = None
 
     def draw(self, data: PictureData) -> None:
-        """Begins."""
+        """Starts drawing."""
         self._pictures = self._thread.submit(self._draw.result(), data)
 
     def pictures(self) -> list[Picture]:
-        """What it has drawn."""
+        """The finished pictures."""
         assert self._pictures is not None, "nothing was drawn"
         return self._pictures.result()
 
@@ -146,12 +146,12 @@ def _drawer() -> Draw:
 
 
 class _Judged(NamedTuple):
-    """What the checks say.
+    """The results of the checks.
 
     Args:
         positioned: each message once, with its place in the promised order; null: it has none.
-        sample: of the rows, with their deliveries, places and places in the promised order.
-        notes: of all checks.
+        sample: a sample of the rows, with their deliveries, places and places in the promised order.
+        notes: the notes of all checks.
     """
 
     positioned: DataFrame
@@ -170,14 +170,15 @@ def _judge(
     tell: Callable[[str], None],
     until: ExitStack,
 ) -> _Judged:
-    """Runs, or plans, all checks. The sample is large enough for so many slices."""
+    """Runs, or plans, all checks. The sample is large enough for this many slices."""
     wanted = lanes.wanted_lanes(totals.messages, lanes.LANE_ROWS)
-    # To plan and run a shuffle of one lane's rows takes longer than the other cores would save: the checks use them.
+    # Planning and running a shuffle of one lane's rows takes longer than the other cores would save: the checks use
+    # them.
     parts = 1 if wanted == 1 else lanes.partitions(spark, totals.messages, lanes.LANE_ROWS)
-    tell(f"{totals.messages:,} messages: looking for those that are there twice")
+    tell(f"{totals.messages:,} messages: looking for duplicates")
     once, repeated = findings.repeated_messages(rows, parts=parts, until=until)
     members = findings.members_judged(once.where(is_member()), parts=parts)
-    if order == "logical":  # asked for twice: what is wrong with groups, and where they stand
+    if order == "logical":  # used twice: for faults of groups, and for their places
         members = members.drop(*JUDGED_BY).persist(StorageLevel.DISK_ONLY)
         until.callback(members.unpersist)
     positioned = _by_head(once, members) if order == "logical" else _by_place(once)
@@ -205,14 +206,14 @@ def _by_place(rows: DataFrame) -> DataFrame:
 
 
 def _by_head(rows: DataFrame, judged: DataFrame) -> DataFrame:
-    """Where each message's group stands. Groups without a head have no place in logical order."""
+    """The place of each message's group. Groups without a head have no place in logical order."""
     alone = _by_place(rows.where(~is_member()).drop(*JUDGED_BY))
     placed = judged.withColumns({key: F.col(f"head.{name}") for name, key in zip(PLACE, KEY, strict=True)})
     return alone.union(placed.select(*alone.columns))
 
 
 def _write(found: DataFrame, path: str) -> list[dict[str, Any]]:
-    """The findings as Parquet and CSV; the first of them, for the report."""
+    """Writes the findings as Parquet and CSV; returns the first of them for the report."""
     found.coalesce(FILES_MAX).write.mode("overwrite").parquet(f"{path}/findings.parquet")
     found.coalesce(1).write.mode("overwrite").csv(f"{path}/findings.csv", header=True)
     return [row.asDict() for row in found.orderBy(*FIRST_SHOWN).limit(EXAMPLES_MAX).collect()]

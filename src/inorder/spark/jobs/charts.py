@@ -1,4 +1,4 @@
-"""The pictures of an audit: from counts to SVG that stands in a page by itself; needs the extra `inorder[report]`."""
+"""Draws the pictures of an audit from counts, as self-contained SVG; needs the extra `inorder[report]`."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _density(axes: Any, data: PictureData) -> str:
     _share(axes.yaxis)
     axes.set_xlabel(SHARE)
     axes.set_ylabel("position in the promised order")
-    return "Each cell counts messages. A thin diagonal: delivered as promised; what lies off it came early or late."
+    return "Each cell counts messages. On a thin diagonal they came as promised; off it they came early or late."
 
 
 def _overtakes(axes: Any, data: PictureData) -> str:
@@ -102,11 +102,11 @@ def _overtakes(axes: Any, data: PictureData) -> str:
 def _gaps(axes: Any, data: PictureData) -> str:
     series = [("missing", RED, data.gaps), ("repeated", AMBER, data.repeats)]
     _bars(axes, data.slices, series, "deliveries")
-    return "Delivery numbers that the archive lacks, and deliveries that it holds twice, where they were noticed."
+    return "Delivery numbers that the archive lacks, and deliveries that it has twice, where they were noticed."
 
 
 def _bars(axes: Any, slices: int, series: list[tuple[str, str, dict[int, int]]], label: str) -> None:
-    """Two kinds of counts by slice, side by side; on a scale of powers where the largest dwarfs the others."""
+    """Draws two counts by slice, side by side, on a logarithmic scale if the largest dwarfs the others."""
     width = 1 / slices / len(series)
     for n, (name, color, counts) in enumerate(series):
         lefts = [slice_ / slices + n * width for slice_ in counts]
@@ -143,7 +143,7 @@ def _groups(axes: Any, data: PictureData) -> str:
     axes.set_xlim(-0.75, max(2, len(sizes)) - 0.25)
     axes.set_ylim(0, max(floor) * 1.15)
     axes.grid(visible=False, axis="x")
-    axes.set_xlabel("messages of the group that are there, from so many to below the next")
+    axes.set_xlabel("messages in the group, from this number to below the next")
     axes.set_ylabel("groups")
     _counts(axes.yaxis)
     axes.legend(frameon=False, loc="upper right", ncols=2)

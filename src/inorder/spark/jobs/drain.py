@@ -1,8 +1,8 @@
-"""drain: a queue becomes an archive, each message exactly once.
+"""drain: moves a queue into an archive, each message exactly once.
 
-A streaming query takes the messages in claims and writes them as Parquet. Whatever dies on the way, the next run with
-the same checkpoint goes on where it was. Spark never tells a source that the last batch is done: when the run has
-ended, the job looks into Spark's commit log and confirms it.
+A streaming query takes the messages in claims and writes them as Parquet. If anything dies on the way, the next run
+with the same checkpoint continues from there. Spark never tells a source that the last batch is done: when the run has
+ended, the job reads Spark's commit log and confirms that batch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .archive import RemoteCheckpoint, check_folder, exists, read_text, write_te
 from .progress import Progress, Tell
 from .troubles import told_plainly
 
-CHECKPOINT = "_checkpoint"  # in the archive's folder: readers pass over names that begin so
+CHECKPOINT = "_checkpoint"  # in the archive's folder: readers skip names that begin with "_"
 DRAINED_BY = "_drained_by"  # the id of the query that writes the archive
 MESSAGES_PER_BATCH = 100_000
 POLL_SECONDS = 1
@@ -33,12 +33,12 @@ POLL_SECONDS = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drained:
-    """What a run of `drain` did.
+    """The result of a run of `drain`.
 
     Args:
-        messages, size: archived by this run, and bytes of their bodies.
-        batches: micro-batches with messages.
-        confirmed: messages of the last batch, which were confirmed after the query had ended.
+        messages, size: the messages archived by this run, and the bytes of their bodies.
+        batches: how many micro-batches had messages.
+        confirmed: how many messages were in the last batch, which was confirmed after the query had ended.
         seconds: from the start of the query to its end.
     """
 
@@ -66,29 +66,29 @@ def drain(
     options: dict[str, str] | None = None,
     progress: Tell | None = None,
 ) -> Drained:
-    """Moves what is on a queue into an archive, exactly once; run again, it goes on where it ended or died.
+    """Moves the messages of a queue into an archive, exactly once; another run continues where it ended or died.
 
     The archive is Parquet, in folders by queue and date, with all columns of `inorder.spark.schema`. It is read with
-    `spark.read.parquet(archive)`, which honours what Spark's file sink notes there; a reader that lists files by
-    itself may see files of a batch that came again.
+    `spark.read.parquet(archive)`, which follows the log of Spark's file sink; a reader that lists files by itself may
+    see files of a repeated batch.
 
     Args:
-        url: of the store, or its path.
-        archive: the folder; it may hold what earlier runs have archived.
-        application: the name under which this reader's work is remembered; one run at a time.
-        order: in which messages are taken and numbered (`delivery_number`).
-        complete_groups: only groups that are all there; None: with logical order, yes.
+        url: the URL of the store, or its path.
+        archive: the folder; it may contain the output of earlier runs.
+        application: the name under which the queue manager keeps the position; one run at a time.
+        order: the order in which messages are taken and numbered (`delivery_number`).
+        complete_groups: take only complete groups; None: only with logical order.
         join_segments: the segments of a message become one row.
-        messages_per_batch: in one micro-batch, at most; a larger group is taken whole.
-        partitions: tasks that read side by side.
+        messages_per_batch: the most messages in one micro-batch; a larger group is taken whole.
+        partitions: how many tasks read in parallel.
         checkpoint: the query's checkpoint; None: the folder `_checkpoint` of the archive.
-        follow: go on until the query is stopped, instead of ending when the queue is empty.
+        follow: continue until the query is stopped, instead of ending when the queue is empty.
         options: further options of the source.
         progress: called after each micro-batch.
 
     Raises:
-        ArgumentError, OptionsError: as the source's options; nothing was started then.
-        CheckpointTooOld, CheckpointLost, Fenced and other trouble of the query: as its text, in a QueueCondition.
+        ArgumentError, OptionsError: as for the source's options; then the query was not started.
+        CheckpointTooOld, CheckpointLost, Fenced and other errors of the query: as text in a QueueCondition.
     """
     if order not in ("logical", "physical"):
         raise bad_argument("order", order, "one of: logical, physical")
@@ -110,7 +110,7 @@ def drain(
                 joinSegments=join_segments,
                 maxMessagesPerTrigger=messages_per_batch,
                 partitions=partitions,
-                allowNewCheckpoint=True,  # check_pair has seen that the archive fits the checkpoint
+                allowNewCheckpoint=True,  # check_pair has checked that the archive belongs to the checkpoint
                 **(options or {}),
             )
             .load()
@@ -130,12 +130,12 @@ def drain(
 
 
 def check_pair(spark: SparkSession, archive: str, checkpoint: str) -> None:
-    """Whether archive and checkpoint belong together.
+    """Checks that archive and checkpoint belong together.
 
-    Spark's file sink passes over a batch whose number the archive has already, and a new checkpoint numbers its batches
-    from 0 again: what is in them would be off the queue, and in no file.
+    Spark's file sink skips a batch whose number is already in the archive, and a new checkpoint numbers its batches
+    from 0 again: their messages would be removed from the queue, but not written to a file.
 
-    Raises: CheckpointLost.
+    Raises CheckpointLost.
     """
     described = read_text(spark, f"{checkpoint}/metadata")
     query = None if described is None else json.loads(described)["id"]
@@ -146,20 +146,20 @@ def check_pair(spark: SparkSession, archive: str, checkpoint: str) -> None:
     if writer is not None or is_written:
         raise CheckpointLost(
             f"the archive {archive} was written with another checkpoint than {checkpoint}"
-            f"{' (which is not there)' if query is None else ''}, and Spark would pass over batches whose numbers are "
-            "there already. Go on with the checkpoint that belongs to the archive, or drain into a new folder",
+            f"{' (which does not exist)' if query is None else ''}, and Spark would skip batches whose numbers it "
+            "already has. Continue with the checkpoint that belongs to the archive, or drain into a new folder",
             archive=archive,
             checkpoint=checkpoint,
         )
 
 
 def with_date(rows: DataFrame) -> DataFrame:
-    """The rows with the day, in the session's time zone, on which they were put: folders are named by it."""
+    """Adds the day of the put, in the session's time zone: folders are named by it."""
     return rows.withColumn("date", F.to_date("put_at"))
 
 
 class Ran(NamedTuple):
-    """What a query did until it ended."""
+    """The result of a query that has ended."""
 
     messages: int
     size: int
@@ -168,9 +168,9 @@ class Ran(NamedTuple):
 
 
 def attend(query: StreamingQuery, progress: Tell | None = None) -> Ran:
-    """Waits for the end of a query, and tells of each batch. Ctrl-C stops the query first.
+    """Waits for the end of a query, and reports each batch. Ctrl-C stops the query first.
 
-    Raises: QueueCondition, the query has failed; its text says why, and what to do.
+    Raises QueueCondition if the query has failed; its text says why, and what to do.
     """
     began = time.monotonic()
     seen, messages, size, batches, is_over = -1, 0, 0, 0, False
@@ -191,7 +191,7 @@ def attend(query: StreamingQuery, progress: Tell | None = None) -> Ran:
 
 
 def _size(batch: StreamingQueryProgress) -> int:
-    """The bytes of a batch's claim, which the source notes in its offset."""
+    """The bytes of a batch's claim, which the source writes into its offset."""
     size: int = json.loads(batch.sources[0].endOffset)["size"]
     return size
 

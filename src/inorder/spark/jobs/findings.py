@@ -1,9 +1,9 @@
-"""What an audit finds: each kind with its weight and meaning, and the checks that find it.
+"""The findings of an audit: each kind with its severity and meaning, and the checks for them.
 
-Every check works on rows without bodies, sees no more than a group or a lane at a time (`lanes.py`), and gives a
-DataFrame of *notes*, with the columns of a finding, and `size` and `complete` of a group. Most are findings, one row
-each. Others are only counted: one for each group, and one for each message that was put before the one that stands
-before it. So one pass over all notes counts everything.
+Every check works on rows without bodies, handles only a group or a lane at a time (`lanes.py`), and returns a DataFrame
+of *notes*, with the columns of a finding, and `size` and `complete` for groups. Most notes are findings, one row each.
+Others are only counted: one for each group, and one for each message that was put earlier than the message before it.
+So one pass over all notes counts everything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Promised = Literal["physical", "logical", "none"]
 
 
 class FindingKind(NamedTuple):
-    """A kind of finding: how grave it is, and what it means."""
+    """A kind of finding: its severity, and its meaning."""
 
     severity: Severity
     meaning: str
@@ -35,18 +35,18 @@ KINDS = {
         "error", "delivery numbers are missing: messages were delivered that the archive lacks"
     ),
     "delivery_repeated": FindingKind("error", "two rows have one delivery number"),
-    "message_repeated": FindingKind("error", "the same message (unique id) stands in the archive more than once"),
+    "message_repeated": FindingKind("error", "the same message (unique id) is in the archive more than once"),
     "place_repeated": FindingKind("error", "two messages have one place on the queue"),
-    "overtake": FindingKind("error", "a message was delivered after one that stood behind it"),
+    "overtake": FindingKind("error", "a message was delivered after one that comes later on the queue"),
     "overtake_in_group": FindingKind("error", "a message was delivered after a later one of its group"),
     "sequence_gap": FindingKind("error", "a group lacks messages in its middle"),
     "sequence_repeated": FindingKind("error", "two messages have one sequence number in a group"),
     "group_first_missing": FindingKind("error", "a group lacks its first message"),
     "group_last_missing": FindingKind("error", "no message is marked as the last of its group"),
-    "group_after_last": FindingKind("error", "a group goes on after its last message"),
+    "group_after_last": FindingKind("error", "a group continues after its last message"),
     "segment_gap": FindingKind("error", "a logical message lacks a segment"),
     "segment_overlap": FindingKind("error", "two segments hold the same bytes of a logical message"),
-    "segment_after_last": FindingKind("error", "a logical message goes on after its last segment"),
+    "segment_after_last": FindingKind("error", "a logical message continues after its last segment"),
     "segment_last_missing": FindingKind("error", "no segment is marked as the last of its logical message"),
     "redelivered": FindingKind("note", "a get of the message had been backed out before"),
 }
@@ -75,7 +75,7 @@ def _noted(
     size: Column | None = None,
     complete: Column | None = None,
 ) -> DataFrame:
-    """Rows as notes."""
+    """Makes notes from rows."""
     weight = F.lit(KINDS[kind].severity if isinstance(kind, str) else "error")
     return rows.select(
         (F.lit(kind) if isinstance(kind, str) else kind).alias("kind"),
@@ -92,7 +92,7 @@ def _noted(
 
 
 def repeated_messages(rows: DataFrame, *, parts: int, until: ExitStack) -> tuple[DataFrame, DataFrame | None]:
-    """The rows with each message once (its first delivery), and the findings; None: no message is there twice."""
+    """Each message once (its first delivery), and the findings for repeats; None if there are none."""
     uids = lanes.brought_together(rows.where(F.col("uid_number").isNotNull()).select(*UID), parts, *UID)
     twice = uids.groupBy(*UID).count().where("count > 1").drop("count").persist(StorageLevel.DISK_ONLY)
     until.callback(twice.unpersist)
@@ -121,7 +121,7 @@ def repeated_messages(rows: DataFrame, *, parts: int, until: ExitStack) -> tuple
 
 
 def delivery_numbers(rows: DataFrame, dealt: Lanes, *, parts: int, first: int | None, until: ExitStack) -> DataFrame:
-    """Gaps and repeats among the delivery numbers of each queue."""
+    """Finds gaps and repeats among the delivery numbers of each queue."""
     number, before = F.col("delivery_number"), F.col("before.delivery_number")
     wrong = lanes.breaks(
         rows.select(*IDENTITY),
@@ -141,7 +141,7 @@ def delivery_numbers(rows: DataFrame, dealt: Lanes, *, parts: int, first: int | 
         expected=expected,
         found=number,
         text=F.when(is_gap, _missing(expected, number)).otherwise(
-            _says("delivery number %d stands at another row, too", number)
+            _says("delivery number %d is also on another row", number)
         ),
     )
 
@@ -154,14 +154,13 @@ def _missing(expected: Column, found: Column) -> Column:
 
 
 def overtakes(positioned: DataFrame, dealt: Lanes, *, promised: Promised, parts: int, until: ExitStack) -> DataFrame:
-    """Messages delivered after one that stands behind them in the promised order, at one rank.
+    """Finds messages delivered after one that is later in the promised order, at one rank.
 
-    The messages of a rank stood in order if and only if each stands behind the one delivered before it, so a message
-    is compared with that one alone. Two of one group that contradict each other by their numbers are `in_groups`'s.
+    The messages of a rank are in order if and only if each is later than the one delivered before it, so a message is
+    only compared with that one. `in_groups` handles two messages of one group whose numbers contradict each other.
 
     Args:
-        positioned: rows with `key_rank`, `key_number`, `key_ordinal`: where they stand in the promised order; null:
-            nowhere.
+        positioned: rows with `key_rank`, `key_number`, `key_ordinal`: their place in the promised order; null: none.
     """
     key, before = ("key_rank", "key_number", "key_ordinal"), "before."
     same_group = F.col("group_id").eqNullSafe(F.col("before.group_id")) & F.col("group_id").isNotNull()
@@ -196,15 +195,16 @@ def overtakes(positioned: DataFrame, dealt: Lanes, *, promised: Promised, parts:
 
 
 def members_judged(members: DataFrame, *, parts: int) -> DataFrame:
-    """Members of groups as `groups.judged` has them, those of a group in one partition."""
+    """Members of groups as `groups.judged` returns them, with those of a group in one partition."""
     return groups.judged(lanes.brought_together(groups.with_group(members), parts, *groups.GROUP))
 
 
 def in_groups(judged: DataFrame, *, promised: Promised) -> DataFrame:
-    """Faults of groups and logical messages, overtakes inside them; and one note a group: its size, `complete`.
+    """Finds faults of groups and logical messages, and overtakes inside them; also one note a group: its size,
+    `complete`.
 
     Args:
-        judged: as `members_judged` gives them.
+        judged: the result of `members_judged`.
     """
     group = Window.partitionBy(*groups.GROUP)
     delivered = group.orderBy("delivery_number", "sequence_number", "offset")
@@ -251,14 +251,15 @@ def _note(kind: str, severity: Column, expected: Column, found: Column, text: Co
 
 
 def _overtake_severity(promised: Promised) -> Column:
-    # In physical order a reader gives members as they stand: put out of order, they are not a fault of the delivery.
+    # In physical order a reader returns members by their places: members put out of order are not a fault of the
+    # delivery.
     stood_so = F.struct(*columns(PLACE)) > F.struct(*columns(f"before.{name}" for name in PLACE))
     excused = {"physical": stood_so, "none": F.lit(True), "logical": F.lit(False)}[promised]
     return F.when(excused, "note").otherwise("error")
 
 
 def _overtake_words() -> tuple[Column, Column, Column]:
-    """Expected, found and text of a member that was delivered after a later one of its group."""
+    """Expected value, found value and text for a member that was delivered after a later one of its group."""
     text = _says(
         "message %d at offset %d of the group was delivered as %d, after message %d at offset %d, delivered as %d",
         "sequence_number",
@@ -272,7 +273,7 @@ def _overtake_words() -> tuple[Column, Column, Column]:
 
 
 def _fault_words() -> dict[str, tuple[Column, Column, Column]]:
-    """Expected, found and text of each fault of `groups.judged`."""
+    """Expected value, found value and text for each fault of `groups.judged`."""
     sequence, offset, end = F.col("sequence_number"), F.col("offset"), F.coalesce(F.col("end_before"), F.lit(0))
     before = F.col("previous_sequence_number")
     pieces = (end, offset, sequence)
@@ -302,7 +303,7 @@ def _fault_words() -> dict[str, tuple[Column, Column, Column]]:
         "segment_overlap": (
             end,
             offset,
-            _says("bytes up to %d are there, and a segment begins at %d in message %d", *pieces),
+            _says("the segments before end at byte %d, and a segment begins at %d in message %d", *pieces),
         ),
         "segment_after_last": (
             F.lit("the end of the message"),
@@ -318,9 +319,9 @@ def _fault_words() -> dict[str, tuple[Column, Column, Column]]:
 
 
 def places(rows: DataFrame, dealt: Lanes, *, parts: int, until: ExitStack) -> DataFrame:
-    """Places used twice; and a note for each message that was put before the one that stands before it.
+    """Finds places used twice; also one note for each message that was put earlier than the message before it.
 
-    The second is not a fault: a queue whose order is commit or prepare numbers messages then, not at the put.
+    The latter is not a fault: with commit or prepare order, messages get their numbers then, not at the put.
     """
     same = (F.col("number") == F.col("before.number")) & (F.col("ordinal") == F.col("before.ordinal"))
     put_earlier = F.coalesce(F.col("put_at") < F.col("before.put_at"), F.lit(False))
@@ -351,7 +352,7 @@ def places(rows: DataFrame, dealt: Lanes, *, parts: int, until: ExitStack) -> Da
 
 
 def redelivered(rows: DataFrame) -> DataFrame:
-    """Messages that had been got and backed out before."""
+    """Finds messages that had been got and backed out before."""
     count = F.col("backout_count")
     text = _says("%d gets of the message had been backed out before this delivery", count)
     return _noted(rows.where(count > 0), "redelivered", expected=F.lit(0), found=count, text=text)

@@ -1,9 +1,9 @@
-"""What is wrong with a group, judged row by row: `rules.grouping.Members` as windows over (queue, group id).
+"""Finds the faults of groups row by row: `rules.grouping.Members` as windows over (queue, group id).
 
-The members stand in the order (sequence number, offset, place). A group is complete if and only if each row follows
-from the one before it: a segment is followed by the segment that begins where it ends, the last piece of a logical
-message by the first piece of the next one, the last message by nothing. So every fault shows at one row, and a group
-is complete and has nothing to spare exactly if none of its rows has a fault.
+The members are sorted by (sequence number, offset, place). A group is complete if and only if each row follows from the
+one before it: a segment is followed by the segment that begins where it ends, the last piece of a logical message by
+the first piece of the next one, the last message by nothing. So every fault belongs to one row, and a group is complete
+without extra members exactly if none of its rows has a fault.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documen
 from ...model.message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT
 from .archive import PLACE
 
-# What names a group. Spark sorts by the first eight bytes of the first column, and looks at the rows themselves only
-# where these are equal: the queue mostly is, and so is the beginning of group ids. Hence the hash in front of them.
+# The columns that identify a group. Spark sorts by the first eight bytes of the first column, and compares whole rows
+# only if these are equal. The queue mostly is equal, and so is the beginning of group ids; hence the hash before them.
 GROUP = ("group_hash", "queue", "group_id")
 
 # The columns that `judged` needs.
@@ -35,7 +35,7 @@ FAULTS = (
 
 
 def with_group(members: DataFrame) -> DataFrame:
-    """With the column `group_hash`: the columns `GROUP` then name the group of each row."""
+    """Adds the column `group_hash`: the columns `GROUP` then identify the group of each row."""
     return members.withColumn("group_hash", F.xxhash64("queue", "group_id"))
 
 
@@ -45,20 +45,20 @@ def has(flag: int, flags: str = "flags") -> Column:
 
 
 def data_length() -> Column:
-    """By how much the next offset advances: a report about a segment counts as that segment (R2.14)."""
+    """The step to the next offset: a report about a segment counts like that segment (R2.14)."""
     return F.when(F.col("original_length") == -1, F.col("length")).otherwise(F.col("original_length"))
 
 
 def judged(members: DataFrame) -> DataFrame:
-    """Members of groups and logical messages, as `with_group` gives them, with a boolean column for each of `FAULTS`,
+    """Members of groups and logical messages, from `with_group`, with a boolean column for each of `FAULTS`,
 
     and `first_of_group`; `starts`, whether it is the first piece of its logical message; `head`, the place of the
     group, null if its first piece is not there; `previous_sequence_number`, null at the first row; `end_before`,
-    where the pieces before it in its logical message end, in bytes, null at the first piece.
+    the end of the pieces before it in its logical message, in bytes, null at the first piece.
 
-    All are functions of one window, so the rows are sorted once. What concerns the logical message alone (is its
-    first piece marked, how far do its pieces reach) is a running maximum that begins with the sequence number: the
-    largest one so far is that of this message, or before its first piece that of the message before it.
+    All are functions of one window, so the rows are sorted once. Values for one logical message (whether its first
+    piece is marked, how far its pieces reach) are a running maximum that begins with the sequence number: the largest
+    one so far belongs to this message, or before its first piece to the message before it.
     """
     in_order = Window.partitionBy(*GROUP).orderBy("sequence_number", "offset", *PLACE)
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -73,7 +73,7 @@ def judged(members: DataFrame) -> DataFrame:
             ).over(in_order),
             "next_sequence_number": F.lead("sequence_number").over(in_order),
             "reach": F.max(F.struct(sequence, (offset.cast("long") + data_length()).alias("end"))).over(before),
-            # The first piece says whether its logical message is the last of the group (Members.group_is_complete).
+            # The first piece shows whether its logical message is the last of the group (Members.group_is_complete).
             "mark": F.max(marks).over(so_far),
             "mark_before": F.max(marks).over(before),
             "message_ends": F.max(F.struct(sequence, ends_message.alias("ends"))).over(so_far),

@@ -1,11 +1,11 @@
-"""Total order at any size: rows are dealt to lanes by ranges of their key, and each lane is small enough to sort.
+"""Sorts any number of rows: ranges of their key divide them into lanes, each small enough to sort.
 
 A window over all rows would bring them all to one task. Instead a bounded sample of the keys gives *borders*, which
-cut the keys into *lanes* of about the same number of rows; lane 0 holds the smallest keys. Inside a lane a window
-sees the neighbour of each row but the first. What stands on both sides of a border is at most two rows a lane, so a
-second, small window over these finds the neighbours of the first rows (`breaks`).
+cut the keys into *lanes* of about the same number of rows; lane 0 holds the smallest keys. Inside a lane a window finds
+the neighbour of each row but the first. Only two rows a lane are next to a border, so a second, small window over these
+finds the neighbours of the first rows (`breaks`).
 
-The lane of a key is a balanced tree of comparisons in SQL, made from the borders: it costs each row a few comparisons.
+A balanced tree of comparisons in SQL, made from the borders, computes the lane of a key with a few comparisons a row.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from .archive import columns
 Key = tuple[Any, ...]
 
 LANES_MAX = 1024
-LANE_BYTES = 192 * 2**20  # of whole messages: what one task sorts
+LANE_BYTES = 192 * 2**20  # of whole messages that one task sorts
 LANE_ROWS = 500_000  # of rows without bodies
 ROW_BYTES = 500  # the columns besides the body, as Spark holds them
 SAMPLES_PER_LANE = 100
 SAMPLE_SEED = 20
-HASH_TRIES = 40  # keys tried for each partition: one is missed with a probability of e^-40
+HASH_TRIES = 40  # keys tried for each partition: none fits with a probability of e^-40
 
 
 class Lanes(NamedTuple):
-    """How keys are dealt.
+    """The division of keys into lanes.
 
     Args:
-        keys: the columns that make the key, the most significant one first; texts or whole numbers, never null.
+        keys: the columns of the key, the most significant one first; texts or whole numbers, never null.
         borders: the smallest key of each lane but the first, ascending.
     """
 
@@ -49,11 +49,11 @@ class Lanes(NamedTuple):
         return len(self.borders) + 1
 
     def lane(self) -> Column:
-        """The number of a row's lane, from 0."""
+        """The lane number of a row, from 0."""
         return F.expr(_tree(self.keys, self.borders, 0, len(self.borders)))
 
     def lane_of(self, key: Key) -> int:
-        """The same for one key here."""
+        """The lane number of a single key."""
         return bisect_right(self.borders, key)
 
 
@@ -73,7 +73,7 @@ def _is_before(keys: Sequence[str], border: Key) -> str:
 
 
 def _literal(value: str | int) -> str:
-    # A text as its bytes: no quoting rule of any session's settings applies.
+    # A text as its bytes, so that no session setting about quoting applies.
     return f"CAST(X'{value.encode().hex()}' AS STRING)" if isinstance(value, str) else f"{value}L"
 
 
@@ -81,9 +81,9 @@ class KeySample:
     """Some of the keys of many rows, drawn once, when lanes are first cut from it.
 
     Args:
-        rows: have the key columns, and `weight` where a row stands for several.
-        keys: the columns, as many as all lanes together need.
-        row_count: about how many rows there are.
+        rows: the rows, with the key columns, and `weight` if a row stands for several.
+        keys: all columns that any of the lanes needs.
+        row_count: the approximate number of rows.
         lanes_max: the most lanes that will be cut.
     """
 
@@ -97,7 +97,7 @@ class KeySample:
         return self._chosen.collect()
 
     def cut(self, keys: Sequence[str], wanted: int) -> Lanes:
-        """So many lanes of about the same weight, for rows in which none of these keys is null."""
+        """Cuts this many lanes of similar weight, for rows in which none of these keys is null."""
         if wanted == 1:
             return Lanes(tuple(keys), ())
         found = ((tuple(row[key] for key in keys), row["weight"]) for row in self._rows)
@@ -111,34 +111,34 @@ class KeySample:
 
 
 def wanted_lanes(row_count: int, rows_per_lane: int) -> int:
-    """How many lanes so many rows need: no more than `LANES_MAX`, above which lanes grow instead."""
+    """How many lanes this many rows need: no more than `LANES_MAX`, above which lanes grow instead."""
     return min(max(1, -(-row_count // rows_per_lane)), LANES_MAX)
 
 
 def make_lanes(rows: DataFrame, keys: Sequence[str], *, row_count: int, rows_per_lane: int) -> Lanes:
-    """Borders from a sample of the keys, of at most some hundred thousand rows however many there are.
+    """Makes lanes from a sample of the keys, of at most some hundred thousand rows however many there are.
 
-    Args: as those of `KeySample`; rows_per_lane: how many rows a lane should hold.
+    Args: as for `KeySample`; rows_per_lane: how many rows a lane should have.
     """
     wanted = wanted_lanes(row_count, rows_per_lane)
     return KeySample(rows, keys, row_count=row_count, lanes_max=wanted).cut(keys, wanted)
 
 
 def partitions(spark: SparkSession, row_count: int, rows_per_partition: int) -> int:
-    """Into how many partitions so many rows go: each small enough to sort, none of the cores without work.
+    """How many partitions this many rows need: each small enough to sort, and no core idle.
 
-    Said for every shuffle of rows: the session's setting is the same for a thousand rows and for a billion.
+    Set for every shuffle of rows, because the session's setting is the same for a thousand rows and for a billion.
     """
     return max(spark.sparkContext.defaultParallelism, -(-row_count // rows_per_partition))
 
 
 def brought_together(rows: DataFrame, parts: int, *keys: str) -> DataFrame:
-    """The rows in so many partitions, those with the same keys in one. One partition needs no shuffle."""
+    """Repartitions the rows, with those of the same keys in one partition. A single partition needs no shuffle."""
     return rows.coalesce(1) if parts == 1 else rows.repartition(parts, *keys)
 
 
 def repartition_by_lane(spark: SparkSession, rows: DataFrame, lanes: Lanes) -> DataFrame:
-    """The rows with a column `lane`, and lane n in partition n.
+    """Adds a column `lane` to the rows, and puts lane n into partition n.
 
     Spark's own range partitioning would compute the rows a second time to sample them. So the partition is chosen
     through Spark's hash: for each lane there is a number that hashes to it.
@@ -146,7 +146,7 @@ def repartition_by_lane(spark: SparkSession, rows: DataFrame, lanes: Lanes) -> D
     count = lanes.total
     tried = spark.range(count * HASH_TRIES).select("id", F.pmod(F.hash("id"), F.lit(count)).alias("partition"))
     found = {row["partition"]: row["id"] for row in tried.groupBy("partition").agg(F.min("id").alias("id")).collect()}
-    keys = F.lit([found[lane] for lane in range(count)]).cast("array<bigint>")  # hashed as what was tried
+    keys = F.lit([found[lane] for lane in range(count)]).cast("array<bigint>")  # hashed with the type that was tried
     dealt = rows.withColumn("lane", lanes.lane()).withColumn("_partition_key", keys[F.col("lane")])
     return dealt.repartition(count, "_partition_key").drop("_partition_key")
 
@@ -162,17 +162,17 @@ def breaks(
     parts: int,
     until: ExitStack,
 ) -> DataFrame:
-    """Rows that do not follow from the row before them, and those that have none before them.
+    """Finds rows that do not follow from the row before them, and rows without one before them.
 
     Args:
         rows: any rows with the columns named here and those of the lanes' key.
         dealt: lanes by the columns `along`, with or without some of `apart` before them.
         apart: rows that differ in these columns are not neighbours.
         along: the order.
-        carry: what is known of the row before: the struct column `before`.
-        wrong: judges a row against the one before it.
-        parts: into how many partitions the rows go.
-        until: where there are several lanes, the rows found are kept on disk until it closes.
+        carry: the columns of the row before, which become the struct column `before`.
+        wrong: compares a row with the one before it.
+        parts: the number of partitions for the rows.
+        until: with several lanes, the rows found are kept on disk until it closes.
 
     Returns:
         The rows for which `wrong` is true, and the first row of each line of neighbours; the column `before` is null

@@ -1,4 +1,4 @@
-"""load: tables, folders of files and IBM's dmpmqmsg texts go onto a queue, in one step, and never twice."""
+"""load: puts tables, folders of files or IBM's dmpmqmsg texts on a queue, in one step, and never twice."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ DEFAULT_SPLIT = "delimiter:\\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What `load` did.
+    """The result of `load`.
 
     Args:
-        messages: put on the queue; 0 if it was done before.
-        size: bytes of their bodies.
-        files: of a folder of files: how many groups they are.
-        already: the transaction was committed before: nothing was put.
+        messages: how many messages were put; 0 if the load was done before.
+        size: the bytes of their bodies.
+        files: for a folder of files, how many groups they became.
+        already: whether the transaction was committed before, so that nothing was put.
         seconds: from the start of the work to the put.
     """
 
@@ -66,26 +66,26 @@ def load(
     read_options: dict[str, str] | None = None,
     progress: Tell | None = None,
 ) -> Loaded:
-    """Puts what is in files on a queue, all of it in one step.
+    """Puts the contents of files on a queue, all in one step.
 
     Tables: a column is a field of the message, by name; `body` must be there. A folder of files: each file becomes a
-    group that begins with its manifest. A dmpmqmsg text, or a folder of such: the messages as they were dumped.
+        group that begins with its manifest. A dmpmqmsg text, or a folder of them: the dumped messages.
 
     Args:
         source: a file or a folder; the tasks must be able to read it.
-        url, queue: where to; the queue must be there.
+        url, queue: the destination; the queue must exist.
         format: "parquet", "json", "csv"; "files"; "dmpmqmsg".
-        transaction: the name of this load: a second one under the same name and application puts nothing. None:
-            it has none, and run twice it puts twice.
-        group_by: of tables: rows with an equal value make a group.
-        order_by: of tables: the column in whose order the messages are put, and numbered in their group.
+        transaction: the name of this load: a second one with the same name and application puts nothing. None: no name;
+            if run twice, it puts twice.
+        group_by: for tables: rows with an equal value become a group.
+        order_by: for tables: the column that sets the order of the messages, and their numbers in the group.
         bad_rows: "fail", or "queue:NAME", which takes rows that are not messages.
-        split: of files: how each is split, `inorder.formats.splitting`; default "delimiter:\\n".
-        patterns, exclude: of files: which; as `inorder.formats.folder`.
-        read_options: of tables: options of Spark's reader, for example header=true.
-        progress: called once a second, in another thread, with what is staged, and at last all of it.
+        split: for files: how to split each, `inorder.formats.splitting`; default "delimiter:\n".
+        patterns, exclude: which files, as for `inorder.formats.folder`.
+        read_options: for tables: options of Spark's reader, for example header=true.
+        progress: called once a second, in another thread, with the staged amount, and finally with the total.
 
-    Raises: ArgumentError, OptionsError; FormatError with the line or the file; what the sink raises. Nothing is put.
+    Raises ArgumentError, OptionsError; FormatError with the line or the file; errors of the sink. Then nothing is put.
     """
     if format not in FORMATS:
         raise bad_argument("format", format, f"one of: {', '.join(FORMATS)}")
@@ -107,7 +107,7 @@ def load(
         options = {name: value for name, value in named.items() if value is not None}
         counted = Observation("loaded")
         manifests = F.count_if(F.col("format") == FORMAT) if format == "files" else F.lit(None).cast("long")
-        has_length = dict(rows.dtypes).get("body") in ("binary", "string")  # else the sink says what is wrong
+        has_length = dict(rows.dtypes).get("body") in ("binary", "string")  # otherwise the sink reports the error
         size = F.coalesce(F.sum(F.octet_length("body")), F.lit(0)) if has_length else F.lit(0)
         (
             rows.observe(counted, F.count(F.lit(1)).alias("messages"), size.alias("size"), manifests.alias("files"))
@@ -130,7 +130,7 @@ USED_BY = {
 
 
 def _check_used(format_: str, **given: object) -> None:
-    """Raises: OptionsError, something was given that means nothing here."""
+    """Raises OptionsError if an option was given that has no effect here."""
     for name, value in given.items():
         if value and format_ not in USED_BY[name]:
             raise OptionsError(f"{name} has no meaning for the format {format_}; it is for {', '.join(USED_BY[name])}")
@@ -139,7 +139,7 @@ def _check_used(format_: str, **given: object) -> None:
 def _files(
     spark: SparkSession, root: str, split: str, transaction: str | None, patterns: Sequence[str], exclude: Sequence[str]
 ) -> DataFrame:
-    """The messages of all files of a folder. Their groups have the same ids when they are loaded again by one name."""
+    """The messages of all files in a folder. Another load with the same name gives their groups the same ids."""
     parse_rule(split)
     return (
         spark.read.format("inorder-files")

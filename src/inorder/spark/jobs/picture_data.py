@@ -1,4 +1,4 @@
-"""What the pictures of an audit show, counted in Spark: at most some thousand numbers, however large the archive."""
+"""Counts the data for an audit's pictures in Spark: at most some thousand numbers, however large the archive."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ WIDTHS = (0.001, 0.01, 0.1, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 21_600, 86_4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Age:
-    """Of one slice of the deliveries, in seconds: least, mean, most. `put_at` itself where deliveries have no time."""
+    """The ages in one slice of the deliveries, in seconds: least, mean, most. `put_at` itself if deliveries have no
+    time.
+    """
 
     slice: int
     least: float
@@ -30,15 +32,15 @@ class Age:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureData:
-    """Counts by slice; a slice is one in `slices` of all deliveries in their order, queue after queue.
+    """Counts by slice; all deliveries, in order, queue after queue, are divided into `slices` slices.
 
     Args:
-        slices: of the deliveries.
-        places: slices of the promised order.
+        slices: the number of slices of the deliveries.
+        places: the number of slices of the promised order.
         density: messages by (slice of the deliveries, slice of the promised order).
         overtakes, gaps, repeats: by slice: messages overtaken, deliveries missing, deliveries and messages repeated.
         sizes: groups by (bits of their size, whole): 1 message, 2 to 3, 4 to 7 ...
-        has_ages: whether `ages` are ages, or times of puts.
+        has_ages: whether `ages` are ages, and not times of puts.
         timeline: messages put, by start of the bar in seconds since 1970; bars are `timeline_width` seconds wide.
     """
 
@@ -58,12 +60,12 @@ class PictureData:
 def picture_data(
     positioned: DataFrame, counts: Sequence[Count], deliveries: Lanes, places: Lanes, *, totals: Totals
 ) -> PictureData:
-    """Counts everything that the pictures show.
+    """Counts the data of all pictures.
 
     Args:
-        positioned: rows without bodies, each message once, with `key_rank`, `key_number`, `key_ordinal`, where they
-            stand in the promised order (null: nowhere); `delivered_at` is optional.
-        counts: of the notes, by slice of the deliveries.
+        positioned: rows without bodies, each message once, with `key_rank`, `key_number`, `key_ordinal`, their place in
+            the promised order (null: none); `delivered_at` is optional.
+        counts: the counts of the notes, by slice of the deliveries.
         deliveries, places: the slices, as lanes.
     """
     width = _width(totals)
@@ -85,7 +87,7 @@ def picture_data(
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """Messages of one slice of the deliveries and one of the promised order; the ages of those that have one."""
+    """Messages in one slice of the deliveries and one of the promised order, and the ages of those that have one."""
 
     slice: int
     place: int | None
@@ -99,7 +101,7 @@ class _Cell:
 def _cells(
     positioned: DataFrame, deliveries: Lanes, places: Lanes, width: float
 ) -> tuple[list[_Cell], dict[float, int]]:
-    """The cells, and the timeline, of one pass over the rows."""
+    """The cells and the timeline, from one pass over the rows."""
     put_at = F.unix_micros("put_at")
     age = (F.unix_micros("delivered_at") - put_at if "delivered_at" in positioned.columns else put_at) / 1e6
     rows = positioned.select(

@@ -1,4 +1,4 @@
-"""How far a job is, while it works."""
+"""Reports the progress of a running job."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pyspark.sql import SparkSession
 
 from ..tally import FOLDER, added_up
 
-LOOK_SECONDS = 1.0  # between two looks
+LOOK_SECONDS = 1.0  # between two checks
 
 
 class Progress(NamedTuple):
-    """How far a run is.
+    """The progress of a run.
 
     Args:
-        messages: done by this run.
-        size: bytes of them.
-        seconds: since it began.
-        batch: of `drain`: the number of the last micro-batch that is done; None: the job has no batches.
+        messages: how many messages this run has done.
+        size: their bytes.
+        seconds: the time since it began.
+        batch: for `drain`: the number of the last finished micro-batch; None: the job has no batches.
     """
 
     messages: int
@@ -38,10 +38,10 @@ Tell = Callable[[Progress], object]
 
 @contextmanager
 def told(spark: SparkSession, tell: Tell | None) -> Iterator[None]:
-    """A block in which Spark's tasks write: `tell` is called once a second, by a thread that ends with the block.
+    """A block in which Spark's tasks write: a thread calls `tell` once a second until the block ends.
 
-    If the block ends well, the last call has the figures of all tasks. What `tell` raises ends the telling, and is
-    raised when the block has ended.
+    If the block ends without error, the last call has the figures of all tasks. An exception from `tell` ends the
+    calls, and is raised when the block has ended.
     """
     if tell is None:
         yield
@@ -68,7 +68,7 @@ def look_until(
     *,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Looks and tells, and waits between two looks, until `wait` says that the work is over; then once more."""
+    """Checks, reports and waits, until `wait` says that the work is over; then once more."""
     began, is_over = clock(), False
     while not is_over:
         is_over = wait(LOOK_SECONDS)

@@ -1,12 +1,12 @@
-"""reorder: an archive in physical order becomes one in logical order.
+"""reorder: turns an archive in physical order into one in logical order.
 
-In logical order a group stands where its first message stands, and inside it messages follow by sequence number and
-offset (R3.33). Three passes, the first two without bodies:
+In logical order a group has the place of its first message, and its messages are sorted by sequence number and offset
+(R3.33). Three passes, the first two without bodies:
 
-1. *Judge.* Windows over each group say whether it is complete and where its head stands: one row a group, on disk.
-2. *Measure.* A sample of the heads gives the borders of the lanes, a count gives how many messages each lane holds.
-3. *Move.* Members meet their group's row, all messages go to their lane, each lane is sorted and written as one file.
-   A lane knows how many messages lie before it, so its rows can be numbered where they are.
+1. *Judge.* Windows over each group find whether it is complete, and the place of its head: one row a group, on disk.
+2. *Measure.* A sample of the heads gives the borders of the lanes, a count gives the number of messages in each lane.
+3. *Move.* Members are joined with their group's row, all messages go to their lane, each lane is sorted and written as
+   one file. A lane knows how many messages come before it, so its rows can be numbered there.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ ROW_INDEX = 2**33 - 1  # monotonically_increasing_id(): the partition above thes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reordered:
-    """What `reorder` did.
+    """The result of `reorder`.
 
     Args:
-        messages: rows of the result; joined segments count as one.
-        groups: complete groups, and complete logical messages that are in no group, in the result.
-        incomplete_groups: those that are not complete.
-        incomplete_messages: rows of the archive in them: none of these is in the result.
-        files: into how many ranges the result is cut; empty ones have no file.
+        messages: how many rows the result has; joined segments count as one.
+        groups: how many complete groups, and complete logical messages outside groups, the result has.
+        incomplete_groups: how many are not complete.
+        incomplete_messages: how many rows of the archive they have; none of these is in the result.
+        files: the number of ranges of the result; empty ones have no file.
     """
 
     messages: int
@@ -66,26 +66,26 @@ def reorder(
     overwrite: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Reordered:
-    """Writes an archive in another order: sorted as a whole, its files in order, each message numbered.
+    """Writes an archive in another order: sorted over all files, with each message numbered.
 
-    The result has the columns of the archive and `logical_position`, 1 to n over all of it: first by queue, then by
-    the place of the group's head, sequence number and offset. A group that lacks a member, or has one too many (a
-    repeated number, a message after its last), goes aside as a whole.
+    The result has the columns of the archive and `logical_position`, 1 to n over all rows: sorted first by queue, then
+    by the place of the group's head, sequence number and offset. A group that lacks a member, or has one too many (a
+    repeated number, a message after its last), is set aside as a whole.
 
     Args:
         archive: a folder or a DataFrame.
-        target: the folder to be written, as Parquet.
-        join_segments: segments become whole messages, with the first one's descriptor and without the flags of a
-            segment. Where character set or encoding changes inside, only the pieces before that are joined, and they
+        target: the folder to write, as Parquet.
+        join_segments: join segments into whole messages, with the first one's descriptor and without the flags of a
+            segment. If the character set or the encoding changes inside, only the pieces before that are joined, and
             all stay segments (R3.45).
-        incomplete: the folder for groups that are not complete; None: they are counted and left out.
-        order: "logical", or "physical": by place alone, without judging groups.
-        overwrite: whether the folders may be there already.
-        progress: called with what begins, in words.
+        incomplete: the folder for incomplete groups; None: they are counted and left out.
+        order: "logical", or "physical": by place alone, without checking groups.
+        overwrite: whether the folders may already exist.
+        progress: called with a description of each step that begins.
 
     Raises:
-        ArgumentError: columns are missing; a folder is there already; an unknown order.
-        OptionsError: `join_segments` or `incomplete` with the physical order.
+        ArgumentError: if columns are missing, a folder already exists, or the order is unknown.
+        OptionsError: if `join_segments` or `incomplete` is given with the physical order.
     """
     _check(order, join_segments=join_segments, incomplete=incomplete is not None)
     tell = progress or (lambda _: None)
@@ -136,11 +136,11 @@ def _check(order: str, *, join_segments: bool, incomplete: bool) -> None:
     if order not in ORDERS:
         raise bad_argument("order", order, f"one of: {', '.join(ORDERS)}")
     if order == "physical" and (join_segments or incomplete):
-        raise OptionsError("join_segments and incomplete need order='logical': in physical order no group is judged")
+        raise OptionsError("join_segments and incomplete need order='logical': physical order does not check groups")
 
 
 def _plain(rows: DataFrame) -> DataFrame:
-    """The columns of an archive, the folder's date left out, others behind them."""
+    """The columns of an archive without the folder's date; other columns follow."""
     names = arrow_schema().names
     return rows.select(*names, *[name for name in rows.columns if name not in (*names, "date", "logical_position")])
 
@@ -150,7 +150,7 @@ class _Size:
     messages: int
     members: int
     bytes: int
-    key: tuple[str, ...]  # what sorts the result, without columns that are the same in all rows
+    key: tuple[str, ...]  # the sort key of the result, without columns that are the same in all rows
 
     @classmethod
     def of(cls, rows: DataFrame, *, judge: bool) -> _Size:
@@ -179,7 +179,7 @@ class _Size:
 
 
 def _run() -> Column:
-    """Whether a piece belongs to the leading run of equal character set and encoding in its logical message."""
+    """Whether a piece is among the leading ones with equal character set and encoding in its logical message."""
     message = Window.partitionBy(*GROUP, "sequence_number").orderBy("offset", *PLACE)
     character_set, encoding = F.col("coded_character_set_id"), F.col("encoding")
     first_set, first_encoding = F.first(character_set).over(message), F.first(encoding).over(message)
@@ -192,7 +192,7 @@ def _with_run(pieces: DataFrame) -> DataFrame:
 
 
 def _judge(members: DataFrame, parts: int, *, joins: bool) -> DataFrame:
-    """One row a group: whether it is complete, where it stands, how many rows it has and how many it will have."""
+    """One row a group: whether it is complete, its place, how many rows it has and how many it will have."""
     needed = [*groups.NEEDED, *(("coded_character_set_id", "encoding") if joins else ())]
     rows = groups.judged(members.select(*needed).repartition(parts, *GROUP))
     if joins:
@@ -213,7 +213,7 @@ def _with_own_head(rows: DataFrame) -> DataFrame:
 
 
 def _heads(others: DataFrame, judged: DataFrame | None) -> DataFrame:
-    """One row for each group in the result and each message in none: where it stands, and its messages."""
+    """One row for each group in the result and each message outside groups: its place, and its number of messages."""
     alone = _with_own_head(others.select("queue", *PLACE)).select("queue", *HEAD, F.lit(1).cast("long").alias("weight"))
     return alone if judged is None else alone.unionByName(judged.where("complete").select(*alone.columns))
 
@@ -226,7 +226,7 @@ def _complete(members: DataFrame, judged: DataFrame, parts: int, *, joins: bool)
 
 
 def _joined(rows: DataFrame) -> DataFrame:
-    """Pieces of a logical message as one message: segmentation.join, in Spark's words."""
+    """Joins the pieces of a logical message: segmentation.join, in Spark's operations."""
     plain = rows.where(~groups.has(ANY_SEGMENT))
     pieces = _with_run(rows.where(groups.has(ANY_SEGMENT)))
     rest = pieces.where(~F.col("_run")).drop("_run")
@@ -244,7 +244,7 @@ def _joined(rows: DataFrame) -> DataFrame:
     flags = F.col("first.flags")
     is_grouped = flags.bitwiseAND(ANY_GROUP) != 0
     made = {name: F.col(f"first.{name}") for name in others}
-    # A whole message is not a segment any more; outside a group it then has no group id either.
+    # A joined message is no longer a segment; outside a group it then has no group id either.
     made["flags"] = F.when(F.col("ended"), flags.bitwiseAND(~ANY_SEGMENT)).otherwise(flags)
     made["group_id"] = F.when(is_grouped | ~F.col("ended"), F.col("group_id"))
     joined = whole.select(*[made.get(name, F.col(name)).alias(name) for name in rows.columns])
@@ -252,7 +252,7 @@ def _joined(rows: DataFrame) -> DataFrame:
 
 
 def _verdict(judged: DataFrame | None) -> tuple[int, int, int]:
-    """Complete groups, incomplete ones, rows in these."""
+    """The numbers of complete groups, of incomplete ones, and of rows in these."""
     if judged is None:
         return 0, 0, 0
     broken = ~F.col("complete")
@@ -265,7 +265,7 @@ def _verdict(judged: DataFrame | None) -> tuple[int, int, int]:
 
 
 def _counts(heads: DataFrame, dealt: Lanes) -> list[int]:
-    """How many messages each lane will hold."""
+    """How many messages each lane will have."""
     counts = [0] * dealt.total
     for row in heads.groupBy(dealt.lane().alias("lane")).agg(F.sum("weight").alias("weight")).collect():
         counts[row["lane"]] = row["weight"]

@@ -1,4 +1,4 @@
-"""replay: an archive, or a part of it, goes back onto a queue in logical order, and never twice."""
+"""replay: puts an archive, or a part of it, on a queue again in logical order, and never twice."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ DEFAULT_APPLICATION = "replay"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
-    """What `replay` did.
+    """The result of `replay`.
 
     Args:
-        messages: put on the queue; 0 if it was done before.
-        already: the transaction was committed before: nothing was put.
+        messages: how many messages were put; 0 if the replay was done before.
+        already: whether the transaction was committed before, so that nothing was put.
     """
 
     messages: int
@@ -44,20 +44,21 @@ def replay(
     order: Literal["logical", "physical"] = "logical",
     progress: Tell | None = None,
 ) -> ReplayResult:
-    """Puts an archive's messages on a queue, all of them in one step, in their order.
+    """Puts an archive's messages on a queue, all in one step, in order.
 
-    They keep their descriptors, group ids and numbers; places and unique ids are new. What is left of a group by
-    `where` must have no gap, or nothing is put.
+    They keep their descriptors, group ids and numbers; places and unique ids are new. If `where` leaves a gap in a
+    group, nothing is put.
 
     Args:
         archive: a folder or a DataFrame.
-        url, queue: where to; the queue must be there.
-        transaction: the name of this replay: a second one under the same name and application puts nothing.
-        where: which messages: a condition in SQL, or a column; None: all.
-        order: "logical": groups stand where their first message stood; "physical": by place.
-        progress: called once a second, in another thread, with what is staged, and at last all of it.
+        url, queue: the destination; the queue must exist.
+        transaction: the name of this replay: a second one with the same name and application puts nothing.
+        where: a condition on the messages, in SQL or as a column; None: all.
+        order: "logical": groups at the place of their first message; "physical": by place.
+        progress: called once a second, in another thread, with the staged amount, and finally with the total.
 
-    Raises: ArgumentError; QueueFull 2053, PutInhibited 2051, InconsistentCall and others of the sink: nothing is put.
+    Raises ArgumentError; QueueFull 2053, PutInhibited 2051, InconsistentCall and other errors of the sink: then nothing
+    is put.
     """
     if order not in ("logical", "physical"):
         raise bad_argument("order", order, "one of: logical, physical")
@@ -81,7 +82,7 @@ def replay(
 
 
 def in_order(rows: DataFrame, order: str) -> DataFrame:
-    """The columns of messages, sorted as a whole: partitions in order, and rows in each."""
+    """The columns of messages, sorted over all partitions, and inside each."""
     if "logical_position" in rows.columns and order == "logical":
         return rows.orderBy("logical_position").drop("logical_position", "date")
     own = F.struct(*PLACE)

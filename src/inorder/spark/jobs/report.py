@@ -1,4 +1,4 @@
-"""The report of an audit as one page: everything is in it, nothing is loaded from elsewhere."""
+"""Writes the report of an audit as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ NO_PICTURES = f"The report has no pictures: they need matplotlib, {how_to_instal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """An SVG with what it shows, in words."""
+    """An SVG with a description."""
 
     title: str
     caption: str
@@ -75,7 +75,7 @@ def html_report(
     """The page.
 
     Args:
-        pictures: None: nothing is there that could draw them, and the page says so.
+        pictures: None: no library is installed to draw them, and the page says so.
         examples: the first findings, as rows of the findings table.
     """
     facts = "".join(
@@ -108,7 +108,7 @@ What was lost after the last delivery cannot be seen from an archive.</footer>
 
 
 def _kinds(audited: Audited) -> str:
-    """The kinds that were found; those of which there is nothing are folded away below them."""
+    """The kinds that were found; the others are folded away below them."""
     rows = {kind: (audited.errors.get(kind, 0), audited.notes.get(kind, 0)) for kind in KINDS}
     found = "".join(_kind(kind, *numbers) for kind, numbers in rows.items() if any(numbers))
     nothing = [_kind(kind, *numbers) for kind, numbers in rows.items() if not any(numbers)]
@@ -137,7 +137,7 @@ def _pictures(pictures: Sequence[Picture] | None) -> str:
 
 
 def _figure(number: int, picture: Picture) -> str:
-    # Each SVG was made by itself, so two of them may use one id: in one page ids must differ.
+    # Two separately made SVGs may use the same id; in one page ids must differ.
     svg = ID.sub(rf"\g<1>p{number}-", picture.svg)
     label = escape(picture.title, quote=True)
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
@@ -169,6 +169,6 @@ def _example(row: Mapping[str, Any]) -> str:
 
 
 def _group(hexadecimal: str) -> str:
-    """A group id without the zeros that only fill it up."""
+    """A group id without its padding zeros."""
     short = re.sub("(00)+$", "", hexadecimal)
     return short or hexadecimal

@@ -1,4 +1,4 @@
-"""A Spark session for a job that is run by itself."""
+"""Gives a job that runs by itself a Spark session."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ STANDARD_ERROR = 2
 def session(
     name: str, *, driver_memory: str = "2g", java_options: str = "", log: str | PathLike[str] | None = None
 ) -> Iterator[SparkSession]:
-    """The session that runs already, that of `spark-submit`, or one on all cores of this machine.
+    """Uses the running session, or that of `spark-submit`, or starts one on all cores of this machine.
 
-    A session that begins here ends with the block. Workers get the Python that runs now, unless PYSPARK_PYTHON says
-    which.
+    A session that is started here ends with the block. Workers use the Python that runs now, unless PYSPARK_PYTHON
+    names another.
 
     Args:
-        name: what Spark calls the application.
-        driver_memory, java_options: of a JVM that is started now; ignored where one runs already.
-        log: the file to which such a JVM and its workers add what they would write to standard error; None: there.
+        name: the name of the application in Spark.
+        driver_memory, java_options: for a JVM that is started now; ignored if one is already running.
+        log: a file that receives the standard error of such a JVM and its workers; None: standard error.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -40,7 +40,7 @@ def session(
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
     )
-    if java_options:  # an empty text would take back what spark-defaults or PYSPARK_SUBMIT_ARGS say
+    if java_options:  # an empty text would override spark-defaults or PYSPARK_SUBMIT_ARGS
         builder = builder.config("spark.driver.extraJavaOptions", java_options)
     with _errors_into(log):
         begun = builder.getOrCreate()
@@ -53,9 +53,9 @@ def session(
 
 @contextmanager
 def _errors_into(log: str | PathLike[str] | None) -> Iterator[None]:
-    """A block in which processes that begin have this file as their standard error.
+    """A block in which new processes have this file as their standard error.
 
-    Java warns and Spark greets before any setting of theirs is read.
+    Java and Spark write messages before they read any setting.
     """
     if log is None:
         yield

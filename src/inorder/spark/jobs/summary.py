@@ -1,4 +1,4 @@
-"""What an audit comes to, in numbers: for programs (JSON) and for a terminal."""
+"""The result of an audit in numbers: for programs (JSON) and for a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What one pass over the rows counts; times are seconds since 1970, None where there is no row."""
+    """The counts of one pass over the rows; times are seconds since 1970, None without rows."""
 
     messages: int
     queues: int
@@ -49,9 +49,9 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many notes have these in common: of findings their kind, of groups their size in bits; and their slice.
+    """The number of notes with the same kind (for groups, the same size in bits) and slice.
 
-    `missing` is how many delivery numbers they say are missing.
+    `missing` is the number of missing delivery numbers in them.
     """
 
     kind: str
@@ -64,10 +64,10 @@ class Count:
 
 
 def count_notes(notes: DataFrame, slice_of: Column) -> list[Count]:
-    """All notes, counted: some thousand counts at most.
+    """Counts all notes; returns some thousand counts at most.
 
     Args:
-        slice_of: the slice of the deliveries of a note.
+        slice_of: the slice of the deliveries for a note.
     """
     gap = [F.when(F.col("kind") == "delivery_gap", F.col(name)).cast("bigint") for name in ("found", "expected")]
     bits = F.floor(F.log2("size")).cast("int")
@@ -82,14 +82,14 @@ class Audited:
     """The summary of an audit.
 
     Args:
-        order: what the reader was promised.
-        messages: rows of the archive.
-        groups: groups and segmented messages; `incomplete_groups` of them have a fault.
-        bytes: of all bodies.
+        order: the promised order.
+        messages: how many rows the archive has.
+        groups: how many groups and segmented messages it has; `incomplete_groups` of them have a fault.
+        bytes: the bytes of all bodies.
         first_put_at, last_put_at: seconds since 1970; None: no message has a time.
-        put_earlier: messages put before the one that stands before them: many where the queue's order is commit.
-        missing: delivery numbers that the archive lacks.
-        errors, notes: findings of each kind.
+        put_earlier: how many messages were put earlier than the message before them: many with commit order.
+        missing: how many delivery numbers the archive lacks.
+        errors, notes: the number of findings of each kind.
     """
 
     order: Promised
@@ -109,7 +109,7 @@ class Audited:
 
     @classmethod
     def of(cls, totals: Totals, counts: Sequence[Count], *, order: Promised) -> Audited:
-        """The summary of what was counted."""
+        """Makes the summary from the counts."""
         number = Counter[tuple[str, str]]()
         for count in counts:
             number[count.kind, count.severity] += count.count
@@ -140,7 +140,9 @@ class Audited:
 
     @property
     def doubled(self) -> int:
-        """Messages that stand in the archive once more; where they have no unique id, by their delivery number."""
+        """How many messages are in the archive once more; those without a unique id are counted by their delivery
+        number.
+        """
         return self.errors["message_repeated"] or self.errors["delivery_repeated"]
 
     def as_json(self) -> str:
@@ -169,7 +171,7 @@ class Audited:
         return f"{', '.join(self.losses())} in {self.messages:,} messages: the order is not what was promised."
 
     def losses(self) -> list[str]:
-        """What was lost or done wrong, in numbers; what is said so already is not said again."""
+        """The losses and errors, in numbers; each is mentioned once."""
         overtakes = self.errors["overtake"] + self.errors["overtake_in_group"]
         groups = f"{self.incomplete_groups:,} group{'' if self.incomplete_groups == 1 else 's'} not whole"
         found = [
@@ -182,7 +184,7 @@ class Audited:
         return [text for number, text in found if number] or [errors]
 
     def facts(self) -> dict[str, str]:
-        """What was counted, in words."""
+        """The counts, in words."""
         deliveries = "none" if self.first_delivery is None else f"{self.first_delivery:,} to {self.last_delivery:,}"
         return {
             "promised order": self.order,
@@ -197,8 +199,8 @@ class Audited:
 
 
 PROVED = {
-    "physical": "nothing is missing, and each message came behind those that stood before it",
-    "logical": "nothing is missing, and each group came whole where its first message stood",
+    "physical": "nothing is missing, and each message came after those before it on the queue",
+    "logical": "nothing is missing, and each group came whole at the place of its first message",
     "none": "nothing is missing, and every group is whole",
 }
 

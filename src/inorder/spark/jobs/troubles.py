@@ -1,4 +1,4 @@
-"""What goes wrong inside Spark, as it was raised there, without the tracebacks that Spark wraps around it."""
+"""Extracts the original error from Spark's exceptions, without the tracebacks that Spark wraps around it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ...errors import QueueCondition, Reason
 
 # The last line of a worker's traceback: one of our errors, its text, and its reason code.
 OWN = re.compile(r"inorder\.[\w.]*errors\.\w+: (.*?) \[(\d+) [A-Z_0-9]+\]", re.DOTALL)
-LABEL = re.compile(r"^\[[A-Z0-9_.]+\] *| *SQLSTATE: \w+\.?")  # what Spark writes around a sentence
-CALLED = re.compile(r"^(?:\w+: )?An error occurred while calling \S+\n: ")  # what py4j writes around Java's exception
+LABEL = re.compile(r"^\[[A-Z0-9_.]+\] *| *SQLSTATE: \w+\.?")  # added by Spark around a sentence
+CALLED = re.compile(r"^(?:\w+: )?An error occurred while calling \S+\n: ")  # added by py4j around Java's exception
 
-# Ordinary trouble, by what stands somewhere in Spark's text; the first that fits. \1 is its first group.
+# Ordinary trouble, by a pattern in Spark's text; the first match counts. \1 is its first group.
 ORDINARY = (
     (
         "OutOfMemoryError",
@@ -30,12 +30,12 @@ ORDINARY = (
     ),
     (
         r"(\S+) is not a Parquet file|reading file (\S+)\. Could not read footer",
-        r"\1\2 is not a Parquet file, or only a part of one: put it back from a copy, or remove it",
+        r"\1\2 is not a Parquet file, or is incomplete: restore it from a copy, or remove it",
         Reason.FORMAT_ERROR,
     ),
     (
         r"mkdir of (?:file:)?(\S+) failed|Mkdirs failed to create (?:file:)?(\S+)",
-        r"\1\2 cannot be made: name a folder in which this user may write",
+        r"\1\2 cannot be created: name a folder in which this user may write",
         Reason.RESOURCE_PROBLEM,
     ),
     (r"PATH_NOT_FOUND\] Path does not exist: (\S+)\.", r"\1 does not exist", Reason.RESOURCE_PROBLEM),
@@ -46,7 +46,7 @@ ORDINARY = (
 
 @contextmanager
 def told_plainly() -> Iterator[None]:
-    """A block in which Spark works. Raises: QueueCondition, with text and reason of what was raised in a worker."""
+    """A block in which Spark works. Raises QueueCondition with text and reason of the error that a worker raised."""
     try:
         yield
     except (PySparkException, Py4JError) as trouble:
@@ -55,7 +55,7 @@ def told_plainly() -> Iterator[None]:
 
 
 def plain(text: str) -> tuple[str, Reason]:
-    """Our own error in a text of Spark's; if there is none, ordinary trouble, or the first line of Spark's."""
+    """Our own error in a text of Spark's; otherwise ordinary trouble, or the first line of the text."""
     found = OWN.search(text)
     if found is not None:
         return found[1], Reason(int(found[2]))

@@ -1,4 +1,4 @@
-"""unload: files that went onto a queue as groups are written back, from an archive or from the queue itself."""
+"""unload: writes files that were put on a queue as groups, from an archive or from the queue itself."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from .troubles import told_plainly
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unloaded:
-    """What `unload` did.
+    """The result of `unload`.
 
     Args:
-        messages, size, files: written, with their manifests, and how many bytes they are in how many files.
-        failed: files that could not be written.
+        messages, size, files: the numbers of messages (with manifests), bytes and files that were written.
+        failed: how many files could not be written.
         troubles: the first of them.
-        others: messages that belong to no file.
+        others: how many messages belong to no file.
         seconds: from the start of the work to the last file.
     """
 
@@ -54,15 +54,16 @@ def unload(
     existing: Existing = "same",
     progress: Tell | None = None,
 ) -> Unloaded:
-    """Writes the files of an archive back, each checked against its manifest; many at a time.
+    """Writes the files of an archive, many at a time, and checks each against its manifest.
 
-    A file that is wrong or incomplete is reported and not written; the others are.
+    A file that is wrong or incomplete is reported and not written; the others are written.
 
     Args:
         archive: a folder or a DataFrame.
-        target: a folder that the tasks can write; it is made if it is missing.
-        existing: what may be where a file belongs: "refuse" anything, accept the "same" bytes, "replace" it.
-        progress: called once a second, in another thread, with what is in whole files, and at last all of it.
+        target: a folder that the tasks can write; created if it is missing.
+        existing: what to do if a file exists: "refuse"; accept a file with the "same" bytes; "replace" it.
+        progress: called once a second, in another thread, with the amount in finished files, and finally with the
+            total.
     """
     if existing not in EXISTING:
         raise bad_argument("existing", existing, f"one of: {', '.join(EXISTING)}")
@@ -98,15 +99,16 @@ def dump(
     leave_out_properties: bool = False,
     progress: Tell | None = None,
 ) -> int:
-    """Writes an archive as texts of IBM's dmpmqmsg utility, in files that are in order; how many messages.
+    """Writes an archive as texts of IBM's dmpmqmsg utility, in ordered files; returns the number of messages.
 
     Args:
-        target: a folder that the tasks can write; it is made if it is missing.
-        overwrite: whether texts that are there may go.
-        leave_out_properties: the format has no place for the properties of messages: True loses them.
-        progress: called once a second, in another thread, with what is written, and at last all of it.
+        target: a folder that the tasks can write; created if it is missing.
+        overwrite: whether existing texts may be removed.
+        leave_out_properties: True writes messages without their properties, which the format cannot store.
+        progress: called once a second, in another thread, with the written amount, and finally with the total.
 
-    Raises: ArgumentError, there are texts already; FormatError, in Spark's exception: a message that cannot be said.
+    Raises ArgumentError if there are texts already; FormatError, in Spark's exception, if the format cannot store a
+    message.
     """
     if order not in ("logical", "physical"):
         raise bad_argument("order", order, "one of: logical, physical")
@@ -116,7 +118,7 @@ def dump(
         raise bad_argument("target", str(place), f"a folder without {old[0].name}, unless overwrite=True")
     for one in old:
         if is_of_any_store(one) or not one.is_file():
-            raise bad_argument("target", str(place), f"a folder without {one.name}, a store or no regular file")
+            raise bad_argument("target", str(place), f"a folder without {one.name}, a store or not a regular file")
     for one in old:
         one.unlink()
     rows = in_order(read_archive(spark, archive), order).select(*DUMPED.names)
@@ -125,7 +127,7 @@ def dump(
 
 
 def _made(target: str | PathLike[str]) -> Path:
-    """The folder, made if it is missing. Raises: ArgumentError, there is something else."""
+    """Creates the folder if it is missing. Raises ArgumentError if the path is something else."""
     place = Path(fspath(target)).resolve()
     check_local("target", place)
     place.mkdir(parents=True, exist_ok=True)
@@ -133,7 +135,7 @@ def _made(target: str | PathLike[str]) -> Path:
 
 
 def _write(rows: DataFrame, format_: str, target: Path, progress: Tell | None, **options: str) -> WriteReport:
-    """Has the tasks write; what they report."""
+    """Has the tasks write, and returns their report."""
     register_formats(rows.sparkSession)
     with tempfile.TemporaryDirectory(prefix="inorder-report-") as folder:
         report = str(Path(folder) / "report.json")
@@ -145,9 +147,9 @@ def _write(rows: DataFrame, format_: str, target: Path, progress: Tell | None, *
 def unload_queue(
     manager: QueueManager, queue: str, target: str | PathLike[str], *, existing: Existing = "same"
 ) -> Iterator[Path]:
-    """Takes the files off a queue, one unit of work each: a file is on disk before its group is gone.
+    """Gets the files from a queue, one unit of work each: a file is on disk before its group is removed.
 
-    Yields: where each file is now. Ends when no whole group that is a file is left.
+    Yields: the path of each file. Ends when no whole group of a file is left.
     """
     place = _made(target)
     while True:

@@ -12,6 +12,7 @@ from time import perf_counter
 
 from ...errors import ConnectionBroken, LeaseOver, NoMessageUnderCursor, OrderDeadlock, OutcomeUnknown, WaitEnded
 from ...model.message import Got
+from ...support.locks import AtEnd
 from ..seam.queued import NotedMessage, onlooker
 from ..seam.records import GetOutcome, GetRequest, Locked, LockRequest, Rest
 from ..seam.telemetry import event, first, length, of_request, unit_of
@@ -21,7 +22,7 @@ from .catalog import get_allowed
 from .incremental_search import NOT_YET, Ahead, rest
 from .operation import Operation, in_operation
 from .paging import PageReading
-from .process import OpenStore
+from .process import OpenConnection, OpenStore
 from .reading import Reading, read_rest
 from .settling import earliest, lease_end, tidied
 from .waiting import WaitingRoom
@@ -60,15 +61,8 @@ class GettingVerbs(OpenStore, ABC):
         self.refuse_wait()
         handle = self.handle(request.handle)
         look = Looks(functools.partial(self._look, request, waits=True, search=Search()))
-        try:
+        with AtEnd(self._end_wait, handle.connection) as again, again:
             self.waiting.wait(handle.connection.id, handle.queue_name, request.options, look)
-        finally:
-            try:
-                if look.outcome is None or not look.outcome.messages:
-                    self._end_wait(handle.connection.id)
-            finally:
-                if handle.connection.waits:
-                    self._end_wait(handle.connection.id)
         assert look.outcome is not None
         return look.outcome
 
@@ -116,14 +110,15 @@ class GettingVerbs(OpenStore, ABC):
     def browse_page(self, request: GetRequest, most: int) -> list[GetOutcome]:
         return self._page(request, most) if self._only_looks(request) else []
 
-    def _end_wait(self, owner: int) -> None:
-        if owner in self.connections:  # else its wait has ended with it, and the store may be closed
+    def _end_wait(self, connection: OpenConnection) -> None:
+        # If the connection has ended, so has its wait, and the store may be closed.
+        if connection.waits and connection.id in self.connections:
             with contextlib.suppress(ConnectionBroken, OutcomeUnknown):  # the same; the caller still gets its answer
-                self._forget_wait(owner)
+                self._forget_wait(connection)
 
     @in_operation(though_stopped=True, alone=False)
-    def _forget_wait(self, operation: Operation, owner: int) -> None:
-        if (connection := self.connections.get(owner)) is not None:
+    def _forget_wait(self, operation: Operation, connection: OpenConnection) -> None:
+        if connection.id in self.connections:
             end_wait(operation, connection)
 
     @event("read_rest", "messages bytes", handle=first, measured=lambda found, *_: [len(found[0]), length(found[0])])

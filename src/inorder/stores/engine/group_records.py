@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
+from ...model.fields import LATER
 from ...model.message import Message, Place, Transmission, UniqueId
 from ...model.properties import NO_PROPERTIES, Properties, is_readable
 from ..seam.damage import decodes
 
 _NOTHING = Message().row
+_EARLIER = len(_NOTHING) - len(LATER)
 _UID, _PROPERTIES = Message.FIELDS["uid"].index, Message.FIELDS["properties"].index
 _TRANSMISSION = Message.FIELDS["transmission"].index
 
@@ -43,6 +45,7 @@ def entry_of(text: str) -> Entry:
     """The reverse of `Entry.as_text`."""
     place, values, connection, by, since, *properties = json.loads(text)
     values.insert(_PROPERTIES, _properties_of(*properties))
+    values += _NOTHING[max(len(values), _EARLIER) :]  # of one that an earlier release wrote
     row = [
         bytes.fromhex(value) if isinstance(usual, bytes) else value
         for value, usual in zip(values, _NOTHING, strict=True)

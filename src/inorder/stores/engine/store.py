@@ -44,6 +44,7 @@ from ...rules.lifecycle import Event
 from ...rules.puts import Program
 from ...rules.retries import Later
 from ...support.clock import Clock
+from ...support.locks import AtEnd
 from ..seam.backend import Backend, Host
 from ..seam.definitions import as_text
 from ..seam.records import (
@@ -139,9 +140,7 @@ class QueueStore(
         except InorderError:
             raise
         except BaseException:  # from outside: nobody knows the connection's number
-            try:
-                _end(made, self._disconnect)
-            finally:
+            with AtEnd(_end, made, self._disconnect):
                 _end(made, self._disconnect)
             raise
 
@@ -154,14 +153,9 @@ class QueueStore(
     @event("disconnect")
     def disconnect(self, owner: int) -> None:
         # In this order: a call that begins to wait after the dismissal fails at its first look.
-        try:
-            with contextlib.suppress(ConnectionBroken, OutcomeUnknown):  # it was lost, and others back out its work
-                self._disconnect(owner)
-        finally:
-            try:
-                self.waiting.dismiss(owner)
-            finally:
-                self.waiting.dismiss(owner)
+        was_lost = contextlib.suppress(ConnectionBroken, OutcomeUnknown)  # others back out its work
+        with AtEnd(self.waiting.dismiss, owner) as again, again, was_lost:
+            self._disconnect(owner)
 
     @in_operation(though_stopped=True)
     def _disconnect(self, operation: Operation, owner: int) -> None:

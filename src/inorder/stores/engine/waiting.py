@@ -25,7 +25,7 @@ from ...errors import ConnectionBroken, InorderError
 from ...model.options import GetOptions
 from ...rules.gets import rank_of
 from ...support.clock import Clock
-from ...support.locks import Bell, Lock
+from ...support.locks import AtEnd, Bell, Lock
 from ..seam.backend import Host
 from ..seam.changes import Change, Changes, Happened
 from ..seam.telemetry import Telemetry
@@ -94,21 +94,17 @@ class WaitingRoom:
     def _wait(self, owner: int, queue: str, options: GetOptions, look: Look) -> bool:
         deadline = self._clock.monotonic() + options.wait
         waiter = WaitingCall(owner, queue, rank_of(options), deadline, self._host.bell(queue))
-        try:
+        with AtEnd(self._go, waiter) as again, again:
             with self._lock:
                 self._waiters.append(waiter)
                 self._waiters.sort(key=lambda one: one.rank)  # stable: in order of arrival within a rank
                 self._attend()  # a new waiter looks first
             return self._serve(waiter, look)
-        finally:
-            try:
-                self._go(waiter)
-            finally:
-                if waiter in self._waiters:
-                    self._go(waiter)
 
     def _go(self, waiter: WaitingCall) -> None:
         with self._lock:
+            if waiter not in self._waiters:
+                return
             self._ring()
             self._waiters = [one for one in self._waiters if one is not waiter]
             self._attend()

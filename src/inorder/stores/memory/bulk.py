@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from ...model.fields import NONE
 from ...model.message import NO_ID, Message, Place, UniqueId
 from ...rules.grouping import Wanted, is_head
 from ...rules.lifecycle import State
 from ...rules.ordering import Cursor, StrictMatch, rank
-from ...rules.puts import NO_ACCOUNTING, make_id
+from ...rules.puts import make_id
 from ...rules.selectors import selector_of
 from ...rules.staged_columns import KEYS, STAGED_COLUMNS, Batch
 from ...rules.staging import StagedMessage, check_numbers, grouped, lined_up
@@ -21,12 +21,11 @@ from ..seam.backend import Counts, Listed, SearchedQueue
 from ..seam.bulk_page import BulkPage
 from ..seam.looking import group_of, logical_key, logical_position, physical_position, unplaced_position
 from ..seam.queued import GOT, QueuedMessage, Reader, as_got, available, is_in_sight, number_of, onlooker, place_of
-from ..seam.records import PAGE_BYTES, PAGE_ROWS, BulkRow, Stretch
+from ..seam.records import BULK_COLUMNS, PAGE_BYTES, PAGE_ROWS, BulkRow, Stretch
 from ..seam.surveying import Cut, Shown, cut, looked_for, within
 from ..seam.tables import StagingRow, UnitRow
 from ..seam.views import ListingOrder, LookRequest, OrderView, Position
 
-NONE = {"message_id": NO_ID, "correlation_id": NO_ID, "group_id": NO_ID, "accounting_token": NO_ACCOUNTING}
 Behind = tuple[Any, ...]
 
 
@@ -153,7 +152,6 @@ class MemoryBulk(ABC):
             values |= {name: none for name, none in NONE.items() if values[name] is None}
             if values["message_id"] == NO_ID:
                 values["message_id"] = make_id(self._name, number)
-            values["expiry"] = math.inf if values["expiry"] is None else values["expiry"]
             values["length"] = len(values["body"])
             yield empty.with_values(**values, token=number.to_bytes(16, "big"), uid=UniqueId(self._name, number))
 
@@ -256,21 +254,11 @@ def _bulk(row: QueuedMessage, among: Iterable[QueuedMessage], delivery: int, now
     """Converts a message to a row in the order of BULK_COLUMNS, looking for its group's head in `among`."""
     message = as_got(row, now)
     assert message.uid is not None
-    return (
-        *row.place, *_head_place(row, among), delivery, message.report, message.message_type,
-        None if row.expires_at == math.inf else message.expiry, message.feedback, message.encoding,
-        message.coded_character_set_id, message.format, message.priority, bool(message.persistent), message.message_id,
-        _unless(message.correlation_id, NO_ID), message.reply_to_queue, message.reply_to_queue_manager,
-        message.user_identifier, _unless(message.accounting_token, NO_ACCOUNTING), message.application_identity_data,
-        message.put_application_type, message.put_application_name, message.put_at, message.application_origin_data,
-        _unless(message.group_id, NO_ID), message.sequence_number, message.offset, message.flags,
-        message.original_length, message.transmission, message.properties.text, message.body, message.length,
-        message.backout_count, message.uid.origin, message.uid.number,
-    )  # fmt: skip
-
-
-def _unless(value: bytes, nothing: bytes) -> bytes | None:
-    return None if value == nothing else value
+    values = {name: None if value == NONE.get(name, ...) else value for name, value in message.fields()}
+    values |= zip(BULK_COLUMNS, (*row.place, *_head_place(row, among), delivery), strict=False)  # the first of them
+    values |= {"persistent": bool(message.persistent), "properties": message.properties.text}
+    values |= {"uid_origin": message.uid.origin, "uid_number": message.uid.number}
+    return tuple(map(values.__getitem__, BULK_COLUMNS))
 
 
 def _head_place(row: QueuedMessage, among: Iterable[QueuedMessage]) -> tuple[int | None, int | None, int | None]:

@@ -375,7 +375,7 @@ class PostgresBackend(SqlBackend):
         """Returns the guess about a queue, which the server will confirm or refuse."""
         state, attention, _, is_shared, appends = guess
         self._looks += attention & ~FRONTS != 0
-        self._is_first = self._session.last is None
+        self._is_first = self._session.last is None and not self._session.holds_back
         given: Sequence[int] = (queue, state.revision, attention, state.depth)
         self.noted[queue] = attention
         if is_shared:

@@ -97,11 +97,11 @@ CREATE FUNCTION change_of(number bigint) RETURNS text LANGUAGE sql STABLE AS $$
     FROM tally t WHERE t.queue = number
 $$;
 
--- Changes of a queue are notified on a channel for so long; returns a text that differs with each. A verb that changes the queue
--- without a notification has it locked, or is together with others on it, and has seen no bit `HEARD` (512,
--- sql/attention.py). So the bit is set with the queue locked: a verb that did not see it has ended, and what it did is
--- there for the look that follows. Where it is set already nobody takes it away as long as the row is shared, and finds
--- the listener then.
+-- Notifies changes of a queue on a channel for a time; returns a text that differs after each change. A verb that
+-- changes the queue without a notification has it locked, or runs together with others on it, and has not seen the
+-- bit `HEARD` (512, sql/attention.py). So the bit is set with the queue locked: a verb that did not see it has ended,
+-- and the look that follows sees its changes. If the bit is already set, no verb clears it while the row is shared,
+-- and later it finds the listener.
 CREATE FUNCTION listen(number bigint, called text, seconds double precision) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO listener (queue, channel, until)
@@ -138,9 +138,9 @@ CREATE FUNCTION numbers_in(numbers text) RETURNS TABLE (value bigint, key bigint
     FROM json_array_elements_text(CAST(numbers AS json)) WITH ORDINALITY AS one(value, position)
 $$;
 
--- An element of a descriptor, as JSON, by a path like $[3]. The properties, in a line of their own, are cut off and not
--- parsed: a text in them may have a NUL, which PostgreSQL refuses where it makes text of JSON. So it does with ->; what
--- leaves all elements as they are takes longer.
+-- An element of a descriptor, as JSON, by a path like $[3]. The properties, on a separate line, are cut off and not
+-- parsed: a text in them may contain a NUL, which PostgreSQL refuses when it converts JSON to text, also with ->; other
+-- ways that leave the elements unchanged take longer.
 CREATE FUNCTION element(array_ text, path text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE
         WHEN path = '$[15]' THEN nullif(left(split_part(array_, E',\n', 2), -1), '')

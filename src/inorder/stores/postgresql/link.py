@@ -134,7 +134,6 @@ class Link:
         # The last flush: the Sync after it, how many commits it covers, and whether it succeeds.
         self._flush: tuple[int, int, StatementResult | None] = 0, 0, None
         self._is_unreplicated = False  # a wait for a synchronous standby was cancelled
-        self._is_unheard = False  # the notification failed, and with it the flush
         connection = self._connection = connected(address, program)
         try:
             with told_as_ours(address):
@@ -222,8 +221,8 @@ class Link:
     def block(self, text: str = "BEGIN") -> None:
         """Turns the present transaction into one that COMMIT ends, for savepoints and cursors."""
         if not self.pipeline.in_block:
-            self.pipeline.in_block = True
             self.pipeline.execute(text)
+            self.pipeline.in_block = True  # only then, because `recover` ends anything else by a Sync
 
     def commit(self, *, durably: bool = False, flushes: bool = False, wakes: Collection[int] = ()) -> None:
         """Ends the transaction.
@@ -239,21 +238,11 @@ class Link:
             pipeline.execute(SYNCHRONOUSLY, (self.flush_level,))
         answer = pipeline.execute("COMMIT") if pipeline.in_block else None
         self._ends = durably, answer, pipeline.sync()
-        behind: StatementResult | None = None
         if wakes:  # while the server works on the commit
-            given = (array(list(wakes)),)
-            if flushes:
-                behind = pipeline.execute(STATEMENTS["notify listeners and flush"], (*given, self.flush_level))
-            else:
-                behind = pipeline.execute(STATEMENTS["notify listeners"], given)
-            behind.heeds = self._logged
-        elif flushes:
-            behind = pipeline.execute(STATEMENTS["flush commits"], (self.flush_level,))
-        self._is_unheard = False
-        if behind is not None:
-            sync = pipeline.sync(self._logged if wakes else None)
-            if flushes:
-                self._flush = sync, self.commits + 1, behind
+            pipeline.execute(STATEMENTS["notify listeners"], (array(list(wakes)),)).heeds = self._logged
+            pipeline.sync(self._logged)
+        if flushes:
+            self._send_flush(self.commits + 1)
         self._have_committed()
 
     def _have_committed(self) -> None:
@@ -335,16 +324,16 @@ class Link:
                 self._flush = 0, 0, None
                 self.pipeline.wait_for_sync(sync)
                 self._check_replicated()
-                # `recover` may have dropped answers, and statements after the commit may have failed.
-                if not self._is_unheard and answer.has_come and any(is_flushed for is_flushed, *_ in answer):
+                if answer.has_come and answer.fetchall():  # `recover` may have dropped answers and errors
                     self.flushed = commits
-                self._is_unheard = False
             else:
-                answer = self.pipeline.execute(STATEMENTS["flush commits"], (self.flush_level,))
-                self._flush = self.pipeline.sync(), self.commits, answer
+                self._send_flush(self.commits)
+
+    def _send_flush(self, commits: int) -> None:
+        answer = self.pipeline.execute(STATEMENTS["flush commits"], (self.flush_level,))
+        self._flush = self.pipeline.sync(), commits, answer
 
     def _logged(self, error: psycopg.Error) -> None:
-        self._is_unheard = True
         log.warning("those who wait for %s could not be notified: %s", self.address, error)
 
     # --- the connection

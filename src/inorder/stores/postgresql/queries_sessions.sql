@@ -94,10 +94,6 @@ ON CONFLICT (queue, session) DO UPDATE SET depth = own.depth + excluded.depth, a
 UPDATE tally SET fronts = NULL, unordered = ?2, counter = now.counter, reserved = greatest(tally.reserved, now.counter)
 FROM counted AS now WHERE tally.queue = ?1 AND now.queue = ?1;
 
--- name: queues with counters
--- All of them.
-SELECT queue FROM tally;
-
 -- name: lock queues at once
 -- Locks queues without waiting, if later queues are already locked. It returns the number that others have locked;
 -- NOWAIT would raise an error, which the server would log.
@@ -176,7 +172,7 @@ UPDATE tally SET depth = depth WHERE ctid = ANY (ARRAY(
 UPDATE run SET stopped = ?1;
 
 -- name: server has run on
--- Whether the server has run without a break since the first process came. PostgreSQL empties the table after a crash
+-- Whether the server has run without a break since the first process connected. PostgreSQL empties the table after a crash
 -- and a promotion.
 SELECT 1 FROM run;
 
@@ -184,7 +180,7 @@ SELECT 1 FROM run;
 -- From now on.
 INSERT INTO run (stopped) VALUES (0);
 
--- ===== who lives: a session holds the lock of its process row
+-- ===== living processes: a session holds the lock of its process row
 
 -- name: all processes
 -- All processes that have not signed off.
@@ -216,18 +212,18 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND l.classid = CAST((k.key >> 32) & 4294967295 AS oid) AND l.objid = CAST(k.key & 4294967295 AS oid);
 
--- ===== who waits (watch.py)
+-- ===== waiting calls (watch.py)
 
 -- name: listen to queues
--- Before a call looks that may wait, and now and then while it waits: the changes of these queues are notified on the
--- channel for some seconds. How they are now; in their order, as everybody locks them.
+-- Runs before the look of a call that may wait, and from time to time while it waits: changes of these queues are
+-- notified on the channel for some seconds. Returns their state; in the order in which all verbs lock them.
 WITH found AS MATERIALIZED (
     SELECT id, name FROM definition WHERE name = ANY (CAST(:names AS text[])) AND type = 'local' ORDER BY id
 )
 SELECT name, id, listen(id, :channel, CAST(:seconds AS double precision)), store_number() FROM found;
 
 -- name: any process is dead
--- While calls wait, now and then; by the way go the listeners that have not said for a minute that they listen.
+-- Runs from time to time while calls wait; also removes listeners that have not renewed themselves for a minute.
 WITH gone AS (
     DELETE FROM listener WHERE (queue, channel) IN (
         SELECT queue, channel FROM listener WHERE until < clock_timestamp() - interval '1 minute'
@@ -240,18 +236,6 @@ SELECT EXISTS (SELECT FROM process WHERE id <> ?1 AND pg_try_advisory_xact_lock_
 -- Runs after a commit in a separate transaction, because a commit with a notification holds a lock of the whole server.
 SELECT count(pg_notify(channel, store_number() || ' ' || queue))
 FROM listener WHERE queue = ANY (CAST(?1 AS bigint[])) AND until > clock_timestamp();
-
--- name: notify listeners and flush
--- The same, and the flush, unless somebody is notified: whether all that was committed is on disk when it has happened.
-WITH woken AS MATERIALIZED (
-    SELECT count(pg_notify(channel, store_number() || ' ' || queue)) AS channels
-    FROM listener WHERE queue = ANY (CAST(?1 AS bigint[])) AND until > clock_timestamp()
-)
-SELECT
-    channels = 0,
-    CASE WHEN channels = 0 THEN set_config('synchronous_commit', ?2, true) END,
-    CASE WHEN channels = 0 THEN pg_logical_emit_message(true, 'inorder', '') END
-FROM woken;
 
 -- name: flush commits
 -- Writes a record, because a transaction without writes would not flush.

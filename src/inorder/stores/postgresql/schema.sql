@@ -1,10 +1,10 @@
--- The tables of a store, version 4. They are those of sqlite/schema.sql, by name and column, and say there what they are
--- for; here stands what is PostgreSQL's. Everything is in one schema, which the session's search_path names, and no text
--- does: so there may be several stores in one database.
+-- The tables of a store, version 4. They have the names and columns of sqlite/schema.sql, which explains them; the
+-- comments here are about PostgreSQL. Everything is in one schema, which only the session's search_path names, so a
+-- database may have several stores.
 --
--- Flags are numbers, 0 or 1, where Python reads and writes them, and booleans where they are made of other columns. In
--- `message` wide columns stand first, so that little is lost between them. References are not enforced, but checked
--- (checks.sql): a message would pay for each. Functions and triggers are in functions.sql, groups.sql and fronts.sql.
+-- Flags are numbers, 0 or 1, if Python reads and writes them, and booleans if they are made from other columns. In
+-- `message` wide columns come first, to avoid padding. References are not enforced, but checked (checks.sql), because
+-- each would cost time for every message. Functions and triggers are in functions.sql, groups.sql and fronts.sql.
 
 CREATE TABLE store (
     version integer NOT NULL,             -- of this schema
@@ -28,14 +28,14 @@ CREATE TABLE definition (
     altered_at double precision NOT NULL
 );
 
--- A row changes with every verb, in no indexed column: with room on its page the change stays there (HOT) and is cleared
--- away by the next ones. A verb that changes what belongs to a queue has its row locked, or is together with others on
--- one that keeps no order (backend.py). There is no row 0: the numbers that name things are in the sequence `number`.
--- What its columns cannot be the check `queue counters` says, for the reason that `message` has.
+-- A row changes with every verb, but not in an indexed column: with room on its page the change stays there (HOT), and
+-- later ones clear it away. A verb that changes a queue has its row locked, or runs together with others on a queue that
+-- keeps no order (backend.py). There is no row 0: identifying numbers come from the sequence `number`. The check
+-- `queue counters` has the conditions on its columns, for the reason given at `message`.
 --
--- While a transaction somewhere keeps vacuum away, rows that were replaced stay in the way of the one that is (fronts.py).
--- So every 64 messages it gets another serial, and is looked for from the highest one on. A key would be looked through
--- with each of them; that there is one row for a queue is checked, too.
+-- While an open transaction prevents vacuum, replaced versions of the row slow down its search (fronts.py). So every 64
+-- messages the row gets another serial, and the search begins at the highest one. A key would search all versions; a
+-- check ensures that each queue has one row.
 CREATE TABLE tally (
     queue bigint NOT NULL,
     serial bigint NOT NULL DEFAULT 0,
@@ -46,14 +46,14 @@ CREATE TABLE tally (
     depth bigint NOT NULL DEFAULT 0,
     arrived bigint NOT NULL DEFAULT 0,
     unordered smallint NOT NULL DEFAULT 0, -- 1 or 0, as its definition says
-    fronts int8[]                         -- below which numbers nothing is available: fronts.py
+    fronts int8[]                         -- numbers below which no message is available: fronts.py
 ) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0);
 
 CREATE INDEX tally_newest ON tally (queue, serial DESC);
 
--- What verbs that are together on a queue have added to its row: a session has a slot of its own, so that nobody waits. A
--- verb that locks the queue clears them away.
+-- Additions to a queue's row by verbs that run together: each session has its own slot, so that none waits. A verb that
+-- locks the queue clears them away.
 CREATE TABLE slot (
     queue bigint NOT NULL,
     session integer NOT NULL,             -- the number of the server's process
@@ -92,7 +92,7 @@ CREATE INDEX handle_connection ON handle (connection);
 CREATE INDEX handle_queue ON handle (queue);
 CREATE INDEX handle_name ON handle (name);
 
--- With room for the unit of work of a connection, which begins again and again in one row.
+-- With room for the unit of work of a connection, whose row is reused again and again.
 CREATE TABLE unit (
     id bigint PRIMARY KEY,
     kind text COLLATE "C" NOT NULL CHECK (kind IN ('session', 'prepared', 'confirm', 'lock', 'claim', 'staging', 'lease')),
@@ -113,10 +113,10 @@ CREATE UNIQUE INDEX unit_prepared ON unit (name) WHERE kind = 'prepared';
 CREATE UNIQUE INDEX unit_named ON unit (queue, kind, name) WHERE queue IS NOT NULL;
 CREATE UNIQUE INDEX unit_staging ON unit (name) WHERE kind = 'staging';
 
--- What its columns cannot be the check `messages` says (checks.sql): the server would read the text of each constraint,
--- as it does that of each generated column, again for every statement. Each change of a state goes into an index, so
--- none stays on its page and room there would be lost. Vacuum comes by the number of dead rows, not by their share:
--- what has left the front of a long queue stands in the way of every get.
+-- The check `messages` (checks.sql) has the conditions on its columns: the server would parse each constraint, as it
+-- does each generated column, again for every statement. Each change of a state changes an index, so it never stays on its
+-- page, and free room there would be wasted. Vacuum runs by the number of dead rows, not by their share, because dead
+-- rows at the front of a long queue slow down every get.
 CREATE TABLE message (
     id bigint PRIMARY KEY,
     queue bigint NOT NULL,
@@ -155,7 +155,7 @@ CREATE TABLE message (
     put_by text COLLATE "C"
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 
--- `message.holder` is this function of the row, where others have a column.
+-- `message.holder` is this function of the row; other stores have a column.
 CREATE FUNCTION holder(message) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE
         WHEN $1.number IS NULL OR ($1.state = 2 AND $1.due_at IS NULL) THEN NULL
@@ -191,7 +191,7 @@ CREATE INDEX message_forgotten ON message (queue) WHERE forgotten = 1;
 CREATE INDEX message_nonpersistent ON message (queue) WHERE persistent = 0;
 CREATE INDEX message_reports ON message (queue, unit) WHERE reports IS NOT NULL;
 
--- A row is written once and removed once; a short body stays in it, a long one is cut and lies apart.
+-- A row is written once and removed once; a short body is stored in it, a long one in pieces elsewhere.
 CREATE TABLE content (
     id bigint PRIMARY KEY,
     put_at double precision NOT NULL,
@@ -202,7 +202,7 @@ CREATE TABLE content (
     body bytea NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 
--- Bodies are not compressed: their beginning is read alone, and the time is the caller's.
+-- Bodies are not compressed, because calls read only the beginning, and compression would cost the caller time.
 ALTER TABLE content ALTER COLUMN body SET STORAGE EXTERNAL;
 
 CREATE TABLE account (
@@ -365,7 +365,7 @@ CREATE INDEX entered_group ON entered (queue, group_id);
 CREATE INDEX entered_reader ON entered (reader, queue, left_in) WHERE reader IS NOT NULL;
 CREATE INDEX entered_left ON entered (left_in) WHERE left_in IS NOT NULL;
 
--- Of calls that wait nothing outlives the server.
+-- No waiting call outlives the server.
 CREATE UNLOGGED TABLE wait (
     connection bigint PRIMARY KEY,
     queue bigint NOT NULL,
@@ -386,7 +386,7 @@ CREATE TABLE gathering (
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_cost_delay = 0);
 
--- Which processes listen for changes of which queue, each on a channel of its own, and how long at least.
+-- The processes that listen for changes of a queue, each on its own channel, and for how long at least.
 CREATE UNLOGGED TABLE listener (
     queue bigint NOT NULL,
     channel text COLLATE "C" NOT NULL,
@@ -394,8 +394,8 @@ CREATE UNLOGGED TABLE listener (
     PRIMARY KEY (queue, channel)
 ) WITH (fillfactor = 50);
 
--- One row as long as nothing that was committed has been lost: it is empty after a crash of the server, and on a standby
--- that takes over. Then numbers that were given away may be missing, and counters jump over all that are reserved.
+-- One row as long as no committed transaction may be lost: it is empty after a crash of the server, and on a standby
+-- that takes over. Then used numbers may be missing from the tables, and counters jump over all reserved ones.
 CREATE UNLOGGED TABLE run (
     id smallint PRIMARY KEY DEFAULT 1 CHECK (id = 1),
     stopped smallint NOT NULL DEFAULT 0 CHECK (stopped IN (0, 1))

@@ -1,4 +1,4 @@
--- More of the tables of schema.sql: what is defined and is not a queue, and how far channels are.
+-- More tables of the schema: definitions other than queues, and the progress of channels.
 
 CREATE TABLE object (
     type text COLLATE "C" NOT NULL CHECK (type <> ''),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
+from ...model.fields import GIVEN
 from ...model.message import Got, Message, UniqueId
 from ...model.options import GetOptions, Match, OpenOptions, PutOptions
 from ...rules.grouping import GroupState
@@ -152,13 +153,11 @@ class OneMessage:
 
 # --- claims and surveys
 
-BULK_COLUMNS: Sequence[str] = (
-    "rank number ordinal group_rank group_number group_ordinal delivery report message_type expiry feedback encoding "
-    "coded_character_set_id format priority persistent message_id correlation_id reply_to_queue "
-    "reply_to_queue_manager user_identifier accounting_token application_identity_data put_application_type "
-    "put_application_name put_at application_origin_data group_id sequence_number offset flags original_length "
-    "transmission properties body length backout_count uid_origin uid_number"
-).split()
+BULK_COLUMNS: Final = (
+    *"rank number ordinal group_rank group_number group_ordinal delivery".split(),
+    *(name for name, field in GIVEN.items() if field.remains),
+    *"body length backout_count uid_origin uid_number".split(),
+)
 """The columns of a row that is read in bulk, in this order.
 
 First comes the row's place. Then the place of the head of its group: its own if it is in no group; None if the head is

@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from ...model.fields import NO_ACCOUNTING
 from ...model.message import NO_ID, Place
 from ...model.properties import PropertyValue, decoded
-from ...rules.puts import NO_ACCOUNTING
 from ...rules.selectors import Selector
 from ..seam.damage import DECODING
 from ..seam.queued import SeenRow, cost_of

@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
 from ...errors import ArgumentError, StoreDamaged
-from ...model.message import PUT_AT_MAX, Message
+from ...model.fields import PUT_AT_MAX
+from ...model.message import Message
 from ..engine.claiming import state_of
 from ..engine.group_records import entry_of
 from ..engine.waits import levels_of
@@ -153,7 +154,7 @@ def _unread(text: str | None, decode: Callable[[str], object]) -> Iterator[str]:
 
 def _contents(database: CheckedDatabase) -> list[str]:
     """Finds impossible descriptors, and bodies that differ from those that were put."""
-    names = list(database.tables["content"])  # the last three: descriptor, crc, body
+    names = list(database.tables["content"])
     shapes = Shapes.of(database.tables["content"], names)
     found: list[str] = []
     last: int | None = FIRST
@@ -178,13 +179,14 @@ def _some_contents(
     for number in numbers:
         try:
             (row,) = query(sql, (number,))
+            content = dict(zip(names, row, strict=True))
             wrong = (
                 shapes.wrong(row)
                 or _wrong_value(names, row)
-                or wrong_descriptor(row[-3])
-                or wrong_body(number, *row[-2:])
+                or wrong_descriptor(content["descriptor"])
+                or wrong_body(number, content["crc"], content["body"])
             )
-            size += 0 if wrong else len(row[-1])
+            size += 0 if wrong else len(content["body"])
         except Exception as error:
             if not isinstance(error, DECODING + database.wrong):
                 raise

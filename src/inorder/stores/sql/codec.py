@@ -20,12 +20,13 @@ from typing import Any, NamedTuple, NoReturn
 from zlib import crc32
 
 from ...errors import StoreDamaged
-from ...model.message import ANY_GROUP, NO_ID, PUT_AT_MAX, REPORT_GENERATED, Message, Place, Row, UniqueId
+from ...model.fields import LATER, NO_ACCOUNTING, PUT_AT_MAX
+from ...model.message import ANY_GROUP, NO_ID, REPORT_GENERATED, Message, Place, Row, UniqueId
 from ...model.parameters import ID_LENGTH
 from ...model.properties import NO_PROPERTIES, Properties
 from ...rules.lifecycle import State
 from ...rules.ordering import effective_priority
-from ...rules.puts import NO_ACCOUNTING, make_id
+from ...rules.puts import make_id
 from ..seam.bulk_page import BulkPage
 from ..seam.damage import DECODING, damaged
 from ..seam.queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
@@ -36,11 +37,10 @@ from .shapes import BLOB, INTEGER, NULL, Shapes, Table
 
 INDEX = {name: index for index, name in enumerate(Message.FIELDS)}
 
-# Fields that are columns of `message` under the same name.
-NARROW = frozenset("persistent priority correlation_id group_id sequence_number offset flags original_length".split())
+IN_CONTENT = frozenset({"put_at", *LATER})  # columns of `content`; other fields are columns of `message`
+LATER_COLUMNS = "".join(f', c."{name}"' for name in LATER)  # at the end, in the order of a row
 
 _FLAGS, _GROUP, _SEQUENCE, _OFFSET = INDEX["flags"], INDEX["group_id"], INDEX["sequence_number"], INDEX["offset"]
-NULLS: dict[str, object] = {"correlation_id": NO_ID, "group_id": NO_ID, "expiry": math.inf, "delay": 0.0}
 
 
 def stored_columns(body: str = "c.body", crc: str = "c.crc") -> str:
@@ -48,7 +48,7 @@ def stored_columns(body: str = "c.body", crc: str = "c.crc") -> str:
     return (
         "m.id, c.descriptor, c.expiry, m.priority, m.persistent, m.message_id, m.correlation_id, c.put_at, m.group_id, "
         f'm.sequence_number, m."offset", m.flags, m.original_length, c.delay, {crc}, {body}, m.length, m.uid_origin, '
-        "m.uid_number"
+        f"m.uid_number{LATER_COLUMNS}"
     )
 
 
@@ -58,19 +58,21 @@ NARROW_COLUMNS = (
     "m.visible_at, m.expires_at, m.due_at, m.backouts, m.unit, m.away, m.locked_handle, m.locked_at, m.lock, "
     "m.lock_confirm, m.co_op_marked_at, m.forgotten, m.claimed"
 )
-DESCRIBED_COLUMNS = f"{NARROW_COLUMNS}, c.descriptor, m.priority, c.put_at"  # for a selector
+DESCRIBED_COLUMNS = f"{NARROW_COLUMNS}, c.descriptor, m.priority, c.put_at{LATER_COLUMNS}"  # for a selector
 STATES = {int(state): state for state in State if state}
 # For `Codec.got`.
 GOT_COLUMNS = (
     "m.id, c.descriptor, m.priority, m.persistent, m.message_id, m.correlation_id, c.put_at, m.group_id, "
     'm.sequence_number, m."offset", m.flags, m.original_length, c.crc, c.body, m.length, m.uid_origin, m.uid_number, '
-    "m.expires_at, m.backouts, m.rank, m.number, m.ordinal"
+    f"m.expires_at, m.backouts, m.rank, m.number, m.ordinal{LATER_COLUMNS}"
 )
 # For `Codec.bulk`: the stored ones of `records.BULK_COLUMNS`, and columns for checking a row.
-READ_IN_BULK = (
-    "rank number ordinal delivery expires_at priority persistent message_id correlation_id put_at group_id "
+READ_IN_BULK = [
+    *"rank number ordinal delivery expires_at priority persistent message_id correlation_id put_at group_id "
     "sequence_number offset flags original_length body length backout_count uid_origin uid_number descriptor crc id"
-).split()
+    .split(),
+    *LATER,
+]  # fmt: skip
 
 
 LEVELS_MAX = 64  # cached for one queue
@@ -173,9 +175,7 @@ class Codec:
         now: float,
     ) -> Arriving:
         """Converts arriving messages to values."""
-        plain: list[Any] = []
-        rows: list[Any] = []
-        contents: list[Any] = []
+        plain, rows, contents = list[Any](), list[Any](), list[Any]()
         prefix, own, place_number = self.prefix, self.origin, first_number
         visible_at = None if unit else now
         levels = self._levels
@@ -235,7 +235,8 @@ class Codec:
                     unit,
                     1 if reports else None,
                 )
-            contents += number, put_at, expiry, delay or None, descriptor, crc32(body, number), body
+            content = number, put_at, expiry, delay or None, descriptor, crc32(body, number), body
+            contents += content + row[_LATER:] if LATER else content
             if place_number is not None:
                 place_number += 1
         return _tuple(Arriving, (plain, rows, contents, attention))
@@ -252,7 +253,7 @@ class Codec:
         """The same with everything but the body, from DESCRIBED_COLUMNS."""
         (number, flags, group_id, sequence_number, offset, length, original_length, persistent, message_id,
          correlation_id, uid_origin, uid_number) = columns[:_QUEUE]  # fmt: skip
-        *_, descriptor, priority, put_at = columns
+        descriptor, priority, put_at, *later = columns[_NARROW:]
         if (columns[_STATE], *map(type, columns)) not in self._states:
             self._judge(columns, self._described)
             self._judge_state(columns)
@@ -271,6 +272,7 @@ class Codec:
             accounting or NO_ACCOUNTING, identity, put_type, put_name, put_at, origin, group_id or NO_ID,
             sequence_number, offset, flags, original_length, 0.0, transmission, properties, b"", length, 0, token,
             UniqueId(self.origin, number) if uid_origin is None else UniqueId(uid_origin, uid_number), None, None, None,
+            *later,
         ))  # fmt: skip
         return self._queued(columns[:_NARROW], message)
 
@@ -326,7 +328,7 @@ class Codec:
         """
         (number, descriptor, expiry, priority, persistent, message_id, correlation_id, put_at, group_id,
          sequence_number, offset, flags, original_length, delay, crc, body, length, uid_origin,
-         uid_number) = columns  # fmt: skip
+         uid_number, *later) = columns  # fmt: skip
         shapes = self._part if partly else self._full
         if tuple(map(type, columns)) not in shapes.known:
             self._judge(columns, shapes)
@@ -344,6 +346,7 @@ class Codec:
             group_id or NO_ID, sequence_number, offset, flags, original_length, delay or 0.0, transmission, properties,
             body, length, 0, number.to_bytes(16, "big"),
             UniqueId(self.origin, number) if uid_origin is None else UniqueId(uid_origin, uid_number), None, None, None,
+            *later,
         ))  # fmt: skip
 
     def _read_descriptor(self, number: int, descriptor: str) -> tuple[Values, Properties]:
@@ -367,7 +370,7 @@ class Codec:
         for columns in found:
             (number, descriptor, priority, persistent, message_id, correlation_id, put_at, group_id, sequence_number,
              offset, flags, original_length, crc, body, length, uid_origin, uid_number, expires_at, backouts, rank_,
-             place_number, ordinal) = columns  # fmt: skip
+             place_number, ordinal) = columns[:_GOT] if LATER else columns  # fmt: skip
             if (found_types := tuple(map(type, columns))) != types:
                 types = found_types
                 if types not in known:
@@ -387,14 +390,15 @@ class Codec:
                 raise self.damaged(number, wrong_descriptor(descriptor)) from error
             token = number.to_bytes(16, "big")
             uid = (own, number) if uid_origin is None else (uid_origin, uid_number)
-            rows.append((
+            row = (
                 report, message_type, math.inf if expires_at is None else max(0.1, expires_at - now), feedback,
                 encoding, ccsid, format_, priority, bool(persistent), message_id or prefix + token[8:],
                 correlation_id or NO_ID, reply_to, reply_to_manager, user, accounting or NO_ACCOUNTING, identity,
                 put_type, put_name, put_at, origin, group_id or NO_ID, sequence_number, offset, flags, original_length,
                 0.0, transmission, properties, body, length, backouts, token, _tuple(UniqueId, uid),
                 _tuple(Place, (rank_, place_number, ordinal)), None, None,
-            ))  # fmt: skip
+            )  # fmt: skip
+            rows.append(row + columns[_GOT:] if LATER else row)
         return Message.from_rows(rows)
 
     def bulk(self, found: Sequence[Sequence[Any]], now: float) -> BulkPage:
@@ -529,6 +533,8 @@ _USUAL = (NO_ID, 1, 0, 0, -1, 0.0)
 _REPORT = DESCRIBED.index("report")
 _described = operator.itemgetter(*(INDEX[name] for name in DESCRIBED))
 _EMPTY = Message().row
+_LATER = len(_EMPTY) - len(LATER)
+_GOT = len(_names(GOT_COLUMNS)) - len(LATER)
 
 
 def descriptor_of(message: Message) -> str:

@@ -24,33 +24,18 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ...errors import ArgumentError
-from ...model.message import Message, Transmission
+from ...model.fields import GIVEN, NO_ACCOUNTING, NONE, Transmission
 from ...model.properties import Properties, is_encoded, is_readable
-from ...rules.puts import NO_ACCOUNTING
 
-FIELDS: Final = (
-    "report", "message_type", "feedback", "encoding", "coded_character_set_id", "format", "reply_to_queue",
-    "reply_to_queue_manager", "user_identifier", "accounting_token", "application_identity_data",
-    "put_application_type", "put_application_name", "application_origin_data", "transmission",
-)  # fmt: skip
-# In order, with their defaults; fields that are seldom default come first. Numbers, to be the same on every machine.
+FIELDS: Final = tuple(name for name, field in GIVEN.items() if field.text is not None)
+_PLACES = {name: field.text for name, field in GIVEN.items() if field.text is not None}
 KEPT: Final[Mapping[str, object]] = {
-    "put_application_name": "",
-    "user_identifier": "",
-    "put_application_type": 0,
-    "coded_character_set_id": 0,
-    "format": "",
-    "reply_to_queue": "",
-    "message_type": 8,
-    "reply_to_queue_manager": "",
-    "report": 0,
-    "feedback": 0,
-    "encoding": 546,
-    "application_identity_data": "",
-    "application_origin_data": "",
-    "transmission": None,
-    "accounting_token": None,  # must be last: a list at the end would look like the end of the text
-}
+    name: None if name in NONE else GIVEN[name].default for name in sorted(FIELDS, key=lambda name: _PLACES[name])
+} | {"encoding": 546}
+"""The fields in the order of a text, with their defaults, the same on every machine; seldom default ones come first.
+
+The accounting token must be the last, because a list at the end would look like the end of the text.
+"""
 LENGTH_MAX: Final = 4096  # of a text without properties: longer than any values of callers can make
 BETWEEN: Final = ",\n"  # between the values and the properties
 REMEMBERED: Final = 1024
@@ -141,15 +126,18 @@ def _checked(name: str, value: Any) -> Any:
         return None if value is None else _token(value)
     if name == "transmission":
         return None if value is None else _transmission(value)
-    check_field = Message.FIELDS[name].check
-    assert check_field is not None, name
-    try:
-        kept = check_field(name, value)
-    except ArgumentError as error:
-        raise ValueError(error.args[0]) from error
-    if kept != value:
+    if _kept(name, value) != value:
         raise ValueError(f"{name} cannot be {value!r:.60}")
     return value
+
+
+def _kept(name: str, value: Any) -> Any:
+    kind = GIVEN[name].kind
+    assert kind is not None, name
+    try:
+        return kind.check(name, value)
+    except ArgumentError as error:
+        raise ValueError(error.args[0]) from error
 
 
 def _token(text: str) -> bytes:
@@ -160,12 +148,7 @@ def _token(text: str) -> bytes:
 
 
 def _transmission(names: list[str]) -> Transmission:
-    check_field = Message.transmission.check
-    assert check_field is not None
-    try:
-        kept = check_field("transmission", tuple(names))
-    except ArgumentError as error:
-        raise ValueError(error.args[0]) from error
+    kept: Transmission | None = _kept("transmission", tuple(names))
     if kept is None or list(kept) != names:
         raise ValueError(f"transmission cannot be {names!r:.120}")
     return kept

@@ -78,4 +78,4 @@ chosen AS MATERIALIZED (
 -- Rows in bulk, as `codec.READ_IN_BULK`.
 m.rank, m.number, m.ordinal, {delivery}, m.expires_at, m.priority, m.persistent, m.message_id, m.correlation_id, c.put_at,
 m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.body, m.length, m.backouts, m.uid_origin,
-m.uid_number, c.descriptor, c.crc, m.id;
+m.uid_number, c.descriptor, c.crc, m.id{later};

@@ -89,7 +89,7 @@ INSERT INTO message (
 
 -- name: insert content
 -- The wide part of the same messages, on pages of their own, so that a search reads narrow rows.
-INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?{later});
 
 -- name: set user of message
 -- Marks a message that has just arrived with the user whose authority counts. Few messages have a mark, so it is not a

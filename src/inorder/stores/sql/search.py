@@ -13,6 +13,7 @@ from itertools import islice, takewhile
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from ...model.fields import NONE
 from ...model.message import NO_ID, Message, Place, UniqueId
 from ...model.options import Match
 from ...rules.grouping import Wanted
@@ -21,7 +22,7 @@ from ..seam.backend import SearchedQueue
 from ..seam.queued import QueuedMessage, Reader, SeenRow, first_of_places, in_order, number_of, place_of
 from .asking import Asking
 from .attention import GROUPS
-from .codec import NARROW, NULLS, Codec
+from .codec import IN_CONTENT, Codec
 from .descriptors import KEPT, column, compared
 from .records import SqlRecords
 from .selection import (
@@ -87,9 +88,9 @@ class SqlSearch(SqlRecords):
                 conditions.append(f"{column(name)} = :{name}")
                 values[name] = compared(name, value)
             else:
-                table = "m" if name in NARROW else "c"
-                joins = joins or ("" if name in NARROW else CONTENT_JOIN)
-                if value == NULLS.get(name):
+                table = "c" if name in IN_CONTENT else "m"
+                joins = joins or (CONTENT_JOIN if name in IN_CONTENT else "")
+                if value == NONE.get(name):
                     conditions.append(f'{table}."{name}" IS NULL')
                 else:
                     conditions.append(f'{table}."{name}" = :{name}')

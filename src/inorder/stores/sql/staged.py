@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
+from ...model.fields import LATER
 from ...model.message import REPORT_GENERATED, Message
 from ...rules.lifecycle import Event, State, step
 from ...rules.puts import make_id
@@ -113,6 +114,7 @@ def _contents(numbers: Sequence[int], columns: Columns) -> Iterator[tuple[Any, .
         map(with_properties, zip(*(columns[name] for name in FIELDS), strict=True), columns["properties"]),
         map(crc32, columns["body"], numbers),
         columns["body"],
+        *(columns[name] for name in LATER),
         strict=True,
     )
 

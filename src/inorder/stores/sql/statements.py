@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from importlib.resources import files
 
 from ...errors import StoreError
-from .codec import GOT_COLUMNS, NARROW_COLUMNS, stored_columns
+from ...model.fields import LATER
+from .codec import GOT_COLUMNS, LATER_COLUMNS, NARROW_COLUMNS, stored_columns
 from .descriptors import column
 from .shapes import NULL, Table, Types
 
@@ -25,6 +26,7 @@ COLUMNS = {
     "preview": stored_columns("CASE WHEN m.length <= ?2 THEN c.body END", "NULL"),
     "got": GOT_COLUMNS,
     "taken": re.sub(r"\b[mc]\.", "", GOT_COLUMNS),
+    "later": ", ?" * len(LATER),
     "text_kind": f"{column('coded_character_set_id')} || ' ' || {column('encoding')}",
 }
 MESSAGES = ("singles", "messages")
@@ -122,7 +124,8 @@ def _parts(fragments: Texts, name: str) -> dict[str, str]:
     if name in OF_GROUPS:
         return _next(fragments, "groups")
     if name in DELIVERIES:
-        return {"columns": _filled(_plain(fragments["columns"]), {"delivery": DELIVERIES[name]})}
+        parts = {"delivery": DELIVERIES[name], "later": LATER_COLUMNS}
+        return {"columns": _filled(_plain(fragments["columns"]), parts)}
     return {}
 
 

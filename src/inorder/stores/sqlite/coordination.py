@@ -66,7 +66,6 @@ ROUNDS: Final = 1024  # far more than can be waited for at once
 SEATS_AT: Final = (1 << 40) + (1 << 21)
 NOBODY: Final = 0  # a seat that is never taken
 OWNERS_AT: Final = 1 << 41
-OWNER_MAX: Final = 1 << 61
 
 # struct flock: type, whence, start, length, pid; macOS has the first two last.
 FLOCK: Final = "qqihh" if sys.platform == "darwin" else "hhqqi"

@@ -34,7 +34,7 @@ from ...errors import (
     StoreForeign,
     forked,
 )
-from ...support.locks import Lock
+from ...support.locks import AtEnd, Lock
 from ..engine import points
 from ..seam.migrations import Ladder
 from .bell import SharedBell
@@ -110,13 +110,8 @@ class Database:
                 self._open_first()
                 databases.add(self)
             except BaseException:
-                try:
+                with AtEnd(detach, self._sidecar, self._user) as again, again:
                     self._disconnect()
-                finally:
-                    try:
-                        detach(self._sidecar, self._user)
-                    finally:
-                        detach(self._sidecar, self._user)
                 raise
 
     # ---- opening
@@ -125,25 +120,21 @@ class Database:
         """Connect. Creates a missing schema under the write lock; a second process waits."""
         if self._turn.is_mine:  # releasing it would release that of the outer call
             raise CallInProgress("the store was opened once more from inside a call on it")
-        try:
-            self._coordination.take(TURN)
-            with told_as_ours(self.path):
-                try:
-                    self._connect_first()
-                except apsw.Error as error:
-                    if not is_full(error, self._connection):
-                        raise
-                    self._disconnect()
-                    self.log.lend()  # until the first transaction that writes ends
-                    self._connect_first()
-        except BaseException:
-            self.log.close_files()
-            raise
-        finally:
+        with AtEnd(self._coordination.give, TURN) as again, again:
             try:
-                self._coordination.give(TURN)
-            finally:
-                self._coordination.give(TURN)
+                self._coordination.take(TURN)
+                with told_as_ours(self.path):
+                    try:
+                        self._connect_first()
+                    except apsw.Error as error:
+                        if not is_full(error, self._connection):
+                            raise
+                        self._disconnect()
+                        self.log.lend()  # until the first transaction that writes ends
+                        self._connect_first()
+            except BaseException:
+                self.log.close_files()
+                raise
 
     def _connect_first(self) -> None:
         connection = self._connect_anew()
@@ -380,9 +371,7 @@ class Database:
             yield
             self.commit()
         except BaseException as error:
-            try:
-                self.abort(error)
-            finally:
+            with AtEnd(self.abort, error):
                 self.abort(error)
             raise
 
@@ -542,11 +531,8 @@ class Database:
             assert self._connection is None or not self._connection.in_transaction, "closed inside a transaction"
             if self._refusal is None:
                 self._refusal = QueueManagerStopping if self._coordination.stopped else ConnectionClosed
-            try:
+            with AtEnd(self._let_go):
                 self._let_go()
-            finally:
-                if not self._has_let_go:
-                    self._let_go()
 
     def _let_go(self) -> None:
         """May be repeated until it has finished."""

@@ -48,7 +48,7 @@ from pathlib import Path
 import apsw
 
 from ...errors import StoreError
-from ...support.locks import Lock
+from ...support.locks import AtEnd, Lock
 from ..engine import points
 from .coordination import SYNC_FAILED, TIDYING, TURN, Coordination
 from .faults import PASSING, is_full, told_as_ours
@@ -237,7 +237,7 @@ class Log:
         if not self.is_long or self._coordination.has(TIDYING):
             return
         shared, rest = self._coordination, 0
-        try:
+        with AtEnd(shared.give, TIDYING) as again, again:
             if not shared.try_take(TIDYING):
                 return
             self.is_long = False
@@ -246,11 +246,6 @@ class Log:
                 points.reached("checkpoint")
             with told_as_ours(self._database):
                 rest = self._tidy()
-        finally:
-            try:
-                shared.give(TIDYING)
-            finally:
-                shared.give(TIDYING)
         # A reader that still needs the log keeps it from being copied whole: then not again at each commit.
         self._tidy_at = self._pages + LONG_PAGES // 4 if rest else LONG_PAGES
 
@@ -263,14 +258,9 @@ class Log:
             return self._in_turn(self._copy_with_reserve)
 
     def _in_turn(self, act: Callable[[], int]) -> int:
-        try:
+        with AtEnd(self._coordination.give, TURN) as again, again:
             self._coordination.take(TURN)
             return act()
-        finally:
-            try:
-                self._coordination.give(TURN)
-            finally:
-                self._coordination.give(TURN)
 
     def _checkpoint(self, mode: int = apsw.SQLITE_CHECKPOINT_PASSIVE) -> int:
         """Copy what can be copied, and return how many pages are left. Waits for nobody, unless the mode does."""
@@ -356,17 +346,12 @@ class Log:
         shared = self._coordination
         if shared.has(TURN):
             return
-        try:
+        with AtEnd(shared.give, TURN) as again, again:
             if shared.try_take(TURN):
                 if self.is_lent:
                     self.take_back()
                 if len(shared.users) == 1 and shared.is_alone:
                     shared.reserve(0, CLOSED_BYTES)
-        finally:
-            try:
-                shared.give(TURN)
-            finally:
-                shared.give(TURN)
 
     def before_fork(self) -> None:
         """Close the connection and keep it closed until `after_fork`."""

@@ -1,18 +1,18 @@
 -- The tables of a store, version 11. Each invariant that the rules promise is a CHECK or a unique index here too.
 --
--- Numbers that name things (messages, units, connections, handles, lock ids) come from one counter, `tally` row 0,
--- and never return. Times are seconds since 1970. References are not enforced at each statement; `inorder` checks
+-- Identifying numbers (of messages, units, connections, handles, lock ids) come from one counter, `tally` row 0, and
+-- are used only once. Times are seconds since 1970. References are not enforced at each statement; `inorder` checks
 -- them with PRAGMA foreign_key_check where it checks a store.
 
 CREATE TABLE manager (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     attributes TEXT NOT NULL CHECK (json_valid(attributes)),
-    revision INTEGER NOT NULL DEFAULT 1,  -- grows with every change of a definition: what processes keep is old then
-    boot TEXT NOT NULL DEFAULT '',        -- the run of the machine in which the store was started last
-    identifier TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))) -- names it among all others; a backup has the same
+    revision INTEGER NOT NULL DEFAULT 1,  -- grows with every change of a definition: processes then read them again
+    boot TEXT NOT NULL DEFAULT '',        -- the boot id of the machine at the last start of the store
+    identifier TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))) -- of this store; a backup has the same
 ) STRICT;
 
--- Queues, aliases and models. The id names a queue since it was created: another one of its name has another (B-41).
+-- Queues, aliases and models. The id belongs to one queue: a later one of its name has another (B-41).
 CREATE TABLE definition (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -27,10 +27,10 @@ CREATE TABLE definition (
 -- `reserved` may already have been used.
 CREATE TABLE tally (
     queue INTEGER PRIMARY KEY,
-    -- What may be on the queue that every verb has to look for, as bits: sql/attention.py. Written with the first row of
-    -- the kind; no bit is missing while there is such a row.
+    -- Conditions that every verb must check, as bits: sql/attention.py. A bit is set with the first row of its kind, and
+    -- stays as long as such a row exists.
     attention INTEGER NOT NULL DEFAULT 0,
-    revision INTEGER NOT NULL DEFAULT 1,  -- the queue manager's when that changed last by which calls on the queue go
+    revision INTEGER NOT NULL DEFAULT 1,  -- of the last change of the definitions that calls on the queue use
     counter INTEGER NOT NULL DEFAULT 0 CHECK (counter >= 0),
     reserved INTEGER NOT NULL DEFAULT 0,
     depth INTEGER NOT NULL DEFAULT 0 CHECK (depth >= 0),
@@ -88,16 +88,16 @@ CREATE UNIQUE INDEX unit_prepared ON unit (name) WHERE kind = 'prepared';
 CREATE UNIQUE INDEX unit_named ON unit (queue, kind, name) WHERE queue IS NOT NULL;          -- per queue (A-15)
 CREATE UNIQUE INDEX unit_staging ON unit (name) WHERE kind = 'staging';                      -- in the store (spark 3)
 
--- A message on a queue: what the search and the rules need, narrow. Its text is in `content`. Its CHECKs say OR where
--- they could say IN: for a list SQLite fills a table at each row.
+-- A message on a queue: the narrow row that the search and the rules need. Its text is in `content`. Its CHECKs use OR
+-- in place of IN, because SQLite would fill a table for the list at each row.
 CREATE TABLE message (
-    id INTEGER PRIMARY KEY,               -- its token, and of most its unique id
+    id INTEGER PRIMARY KEY,               -- its token, and for most messages its unique id
     queue INTEGER NOT NULL REFERENCES definition,
     state INTEGER NOT NULL CHECK (state BETWEEN 1 AND 5),        -- rules.lifecycle.State
     rank INTEGER NOT NULL CHECK (rank BETWEEN -9 AND 0),
     number INTEGER CHECK (number > 0),    -- NULL: not drawn yet (B-5)
     ordinal INTEGER NOT NULL DEFAULT 0,
-    -- 0: not where a group or message begins; 1: a group begins, and something of it is missing; 2: all seems there.
+    -- 0: not the beginning of a group or message; 1: a group begins, and is incomplete; 2: it seems complete.
     head INTEGER NOT NULL CHECK ((head > 0) = (sequence_number = 1 AND "offset" = 0) AND head BETWEEN 0 AND 2),
     group_id BLOB CHECK (length(group_id) = 24),
     sequence_number INTEGER NOT NULL CHECK (sequence_number > 0),
@@ -109,10 +109,10 @@ CREATE TABLE message (
     priority INTEGER NOT NULL CHECK (priority >= 0),             -- its own; -rank unless it arrived under another rule
     message_id BLOB CHECK (length(message_id) = 24),             -- NULL: made from the id
     correlation_id BLOB CHECK (length(correlation_id) = 24),     -- NULL: none
-    uid_origin TEXT,                      -- NULL: this queue manager's, with the id
+    uid_origin TEXT,                      -- NULL: this queue manager's, and the number is the id
     uid_number INTEGER CHECK ((uid_number IS NULL) = (uid_origin IS NULL)),
     expires_at REAL,
-    due_at REAL,                          -- NULL: may be read, or the time has come
+    due_at REAL,                          -- NULL: not delayed, or the time has come
     visible_at REAL,
     backouts INTEGER NOT NULL DEFAULT 0,
     unit INTEGER REFERENCES unit CHECK ((unit IS NOT NULL) = (state = 1 OR state > 3)),
@@ -122,11 +122,11 @@ CREATE TABLE message (
     lock INTEGER REFERENCES unit,         -- the lock id that holds it
     lock_confirm TEXT,                    -- the confirm id of the call that locked it
     co_op_marked_at REAL,
-    forgotten INTEGER NOT NULL DEFAULT 0, -- a restart has lost it, but for the prepared unit that got it
+    forgotten INTEGER NOT NULL DEFAULT 0, -- a restart has lost it, except for the prepared unit that got it
     claimed INTEGER CHECK (claimed IS NULL OR (claimed > 0 AND state = 4)),           -- its position in the claim that holds it
     reports INTEGER CHECK (reports IS NULL OR reports = 1),      -- it asks the queue manager for some (P-1)
     available INTEGER AS (state = 2 AND due_at IS NULL AND number IS NOT NULL) VIRTUAL,
-    -- Who keeps it from others, if it has a place: twice the unit (one more for a put), minus the handle, 0: time.
+    -- Its holder, if it has a place: twice the unit (one more for a put), minus the handle, 0: time.
     holder INTEGER AS (
         CASE
             WHEN number IS NULL OR (state = 2 AND due_at IS NULL) THEN NULL
@@ -137,11 +137,11 @@ CREATE TABLE message (
         END
     ) VIRTUAL,
     ends INTEGER AS (flags & 16 <> 0) VIRTUAL,                   -- its group
-    -- Nothing of its group, or of its message in segments, comes behind it: rules.grouping.is_end.
+    -- Whether it is the end of its group, or of its message in segments: rules.grouping.is_end.
     is_end INTEGER AS (
         CASE WHEN flags & 24 THEN flags & 16 AND (flags & 4 OR NOT flags & 6) ELSE flags & 4 <> 0 END
     ) VIRTUAL,
-    put_by TEXT,                          -- whose authority counts for its reports: stores/authority.py; NULL: a program's
+    put_by TEXT,                          -- whose authority counts for its reports (authority.py); NULL: a program's
     CHECK ((state = 3 OR state = 5) = (lock IS NOT NULL OR locked_handle IS NOT NULL)),
     CHECK (lock IS NULL OR locked_handle IS NULL)
 ) STRICT;
@@ -149,11 +149,11 @@ CREATE TABLE message (
 -- Available messages in order; heads of whole groups, heads of unfinished groups, and other messages separately. A
 -- reader merges.
 CREATE UNIQUE INDEX message_place ON message (queue, head, rank, number, ordinal) WHERE available;
--- What is pending, for each holder, in order: a strict reader asks each holder for its first.
+-- Pending messages of each holder, in order: a strict reader asks each holder for its first.
 CREATE UNIQUE INDEX message_held ON message (queue, holder, head, rank, number, ordinal) WHERE holder IS NOT NULL;
 CREATE INDEX message_member ON message (queue, group_id, sequence_number, "offset", rank, number, ordinal)
     WHERE group_id IS NOT NULL;
--- Without what is claimed, of which there is much and which nobody asks for here as long as no reader is inside a group.
+-- Without claimed messages, which are many, and are not searched here as long as no reader is inside a group.
 CREATE INDEX message_taken_member ON message (queue, group_id, unit)
     WHERE group_id IS NOT NULL AND state >= 4 AND claimed IS NULL;
 CREATE INDEX message_end ON message (queue, group_id, sequence_number) WHERE group_id IS NOT NULL AND ends;
@@ -163,7 +163,7 @@ CREATE INDEX message_correlation_id ON message (queue, correlation_id, rank, num
 -- A match on priority steps into message_place where a message's own priority is its place, and here for the others.
 CREATE INDEX message_own_priority ON message (queue, priority, rank, number, ordinal) WHERE priority <> -rank;
 CREATE UNIQUE INDEX message_uid ON message (queue, uid_number, uid_origin) WHERE uid_number IS NOT NULL;
--- Of a claim in its order.
+-- The messages of a claim in its order.
 CREATE UNIQUE INDEX message_unit ON message (unit, queue, state, claimed) WHERE unit IS NOT NULL;
 CREATE INDEX message_lock ON message (lock) WHERE lock IS NOT NULL;
 CREATE INDEX message_lock_confirm ON message (queue, lock_confirm) WHERE lock_confirm IS NOT NULL;
@@ -195,7 +195,7 @@ CREATE TABLE account (
     epoch INTEGER NOT NULL CHECK (epoch > 0),
     settled INTEGER NOT NULL CHECK (settled >= 0),
     delivered INTEGER NOT NULL CHECK (delivered >= 0),
-    state TEXT NOT NULL CHECK (json_valid(state)),               -- where the reader stands in a group
+    state TEXT NOT NULL CHECK (json_valid(state)),               -- the reader's position in a group
     PRIMARY KEY (queue, application)
 ) STRICT, WITHOUT ROWID;
 
@@ -207,8 +207,8 @@ CREATE TABLE claim (
     number INTEGER NOT NULL CHECK (number > 0),
     messages INTEGER NOT NULL CHECK (messages > 0),
     size INTEGER NOT NULL CHECK (size >= 0),
-    state TEXT NOT NULL CHECK (json_valid(state)),               -- where the reader stands when it is confirmed
-    more INTEGER NOT NULL CHECK (more IN (0, 1)),                -- its limits have left messages behind
+    state TEXT NOT NULL CHECK (json_valid(state)),               -- the reader's position after its confirmation
+    more INTEGER NOT NULL CHECK (more IN (0, 1)),                -- its limits have left messages on the queue
     planned INTEGER NOT NULL CHECK (planned IN (0, 1)),
     UNIQUE (queue, application, number),
     FOREIGN KEY (queue, application) REFERENCES account
@@ -286,9 +286,9 @@ CREATE INDEX staging_expiry ON staging (expires_at);
 -- Messages outside of queues, with their future rows in `message`. Their contents are already in `content`.
 CREATE TABLE staged (
     unit INTEGER NOT NULL REFERENCES unit,
-    row INTEGER NOT NULL CHECK (row >= 0),                       -- turn in its staging, pieces counted
+    row INTEGER NOT NULL CHECK (row >= 0),                       -- position in its staging, pieces counted
     whole INTEGER NOT NULL CHECK (whole BETWEEN 0 AND row),      -- the row of the first piece of its body
-    id INTEGER NOT NULL,                  -- of its content, and of the message when it is put
+    id INTEGER NOT NULL,                  -- of its content, and later of the message
     priority INTEGER NOT NULL CHECK (priority >= 0),
     persistent INTEGER NOT NULL CHECK (persistent IN (0, 1)),
     message_id BLOB CHECK (length(message_id) = 24),             -- NULL: made from the id
@@ -302,7 +302,7 @@ CREATE TABLE staged (
     flags INTEGER NOT NULL,
     original_length INTEGER NOT NULL,
     reports INTEGER,                      -- as in `message`
-    group_key ANY CHECK (group_key IS NULL OR group_id IS NULL), -- what has the same becomes a group at the settle
+    group_key ANY CHECK (group_key IS NULL OR group_id IS NULL), -- rows with the same key become a group at the settle
     order_key ANY,
     PRIMARY KEY (unit, row)
 ) STRICT, WITHOUT ROWID;
@@ -325,7 +325,7 @@ CREATE TABLE attempt (
 
 CREATE INDEX attempt_empty ON attempt (empty_at);
 
--- Irreversible acts through a door: the newest, up to `acts_kept`.
+-- Irreversible operations through a door: the newest, up to `acts_kept`.
 CREATE TABLE act (
     id INTEGER PRIMARY KEY,
     at REAL NOT NULL,
@@ -357,15 +357,15 @@ CREATE INDEX ledger_age ON ledger (queue, application, query, id);
 -- Keys of callers under which messages were put, so that a repeated put does nothing.
 CREATE TABLE putkey (
     queue INTEGER NOT NULL REFERENCES definition,
-    target TEXT NOT NULL,                 -- of a transmission queue: where the messages go from there; else empty
+    target TEXT NOT NULL,                 -- on a transmission queue: the destination of the messages; otherwise empty
     key TEXT NOT NULL CHECK (key <> ''),
-    unit INTEGER REFERENCES unit,         -- which has put them and is not settled
+    unit INTEGER REFERENCES unit,         -- the unsettled unit that has put them
     put_at REAL NOT NULL,
-    expires_at REAL NOT NULL,             -- the key is free again
+    expires_at REAL NOT NULL,             -- when the key is free again
     message_id BLOB NOT NULL CHECK (length(message_id) = 24), -- of the message, the first if there were several
     uid_origin TEXT NOT NULL,
     uid_number INTEGER NOT NULL,
-    met_at REAL,                          -- when a put met it first whose clock says that put_at lies in the future
+    met_at REAL,                          -- when a put first found it whose clock says that put_at lies in the future
     PRIMARY KEY (queue, target, key)
 ) STRICT, WITHOUT ROWID;
 
@@ -378,13 +378,12 @@ CREATE TABLE triggered (
     at REAL NOT NULL
 ) STRICT;
 
--- Dropped reports and trigger messages, counted for the queue of the messages that they were about; 0 if it is not
--- here.
+-- Dropped reports and trigger messages, counted for the queue of their original messages; 0 if it is not in this store.
 CREATE TABLE dropped (
     queue INTEGER PRIMARY KEY,            -- no reference: the queue may have been deleted since
     messages INTEGER NOT NULL CHECK (messages > 0),
     last_at REAL NOT NULL,
-    reason INTEGER NOT NULL               -- why the last one could not be put where it should have gone
+    reason INTEGER NOT NULL               -- why the last one could not be put
 ) STRICT;
 
 -- Browse marks of handles (3.11).
@@ -396,16 +395,16 @@ CREATE TABLE mark (
 
 CREATE INDEX mark_handle ON mark (handle);
 
--- Groups, and messages in segments, that readers have entered and not finished (B-45): where the head stood, and what
--- it was. The reader inside goes with the last member. An entry goes when nobody is inside any more, unless a unit that
--- is not settled holds a member which it has got.
+-- Groups, and messages in segments, that readers have entered and not finished (B-45): the place of the head, and its
+-- kind. The reader's mark is removed with the last member. An entry is removed when no reader is inside any more, unless
+-- an unsettled unit has got a member.
 CREATE TABLE entered (
     id INTEGER PRIMARY KEY,
     queue INTEGER NOT NULL,
     group_id BLOB NOT NULL,
     reader TEXT,                          -- a handle, or an application that claims (tables.py)
-    entered_in INTEGER REFERENCES unit,   -- its back out takes the entry back
-    left_in INTEGER REFERENCES unit,      -- the reader has gone elsewhere in it: it has left when that is committed
+    entered_in INTEGER REFERENCES unit,   -- its back out removes the entry
+    left_in INTEGER REFERENCES unit,      -- the reader has left the group in it; this counts after its commit
     entry TEXT NOT NULL
 ) STRICT;
 
@@ -421,25 +420,25 @@ BEGIN
     UPDATE entered SET reader = NULL WHERE queue = OLD.queue AND group_id = OLD.group_id;
 END;
 
--- Calls that wait, and for whom: for each level at which a strict one waits, the connections in its way (B-31).
--- Those are true of the queue as it was: each change of the queue removes them, and the waiter looks again.
+-- Waiting calls: for each level at which a strict one waits, the connections that block it (B-31). These are valid for
+-- one state of the queue: each change of the queue removes them, and the waiting call looks again.
 CREATE TABLE wait (
     connection INTEGER PRIMARY KEY REFERENCES connection,
     queue INTEGER NOT NULL,
-    pending TEXT CHECK (json_valid(pending)),                    -- what it waits for, by its last look
-    withheld INTEGER NOT NULL CHECK (withheld IN (0, 1)),        -- something stands behind that
+    pending TEXT CHECK (json_valid(pending)),                    -- the pending message that it found last
+    withheld INTEGER NOT NULL CHECK (withheld IN (0, 1)),        -- whether a message after that is withheld
     levels TEXT CHECK (json_valid(levels))
 ) STRICT;
 
 CREATE INDEX wait_queue ON wait (queue);
 
--- How much of each group is available, and where it ends: from this follows `head` of where it begins. A hint, which
--- never says that something is missing when nothing is: a call that takes a group checks.
+-- How much of each group is available, and its end; `head` of its first message follows from this. It is a hint: it
+-- never shows a complete group as incomplete, and a call that takes a group checks.
 CREATE TABLE gathering (
     queue INTEGER NOT NULL,
     group_id BLOB NOT NULL,
     available INTEGER NOT NULL CHECK (available >= 0),
-    last INTEGER,                         -- the least sequence number of an available message that ends it
+    last INTEGER,                         -- the smallest sequence number of an available message that ends it
     PRIMARY KEY (queue, group_id)
 ) STRICT, WITHOUT ROWID;
 

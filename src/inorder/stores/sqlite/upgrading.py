@@ -21,6 +21,7 @@ from typing import Final
 import apsw
 
 from ...errors import ForkedConnection, StoreError
+from ...support.locks import AtEnd
 from ..engine.points import reach
 from ..seam.migrations import Ladder, Upgraded
 from .backup import copy_to, refuse_target
@@ -153,14 +154,12 @@ def _alone(file: Path) -> Iterator[None]:
             raise ForkedConnection(f"{file}: this process was forked inside a call on it and cannot open it")
         if sidecar in attached():
             raise _in_use(file)
-        try:
-            with _in_turn(file, attach(sidecar, made(file), user, identity_of(file))):
-                yield
-        finally:
-            try:
-                detach(sidecar, user)
-            finally:
-                detach(sidecar, user)
+        with (
+            AtEnd(detach, sidecar, user) as again,
+            again,
+            _in_turn(file, attach(sidecar, made(file), user, identity_of(file))),
+        ):
+            yield
 
 
 @contextmanager
@@ -168,16 +167,11 @@ def _in_turn(file: Path, shared: Coordination) -> Iterator[None]:
     # Checked before the turn, which another process may keep for long, and again in it: one may have come meanwhile.
     if not shared.is_alone:
         raise _in_use(file)
-    try:
+    with AtEnd(shared.give, TURN) as again, again:
         shared.take(TURN)
         if not shared.is_alone:
             raise _in_use(file)
         yield
-    finally:
-        try:
-            shared.give(TURN)
-        finally:
-            shared.give(TURN)
 
 
 @contextmanager

@@ -1,0 +1,44 @@
+"""python -m demo: the demonstrations.
+
+    python -m demo order
+    python -m demo files FOLDER --output build/demo
+
+`make order` and `make demo` run them. With `--store postgresql` the queue is in PostgreSQL: a server of Debian's
+package is started on the loopback, in a folder of its own, and is gone at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import demo
+
+from . import files
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one. 0: all was as documented; 1: something was not; 2: a process failed, or nothing could be run."""
+    parser = argparse.ArgumentParser(prog="python -m demo", description="Runs a demonstration.")
+    which = parser.add_subparsers(dest="which", required=True)
+    which.add_parser("order", help="order on a queue, shown by a dozen processes; some seconds")
+    job = which.add_parser("files", help="files through a queue and Spark, with kills; some minutes")
+    job.add_argument("folder", nargs="?", help="whose files are taken; default: Python's own modules")
+    job.add_argument("--output", default="build/demo", help="the folder for the audit (default: %(default)s)")
+    job.add_argument("--store", choices=["sqlite", "postgresql"], default="sqlite", help="where the queue is")
+    given = parser.parse_args(arguments)
+    if given.which == "order":
+        return demo.main()
+    if given.store == "sqlite":
+        return files.main(given.folder, given.output)
+    from tests.stores.postgresql.server import Server, missing  # noqa: PLC0415 - psycopg is an extra
+
+    if why := missing():
+        print(why, file=sys.stderr)
+        return 2
+    with Server() as server:
+        return files.main(given.folder, given.output, server.url())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""What `qm`, the operator of a scenario, does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from inorder.client.manager import QueueManager
+from inorder.errors import InorderError
+
+from .actors import NameTable, StepOutcome, number, translate_error, yes
+from .language import ScenarioStep
+from .once import define_schedule
+
+ATTRIBUTES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "delivery": ("delivery", str),
+    "default-priority": ("default_priority", number),
+    "order": ("order", str),
+    "read-order": ("read_order", str),
+    "max-depth": ("max_depth", number),
+    "max-length": ("max_length", number),
+    "persistent": ("default_persistence", lambda value: yes("persistent", value)),
+    "backout-threshold": ("backout_threshold", number),
+    "get": ("get_allowed", lambda value: yes("get", value)),
+    "put": ("put_allowed", lambda value: yes("put", value)),
+    "shareable": ("shareable", lambda value: yes("shareable", value)),
+    "alias-of": ("base_queue", str),
+    "usage": ("usage", str),
+    "transmission-queue": ("transmission_queue", str),
+    "max-uncommitted": ("max_uncommitted", number),
+    "default-transmission": ("default_transmission_queue", str),
+    "dead-letter-queue": ("dead_letter_queue", str),
+}
+
+MAKERS: Mapping[str, Callable[..., None]] = {
+    "base_queue": QueueManager.create_alias,
+    "remote_manager": QueueManager.create_remote_queue,
+}
+
+
+def operate(manager: QueueManager, table: NameTable, step: ScenarioStep) -> StepOutcome:
+    """One step of the operator, but for clock and restart."""
+    attributes: dict[str, Any] = {}
+    for key, value in step.keys.items():
+        if key in ATTRIBUTES:
+            name, convert = ATTRIBUTES[key]
+            attributes[name] = convert(value)
+    if "remote" in step.keys:
+        attributes["remote_queue"], _, attributes["remote_manager"] = step.keys["remote"].partition("@")
+    try:
+        return _operate(manager, table, step, attributes)
+    except InorderError as error:
+        return translate_error(error)
+
+
+def _operate(manager: QueueManager, table: NameTable, step: ScenarioStep, attributes: dict[str, Any]) -> StepOutcome:
+    if step.verb == "queue":
+        name = step.names[0]
+        make = next((make for key, make in MAKERS.items() if key in attributes), QueueManager.create_queue)
+        make(manager, name, **attributes)
+        table.first_queue = table.first_queue or name
+    elif step.verb == "alter":
+        manager.alter_queue(step.names[0], **attributes)
+    elif step.verb == "delete":
+        manager.delete_queue(step.names[0], purge=True)
+    elif step.verb == "schedule":
+        define_schedule(table, step)
+    elif step.verb == "settle":
+        name, outcome = step.names
+        if outcome not in ("commit", "backout"):
+            raise ValueError(f"settle takes commit or backout, not {outcome!r}")
+        manager.settle(name, "commit" if outcome == "commit" else "back_out")
+    elif step.verb == "finish-claims":
+        application, upto = step.names
+        finished = manager.finish_claims(table.queue(step.keys.get("on")), application, number(upto))
+        return StepOutcome("number", str(finished))
+    elif step.verb == "release-claims":
+        released = manager.release_claims(table.queue(step.keys.get("on")), step.names[0])
+        return StepOutcome("number", str(released))
+    elif step.verb == "leave-claimed-group":
+        manager.leave_claimed_group(table.queue(step.keys.get("on")), step.names[0])
+    elif step.verb == "set":
+        manager.alter_manager(**attributes)
+    elif step.verb == "depth":
+        return StepOutcome("number", str(manager.depth(step.names[0] if step.names else table.queue())))
+    return StepOutcome("ok")

@@ -1,0 +1,51 @@
+"""The queue managers of a scenario: each with a store of its own, made when a step first names it."""
+
+from __future__ import annotations
+
+from inorder.client.manager import QueueManager, connect
+from inorder.testing.clock import ManualClock
+from inorder.testing.stores import NAME, RestartableStore, make_store
+
+from .actors import NameTable
+from .language import HERE
+
+
+class Site:
+    """One queue manager: its store, its operator's connection, and what the table has named there."""
+
+    def __init__(self, name: str, store: RestartableStore, table: NameTable) -> None:
+        self.name, self.store, self.table = name, store, table
+        self.operator = connect(store, program="operator")
+
+    def connect(self) -> None:
+        """The operator connects again; the connection that it had is lost."""
+        self.operator.abandon()
+        self.operator = connect(self.store, program="operator")
+
+    def reach(self, program: str) -> QueueManager:
+        """A connection of another program."""
+        return connect(self.store, program=program)
+
+
+class Sites(dict[str, Site]):
+    """The queue managers by what a table calls them: `qm` is called TEST, and `qm2` is QM2.
+
+    Args:
+        kind: of their stores.
+    """
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.clock = kind, ManualClock()
+
+    def __missing__(self, name: str) -> Site:
+        first = next(iter(self.values()), None)
+        table = NameTable() if first is None else NameTable(ids=first.table.ids, puts=first.table.puts)
+        store = make_store(self.kind, self.clock, manager_name(name))
+        self[name] = Site(name, store, table)
+        return self[name]
+
+
+def manager_name(site: str) -> str:
+    """What the queue manager is called that a table calls so."""
+    return NAME if site == HERE else site.upper()
