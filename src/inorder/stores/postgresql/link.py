@@ -222,7 +222,7 @@ class Link:
         """Turns the present transaction into one that COMMIT ends, for savepoints and cursors."""
         if not self.pipeline.in_block:
             self.pipeline.execute(text)
-            self.pipeline.in_block = True  # only then, because `recover` ends anything else by a Sync
+            self.pipeline.in_block = True  # after BEGIN: before it, a Sync by `recover` would commit
 
     def commit(self, *, durably: bool = False, flushes: bool = False, wakes: Collection[int] = ()) -> None:
         """Ends the transaction.
