@@ -400,7 +400,7 @@ class Members:
         return False
 
     def beginning_with(self, head: Message) -> Sequence[Message]:
-        """The messages that a reader in logical order is given from `head` to the end of its group (R3.22, R3.31).
+        """Returns the messages that a logical reader gets from `head` to the end of its group (R3.22, R3.31).
 
         Others may have the group's id: a message in no group (R2.13), or a second one with the same numbers.
         """
