@@ -17,7 +17,7 @@ BAD: list[tuple[Call, Reason, str]] = [
     (lambda qm: qm.create_process("P", colour="red"), Reason.SELECTOR_ERROR, "there is no attribute 'colour'"),
     (lambda qm: qm.create_process("P", application_type=-1), Reason.ARGUMENT_ERROR, "an integer from 0"),
     (lambda qm: qm.create_process("P", application_id="x" * 257), Reason.ARGUMENT_ERROR, "at most 256 characters"),
-    (lambda qm: qm.create_process("THERE"), Reason.OBJECT_ALREADY_EXISTS, "there is a process 'THERE' already"),
+    (lambda qm: qm.create_process("THERE"), Reason.OBJECT_ALREADY_EXISTS, "process 'THERE' already exists"),
     (lambda qm: qm.alter_process("P"), Reason.UNKNOWN_OBJECT_NAME, "there is no process 'P'"),
     (lambda qm: qm.alter_process("THERE", user_data=5), Reason.ARGUMENT_ERROR, "a text of at most 128"),
     (lambda qm: qm.delete_process("P"), Reason.UNKNOWN_OBJECT_NAME, "there is no process 'P'"),
