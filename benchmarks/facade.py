@@ -90,7 +90,7 @@ def calls_us() -> Mapping[str, float]:
         "qm.put_many(100 bodies), a message": best_us(lambda: qm.put_many("Q", bodies), calls=many, messages=BATCH),
         "qm.get_many(100), a message": best_us(lambda: qm.get_many("Q", BATCH), calls=many, messages=BATCH),
     }
-    qm.abandon()
+    qm.internals.abandon()
     return found
 
 

@@ -109,7 +109,7 @@ class Decoding:
                 assert claim is not None
                 parts = reader.plan(begun, claim.number, PARTITIONS)
                 costs["claim"] = self._cost(batches(chain.from_iterable(map(reader.read, parts)), ORIGIN))
-            qm.release_claims("Q", "benchmark")
+            qm.bulk.release_claims("Q", "benchmark")
         return costs
 
     def _cost(self, found: Iterable[pa.RecordBatch]) -> float:

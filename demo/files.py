@@ -219,7 +219,7 @@ class DemoJob:
         with connect(self.store, program="conductor") as qm:
             qm.create_queue(QUEUE)
             self._load()
-            self.facts.messages = qm.status(QUEUE).current_depth
+            self.facts.messages = qm.inspect.status(QUEUE).current_depth
             self.say(f"{self.facts.messages:,} messages of {self.facts.files:,} files are on the queue, mixed")
             self._drain(driver)
             self._check_empty(qm)
@@ -299,8 +299,8 @@ class DemoJob:
     # --- proof
 
     def _check_empty(self, qm: QueueManager) -> None:
-        left = qm.status(QUEUE).current_depth
-        self.screen.check("the queue is empty, and nobody holds anything", (left, len(qm.units())), (0, 0))
+        left = qm.inspect.status(QUEUE).current_depth
+        self.screen.check("the queue is empty, and nobody holds anything", (left, len(qm.inspect.units())), (0, 0))
 
     def _compare(self) -> None:
         """Every file byte by byte, and its permissions."""

@@ -42,7 +42,7 @@ def confirmed_life(screen: Screen, cast: Cast) -> None:
     qm.get(queue, lock_id=locked.lock_id, confirm_id=6)
     qm.undo(queue, 6)
     show("get m2 by its lock with confirm id 6; undo 6")
-    screen.check("it is locked as before", len([unit for unit in qm.units() if unit.kind == "lock"]), 1)
+    screen.check("it is locked as before", len([unit for unit in qm.inspect.units() if unit.kind == "lock"]), 1)
     qm.undo(queue, 5)
     screen.check("undoing the lock frees all", show("undo 5"), ["m2", "m1", "m3"])
     screen.check("the undone gets are counted", [m.backout_count for m in qm.browse(queue)], [2, 0, 0])
@@ -67,7 +67,7 @@ def waits_and_deaths(screen: Screen, cast: Cast) -> None:
     writer.do("put", queues=[queue], name="m2")
     reader.begin("take", queue=queue, read_order="strict")
     cast.await_waiter(queue)
-    oldest = cast.qm.order_view(queue).oldest_put
+    oldest = cast.qm.inspect.order_view(queue).oldest_put
     waits_for = oldest.by if oldest is not None else None
     print("  D puts d1 in a unit of work, then A puts m2    the strict reader waits: d1 stands first")
     screen.check("it learns for whom it waits", waits_for, "D")

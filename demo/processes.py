@@ -137,7 +137,7 @@ class Cast:
 
     def await_waiter(self, queue: str) -> None:
         """Returns when a strict reader waits on the queue."""
-        self.wait_until(lambda: self.qm.order_view(queue).strict_waiters > 0, f"no reader waits on {queue}")
+        self.wait_until(lambda: self.qm.inspect.order_view(queue).strict_waiters > 0, f"no reader waits on {queue}")
 
     def wait_until(self, done: Callable[[], bool], failure: str) -> None:
         """Returns when it is so. Raises: ProcessFailed, it does not come about in time."""
@@ -159,6 +159,6 @@ class Cast:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self.qm.abandon()
+            self.qm.internals.abandon()
         finally:
             self._end()

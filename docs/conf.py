@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 from docutils import nodes
@@ -18,7 +17,6 @@ SECTION = re.compile(r'<p class="caption"[^>]*>(.*?)</p>\s*(<ul.*?</ul>)\s*(?=<p
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
 
 import inorder  # noqa: E402 - of this folder, also where another release is installed
-from inorder import aio  # noqa: E402
 
 project = "inorder"
 author = "the authors of inorder"
@@ -60,13 +58,6 @@ copybutton_prompt_text = "$ "
 copybutton_line_continuation_character = "\\"
 
 
-def show_as_written(*kinds: type) -> None:
-    """The reference shows `**keywords`, as the source does: what they may be has tables of its own."""
-    for function in (each for kind in kinds for base in kind.__mro__ for each in vars(base).values()):
-        if isinstance(function, FunctionType):
-            vars(function).pop("__signature__", None)
-
-
 def link_screenshots(app: Sphinx, page: nodes.document) -> None:
     """A picture with a width becomes a link to itself in full size, so that it can be read on a phone."""
     for picture in page.findall(nodes.image):
@@ -87,8 +78,6 @@ def fold_navigation(app: Sphinx, page: str, template: str, context: dict[str, An
 
 
 def setup(app: Sphinx) -> None:
-    show_as_written(inorder.Match, inorder.Message, inorder.Queue, inorder.QueueManager)
-    show_as_written(aio.QueueManager, aio.Queue, aio.GroupWriter)
     app.connect("doctree-read", link_screenshots)
     app.connect("html-page-context", fold_navigation, priority=900)  # after the theme has made it
     app.add_lexer("mqsc", TextLexer)  # nobody colours MQSC

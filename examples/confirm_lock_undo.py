@@ -24,7 +24,7 @@ from pathlib import Path
 
 import inorder
 from inorder import Match, UniqueId
-from inorder.client.operating import Unit
+from inorder.client.inspection import Unit
 
 TOUR = "TOUR"
 
@@ -32,7 +32,7 @@ TOUR = "TOUR"
 def show(qm: inorder.QueueManager, did: str) -> None:
     """What was done, and what everyone can see now, and what is held by which id."""
     visible = " ".join(message.body.decode() for message in qm.browse(TOUR)) or "-"
-    held = ", ".join(f"{unit.kind} {_name(unit)}" for unit in qm.units()) or "-"
+    held = ", ".join(f"{unit.kind} {_name(unit)}" for unit in qm.inspect.units()) or "-"
     print(f"  {did:50} visible: {visible:14} held: {held}")
 
 

@@ -114,7 +114,7 @@ def waiting_reader(qm: inorder.QueueManager) -> None:
 
     reader = threading.Thread(target=read)
     reader.start()
-    while qm.order_view("WAITED.FOR").strict_waiters == 0:
+    while qm.inspect.order_view("WAITED.FOR").strict_waiters == 0:
         time.sleep(0.01)
     print("a strict reader waits; B commits")
     b.commit()

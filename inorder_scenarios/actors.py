@@ -276,7 +276,7 @@ class Actor:
         name, manager = self._table.queue(step.keys.get("on")), step.keys.get("manager", "")
         key = (handle, f"{name}@{manager}" if manager else name)
         if key not in self._handles:
-            self._handles[key] = self.manager.open_growing(name, options, manager=manager)
+            self._handles[key] = self.manager.internals.open_growing(name, options, manager=manager)
         return self._handles[key]
 
     # --- puts

@@ -132,13 +132,13 @@ class BulkActor(OnceActor):
 
     def _settle_staging(self, handle: str, step: ScenarioStep) -> StepOutcome:
         batch, *names = step.names
-        settled = self.manager.settle_staging(LedgerKey(APPLICATION, "", batch), [
+        settled = self.manager.bulk.settle_staging(LedgerKey(APPLICATION, "", batch), [
             stager.staged for name in names for (_, known), stager in self._stagers.items() if known == name
         ])  # fmt: skip
         return StepOutcome("ignored") if settled.already else StepOutcome("number", str(settled.messages))
 
     def _undo_staging(self, handle: str, step: ScenarioStep) -> StepOutcome:
-        return StepOutcome("number", str(self.manager.undo_staging(step.names)))
+        return StepOutcome("number", str(self.manager.bulk.undo_staging(step.names)))
 
 
 def _message(row: BulkRow) -> Message:

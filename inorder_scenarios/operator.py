@@ -7,6 +7,7 @@ from typing import Any
 
 from inorder.client.manager import QueueManager
 from inorder.errors import InorderError
+from inorder.model.attributes import QueueType
 
 from .actors import NameTable, StepOutcome, number, translate_error, yes
 from .language import ScenarioStep
@@ -32,10 +33,7 @@ ATTRIBUTES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "dead-letter-queue": ("dead_letter_queue", str),
 }
 
-MAKERS: Mapping[str, Callable[..., None]] = {
-    "base_queue": QueueManager.create_alias,
-    "remote_manager": QueueManager.create_remote_queue,
-}
+TYPES: Mapping[str, QueueType] = {"base_queue": "alias", "remote_manager": "remote"}
 
 
 def operate(manager: QueueManager, table: NameTable, step: ScenarioStep) -> StepOutcome:
@@ -56,8 +54,8 @@ def operate(manager: QueueManager, table: NameTable, step: ScenarioStep) -> Step
 def _operate(manager: QueueManager, table: NameTable, step: ScenarioStep, attributes: dict[str, Any]) -> StepOutcome:
     if step.verb == "queue":
         name = step.names[0]
-        make = next((make for key, make in MAKERS.items() if key in attributes), QueueManager.create_queue)
-        make(manager, name, **attributes)
+        kind: QueueType = next((kind for key, kind in TYPES.items() if key in attributes), "local")
+        manager.create_queue(name, type=kind, **attributes)
         table.first_queue = table.first_queue or name
     elif step.verb == "alter":
         manager.alter_queue(step.names[0], **attributes)
@@ -72,15 +70,15 @@ def _operate(manager: QueueManager, table: NameTable, step: ScenarioStep, attrib
         manager.settle(name, "commit" if outcome == "commit" else "back_out")
     elif step.verb == "finish-claims":
         application, upto = step.names
-        finished = manager.finish_claims(table.queue(step.keys.get("on")), application, number(upto))
+        finished = manager.bulk.finish_claims(table.queue(step.keys.get("on")), application, number(upto))
         return StepOutcome("number", str(finished))
     elif step.verb == "release-claims":
-        released = manager.release_claims(table.queue(step.keys.get("on")), step.names[0])
+        released = manager.bulk.release_claims(table.queue(step.keys.get("on")), step.names[0])
         return StepOutcome("number", str(released))
     elif step.verb == "leave-claimed-group":
-        manager.leave_claimed_group(table.queue(step.keys.get("on")), step.names[0])
+        manager.bulk.leave_claimed_group(table.queue(step.keys.get("on")), step.names[0])
     elif step.verb == "set":
-        manager.alter_manager(**attributes)
+        manager.admin.alter_manager(**attributes)
     elif step.verb == "depth":
         return StepOutcome("number", str(manager.depth(step.names[0] if step.names else table.queue())))
     return StepOutcome("ok")

@@ -111,7 +111,7 @@ def _outcome(stage: Stage, site: Site, step: ScenarioStep) -> StepOutcome:
         actor = stage.actors[who] = BulkActor(site.operator.connect(program=name), site.table)
     if step.verb == "disconnect":
         del stage.actors[who]
-    return _call(stage, who, PendingCall(site, actor.manager.owner, step), actor, number)
+    return _call(stage, who, PendingCall(site, actor.manager.internals.owner, step), actor, number)
 
 
 def _operator(stage: Stage, site: Site, step: ScenarioStep) -> StepOutcome:
@@ -125,7 +125,7 @@ def _operator(stage: Stage, site: Site, step: ScenarioStep) -> StepOutcome:
         for who in [who for who in stage.calls if who[1] == site.name]:
             _join(stage.calls.pop(who))
         for who in [who for who in stage.actors if who[1] == site.name]:
-            stage.actors.pop(who).manager.abandon()
+            stage.actors.pop(who).manager.internals.abandon()
         site.connect()
         return StepOutcome("ok")
     if step.verb in CHANNEL_VERBS:
@@ -186,7 +186,7 @@ def _settle(stage: Stage) -> None:
 def _crash(stage: Stage, who: tuple[str, str]) -> StepOutcome:
     actor = stage.actors.pop(who, None)
     if actor is not None:
-        actor.manager.abandon()
+        actor.manager.internals.abandon()
     call = stage.calls.pop(who, None)
     if call is not None:
         _join(call)
@@ -206,7 +206,7 @@ def _strike(stage: Stage) -> None:
         _join(call)
     for actor in stage.actors.values():
         with contextlib.suppress(InorderError):
-            actor.manager.abandon()
+            actor.manager.internals.abandon()
     for site in stage.sites.values():
         site.store.close_store()
 

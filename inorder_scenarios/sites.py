@@ -19,7 +19,7 @@ class Site:
 
     def connect(self) -> None:
         """The operator connects again; the connection that it had is lost."""
-        self.operator.abandon()
+        self.operator.internals.abandon()
         self.operator = connect(self.store, program="operator")
 
     def reach(self, program: str) -> QueueManager:

@@ -35,7 +35,7 @@ with inorder.connect(":memory:", program="user") as qm:
     qm.create_queue("Q", read_order="strict", max_depth=10)
     assert_type(qm.put("Q", b"1", priority=7), inorder.PutResult)
     assert_type(qm.get("Q").body, bytes)
-    observation = qm.observe(lambda event: print(event.name))
+    observation = qm.inspect.observe(lambda event: print(event.name))
     assert_type(observation, Observation)
 """
 WRONG = ('qm.put("Q", b"1", priorty=7)', 'qm.create_queue("Q", read_order="strikt")', "qm.get(5)")

@@ -57,8 +57,8 @@ def served(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
             qm.create_queue(queue)
             qm.put_many(queue, [inorder.Message(body=body, format="MQSTR") for body in (b"one", b"two", b"three")])
         for name, given in USERS.items():
-            qm.create_user(name, **given)
-        tokens = {name: qm.create_token(name, "make fuzz", seconds=86_400) for name in USERS}
+            qm.accounts.create_user(name, **given)
+        tokens = {name: qm.accounts.create_token(name, "make fuzz", seconds=86_400) for name in USERS}
     words = [sys.executable, "-m", "inorder", "serve", str(store), "--port", "0", "--json"]
     with (folder / "server.log").open("wb") as log:
         server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log)

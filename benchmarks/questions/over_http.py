@@ -212,7 +212,7 @@ def _repeat(client: Client, request: bytes, times: int, failures: list[Cannot]) 
 
 def _made(folder: Path) -> str:
     with open_queue(folder) as qm:
-        return qm.manager_attributes().name
+        return qm.admin.manager_attributes().name
 
 
 def _settings(folder: Path) -> str:

@@ -76,7 +76,7 @@ def by_tasks(folder: Path, *, side_by_side: int) -> Iterator[Ready]:
     with open_queue(folder) as qm:
 
         async def measured(seconds: float) -> Figures:
-            async with aio.connect(qm.path) as own:
+            async with aio.connect(qm.inspect.path) as own:
                 awaited, found = awaited_of(own), {}
                 for name in OPERATIONS:
                     done, took = 0, 0.0
@@ -139,7 +139,7 @@ def waiting(folder: Path, *, tasks: int) -> Iterator[Ready]:
                     message = await own.get(QUEUE, wait=inorder.FOREVER)
                     came.put_nowait((time.monotonic_ns() - int(message.body)) / 1e9)
 
-            async with aio.connect(qm.path) as own:
+            async with aio.connect(qm.inspect.path) as own:
                 each = [asyncio.ensure_future(wait(own)) for _ in range(tasks)]
                 qm.put(QUEUE, b"%d" % time.monotonic_ns())
                 await came.get()

@@ -15,7 +15,6 @@ from .client.listening import Arrival, Listener
 from .client.manager import QueueManager, connect
 from .client.queue import Queue
 from .client.requesting import Replies
-from .client.signatures import show_keywords
 from .client.unit_of_work import UnitOfWork
 from .client.upgrading import rename, upgrade
 from .errors import (
@@ -40,7 +39,6 @@ from .model.properties import Properties
 from .rules.puts import PutResult
 from .support import old_paths
 
-show_keywords(Match, Message, Queue, QueueManager)
 old_paths.find()
 
 __version__ = "0.1.1"

@@ -115,7 +115,7 @@ def test_what_cannot_be_brought_to_disk_is_answered_by_nobody(
         found = await asyncio.gather(*map(put, range(3)), passing(3), return_exceptions=True)
         assert [type(one) for one in found[:3]] == [inorder.StoreError] * 3, found
         assert isinstance(found[3], inorder.PutResult), found
-        await qm.abandon()
+        await qm.internals.abandon()
 
     asyncio.run(main())
 
@@ -329,7 +329,7 @@ def test_an_observer_that_raises_more_than_an_exception_holds_nobody_up(
             raise SystemExit
 
         with inorder.connect(tmp_path / "store.db") as other, contextlib.ExitStack() as stack:
-            stack.callback(other.observe(leave).cancel)
+            stack.callback(other.inspect.observe(leave).cancel)
             put = putting(qm)
             with somebody_writes(qm) if is_held_up else contextlib.nullcontext():
                 puts = [asyncio.ensure_future(put(number)) for number in range(3)]
@@ -369,9 +369,9 @@ def test_what_takes_long_is_refused_whoever_is_in_its_way(tmp_path: Path, what: 
     async def work(qm: aio.QueueManager) -> None:
         def call(one: inorder.QueueManager) -> None:
             if what == "check":
-                one.check()
+                one.admin.check()
             else:
-                one.backup(tmp_path / "copy.db")
+                one.admin.backup(tmp_path / "copy.db")
 
         with somebody_writes(qm) if is_held_up else contextlib.nullcontext():
             asked = asyncio.ensure_future(qm.run(call, is_brief=True))

@@ -7,48 +7,85 @@ import inspect
 import subprocess
 import sys
 from functools import partial
+from typing import Any
 
 import pytest
 
 import inorder
 from inorder import QueueManager, aio
+from inorder.aio import calls
+from inorder.client import admin, bulk, dead_letters, inspection, users
+
+# What tasks have, whose calls it awaits, and which of them are not for tasks.
+KINDS: list[tuple[type, type, set[str]]] = [
+    (
+        aio.QueueManager,
+        QueueManager,
+        {
+            *("listen", "serve"),  # they call the program from threads, which cannot await
+            "end_waits",  # a task is cancelled
+            "worker",  # it calls functions in threads of its own
+        },
+    ),
+    (aio.Queue, inorder.Queue, set()),
+    (aio.GroupWriter, inorder.GroupWriter, set()),
+    (aio.UnitOfWork, inorder.UnitOfWork, set()),
+    (calls.Admin, admin.Admin, set()),
+    (calls.Accounts, users.Accounts, {"acting", "on_behalf_of"}),  # blocks around calls of one connection
+    (calls.Bulk, bulk.Bulk, set()),
+    (calls.DeadLetters, dead_letters.DeadLetters, set()),
+    (calls.Inspect, inspection.Inspect, {"hook", "observe"}),  # as `listen`
+]
 
 
-def test_signatures_are_those_of_the_calls_that_do_not_wait() -> None:
-    for ours, theirs in ((aio.QueueManager, QueueManager), (aio.Queue, inorder.Queue)):
-        for name, call in inspect.getmembers(ours, inspect.iscoroutinefunction):
-            if not name.startswith("_") and name not in ("put_stream", "look", "begin", "run", "awaited"):
-                original = inspect.signature(getattr(theirs, name))
-                assert inspect.signature(call).parameters == original.parameters, name
+@pytest.mark.parametrize(("ours", "theirs", "left_out"), KINDS, ids=lambda one: getattr(one, "__name__", ""))
+def test_tasks_have_the_calls_of_a_connection_with_their_signatures(
+    ours: type, theirs: type, left_out: set[str]
+) -> None:
+    names = {name for name in dir(theirs) if not name.startswith("_") and callable(getattr(theirs, name))}
+    assert {name for name in names if not hasattr(ours, name)} == left_out
+    for name in names - left_out - {"put_stream"}:  # that passes its keywords on
+        call = getattr(ours, name)
+        if inspect.iscoroutinefunction(call) and theirs not in (inorder.GroupWriter, inorder.UnitOfWork):
+            assert inspect.signature(call).parameters == inspect.signature(getattr(theirs, name)).parameters, name
 
 
-NOT_FOR_TASKS = {
-    QueueManager: {
-        *("listen", "hook", "observe"),  # they call the program from threads: for them is a connection without tasks
-        "serve",  # it calls a function that cannot await: a task gets and replies in a unit of work
-        *("watch", "end_waits"),  # a task is cancelled
-        *("dead_letters", "replay", "discard_dead"),  # an operator's, who looks through a queue
-        *("worker", "give_up", "tell"),  # a worker calls functions in threads of its own; these are for it
-        "get_if",  # its function is called while nobody else can write: `run`
-        "promises",  # for a thread that makes calls for several others: `run` does it for brief calls
-        "open_growing",
-        *("acting", "on_behalf_of"),  # blocks around calls of one connection
-    },
-    inorder.Queue: {
-        *("opened_for", "given", "checked_for", "go_on", "withdraw", "take_group", "browse_on", "get_if"),
-    },
-    inorder.GroupWriter: set[str](),
-    inorder.UnitOfWork: set[str](),
-}
+def test_type_checkers_know_what_a_call_takes_and_returns() -> None:
+    """mypy reads this, too, and says which of these comments it does not need."""
+
+    async def main() -> None:
+        async with aio.connect() as qm:
+            await qm.create_queue("Q", max_depth=5)
+            depth: int = await qm.depth("Q")
+            assert depth == 0
+            with pytest.raises(inorder.ArgumentError):
+                await qm.put("Q", b"", prio=1)  # type: ignore[call-arg]
+            with pytest.raises(inorder.ArgumentError):
+                await qm.alter_queue("Q", max_depth="5")  # type: ignore[arg-type]
+
+    asyncio.run(main())
 
 
-@pytest.mark.parametrize(
-    "ours", [aio.QueueManager, aio.Queue, aio.GroupWriter, aio.UnitOfWork], ids=lambda kind: kind.__name__
-)
-def test_every_call_of_a_connection_is_there_for_tasks(ours: type) -> None:
-    theirs = getattr(inorder, ours.__name__)
-    calls = {name for name in dir(theirs) if not name.startswith("_") and callable(getattr(theirs, name))}
-    assert {name for name in calls if not hasattr(ours, name)} == NOT_FOR_TASKS[theirs]
+def test_names_of_0_1_0_answer_with_a_warning() -> None:
+    async def main() -> None:
+        async with aio.connect() as qm:
+            old: Any = qm
+            await qm.create_queue("Q")
+            with pytest.warns(DeprecationWarning, match="create_queue"):
+                await old.create_alias("A", base_queue="Q")
+            with pytest.warns(DeprecationWarning, match="admin.manager_attributes"):
+                assert (await old.manager_attributes()).name == "INORDER"
+            with pytest.warns(DeprecationWarning, match="inspect.look"):
+                assert await old.look("Q") == []
+            async with qm.open("Q", browse=True) as queue:
+                old = queue
+                with (
+                    pytest.warns(DeprecationWarning, match="internals.release_lock"),
+                    pytest.raises(inorder.errors.NotFound),
+                ):
+                    await old.release_lock(7)
+
+    asyncio.run(main())
 
 
 def test_tasks_act_under_a_lease_whichever_connection_they_have() -> None:
@@ -59,7 +96,11 @@ def test_tasks_act_under_a_lease_whichever_connection_they_have() -> None:
             puts = [partial(inorder.QueueManager.put, queue="Q", body=str(n).encode()) for n in range(8)]
             await asyncio.gather(*(lease.run(put) for put in puts))
             same = await qm.resume_lease(lease.token)
-            assert (same.name, [unit.puts for unit in await qm.units()], await qm.depth("Q")) == (lease.name, [8], 8)
+            assert (same.name, [unit.puts for unit in await qm.inspect.units()], await qm.depth("Q")) == (
+                lease.name,
+                [8],
+                8,
+            )
             assert await same.extend(30) < lease.ends_at
             await same.commit()
             assert sorted(one.body for one in await qm.get_many("Q", 10)) == [str(n).encode() for n in range(8)]

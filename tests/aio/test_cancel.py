@@ -85,7 +85,7 @@ async def brief_put(qm: aio.QueueManager) -> None:
 
 async def brief_get(qm: aio.QueueManager) -> None:
     await qm.run(lambda one: None, is_brief=True)
-    await qm.run(lambda one: one.get_if("Q", lambda message: None), is_brief=True)
+    await qm.run(lambda one: one.internals.get_if("Q", lambda message: None), is_brief=True)
 
 
 async def browse(qm: aio.QueueManager) -> None:
@@ -132,7 +132,7 @@ def test_a_call_that_is_cancelled_has_happened_and_says_so_or_has_not(
         for step in range(1, STEPS_MAX):
             with contextlib.suppress(NotFound):
                 onlooker.undo("Q", CONFIRM_ID)
-            onlooker.clear_queue("Q")
+            onlooker.admin.clear_queue("Q")
             for body in PIECES[what].before:
                 onlooker.put("Q", body)
             with cut(monkeypatch, step, moment) as one:
@@ -197,7 +197,7 @@ async def _cancelled(store: LocalStore, onlooker: QueueManager, piece: Piece, on
         found = bodies(onlooker)
         left = [b"1"] if piece.comes else piece.before
         assert found == (piece.done if has_said else left), f"{'done' if has_said else 'cancelled'}: {found}"
-        assert not onlooker.units() or "confirm" in {unit.kind for unit in onlooker.units()}
+        assert not onlooker.inspect.units() or "confirm" in {unit.kind for unit in onlooker.inspect.units()}
         await qm.put("Q", b"goes on", priority=9)  # everything does
         assert (await qm.get("Q", wait=60)).body == b"goes on"
     return was_earlier
@@ -205,7 +205,7 @@ async def _cancelled(store: LocalStore, onlooker: QueueManager, piece: Piece, on
 
 def _waits(qm: aio.QueueManager, onlooker: QueueManager) -> bool:
     """Whether a call waits in its thread."""
-    owners = {lane.connection.owner for lane in qm._shared.lanes.all if lane.connection is not None}
+    owners = {lane.connection.internals.owner for lane in qm._shared.lanes.all if lane.connection is not None}
     return any(room_of(onlooker).is_asleep(owner) for owner in owners)
 
 

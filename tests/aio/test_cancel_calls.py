@@ -25,7 +25,7 @@ from tests.helpers.support import Stores, bodies
 from tests.tiers import nightly
 
 from inorder import InorderError, NoMessageAvailable, QueueManager, aio, connect
-from inorder.aio.lanes import JOINING
+from inorder.aio.sharing import JOINING
 from inorder.errors import ConnectionClosed, HandleError
 from inorder.stores.seam.protocol import LocalStore
 
@@ -33,7 +33,7 @@ Situation = Literal["busy", "unit", "closing"]
 Rival = Callable[[], Coroutine[Any, Any, object]]
 STEPS_MAX: Final = 60
 NEVER: Final = 0
-NO_CALL_FOLLOWS = {"abandon", "close", "stop"}  # the situation `closing` is about these
+NO_CALL_FOLLOWS = {"close"}  # the situation `closing` is about these
 OF_A_UNIT = {"commit", "back_out", "prepare"}  # they end the unit that they stand in
 TWO_STEPS = {"request"}  # the put of the request stands if the wait for the reply is cancelled
 
@@ -48,18 +48,17 @@ def given(onlooker: QueueManager) -> Mapping[str, object]:
     first = next(onlooker.browse("Q"))
     return {
         **dict.fromkeys(("name", "queue"), "Q"),
-        **dict.fromkeys(("message", "request"), first),
-        **dict.fromkeys(("count", "lock_id", "confirm_id", "upto"), 1),
-        **dict.fromkeys(("key", "query", "application", "token", "user", "label", "path"), "A"),
-        **{"stagings": [], "names": []},
-        **{"uid": first.uid, "body": b"2", "value": 2, "messages": [b"2", b"3"], "stream": io.BytesIO(b"23")},
-        **{"work": lambda one: one.put("Q", b"2"), "look": looked, "timeout": 0.001, "group_id": bytes(24)},
-        **{"outcome": "commit", "feedback": 0},
+        **{"request": first, "count": 1, "token": "A"},
+        **{"body": b"2", "value": 2, "messages": [b"2", b"3"], "stream": io.BytesIO(b"23")},
+        **{"work": lambda one: one.put("Q", b"2"), "look": looked, "timeout": 0.001},
     }
 
 
 def calls_of(kind: type) -> list[str]:
-    names = [name for name, _ in inspect.getmembers(kind, inspect.iscoroutinefunction) if not name.startswith("_")]
+    """Of the calls that `awaited` makes, all in one way, only those that concern units, and one more."""
+    calls = [(name, call) for name, call in inspect.getmembers(kind, inspect.iscoroutinefunction) if name[0] != "_"]
+    chosen = JOINING | OF_A_UNIT | {"close", "depth"}
+    names = [name for name, call in calls if not hasattr(call, "__wrapped__") or name in chosen]
     return [f"{kind.__name__}.{name}" for name in names if kind is aio.Queue or name not in NO_CALL_FOLLOWS]
 
 
@@ -110,8 +109,6 @@ class Attempt(NamedTuple):
                 needed = [one for one in parameters if one.default is one.empty and one.name in arguments]
                 positional = [arguments[one.name] for one in needed if one.kind is not one.KEYWORD_ONLY]
                 named = {one.name: arguments[one.name] for one in needed if one.kind is one.KEYWORD_ONLY}
-                if name in ("create_queue", "create_alias", "create_model", "create_remote_queue"):
-                    positional = ["NEW"]
                 rivals.append(asyncio.create_task(rival()))
                 await asyncio.sleep(0)  # it has its turn now
                 rivals.append(asyncio.create_task(rival()))  # behind this call
@@ -154,7 +151,7 @@ def state(onlooker: QueueManager, *, of_all: bool) -> object:
     """What there is now; of the unit of work alone, or of all."""
     queues = [one.name for one in onlooker.queues()]
     messages = {name: bodies(onlooker, name) for name in ("Q", "R", "U") if name in queues and (of_all or name == "U")}
-    return messages, len(onlooker.units()), queues if of_all else None
+    return messages, len(onlooker.inspect.units()), queues if of_all else None
 
 
 def tried(call: str, situation: Situation, moment: Moment, step: int, patched: pytest.MonkeyPatch) -> tuple[Any, ...]:
@@ -220,7 +217,7 @@ def test_a_cancel_while_the_watch_of_a_queue_ends_leaves_no_error_in_the_loop(mo
             task = asyncio.create_task(one.cutting(qm._shared.let_go("Q")))
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-            await asyncio.wait([watch._over])
+            assert watch._lane.is_over
         await asyncio.sleep(0)
         assert errors == []
         return one.came
@@ -242,7 +239,7 @@ def test_a_queue_is_not_closed_on_a_connection_that_a_task_has_taken_meanwhile()
             await asyncio.gather(qm.put("Q", b"1"), qm.put("Q", b"2"))
             first, second = qm._shared.lanes.all
             go_on = threading.Event()
-            first.post(lambda _: go_on.wait(LIMIT_SECONDS))
+            first.post(lambda: go_on.wait(LIMIT_SECONDS))
             await asyncio.sleep(0)
             closing = asyncio.create_task(qm._shared.let_go("Q"))
             await asyncio.sleep(0)  # it waits for the first connection now

@@ -61,7 +61,7 @@ def kill_again_and_again(where: str, qm: QueueManager) -> None:
     said: list[str] = []
     for lines in LINES:
         said += killed_after(lines, where)
-    until(lambda: not qm.units(), "a server sees in a moment that killed programs are gone")
+    until(lambda: not qm.inspect.units(), "a server sees in a moment that killed programs are gone")
     left, moved = bodies(qm, "IN"), bodies(qm, "OUT")
     assert sorted([*left, *moved]) == sorted(names)  # a unit has happened or not
     assert said.count("moved") <= len(moved) <= said.count("moved") + KILLS * TASKS  # and what was said has

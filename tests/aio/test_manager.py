@@ -75,21 +75,21 @@ def test_calls_are_those_of_a_connection(store: LocalStore, qm: QueueManager) ->
         await one.put_many("Q", [b"2", b"3"])
         await one.put_json("Q", {"n": 4})
         assert await one.depth("Q") == 4
-        assert [sight.message.body for sight in await one.look("Q")][:3] == [b"1", b"2", b"3"]
+        assert [sight.message.body for sight in await one.inspect.look("Q")][:3] == [b"1", b"2", b"3"]
         message = await one.get("Q", match=Match(message_id=result.message_id))
         assert (message.body, message.priority, message.backout_count) == (b"1", 3, 0)
         assert [got.body for got in await one.get_many("Q", 10)][:2] == [b"2", b"3"]
         with pytest.raises(NoMessageAvailable):
             await one.get("Q")
         await one.create_queue("DEAD")
-        await one.alter_manager(dead_letter_queue="DEAD")
+        await one.admin.alter_manager(dead_letter_queue="DEAD")
         await one.put("Q", b"5")
         async with one.unit_of_work():
-            await one.bury(await one.get("Q"), queue="Q", error="no answer")
+            await one.dead.add(await one.get("Q"), queue="Q", error="no answer")
         assert one.connections_in_use == 0
 
     run(store, work)
-    assert [(one.message.body, one.why.error) for one in qm.dead_letters()] == [(b"5", "no answer")]
+    assert [(one.message.body, one.why.error) for one in qm.dead.letters()] == [(b"5", "no answer")]
 
 
 def test_bad_options_are_refused_before_anything_is_done(store: LocalStore, qm: QueueManager) -> None:
@@ -362,11 +362,11 @@ def test_deleting_a_queue_closes_what_our_own_calls_have_open(store: LocalStore,
         waits = asyncio.create_task(one.get("Q", wait=FOREVER, match=Match(message_id=b"none")))
         await watched(one)
         with pytest.raises(ObjectInUse):
-            await one.clear_queue("Q")
+            await one.admin.clear_queue("Q")
         waits.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await waits
-        assert await one.clear_queue("Q") == 4
+        assert await one.admin.clear_queue("Q") == 4
         await one.delete_queue("Q")
 
     qm.close_queue("Q")

@@ -141,7 +141,7 @@ def test_waits_go_by_the_clock_of_the_store(stores: Stores) -> None:
 
 
 def test_what_ends_a_wait_is_told(store: LocalStore, qm: QueueManager) -> None:
-    qm.create_model("M", definition_type="temporary_dynamic")
+    qm.create_queue("M", type="model", definition_type="temporary_dynamic")
 
     async def work(one: aio.QueueManager) -> None:
         async def waits(queue: str = "Q") -> asyncio.Task[Any]:
@@ -162,7 +162,7 @@ def test_what_ends_a_wait_is_told(store: LocalStore, qm: QueueManager) -> None:
         with pytest.raises(UnknownQueue):
             await one.get("NONE", wait=FOREVER)
         task = await waits()
-        await asyncio.to_thread(qm.stop)
+        await asyncio.to_thread(qm.admin.stop)
         with pytest.raises(QueueManagerStopping):
             await task
 

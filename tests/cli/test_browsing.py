@@ -17,9 +17,9 @@ from inorder import Flags, Match, Message, QueueManager
 from inorder.cli import browsing
 from inorder.cli.listing import Rows, preview_of
 from inorder.cli.output import NARROW
-from inorder.client import operating
+from inorder.client import inspection
+from inorder.client.inspection import Inspect, MessageView
 from inorder.client.labels import in_words, name_of
-from inorder.client.operating import MessageView
 from inorder.rules.gaps import Gaps
 
 IN, LAST, SEGMENT, END = Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT
@@ -191,7 +191,7 @@ def test_nothing_from_a_message_steers_the_terminal(run: Command, store: Path, q
         qm.put("ORDERS", EVIL.encode(), group_id=b"\x1b[2J", sequence_number=1, flags=IN)
         qm.put("ORDERS", b"held", syncpoint=True)
         ended = run("browse", "ORDERS")
-        sights = list(qm.look("ORDERS"))
+        sights = list(qm.inspect.look("ORDERS"))
         console = Console(force_terminal=True, width=200, highlight=False, markup=False, emoji=False)
         rows = Rows(sights, 0.0, 200, is_terminal=True, steady=False)
         for sight in sights:
@@ -283,10 +283,10 @@ def test_machines_are_told_the_whole_descriptor_and_the_holder(run: Command, qm:
 def test_follow_misses_nothing_that_comes_while_it_reads(
     run: Command, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operating, "PAGE_MESSAGES", 1)
-    look, steps = QueueManager.look, iter(("put", "read", "end"))
+    monkeypatch.setattr(inspection, "PAGE_MESSAGES", 1)
+    look, steps = Inspect.look, iter(("put", "read", "end"))
 
-    def interfered(self: QueueManager, *given: Any, **named: Any) -> Iterator[MessageView]:
+    def interfered(self: Inspect, *given: Any, **named: Any) -> Iterator[MessageView]:
         for number, sight in enumerate(look(self, *given, **named)):
             yield sight
             if number == 0 and named.get("numbered_after") == 0:  # one has been read; its page is over
@@ -300,7 +300,7 @@ def test_follow_misses_nothing_that_comes_while_it_reads(
             case "end":
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(QueueManager, "look", interfered)
+    monkeypatch.setattr(Inspect, "look", interfered)
     monkeypatch.setattr(browsing, "pause", paused)
     ended = run("browse", "ORDERS", "--follow", "--json")
     assert [one["preview"] for one in ended.records] == ["first", "urgent, before where it reads", "behind it"]
@@ -336,7 +336,7 @@ def test_follow_shows_a_queue_that_was_made_again_from_its_beginning_and_ends_wi
 def test_a_line_of_a_terminal_holds_a_message(qm: QueueManager, width: int) -> None:
     put_figure(qm)
     put(qm, "a body that is far too long for what is left of a line " * 3, priority=7)
-    sights = list(qm.look("ORDERS", order="logical", preview=200))
+    sights = list(qm.inspect.look("ORDERS", order="logical", preview=200))
     rows = Rows(sights, sights[0].put_at + 90, width, is_terminal=True, steady=False)
     for sight in sights:
         rows.add(sight)

@@ -18,7 +18,7 @@ def dead(queue: str, store: Path) -> None:
     with inorder.connect(store) as qm:
         qm.create_queue("REPORTS", max_depth=1)
         qm.create_queue("DEAD")
-        qm.alter_manager(dead_letter_queue="DEAD")
+        qm.admin.alter_manager(dead_letter_queue="DEAD")
         qm.put("REPORTS", b"in the way")
         for body, reply_to in ((b"one", "REPORTS"), (b"two", "REPORTS"), (b"three", "GONE")):
             qm.put(queue, body, report=Report.COA_WITH_FULL_DATA, reply_to_queue=reply_to)

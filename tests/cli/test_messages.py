@@ -299,8 +299,8 @@ def test_ctrl_c_leaves_nothing_held(run: Command, queue: str, store: Path) -> No
     _, told = waiting.communicate(timeout=240)
     assert (waiting.returncode, told.decode().strip()) == (130, "interrupted; no messages are held")
     with inorder.connect(store) as qm:
-        assert not qm.units()
-        assert qm.status(queue).open_input_count == 0
+        assert not qm.inspect.units()
+        assert qm.inspect.status(queue).open_input_count == 0
 
 
 BUFFERING = [pytest.param({}, id="buffered", marks=gate), pytest.param({"PYTHONUNBUFFERED": "1"}, id="unbuffered")]

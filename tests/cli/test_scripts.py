@@ -129,7 +129,7 @@ def test_what_is_exported_makes_the_same_store_again(run: Command, store: Path, 
     assert run("mqsc", "--store", str(again), given=exported.out.encode()).status == 0
     with inorder.connect(store) as one, inorder.connect(again) as other:
         assert one.queues() == other.queues()
-        assert one.manager_attributes().max_uncommitted == other.manager_attributes().max_uncommitted == 7
+        assert one.admin.manager_attributes().max_uncommitted == other.admin.manager_attributes().max_uncommitted == 7
     records = run("mqsc", "--export", "--json").records
     assert "\n".join(record["command"] for record in records) + "\n" == exported.out
 

@@ -28,10 +28,10 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 def define(*, password: bool = False, subjects: tuple[str, ...] = (), token: float = 0, enabled: bool = True) -> None:
     """A user of the store."""
     with inorder.connect("orders.db") as qm:
-        qm.create_user("anna", roles=["admin"], subjects=subjects, password_hash="$kept" if password else None)
+        qm.accounts.create_user("anna", roles=["admin"], subjects=subjects, password_hash="$kept" if password else None)
         if token:
-            qm.create_token("anna", "a program", seconds=token)
-        qm.alter_user("anna", enabled=enabled)
+            qm.accounts.create_token("anna", "a program", seconds=token)
+        qm.accounts.alter_user("anna", enabled=enabled)
 
 
 @pytest.fixture

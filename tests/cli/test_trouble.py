@@ -119,7 +119,7 @@ def test_what_is_got_into_a_file_is_on_disk_before_it_leaves_the_queue(
         if os.fstat(descriptor).st_ino == Path("bodies").stat().st_ino:
             synced.append(Path("bodies").read_text())
             with connect(store) as other:
-                there.extend(sight.state for sight in other.look(queue))
+                there.extend(sight.state for sight in other.inspect.look(queue))
 
     monkeypatch.setattr(os, "fsync", fsync)
     assert run("get", queue, "--output", "bodies").status == 0

@@ -67,7 +67,7 @@ def test_a_unit_is_committed_or_backed_out_by_whoever_says_yes(
     assert (refused.status, "--yes" in refused.err) == (2, True)
     assert "Commit prepared:monday of worker, open for" in refused.err
     assert "1 put?" in refused.err
-    assert len(other.units()) == 5
+    assert len(other.inspect.units()) == 5
     assert run("unit", "commit", "monday", "--yes").out == "committed prepared:monday\n"
     assert run("unit", "commit", "prepared:\x1b[31mred", "--yes").out == "committed prepared:\\x1b[31mred\n"
     unknown = run("unit", "show", "prepared:tusday")
@@ -97,7 +97,7 @@ def test_what_is_settled_otherwise_is_refused_and_says_how(
         ended = run("unit", verb.replace("_", ""), keys[kind], "--yes", "--json")
         assert ended.status == 1
         assert how in json.loads(ended.err)["error"]
-    assert len(other.units()) == len(keys) == 6
+    assert len(other.inspect.units()) == len(keys) == 6
     other.back_out()
 
 
@@ -124,7 +124,7 @@ def test_locks_are_listed_and_lock_ids_released(run: Command, other: inorder.Que
     assert leased["lease_ends_at"] > leased["since"]
     assert (held["lease_ends_at"], held["lease_left"]) == (None, None)
     assert re.search(r"lease left(.|\n)*8\d min", run("lock", "list").out)
-    other.release_lock(queue, leased["lock_id"])
+    other.admin.release_lock(queue, leased["lock_id"])
     assert "lease" not in run("lock", "list").out
 
 
@@ -138,7 +138,7 @@ def test_claims_are_listed_finished_and_released(run: Command, other: inorder.Qu
         assert (record["application"], record["claim"], record["messages"], record["settled"]) == ("copy", 1, 2, 0)
         assert "copy" in run("claim", "list").out
         assert "--yes" in run("claim", "release", queue, "copy").err
-        other.create_alias("ALIAS", base_queue=queue)
+        other.create_queue("ALIAS", type="alias", base_queue=queue)
         assert "--yes" in run("claim", "release", "ALIAS", "copy").err, "asked by whatever name"
         assert run("claim", "release", queue, "copy", "--yes", "--json").records[0]["released"] == 2
         again = ClaimReader(handle, "copy")
@@ -158,8 +158,8 @@ def test_names_of_units_and_users_complete(run: Command, other: inorder.QueueMan
     context.params["store"] = store
     assert unit_names(context, click.Argument(["unit"]), "prep") == ["prepared:monday"]
     assert unit_names(context, click.Argument(["unit"]), "x") == []
-    other.create_user("alice")
-    other.create_user("bob")
+    other.accounts.create_user("alice")
+    other.accounts.create_user("bob")
     assert user_names(context, click.Argument(["name"]), "a") == ["alice"]
     assert main(["unit", "list"]) == 0
 
@@ -169,7 +169,11 @@ def test_who_is_connected_is_listed_with_what_is_open(run: Command, other: inord
     writer = other.connect(program="writer")
     with other.open(queue, input="exclusive"), writer.open("NOTES", output=True, browse=True):
         first, second = run("connection", "list", "--json").records
-        assert (first["connection"], first["program"], first["process"]) == (other.owner, "worker", os.getpid())
+        assert (first["connection"], first["program"], first["process"]) == (
+            other.internals.owner,
+            "worker",
+            os.getpid(),
+        )
         assert first["opened"] == [
             {"queue": queue, "name": queue, "input": "exclusive", "output": False, "co_op": False}
         ]

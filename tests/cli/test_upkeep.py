@@ -41,7 +41,7 @@ def test_a_store_is_made_with_a_name(run: Command, tmp_path: Path) -> None:
     ended = run("create", str(path), "--name", "PARIS")
     assert (ended.status, ended.out) == (0, f"made the store {path}: queue manager PARIS\n")
     with inorder.connect(path) as qm:
-        assert qm.manager_attributes().name == "PARIS"
+        assert qm.admin.manager_attributes().name == "PARIS"
     again = run("create", str(path), "--name", "OTHER")
     assert again.status == 3
     assert f"there is a store or another file at {path} already" in again.err

@@ -139,7 +139,7 @@ def test_create_takes_a_url_and_shows_no_password(run: Command, url: str) -> Non
         ended = run("create", with_password(url), "--name", "PARIS")
         assert (ended.status, PASSWORD in ended.out + ended.err) == (status, False)
     with inorder.connect(url) as qm:
-        assert qm.manager_attributes().name == "PARIS"
+        assert qm.admin.manager_attributes().name == "PARIS"
 
 
 @pytest.mark.parametrize("as_json", [pytest.param(False, id="words"), pytest.param(True, id="json", marks=nightly)])
@@ -150,7 +150,7 @@ def test_every_command_takes_a_url_and_shows_no_password(run: Command, url: str,
         if name == "held":
             held(url)
             with inorder.connect(url) as qm:
-                lock = str(qm.locks()[0].lock_id)
+                lock = str(qm.inspect.locks()[0].lock_id)
             continue
         words = [lock if word == "LOCK" else word for word in arguments]
         ended = run(*name.split(), *words, *(["--json"] if as_json else []), given=given)
@@ -158,7 +158,7 @@ def test_every_command_takes_a_url_and_shows_no_password(run: Command, url: str,
         assert PASSWORD not in ended.out + ended.err, name
         assert "Traceback" not in ended.err, name
     with inorder.connect(url) as qm:
-        assert (qm.depth("Q"), qm.units(), qm.check()) == (0, [], [])
+        assert (qm.depth("Q"), qm.inspect.units(), qm.admin.check()) == (0, [], [])
 
 
 @pytest.mark.parametrize("command", ["move", pytest.param("copy", marks=nightly)])

@@ -49,32 +49,32 @@ def test_users_are_defined_and_listed(run: Command, qm: inorder.QueueManager) ->
         "description": "the shop",
         "done": "created",
     }
-    assert qm.user("shop").may("put", "ORDERS.EU")
+    assert qm.accounts.user("shop").may("put", "ORDERS.EU")
     assert run("user", "add", "reader").out == "created user reader: reader\n"
     assert [one["user"] for one in run("user", "list", "--json").records] == ["reader", "shop"]
     assert "put,inquire=ORDERS.*" in run("user", "list").out
     assert "already" in run("user", "add", "reader", "--password", status=1).err
-    assert not qm.user("reader").has_password, "and none was asked for"
+    assert not qm.accounts.user("reader").has_password, "and none was asked for"
 
 
 def test_what_is_given_is_altered_and_the_rest_stays(run: Command, qm: inorder.QueueManager) -> None:
     run("user", "add", "shop", "--role", "application", "--may", "put=A")
     run("user", "alter", "shop", "--may", "get=B", "--disable")
-    found = qm.user("shop")
+    found = qm.accounts.user("shop")
     assert (dict(found.queues), found.enabled, found.roles) == ({"B": ("get",)}, False, ("application",))
     run("user", "alter", "shop", "--enable", "--role", "reader")
-    found = qm.user("shop")
+    found = qm.accounts.user("shop")
     assert (dict(found.queues), found.enabled, found.roles) == ({}, True, ("reader",))
     assert "Nothing to change" in run("user", "alter", "shop", status=2).err
 
 
 def test_a_password_is_read_from_standard_input(run: Command, qm: inorder.QueueManager) -> None:
     run("user", "add", "alice", "--password-stdin", given=f"{PASSWORD}\n".encode())
-    assert qm.identify(name="alice", verify=passwords.verifier(PASSWORD)).name == "alice"
+    assert qm.accounts.identify(name="alice", verify=passwords.verifier(PASSWORD)).name == "alice"
     run("user", "password", "alice", "--password-stdin", given=b"another horse\r\n")
-    assert qm.identify(name="alice", verify=passwords.verifier("another horse")).name == "alice"
+    assert qm.accounts.identify(name="alice", verify=passwords.verifier("another horse")).name == "alice"
     assert run("user", "password", "alice", "--remove").out == "removed the password of alice\n"
-    assert not qm.user("alice").has_password
+    assert not qm.accounts.user("alice").has_password
     assert "not both" in run("user", "password", "alice", "--remove", "--password-stdin", status=2).err
 
 
@@ -82,7 +82,7 @@ def test_a_password_is_asked_for_twice_and_not_shown(qm: inorder.QueueManager, s
     arguments = ["user", "add", "alice", "--password", "--store", str(store)]
     result = CliRunner().invoke(app, arguments, input=f"{PASSWORD}\n{PASSWORD}\n")
     assert (result.exit_code, PASSWORD in result.output) == (0, False)
-    assert qm.identify(name="alice", verify=passwords.verifier(PASSWORD)).name == "alice"
+    assert qm.accounts.identify(name="alice", verify=passwords.verifier(PASSWORD)).name == "alice"
 
 
 @pytest.mark.parametrize(
@@ -104,27 +104,27 @@ def test_bad_calls_are_refused(
     said = run(*arguments, status=status, given=b"short\n").err
     assert told in said
     assert "secret" not in said
-    assert qm.users() == []
+    assert qm.accounts.users() == []
 
 
 def test_a_token_is_shown_once(run: Command, qm: inorder.QueueManager) -> None:
     run("user", "add", "shop")
     shown = run("token", "create", "shop", "nightly run", "--days", "30").out.strip()
-    assert qm.identify(token=shown).name == "shop"
+    assert qm.accounts.identify(token=shown).name == "shop"
     [record] = run("token", "list", "--user", "shop", "--json").records
     assert (record["token"], record["label"], record["user"]) == (shown.partition(".")[0], "nightly run", "shop")
     assert shown.partition(".")[2] not in json.dumps(record)
     [made] = run("token", "create", "shop", "more", "--json").records
     assert made["secret"].startswith(f"{made['token']}.")
     run("token", "revoke", record["token"])
-    assert [one.label for one in qm.tokens()] == ["more"]
+    assert [one.label for one in qm.accounts.tokens()] == ["more"]
     run("user", "delete", "shop", "--yes")
-    assert (qm.users(), qm.tokens()) == ([], [])
+    assert (qm.accounts.users(), qm.accounts.tokens()) == ([], [])
 
 
 def test_acts_are_shown_the_newest_first(run: Command, qm: inorder.QueueManager) -> None:
     for user, queue in (("alice", "A"), ("bob", "B"), ("alice", "B")):
-        with qm.acting("clear", queue, user=user, address="10.0.0.1") as act:
+        with qm.accounts.acting("clear", queue, user=user, address="10.0.0.1") as act:
             act.messages = 3
     records = run("acts", "--json").records
     assert [(one["user"], one["queue"], one["messages"], one["outcome"]) for one in records] == [
@@ -150,4 +150,4 @@ def test_a_lease_is_listed_with_the_time_left_and_backed_out(
     assert "time left" in run("unit", "list").out
     assert "only its token can commit it" in run("unit", "commit", f"lease:{lease.name}", "--yes", status=1).err
     run("unit", "backout", f"lease:{lease.name}", "--yes")
-    assert (qm.units(), qm.depth(queue)) == ([], 0)
+    assert (qm.inspect.units(), qm.depth(queue)) == ([], 0)

@@ -16,7 +16,7 @@ import inorder
 from inorder import QueueManager, Reason, Report
 from inorder.cli import watching
 from inorder.cli.watching import QueuesSnapshot, Rates, rates
-from inorder.client.operating import QueueView
+from inorder.client.inspection import QueueView
 from inorder.formats.json_lines import when
 
 
@@ -94,7 +94,7 @@ def test_what_was_dropped_about_messages_of_no_queue_is_there_for_machines_too(r
     qm.put("GONE", b"1", report=Report.COA, reply_to_queue="NOWHERE")
     qm.delete_queue("GONE", purge=True)
     *_, told = run("watch", "--count", "1", "--json").records
-    (dropped,) = qm.dropped()
+    (dropped,) = qm.inspect.dropped()
     assert told.pop("at").endswith("Z")
     assert told == {
         "queue": None,
@@ -129,8 +129,8 @@ def test_strict_readers_are_shown_with_what_they_wait_for(run: Command, store: P
 
 
 def test_queues_can_be_chosen_by_name_alias_and_pattern(run: Command, qm: QueueManager) -> None:
-    qm.create_alias("ALIAS", base_queue="ORDERS")
-    qm.create_model("MODEL")
+    qm.create_queue("ALIAS", type="alias", base_queue="ORDERS")
+    qm.create_queue("MODEL", type="model")
 
     def told(*names: str) -> list[str]:
         return [json.loads(line)["queue"] for line in run("watch", *names, "--count", "1", "--json").out.splitlines()]

@@ -57,16 +57,16 @@ def gathered(promises: Promises, call: Callable[[], T]) -> T:
 
 @pytest.mark.every_store
 def test_a_call_is_made_at_once_if_nobody_writes(qm: QueueManager) -> None:
-    found = qm.promises().at_once(lambda: qm.put("Q", b"1"))
+    found = qm.internals.promises().at_once(lambda: qm.put("Q", b"1"))
     assert (found is None) == is_far(qm)
     assert qm.depth("Q") == (0 if found is None else 1)
 
 
 NEXT_CALLS: dict[str, Callable[[QueueManager], object]] = {
     "put": lambda qm: qm.put("NEXT", b""),
-    "at once": lambda qm: qm.promises().at_once(lambda: qm.put("NEXT", b"")),
+    "at once": lambda qm: qm.internals.promises().at_once(lambda: qm.put("NEXT", b"")),
     "get that waits": lambda qm: qm.get("WITH.ONE", wait=60),
-    "check": lambda qm: qm.check(),
+    "check": lambda qm: qm.admin.check(),
 }
 
 
@@ -91,7 +91,7 @@ def test_what_too_many_exceptions_from_outside_have_left_held_the_next_call_give
     local: QueueManager, monkeypatch: pytest.MonkeyPatch, gets_to: str, next_call: str
 ) -> None:
     """Both attempts to let others come again are interrupted."""
-    promises, store = local.promises(), local._session.services.store
+    promises, store = local.internals.promises(), local._session.services.store
     places: dict[str, Any] = {"promises": promises, "end": promises, "host": store.host}  # type: ignore[attr-defined]
     at = places.get(gets_to, store)
     let_go, left, calls = at.let_go, [Outside, Outside], list[str]()
@@ -131,7 +131,7 @@ def test_a_call_that_comes_while_another_one_gives_back_what_was_left_harms_nobo
     local: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A finalizer may make it, in the middle of any line that is written in Python."""
-    promises, other, left = local.promises(), local.connect(), [Outside, Outside]
+    promises, other, left = local.internals.promises(), local.connect(), [Outside, Outside]
     host: Any = local._session.services.store.host  # type: ignore[attr-defined]
     let_go = host.let_go
 
@@ -151,7 +151,7 @@ def test_a_call_that_comes_while_another_one_gives_back_what_was_left_harms_nobo
 
 
 def test_calls_are_not_gathered_any_more_once_their_promises_are_kept(local: QueueManager) -> None:
-    promises = local.promises()
+    promises = local.internals.promises()
     promises.__enter__()  # and an exception from outside comes where `__exit__` begins
     local.put("Q", b"1")
     promises.keep()
@@ -173,14 +173,14 @@ def test_a_lock_that_was_not_had_is_not_given_back(local: QueueManager, monkeypa
         patch.setattr(at, "let_go", interrupted)
         patch.setattr(at, "hold", lambda: False)
         with pytest.raises(Outside):
-            local.promises().at_once(lambda: local.put("Q", b"1"))
+            local.internals.promises().at_once(lambda: local.put("Q", b"1"))
 
     def accept(_: Got) -> None:
         with pytest.raises(CallInProgress) as error:
             other.put("Q", b"of a finalizer")
         told.append(error.type)
 
-    local.get_if("WITH.ONE", accept)
+    local.internals.get_if("WITH.ONE", accept)
     assert told == [CallInProgress]
     assert is_free(local)
 
@@ -193,15 +193,15 @@ def test_several_calls_are_one_turn(qm: QueueManager) -> None:
         qm.put("Q", b"2", persistent=False)
         return [one.body for one in qm.get_many("Q", 9)]
 
-    promises = qm.promises()
+    promises = qm.internals.promises()
     found = promises.at_once(calls)
     assert found == (None if is_far(qm) else ([b"1", b"2"],))
     promises.keep()
 
 
 def test_no_call_is_made_at_once_inside_another_one(qm: QueueManager) -> None:
-    promises, other = qm.promises(), qm.connect()
-    found = promises.at_once(lambda: other.promises().at_once(lambda: other.put("Q", b"")))
+    promises, other = qm.internals.promises(), qm.connect()
+    found = promises.at_once(lambda: other.internals.promises().at_once(lambda: other.put("Q", b"")))
     assert found == (None,)
     assert isinstance(in_another_thread(lambda: other.put("Q", b"")), inorder.PutResult)
 
@@ -214,9 +214,9 @@ def test_what_a_call_raises_leaves_nothing_held(qm: QueueManager) -> None:
         raise KeyError("mine")
 
     with contextlib.suppress(KeyError):
-        qm.promises().at_once(fails)
+        qm.internals.promises().at_once(fails)
     assert isinstance(in_another_thread(lambda: other.put("Q", b"2")), inorder.PutResult)
-    if qm.has_unit:
+    if qm.inspect.has_unit:
         qm.back_out()
     assert [one.body for one in qm.get_many("Q", 9)] == [b"2"]
 
@@ -234,7 +234,7 @@ def test_while_a_call_is_made_at_once_others_wait(qm: QueueManager) -> None:
             qm.put("Q", b"1")
         return done.is_set()
 
-    assert qm.promises().at_once(calls) == (False,)
+    assert qm.internals.promises().at_once(calls) == (False,)
     assert done.wait(60)
     assert [one.body for one in qm.get_many("Q", 9)] == [b"1", b"1", b"1", b"2"]
 
@@ -250,9 +250,9 @@ def test_a_finalizer_makes_no_call_in_the_middle_of_a_verb(qm: QueueManager) -> 
         except CallInProgress as error:
             refused.append(error)
 
-    found = qm.promises().at_once(lambda: qm.get_if("Q", meddle))
+    found = qm.internals.promises().at_once(lambda: qm.internals.get_if("Q", meddle))
     if found is None:
-        qm.get_if("Q", meddle)
+        qm.internals.get_if("Q", meddle)
     assert len(refused) == 1
     assert qm.depth("Q") == 0
 
@@ -266,9 +266,9 @@ def test_who_observes_a_call_holds_nobody_up(qm: QueueManager) -> None:
             found.append(in_another_thread(lambda: other.depth("Q")))
 
     qm.put("Q", b"0")  # opens the queue, and reserves numbers
-    promises = qm.promises()
+    promises = qm.internals.promises()
     with contextlib.closing(contextlib.ExitStack()) as stack:
-        stack.callback(qm.observe(observe).cancel)
+        stack.callback(qm.inspect.observe(observe).cancel)
         gathered(promises, lambda: qm.put("Q", b"1", persistent=False))
         assert found == [2], "at once, for it has promised nothing"
         gathered(promises, lambda: qm.put("Q", b"2"))
@@ -281,7 +281,7 @@ def test_who_listens_to_changes_holds_nobody_up(qm: QueueManager, store: Restart
     other, found = qm.connect(), list[object]()
     qm.put("Q", b"0")  # opens the queue, and reserves numbers
     store.changes.subscribe(lambda _: found.append(in_another_thread(lambda: other.depth("Q")))).turn(heeds=True)
-    gathered(qm.promises(), lambda: qm.put("Q", b"1", persistent=False))
+    gathered(qm.internals.promises(), lambda: qm.put("Q", b"1", persistent=False))
     assert found == [2]
 
 
@@ -294,9 +294,9 @@ def test_who_observes_a_call_hears_of_it_when_it_is_on_disk(qm: QueueManager, mo
     monkeypatch.setattr("inorder.stores.sqlite.log.sync_data", sync)
     qm.put("Q", b"0")  # opens the queue, and reserves numbers
     happened.clear()
-    promises = qm.promises()
+    promises = qm.internals.promises()
     with contextlib.closing(contextlib.ExitStack()) as stack:
-        stack.callback(qm.observe(lambda event: happened.append(event.name)).cancel)
+        stack.callback(qm.inspect.observe(lambda event: happened.append(event.name)).cancel)
         assert promises.at_once(lambda: qm.put("Q", b"1")) is not None
         assert promises.at_once(lambda: qm.put("Q", b"2", persistent=False)) is not None
         assert happened == ["inorder.put"], "of the second, which promises nothing"
@@ -310,10 +310,10 @@ def test_who_observes_a_call_hears_that_it_could_not_be_kept(qm: QueueManager, m
 
     heard: list[StoreEvent] = []
     qm.put("Q", b"0")
-    promises = qm.promises()
+    promises = qm.internals.promises()
     monkeypatch.setattr("inorder.stores.sqlite.log.sync_data", fail)
     with contextlib.closing(contextlib.ExitStack()) as stack:
-        stack.callback(qm.observe(heard.append).cancel)
+        stack.callback(qm.inspect.observe(heard.append).cancel)
         assert promises.at_once(lambda: qm.put("Q", b"1")) is not None
         with pytest.raises(inorder.StoreError):
             promises.keep()
@@ -344,9 +344,9 @@ def test_what_an_observer_puts_is_on_disk_when_its_call_returns(
             other.put("Q", b"of the observer")
             found.append(len(syncs) > before)
 
-    promises = qm.promises()
+    promises = qm.internals.promises()
     with contextlib.closing(contextlib.ExitStack()) as stack:
-        stack.callback(qm.observe(observe).cancel)
+        stack.callback(qm.inspect.observe(observe).cancel)
         gathered(promises, lambda: qm.put("Q", b"1"))
         with promises:
             qm.put("Q", b"2")
@@ -356,7 +356,7 @@ def test_what_an_observer_puts_is_on_disk_when_its_call_returns(
 
 @pytest.mark.parametrize("how", ["at once", "gathered"])
 def test_a_call_that_is_gathered_does_not_wait(qm: QueueManager, how: str) -> None:
-    promises, calls = qm.promises(), list[int]()
+    promises, calls = qm.internals.promises(), list[int]()
 
     def wait() -> None:
         calls.append(1)
@@ -391,11 +391,11 @@ def test_what_is_refused_stays_where_it_was(qm: QueueManager, read_order: Any, p
     qm.put_many("R", [b"1", b"2"], persistent=persistent)
     for _ in range(3):
         with pytest.raises(Refused, match="1"):
-            qm.get_if("R", refuse)
+            qm.internals.get_if("R", refuse)
     assert qm.depth("R") == 2
-    assert not qm.has_unit
+    assert not qm.inspect.has_unit
     accepted: list[bytes] = []
-    got = qm.get_if("R", lambda message: accepted.append(message.body))
+    got = qm.internals.get_if("R", lambda message: accepted.append(message.body))
     assert (got.body, got.backout_count, accepted) == (b"1", 0, [b"1"])
     assert [one.body for one in qm.get_many("R", 9)] == [b"2"]
 
@@ -404,7 +404,7 @@ def test_nothing_is_asked_about_a_message_that_is_not_there(qm: QueueManager) ->
     asked: list[Got] = []
     qm.put("Q", b"1")
     with pytest.raises(inorder.NoMessageAvailable):
-        qm.get_if("Q", asked.append, GetOptions(match=inorder.Match(message_id=b"none")))
+        qm.internals.get_if("Q", asked.append, GetOptions(match=inorder.Match(message_id=b"none")))
     assert asked == []
 
 
@@ -413,7 +413,7 @@ def test_in_a_unit_of_work_a_refused_get_is_no_part_of_it(qm: QueueManager) -> N
     with qm.unit_of_work():
         assert qm.get("Q").body == b"1"
         with pytest.raises(Refused, match="2"):
-            qm.get_if("Q", refuse)
+            qm.internals.get_if("Q", refuse)
     assert [(one.body, one.backout_count) for one in qm.get_many("Q", 9)] == [(b"2", 0)]
 
 
@@ -422,5 +422,5 @@ def test_what_is_no_function_or_no_options_is_refused(qm: QueueManager) -> None:
     wrong: list[tuple[Any, Any, str]] = [("no", None, "'no'"), (refuse, 1, "options"), (refuse, {}, "{}")]
     for accepts, options, word in wrong:
         with pytest.raises(inorder.ArgumentError, match=word):
-            qm.get_if("Q", accepts, options)
+            qm.internals.get_if("Q", accepts, options)
     assert qm.depth("Q") == 1

@@ -29,18 +29,18 @@ def shop(qm: QueueManager) -> QueueManager:
     for name in ("REPORTS", "START"):
         qm.create_queue(name)
     qm.create_queue("PARIS", usage="transmission")
-    qm.create_remote_queue("OUT", remote_queue="FAR", remote_manager="PARIS")
-    qm.create_remote_queue("HERE", remote_manager=qm.manager_attributes().name)
-    qm.create_remote_queue("ROME", remote_manager="PARIS")
-    qm.create_alias("LIKE.REPORTS", base_queue="REPORTS")
-    qm.create_alias("LIKE.START", base_queue="START")
+    qm.create_queue("OUT", type="remote", remote_queue="FAR", remote_manager="PARIS")
+    qm.create_queue("HERE", type="remote", remote_manager=qm.admin.manager_attributes().name)
+    qm.create_queue("ROME", type="remote", remote_manager="PARIS")
+    qm.create_queue("LIKE.REPORTS", type="alias", base_queue="REPORTS")
+    qm.create_queue("LIKE.START", type="alias", base_queue="START")
     grants = {"Q": ["put"], "REPORTS": ["put"], "OUT": ["put"], "LIKE.REPORTS": ["put"], "R.*": ["put"]}
-    qm.create_user("shop", roles=["application"], queues=grants)
+    qm.accounts.create_user("shop", roles=["application"], queues=grants)
     return qm
 
 
 def put(qm: QueueManager, report: int = Report.COD_WITH_FULL_DATA, **given: Any) -> Any:
-    with qm.on_behalf_of("shop"):
+    with qm.accounts.on_behalf_of("shop"):
         return qm.put("Q", SECRET, report=report, **{"reply_to_queue": "REPORTS"} | given)
 
 
@@ -74,7 +74,7 @@ KINDS = ("COA", "COD", "EXPIRATION", "EXCEPTION")
 def test_where_they_may_not_put_a_user_has_no_reports(
     shop: QueueManager, target: dict[str, str], allowed: bool, report: str
 ) -> None:
-    given = {name: shop.manager_attributes().name if value == "own" else value for name, value in target.items()}
+    given = {name: shop.admin.manager_attributes().name if value == "own" else value for name, value in target.items()}
     for asked in (Report[report], Report[f"{report}_WITH_FULL_DATA"]):
         if allowed:
             put(shop, asked, **given)
@@ -88,7 +88,7 @@ def test_where_they_may_not_put_a_user_has_no_reports(
 
 def test_a_message_that_asks_for_no_report_may_name_any_queue(shop: QueueManager) -> None:
     put(shop, Report.PAN | Report.NAN, reply_to_queue="START")
-    with shop.on_behalf_of("shop"):
+    with shop.accounts.on_behalf_of("shop"):
         shop.put("Q", b"", reply_to_queue="START", message_type=inorder.MessageType.REQUEST)
     assert shop.depth("Q") == 2
 
@@ -96,7 +96,7 @@ def test_a_message_that_asks_for_no_report_may_name_any_queue(shop: QueueManager
 @pytest.mark.parametrize("user", ["launch-token", "admin", "operator", None])
 def test_whoever_may_put_everywhere_has_reports_everywhere(shop: QueueManager, user: str | None) -> None:
     for role in ("admin", "operator"):
-        shop.create_user(role, roles=[role])
+        shop.accounts.create_user(role, roles=[role])
 
     def puts(**given: Any) -> None:
         shop.put("Q", b"", report=Report.COA, **given)
@@ -106,7 +106,7 @@ def test_whoever_may_put_everywhere_has_reports_everywhere(shop: QueueManager, u
         if user is None:
             puts(**given)
         else:
-            with shop.on_behalf_of(user):
+            with shop.accounts.on_behalf_of(user):
                 puts(**given)
     assert shop.depth("Q") == len(TARGETS)
 
@@ -137,7 +137,7 @@ def test_however_it_is_put_the_user_is_asked(
 ) -> None:
     shop.alter_queue("Q", max_length=20)
     message = Message(SECRET[: 20 if way is not WAYS["in segments"] else None], report=ALL, reply_to_queue="START")
-    with shop.on_behalf_of("shop"), pytest.raises(NotAuthorized):
+    with shop.accounts.on_behalf_of("shop"), pytest.raises(NotAuthorized):
         way(shop, message)
     assert (shop.depth("Q"), shop.depth("START")) == (0, 0)
 
@@ -146,17 +146,17 @@ def test_however_it_is_put_the_user_is_asked(
 
 
 def _replaced(qm: QueueManager) -> None:
-    qm.delete_user("shop")
-    qm.create_user("shop", roles=["admin"])
+    qm.accounts.delete_user("shop")
+    qm.accounts.create_user("shop", roles=["admin"])
 
 
 CHANGES: dict[str, Callable[[QueueManager], object]] = {
-    "they may not put there any more": lambda qm: qm.alter_user("shop", queues={"Q": ["put"]}),
-    "they are disabled": lambda qm: qm.alter_user("shop", enabled=False),
+    "they may not put there any more": lambda qm: qm.accounts.alter_user("shop", queues={"Q": ["put"]}),
+    "they are disabled": lambda qm: qm.accounts.alter_user("shop", enabled=False),
     "they were disabled, and are enabled again": lambda qm: [
-        qm.alter_user("shop", enabled=enabled) for enabled in (False, True)
+        qm.accounts.alter_user("shop", enabled=enabled) for enabled in (False, True)
     ],
-    "they are gone": lambda qm: qm.delete_user("shop"),
+    "they are gone": lambda qm: qm.accounts.delete_user("shop"),
     "another one has their name": _replaced,
 }
 
@@ -176,12 +176,12 @@ def make(qm: QueueManager, clock: ManualClock, kind: str, change: Callable[[], o
         put(qm, report, expiry=1.0, properties={"forged": "1"})
         change()
         clock.advance(2)
-        qm.discard_expired()
+        qm.admin.discard_expired()
     else:
         put(qm, report | Report.DISCARD_MESSAGE, properties={"forged": "1"})
         change()
         with qm.unit_of_work():
-            qm.bury(qm.get("Q"), queue="Q")
+            qm.dead.add(qm.get("Q"), queue="Q")
 
 
 @pytest.mark.every_store
@@ -189,25 +189,25 @@ def make(qm: QueueManager, clock: ManualClock, kind: str, change: Callable[[], o
 def test_a_report_is_made_with_the_authority_of_then(shop: QueueManager, clock: ManualClock, report: str) -> None:
     for nth, change in enumerate(CHANGES.values(), 1):
         make(shop, clock, report, lambda change=change: change(shop))  # type: ignore[misc]
-        letters = list(shop.dead_letters())
+        letters = list(shop.dead.letters())
         assert [(one.why.reason, one.why.queue) for one in letters] == [(Reason.NOT_AUTHORIZED, "REPORTS")] * nth
         assert [(one.message.body, one.message.original_length) for one in letters] == [(b"", len(SECRET))] * nth
         assert all("forged" not in one.message.properties for one in letters)
-        if any(one.name == "shop" for one in shop.users()):
-            shop.delete_user("shop")
-        shop.create_user("shop", roles=["application"], queues={"Q": ["put"], "REPORTS": ["put"]})
+        if any(one.name == "shop" for one in shop.accounts.users()):
+            shop.accounts.delete_user("shop")
+        shop.accounts.create_user("shop", roles=["application"], queues={"Q": ["put"], "REPORTS": ["put"]})
     make(shop, clock, report, lambda: None)
     (made,) = shop.browse("REPORTS")
     assert (made.body, dict(made.properties)) == (SECRET, {"forged": "1"})
-    assert shop.check() == []
+    assert shop.admin.check() == []
 
 
 def test_without_a_dead_letter_queue_a_report_that_may_not_be_is_dropped_and_counted(
     shop: QueueManager, clock: ManualClock
 ) -> None:
-    shop.alter_manager(dead_letter_queue="")
-    make(shop, clock, "COD", lambda: shop.delete_user("shop"))
-    (dropped,) = shop.dropped()
+    shop.admin.alter_manager(dead_letter_queue="")
+    make(shop, clock, "COD", lambda: shop.accounts.delete_user("shop"))
+    (dropped,) = shop.inspect.dropped()
     assert (dropped.queue, dropped.messages, dropped.reason) == ("Q", 1, Reason.NOT_AUTHORIZED)
 
 
@@ -216,22 +216,22 @@ def test_a_report_that_finds_no_room_has_its_body_among_the_dead_letters_if_the_
     shop: QueueManager, may: bool
 ) -> None:
     if may:
-        shop.alter_user("shop", queues={"Q": ["put"], "REPORTS": ["put"], "DEAD": ["put"]})
+        shop.accounts.alter_user("shop", queues={"Q": ["put"], "REPORTS": ["put"], "DEAD": ["put"]})
     shop.alter_queue("REPORTS", max_depth=1)
     shop.put("REPORTS", b"")
     put(shop, Report.COA_WITH_FULL_DATA)
-    (letter,) = shop.dead_letters()
+    (letter,) = shop.dead.letters()
     assert (letter.why.reason, letter.message.body) == (Reason.Q_FULL, SECRET if may else b"")
 
 
 def test_what_was_got_outside_of_a_unit_is_nobodys_where_there_are_users(shop: QueueManager) -> None:
     put(shop, Report.EXCEPTION_WITH_FULL_DATA | Report.DISCARD_MESSAGE)
     message = shop.get("Q")
-    shop.bury(message, queue="Q")
-    assert [(one.why.reason, one.message.body) for one in shop.dead_letters()] == [(Reason.NOT_AUTHORIZED, b"")]
+    shop.dead.add(message, queue="Q")
+    assert [(one.why.reason, one.message.body) for one in shop.dead.letters()] == [(Reason.NOT_AUTHORIZED, b"")]
     assert not shop.depth("REPORTS")
-    shop.delete_user("shop")
-    shop.bury(message, queue="Q")
+    shop.accounts.delete_user("shop")
+    shop.dead.add(message, queue="Q")
     assert [one.body for one in shop.browse("REPORTS")] == [SECRET]
 
 
@@ -239,14 +239,14 @@ def test_what_was_got_outside_of_a_unit_is_nobodys_where_there_are_users(shop: Q
 @pytest.mark.parametrize("keys", [{}, {"order_key": [1, 2]}, {"group_key": [1, 1]}])
 def test_rows_that_are_staged_are_the_users(shop: QueueManager, keys: dict[str, Any]) -> None:
     asks = {"body": [SECRET, SECRET], "report": [ALL, ALL], "reply_to_queue": ["REPORTS", "REPORTS"], **keys}
-    with shop.on_behalf_of("shop"), shop.open("Q", output=True) as queue:
+    with shop.accounts.on_behalf_of("shop"), shop.open("Q", output=True) as queue:
         with pytest.raises(NotAuthorized):
             Stager(queue, "refused", lasts=60).stage(2, {**asks, "reply_to_queue": ["REPORTS", "DEAD"]})
         stager = Stager(queue, "s", lasts=60)
         stager.stage(2, asks)
-        shop.settle_staging(LedgerKey("a", "", "1"), [stager.staged])
+        shop.bulk.settle_staging(LedgerKey("a", "", "1"), [stager.staged])
     assert shop.depth("REPORTS") == 2, "their arrival"
-    shop.alter_user("shop", queues={"Q": ["put"]})
+    shop.accounts.alter_user("shop", queues={"Q": ["put"]})
     shop.get_many("Q", 2)
     assert (shop.depth("REPORTS"), lying(shop, "DEAD")) == (2, {"DEAD": [b"", b""]})
     assert {why_dead(one).reason for one in shop.browse("DEAD")} == {Reason.NOT_AUTHORIZED}
@@ -259,23 +259,23 @@ def test_what_is_put_again_counts_as_whoever_puts_it_now(shop: QueueManager) -> 
     """A replay, a move, a resend, a put of what was got: by a program nothing is asked, by a user the user is."""
     shop.put("Q", SECRET, report=Report.COD_WITH_FULL_DATA, reply_to_queue="START", reply_to_queue_manager="")
     with shop.unit_of_work():
-        shop.bury(shop.get("Q"), queue="Q")
+        shop.dead.add(shop.get("Q"), queue="Q")
     assert lying(shop, "START") == {"START": [SECRET]}, "it was delivered"
-    with shop.on_behalf_of("shop"):
-        (stayed,) = shop.replay().stayed
+    with shop.accounts.on_behalf_of("shop"):
+        (stayed,) = shop.dead.replay().stayed
         assert stayed.error.reason == Reason.NOT_AUTHORIZED
-    assert (shop.depth("Q"), shop.replay().messages) == (0, 1)
-    with shop.on_behalf_of("shop"), pytest.raises(NotAuthorized), shop.unit_of_work():
+    assert (shop.depth("Q"), shop.dead.replay().messages) == (0, 1)
+    with shop.accounts.on_behalf_of("shop"), pytest.raises(NotAuthorized), shop.unit_of_work():
         shop.put("Q", shop.get("Q"), context="set_all")
-    shop.delete_user("shop")
+    shop.accounts.delete_user("shop")
     shop.get("Q")
     assert lying(shop, "START", "DEAD") == {"START": [SECRET, SECRET]}, "it is a program's"
 
 
 def test_no_field_and_no_transmission_header_sets_the_mark(shop: QueueManager) -> None:
     """A message of somebody else's store, or with any descriptor, has the mark of whoever puts it."""
-    shop.create_user("root", roles=["admin"])
-    with shop.on_behalf_of("shop"), pytest.raises(NotAuthorized):
+    shop.accounts.create_user("root", roles=["admin"])
+    with shop.accounts.on_behalf_of("shop"), pytest.raises(NotAuthorized):
         shop.put(
             "Q",
             Message(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import pytest
@@ -45,9 +46,9 @@ def world(store: RestartableStore) -> Iterator[World]:
             qm.put_many(name, [b"1", b"2"])
             qm.get(name)
         qm.close_queue("IDLE")
-        qm.create_alias("A", base_queue="Q")
-        qm.create_alias("DANGLING", base_queue="NOWHERE")
-        qm.create_model("M")
+        qm.create_queue("A", type="alias", base_queue="Q")
+        qm.create_queue("DANGLING", type="alias", base_queue="NOWHERE")
+        qm.create_queue("M", type="model")
         qm.put_many("Q", [Message(b"a", priority=3), b"b"])
         qm.put("Q", b"g1", flags=IN_GROUP, group_id=GROUP)
         qm.put("Q", b"g2", flags=LAST_IN_GROUP, group_id=GROUP, sequence_number=2)
@@ -62,7 +63,7 @@ def world(store: RestartableStore) -> Iterator[World]:
         closed.close()
         browser, getter = qm.open("Q", browse=True), qm.open("Q", input="shared")
         yield World(qm, qm.open("Q"), browser, getter, closed, next(qm.browse("Q")).uid)
-        other.abandon()
+        other.internals.abandon()
 
 
 def named(table: Mapping[str, list[Bad]]) -> list[Any]:
@@ -93,9 +94,11 @@ GIVEN: Mapping[str, Callable[[], Any]] = {  # arguments that are right, by their
     "options": lambda: OpenOptions(output=True),
 }
 BY_NAME = """
-    alter_queue attributes browse browse_and_lock clear_queue confirm_get confirm_put delete delete_queue depth gaps get
-    get_group get_many get_stream group inquire leave_group listen look open open_growing order_view put put_json
-    put_many put_stream release_lock status undo unlock unique_ids watch
+    admin.clear_queue admin.release_lock alter_queue attributes browse browse_and_lock confirm_get confirm_put delete
+    delete_queue depth get get_group get_many get_stream group inquire
+    inspect.gaps inspect.look inspect.order_view inspect.status inspect.unique_ids
+    internals.open_growing internals.watch leave_group listen open put put_json put_many
+    put_stream undo unlock
 """.split()
 ON_A_HANDLE = """
     attributes browse browse_cursor browse_first browse_next close confirm_get delete get get_many leave_group put
@@ -121,7 +124,7 @@ def test_a_queue_that_is_not_there_is_unknown_to_every_call(world: World) -> Non
     for name in BY_NAME:
         for queue in ("ORDERS", 5, None, ["Q"]):
             with pytest.raises(UnknownQueue) as raised:
-                called(getattr(world.qm, name), queue)
+                called(attrgetter(name)(world.qm), queue)
             assert raised.value.reason == Reason.UNKNOWN_OBJECT_NAME, name
             assert repr(queue) in str(raised.value), name
     assert snapshot(world.qm) == before
@@ -141,11 +144,11 @@ def test_a_closed_handle_refuses_every_call(world: World) -> None:
 NOT_OPEN: list[tuple[Callable[[Any], object], Reason]] = [
     (lambda w: w.browser.put(b""), Reason.NOT_OPEN_FOR_OUTPUT),
     (lambda w: w.getter.put_many([b""]), Reason.NOT_OPEN_FOR_OUTPUT),
-    (lambda w: w.browser.opened_for("output"), Reason.NOT_OPEN_FOR_OUTPUT),
+    (lambda w: w.browser.internals.opened_for("output"), Reason.NOT_OPEN_FOR_OUTPUT),
     (lambda w: w.browser.get(), Reason.NOT_OPEN_FOR_INPUT),
     (lambda w: w.browser.get_many(2), Reason.NOT_OPEN_FOR_INPUT),
     (lambda w: w.browser.browse_and_lock(), Reason.NOT_OPEN_FOR_INPUT),
-    (lambda w: w.browser.checked_for("input"), Reason.NOT_OPEN_FOR_INPUT),
+    (lambda w: w.browser.internals.checked_for("input"), Reason.NOT_OPEN_FOR_INPUT),
     (lambda w: w.getter.get(under_cursor=True), Reason.NOT_OPEN_FOR_BROWSE),
     (lambda w: w.getter.browse_first(), Reason.NOT_OPEN_FOR_BROWSE),
     (lambda w: w.getter.browse_next(), Reason.NOT_OPEN_FOR_BROWSE),
@@ -184,6 +187,6 @@ def test_a_first_call_that_is_refused_does_not_leave_the_queue_open(
     qm.create_queue("NEW")
     with pytest.raises(ArgumentError):
         call(qm)
-    status = qm.status("NEW")
+    status = qm.inspect.status("NEW")
     assert (status.open_input_count, status.open_output_count) == (0, 0)
     qm.delete_queue("NEW")

@@ -242,10 +242,10 @@ def test_an_application_that_stopped_inside_a_group_is_taken_out_by_the_operator
         with pytest.raises(OrderPending) as pending:
             other.get("Q", logical=True, read_order="strict")
         assert pending.value.by == "app"
-        assert qm.leave_claimed_group("Q", "app")
-        assert not qm.leave_claimed_group("Q", "app")
+        assert qm.bulk.leave_claimed_group("Q", "app")
+        assert not qm.bulk.leave_claimed_group("Q", "app")
         with pytest.raises(Fenced):
             reader.claim(1)
     assert other.get("Q", logical=True, read_order="strict").body == b"x"
     with pytest.raises(NotFound):
-        qm.leave_claimed_group("Q", "nobody")
+        qm.bulk.leave_claimed_group("Q", "nobody")

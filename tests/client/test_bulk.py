@@ -34,7 +34,7 @@ def test_a_claim_is_read_as_often_as_need_be_and_goes_when_it_is_settled(qm: Que
         assert reader.settle(1) == 2
         assert reader.settle(1) == 0
     assert qm.depth("Q") == 1
-    assert [(one.application, one.settled, one.open) for one in qm.claims()] == [("archive", 1, None)]
+    assert [(one.application, one.settled, one.open) for one in qm.bulk.claims()] == [("archive", 1, None)]
 
 
 def test_a_reader_that_shares_the_epoch_reads_and_a_later_start_ends_both(qm: QueueManager) -> None:
@@ -101,52 +101,58 @@ def test_what_is_staged_is_put_by_the_settle_once(qm: QueueManager) -> None:
             stager.stage(2, {"body": [b"1", b"2"], "group_key": ["g", "g"]})
             assert stager.staged == (name, 2)
             assert qm.depth("Q") == (0 if name == "a" else 2)
-            settled = qm.settle_staging(TO_SETTLE, [stager.staged])
+            settled = qm.bulk.settle_staging(TO_SETTLE, [stager.staged])
             assert (settled.already, settled.messages) == ((False, 2) if name == "a" else (True, 0))
     first, second = qm.browse("Q")
     assert first.group_id == second.group_id
     assert [first.sequence_number, second.sequence_number] == [1, 2]
     assert second.flags & Flags.LAST_IN_GROUP
-    noted = qm.in_ledger("Q", TO_SETTLE)
+    noted = qm.bulk.in_ledger("Q", TO_SETTLE)
     assert noted is not None
     assert noted.messages == qm.depth("Q")
-    assert qm.in_ledger("Q", TO_SETTLE._replace(batch="tuesday")) is None
+    assert qm.bulk.in_ledger("Q", TO_SETTLE._replace(batch="tuesday")) is None
 
 
 def test_what_is_undone_is_put_by_nobody(qm: QueueManager) -> None:
     with qm.open("Q", output=True) as queue:
         stager = Stager(queue, "a", lasts=60)
         stager.stage(1, {"body": [b"1"]})
-        assert [unit.kind for unit in qm.units()] == ["staging"]
-        assert qm.undo_staging(["a", "never"]) == 1
-        assert qm.undo_staging(["a"]) == 0
-    assert not qm.units()
+        assert [unit.kind for unit in qm.inspect.units()] == ["staging"]
+        assert qm.bulk.undo_staging(["a", "never"]) == 1
+        assert qm.bulk.undo_staging(["a"]) == 0
+    assert not qm.inspect.units()
     with qm.open("Q", output=True) as queue, pytest.raises(ArgumentError, match="name must be a text"):
         Stager(queue, "", lasts=60)
 
 
 WRONG = ArgumentError, Reason.ARGUMENT_ERROR
 BAD_CALLS = (
-    Line(lambda w: w.qm.finish_claims("Q", "", 1), *WRONG, "application"),
-    Line(lambda w: w.qm.finish_claims("Q", "archive", -1), *WRONG, "upto must be an integer from 0"),
-    Line(lambda w: w.qm.finish_claims("Q", "nobody", 1), NotFound, Reason.NOT_FOUND, "nobody"),
-    Line(lambda w: w.qm.finish_claims("ORDERS", "archive", 1), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
-    Line(lambda w: w.qm.finish_claims("Q", "archive", 7), CheckpointLost, Reason.CHECKPOINT_LOST, "claim 7"),
-    Line(lambda w: w.qm.release_claims("Q", "nobody"), NotFound, Reason.NOT_FOUND, "nobody"),
-    Line(lambda w: w.qm.release_claims("ORDERS", "archive"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
-    Line(lambda w: w.qm.leave_claimed_group("Q", "nobody"), NotFound, Reason.NOT_FOUND, "nobody"),
-    Line(lambda w: w.qm.leave_claimed_group("ORDERS", "app"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
-    Line(lambda w: w.qm.settle_staging(("a", "", "b"), []), *WRONG, "key must be a LedgerKey"),
-    Line(lambda w: w.qm.settle_staging(LedgerKey("a", 5, "b"), []), *WRONG, "query"),  # type: ignore[arg-type]
-    Line(lambda w: w.qm.settle_staging(TO_SETTLE, [("a", 1)]), *WRONG, "stagings must be a list of Staged"),
-    Line(lambda w: w.qm.settle_staging(TO_SETTLE, [Staged("a", 1)]), StagingGone, Reason.STAGING_GONE, "'a'"),
-    Line(lambda w: w.qm.settle_staging(TO_SETTLE, [], after="a"), *WRONG, "after must be a batch of the key's query"),
-    Line(lambda w: w.qm.last_settled("ORDERS", "a", "q"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
-    Line(lambda w: w.qm.last_settled("Q", 5, "q"), *WRONG, "application"),
+    Line(lambda w: w.qm.bulk.finish_claims("Q", "", 1), *WRONG, "application"),
+    Line(lambda w: w.qm.bulk.finish_claims("Q", "archive", -1), *WRONG, "upto must be an integer from 0"),
+    Line(lambda w: w.qm.bulk.finish_claims("Q", "nobody", 1), NotFound, Reason.NOT_FOUND, "nobody"),
+    Line(
+        lambda w: w.qm.bulk.finish_claims("ORDERS", "archive", 1), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"
+    ),
+    Line(lambda w: w.qm.bulk.finish_claims("Q", "archive", 7), CheckpointLost, Reason.CHECKPOINT_LOST, "claim 7"),
+    Line(lambda w: w.qm.bulk.release_claims("Q", "nobody"), NotFound, Reason.NOT_FOUND, "nobody"),
+    Line(lambda w: w.qm.bulk.release_claims("ORDERS", "archive"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+    Line(lambda w: w.qm.bulk.leave_claimed_group("Q", "nobody"), NotFound, Reason.NOT_FOUND, "nobody"),
+    Line(
+        lambda w: w.qm.bulk.leave_claimed_group("ORDERS", "app"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"
+    ),
+    Line(lambda w: w.qm.bulk.settle_staging(("a", "", "b"), []), *WRONG, "key must be a LedgerKey"),
+    Line(lambda w: w.qm.bulk.settle_staging(LedgerKey("a", 5, "b"), []), *WRONG, "query"),  # type: ignore[arg-type]
+    Line(lambda w: w.qm.bulk.settle_staging(TO_SETTLE, [("a", 1)]), *WRONG, "stagings must be a list of Staged"),
+    Line(lambda w: w.qm.bulk.settle_staging(TO_SETTLE, [Staged("a", 1)]), StagingGone, Reason.STAGING_GONE, "'a'"),
+    Line(
+        lambda w: w.qm.bulk.settle_staging(TO_SETTLE, [], after="a"), *WRONG, "after must be a batch of the key's query"
+    ),
+    Line(lambda w: w.qm.bulk.last_settled("ORDERS", "a", "q"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+    Line(lambda w: w.qm.bulk.last_settled("Q", 5, "q"), *WRONG, "application"),
     Line(lambda w: Stager(w.queue, "s", lasts=1, checks_numbers=1), *WRONG, "checks_numbers"),  # type: ignore[arg-type]
-    Line(lambda w: w.qm.undo_staging("a"), *WRONG, "names must be a list"),
-    Line(lambda w: w.qm.in_ledger("ORDERS", TO_SETTLE), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
-    Line(lambda w: w.qm.in_ledger("Q", "monday"), *WRONG, "key"),
+    Line(lambda w: w.qm.bulk.undo_staging("a"), *WRONG, "names must be a list"),
+    Line(lambda w: w.qm.bulk.in_ledger("ORDERS", TO_SETTLE), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+    Line(lambda w: w.qm.bulk.in_ledger("Q", "monday"), *WRONG, "key"),
     Line(lambda w: w.reader.claim(-1), *WRONG, "start"),
     Line(lambda w: w.reader.claim(0, {}), *WRONG, "options"),
     Line(lambda w: w.reader.claim(0, most=0), *WRONG, "most must be an integer from 1"),

@@ -45,10 +45,10 @@ def test_a_claim_hides_its_messages_and_they_can_be_read_again_and_again(qm: Que
     assert claim is not None
     assert claim[:6] == (1, 2, 2, 0, True, False)
     assert [message.body for message in qm.browse("Q")] == [b"c"]
-    assert qm.status("Q").current_depth == 3, "claimed messages count in the depth"
+    assert qm.inspect.status("Q").current_depth == 3, "claimed messages count in the depth"
     assert app.bodies(1) == app.bodies(1) == [b"a", b"b"]
-    assert qm.units()[0].kind == "claim"
-    assert (qm.units()[0].name, qm.units()[0].gets, qm.units()[0].queue) == ("app#1", 2, "Q")
+    assert qm.inspect.units()[0].kind == "claim"
+    assert (qm.inspect.units()[0].name, qm.inspect.units()[0].gets, qm.inspect.units()[0].queue) == ("app#1", 2, "Q")
 
 
 def test_the_next_claim_confirms_the_one_before(qm: QueueManager) -> None:
@@ -60,9 +60,9 @@ def test_the_next_claim_confirms_the_one_before(qm: QueueManager) -> None:
     assert claim is not None
     assert claim[:6] == (2, 1, 1, 2, False, False)
     assert app.bodies(2) == [b"c"]
-    assert qm.status("Q").current_depth == 1
+    assert qm.inspect.status("Q").current_depth == 1
     assert app.claim(2) is None
-    assert (qm.status("Q").current_depth, qm.units()) == (0, [])
+    assert (qm.inspect.status("Q").current_depth, qm.inspect.units()) == (0, [])
     (account,) = store_of(qm).claims()
     assert account[1:2] + account[4:] == ("app", 2, 3, ())
 
@@ -91,7 +91,7 @@ def test_settle_is_idempotent(qm: QueueManager) -> None:
     app.claim(0)
     assert (app.settle(0), app.settle(1), app.settle(1)) == (0, 2, 0)
     assert Application(store_of(qm)).settled == 1
-    assert qm.status("Q").current_depth == 0
+    assert qm.inspect.status("Q").current_depth == 0
 
 
 def test_an_older_epoch_is_fenced_everywhere(qm: QueueManager) -> None:
@@ -108,7 +108,7 @@ def test_an_older_epoch_is_fenced_everywhere(qm: QueueManager) -> None:
     ):
         with pytest.raises(Fenced, match="epoch 2, this reader has 1"):
             call()
-    assert qm.status("Q").current_depth == 1
+    assert qm.inspect.status("Q").current_depth == 1
 
 
 @pytest.mark.every_store
@@ -149,7 +149,7 @@ def test_finish_confirms_for_a_reader_that_has_stopped(qm: QueueManager) -> None
     app.claim(0)
     assert store_of(qm).finish_claims("Q", "app", 1) == 2
     assert store_of(qm).finish_claims("Q", "app", 1) == 0
-    assert qm.status("Q").current_depth == 0
+    assert qm.inspect.status("Q").current_depth == 0
     with pytest.raises(CheckpointLost):
         store_of(qm).finish_claims("Q", "app", 2)
 
@@ -165,7 +165,7 @@ def test_a_queue_with_an_open_claim_stays_and_a_new_one_knows_no_claims(qm: Queu
     store_of(qm).release_claims("Q", "app")
     qm.delete_queue("Q", purge=True)
     qm.create_queue("Q")
-    assert (store_of(qm).claims(), qm.units()) == ([], [])
+    assert (store_of(qm).claims(), qm.inspect.units()) == ([], [])
     assert Application(store_of(qm)).settled == 0
 
 
@@ -211,7 +211,7 @@ def test_a_survey_shows_everything_and_changes_nothing(qm: QueueManager) -> None
     app = Application(store_of(qm))
     for slices in (1, 2, 9):
         assert app.survey(slices=slices)[1] == [b"high", b"middle", b"low", b"last"]
-    assert qm.status("Q").current_depth == 4
+    assert qm.inspect.status("Q").current_depth == 4
 
 
 def test_a_survey_keeps_its_limits_and_falls_into_stretches(qm: QueueManager) -> None:
@@ -380,7 +380,7 @@ def test_bad_requests_change_nothing(qm: QueueManager, options: GetOptions, text
             call(options)
         with pytest.raises(ArgumentError, match="most_bytes must be an integer from 1 to"):
             call(most_bytes=0)
-    assert qm.units() == []
+    assert qm.inspect.units() == []
 
 
 @pytest.mark.parametrize("name", ["", "x" * 257, 7])

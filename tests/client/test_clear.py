@@ -20,8 +20,8 @@ def test_all_messages_go_and_the_queue_works_as_before(qm: QueueManager) -> None
     qm.put("Q", b"later", delay=1000)
     qm.put("Q", b"large" * 100_000, priority=7)
     qm.close_queue("Q")
-    assert (qm.clear_queue("Q"), qm.depth("Q")) == (5, 0)
-    assert qm.clear_queue("Q") == 0
+    assert (qm.admin.clear_queue("Q"), qm.depth("Q")) == (5, 0)
+    assert qm.admin.clear_queue("Q") == 0
     qm.put("Q", b"again")
     message = qm.get("Q")
     assert (message.body, message.place and message.place.number) == (b"again", 6), "numbers do not return (B-2)"
@@ -32,28 +32,28 @@ def test_locks_go_with_their_messages(qm: QueueManager) -> None:
     qm.put("Q", b"locked")
     qm.browse_and_lock("Q", Match())
     qm.close_queue("Q")
-    assert qm.clear_queue("Q") == 1
-    assert not qm.units()
+    assert qm.admin.clear_queue("Q") == 1
+    assert not qm.inspect.units()
 
 
 def test_a_queue_that_somebody_has_open_stays_as_it_is(qm: QueueManager) -> None:
     qm.put("Q", b"1")
     for manager in (qm, qm.connect()):
         with manager.open("Q"), pytest.raises(ObjectInUse):
-            qm.clear_queue("Q")
+            qm.admin.clear_queue("Q")
     assert qm.depth("Q") == 1
 
 
 @pytest.mark.parametrize("act", ["clear", "delete"])
 def test_what_the_connection_opened_for_calls_by_name_is_in_nobodys_way(qm: QueueManager, act: str) -> None:
-    qm.create_alias("A", base_queue="Q")
+    qm.create_queue("A", type="alias", base_queue="Q")
     qm.put("Q", b"1")
     qm.put("A", b"2")
     if act == "delete":
         qm.delete_queue("Q", purge=True)
         assert [queue.name for queue in qm.queues()] == ["A"]
         return
-    assert qm.clear_queue("Q") == 2
+    assert qm.admin.clear_queue("Q") == 2
     qm.put("A", b"3")
     assert qm.get("Q").body == b"3"
 
@@ -61,9 +61,9 @@ def test_what_the_connection_opened_for_calls_by_name_is_in_nobodys_way(qm: Queu
 def test_a_handle_by_name_that_is_inside_a_group_is_not_closed(qm: QueueManager) -> None:
     qm.put("Q", b"1", logical=True, flags=Flags.IN_GROUP)
     with pytest.raises(ObjectInUse, match="close_queue"):
-        qm.clear_queue("Q")
+        qm.admin.clear_queue("Q")
     qm.put("Q", b"2", logical=True, flags=Flags.LAST_IN_GROUP)
-    assert qm.clear_queue("Q") == 2
+    assert qm.admin.clear_queue("Q") == 2
 
 
 @pytest.mark.every_store
@@ -72,16 +72,16 @@ def test_what_a_unit_of_work_holds_keeps_all_the_rest_too(qm: QueueManager) -> N
     qm.put("Q", b"uncommitted", confirm_id=7)
     qm.close_queue("Q")
     with pytest.raises(QueueNotEmpty):
-        qm.clear_queue("Q")
+        qm.admin.clear_queue("Q")
     assert qm.depth("Q") == 2
 
 
 def test_only_a_local_queue_can_be_cleared(qm: QueueManager) -> None:
-    qm.create_alias("A", base_queue="Q")
+    qm.create_queue("A", type="alias", base_queue="Q")
     with pytest.raises(WrongQueueType):
-        qm.clear_queue("A")
+        qm.admin.clear_queue("A")
     with pytest.raises(UnknownQueue):
-        qm.clear_queue("QQ")
+        qm.admin.clear_queue("QQ")
 
 
 @pytest.fixture
@@ -113,10 +113,10 @@ def test_others_come_between_the_steps_of_a_clear(qm: QueueManager, between: lis
         other.put("Q", b"new", priority=9)
 
     between.append(work)
-    assert qm.clear_queue("Q") == 4, "what another one holds stays, and what has come"
+    assert qm.admin.clear_queue("Q") == 4, "what another one holds stays, and what has come"
     other.back_out()
     assert [one.body for one in qm.browse("Q")] == [b"new", b"3"]
-    assert qm.check() == []
+    assert qm.admin.check() == []
 
 
 @pytest.mark.every_store
@@ -129,10 +129,10 @@ def test_an_interrupted_clear_leaves_the_rest(qm: QueueManager, between: list[Ca
 
     between.append(interrupt)
     with pytest.raises(KeyboardInterrupt):
-        qm.clear_queue("Q")
-    assert (qm.depth("Q"), qm.check()) == (2, [])
+        qm.admin.clear_queue("Q")
+    assert (qm.depth("Q"), qm.admin.check()) == (2, [])
     qm.close_queue("Q")
-    assert qm.clear_queue("Q") == 2
+    assert qm.admin.clear_queue("Q") == 2
 
 
 @pytest.mark.every_store
@@ -143,8 +143,8 @@ def test_locks_that_are_cleared_in_steps_end_with_their_last_message(
     qm.browse_and_lock("Q", Match())
     qm.close_queue("Q")
     between.append(lambda: None)
-    assert qm.clear_queue("Q") == 4
-    assert (qm.units(), qm.check()) == ([], [])
+    assert qm.admin.clear_queue("Q") == 4
+    assert (qm.inspect.units(), qm.admin.check()) == ([], [])
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -158,7 +158,7 @@ def test_a_queue_is_purged_in_steps(qm: QueueManager, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(clearing, "STEP", 2)
     monkeypatch.setattr(clearing, "_clear", step)
-    qm.create_model("M", definition_type="permanent_dynamic")
+    qm.create_queue("M", type="model", definition_type="permanent_dynamic")
     with qm.open("M", output=True, dynamic_name="D") as handle:
         handle.put_many([b"x"] * 7)
         if dynamic:
@@ -167,4 +167,4 @@ def test_a_queue_is_purged_in_steps(qm: QueueManager, monkeypatch: pytest.Monkey
         qm.delete_queue("D", purge=True)
     assert depths == [7, 5, 3]
     assert [one.name for one in qm.queues()] == ["M", "Q"]
-    assert qm.check() == []
+    assert qm.admin.check() == []

@@ -35,7 +35,7 @@ def test_d25_a_listener_is_told_when_the_put_is_confirmed(qm: QueueManager) -> N
 
 def test_the_hook_for_duplicates_is_told_once_of_each_put(qm: QueueManager) -> None:
     seen: list[bytes] = []
-    qm.hook("duplicate", lambda _, message: seen.append(message.body))
+    qm.inspect.hook("duplicate", lambda _, message: seen.append(message.body))
     with qm.open("Q", output=True) as queue:
         uid = queue.put(b"1").uid
         for nth in range(8):
@@ -50,7 +50,7 @@ def test_the_hook_for_duplicates_is_told_once_of_each_put(qm: QueueManager) -> N
 @pytest.mark.every_store
 def test_ids_that_the_hook_for_duplicates_has_seen_are_not_given_again(qm: QueueManager) -> None:
     seen: list[bytes] = []
-    qm.hook("duplicate", lambda _, message: seen.append(message.message_id))
+    qm.inspect.hook("duplicate", lambda _, message: seen.append(message.message_id))
     put = qm.put("Q", b"1")
     for _ in range(DRAWN + 2):  # so that refused puts draw numbers, too
         with pytest.raises(DuplicateMessage):
@@ -68,7 +68,7 @@ def test_d22_an_expired_message_is_told_to_its_hook_which_may_keep_a_copy(qm: Qu
     def save(queue: str, message: Message) -> None:
         saved.put("DLQ", message.replace(expiry=None))
 
-    qm.hook("expired", save)
+    qm.inspect.hook("expired", save)
     qm.put("Q", b"m", expiry=60)
     qm.put("Q", b"n")
     clock.advance(2)
@@ -93,13 +93,13 @@ def test_a19_the_operator_sees_ids_and_ends_them(qm: QueueManager) -> None:
     qm.put("Q", b"4", confirm_id=7)
     qm.get("Q", confirm_id=7)
     locked = qm.browse_and_lock("Q", confirm_id=0)
-    seen = {(unit.kind, unit.name): (unit.queue, unit.puts, unit.gets, unit.locks) for unit in qm.units()}
+    seen = {(unit.kind, unit.name): (unit.queue, unit.puts, unit.gets, unit.locks) for unit in qm.inspect.units()}
     assert seen == {("confirm", "7"): ("Q", 1, 1, 0), ("lock", str(locked.lock_id)): ("Q", 0, 0, 2)}
-    assert qm.release_lock("Q", locked.lock_id) == 2
+    assert qm.admin.release_lock("Q", locked.lock_id) == 2
     assert qm.undo("Q", 7) == 2
-    assert qm.units() == []
+    assert qm.inspect.units() == []
     with pytest.raises(NotFound):
-        qm.release_lock("Q", locked.lock_id)
+        qm.admin.release_lock("Q", locked.lock_id)
 
 
 @pytest.mark.every_store
@@ -110,10 +110,10 @@ def test_ids_that_hold_nothing_are_forgotten(qm: QueueManager, clock: ManualCloc
         got = qm.get("Q", confirm_id=number)
         assert got.uid is not None
         qm.confirm_get("Q", got.uid)
-    assert qm.units() == []
+    assert qm.inspect.units() == []
     clock.advance(100)
     qm.put("Q", b"1", confirm_id=1)
-    [unit] = qm.units()
+    [unit] = qm.inspect.units()
     assert unit.started_at == clock.now()
     qm.undo("Q", 1)
     qm.put("Q", b"1")
@@ -121,7 +121,7 @@ def test_ids_that_hold_nothing_are_forgotten(qm: QueueManager, clock: ManualCloc
         qm.get("Q", confirm_id=5)
         qm.undo("Q", 5)
     qm.get("Q", confirm_id=5)
-    [unit] = qm.units()
+    [unit] = qm.inspect.units()
     assert (unit.gets, unit.puts, unit.locks) == (1, 0, 0)
 
 

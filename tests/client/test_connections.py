@@ -51,9 +51,9 @@ COMMITTED = [(b"2", 0), (b"3", 0)]
 def test_r5_6_close_commits_and_frees(qm: QueueManager) -> None:
     other = qm.connect()
     work(other)
-    assert (seen(qm), len(qm.units())) == ([], 1)
+    assert (seen(qm), len(qm.inspect.units())) == ([], 1)
     other.close()
-    assert (seen(qm), qm.units(), qm.status("Q").open_input_count) == (COMMITTED, [], 0)
+    assert (seen(qm), qm.inspect.units(), qm.inspect.status("Q").open_input_count) == (COMMITTED, [], 0)
     other.close()
 
 
@@ -63,8 +63,8 @@ def leave(other: QueueManager) -> None:
 
 
 def abandon(other: QueueManager) -> None:
-    other.abandon()
-    other.abandon()
+    other.internals.abandon()
+    other.internals.abandon()
     other.close()
 
 
@@ -79,7 +79,7 @@ def test_what_a_connection_has_open_is_backed_out_at_its_end(qm: QueueManager, e
     end(other)
     del other
     gc.collect()
-    assert (seen(qm), qm.units(), qm.status("Q").open_input_count) == (BACKED_OUT, [], 0)
+    assert (seen(qm), qm.inspect.units(), qm.inspect.status("Q").open_input_count) == (BACKED_OUT, [], 0)
 
 
 def test_an_exception_from_outside_does_not_come_between_a_connection_and_its_end(qm: QueueManager) -> None:
@@ -92,7 +92,7 @@ def test_an_exception_from_outside_does_not_come_between_a_connection_and_its_en
     sys.setprofile(None)
     gc.enable()
     assert ran == []
-    assert (seen(qm), qm.units()) == (BACKED_OUT, [])
+    assert (seen(qm), qm.inspect.units()) == (BACKED_OUT, [])
 
 
 AT_EXIT = """
@@ -128,17 +128,17 @@ def test_a_closed_connection_inside_a_unit_has_committed_it(qm: QueueManager) ->
 
 CALLS: dict[str, Callable[[QueueManager], object]] = {
     "create_queue": lambda qm: qm.create_queue("N"),
-    "create_alias": lambda qm: qm.create_alias("N", base_queue="Q"),
-    "create_model": lambda qm: qm.create_model("N"),
+    "create_alias": lambda qm: qm.create_queue("N", type="alias", base_queue="Q"),
+    "create_model": lambda qm: qm.create_queue("N", type="model"),
     "alter_queue": lambda qm: qm.alter_queue("Q", max_depth=5),
     "delete_queue": lambda qm: qm.delete_queue("Q", purge=True),
     "queues": lambda qm: qm.queues(),
     "attributes": lambda qm: qm.attributes("Q"),
-    "status": lambda qm: qm.status("Q"),
+    "status": lambda qm: qm.inspect.status("Q"),
     "depth": lambda qm: qm.depth("Q"),
     "inquire": lambda qm: qm.inquire("Q"),
-    "manager_attributes": lambda qm: qm.manager_attributes(),
-    "alter_manager": lambda qm: qm.alter_manager(max_uncommitted=5),
+    "manager_attributes": lambda qm: qm.admin.manager_attributes(),
+    "alter_manager": lambda qm: qm.admin.alter_manager(max_uncommitted=5),
     "open": lambda qm: qm.open("Q"),
     "put": lambda qm: qm.put("Q", b"x"),
     "put_many": lambda qm: qm.put_many("Q", [b"x"]),
@@ -155,10 +155,10 @@ CALLS: dict[str, Callable[[QueueManager], object]] = {
     "back_out": lambda qm: qm.back_out(),
     "prepare": lambda qm: qm.prepare("P"),
     "settle": lambda qm: qm.settle("P", "commit"),
-    "units": lambda qm: qm.units(),
+    "units": lambda qm: qm.inspect.units(),
     "listen": lambda qm: qm.listen("Q", print),
-    "hook": lambda qm: qm.hook("put", print),
-    "discard_expired": lambda qm: qm.discard_expired(),
+    "hook": lambda qm: qm.inspect.hook("put", print),
+    "discard_expired": lambda qm: qm.admin.discard_expired(),
     "close_queue": lambda qm: qm.close_queue("Q"),
 }
 CALLS_AND_CLOSE: dict[str, Callable[[QueueManager], object]] = {**CALLS, "close": lambda qm: qm.close()}
@@ -217,7 +217,7 @@ def test_after_a_restart_a_connection_is_broken(store: RestartableStore) -> None
         with pytest.raises(ConnectionBroken) as raised:
             call()
         assert raised.value.reason == 2009
-    qm.abandon()
+    qm.internals.abandon()
 
 
 # ---- one call at a time
@@ -251,7 +251,7 @@ def test_a_default_handle_whose_close_was_refused_can_be_closed_later(qm: QueueM
     qm.put("R", b"r")
     assert wait.result() == b"r"
     other.close_queue("Q")
-    assert qm.status("Q").open_output_count == 1  # that of qm
+    assert qm.inspect.status("Q").open_output_count == 1  # that of qm
 
 
 # ---- fork
@@ -296,7 +296,7 @@ def test_a_connection_that_was_forked_takes_no_call_nor_does_its_handle(qm: Queu
 def test_a_child_that_forgets_a_connection_ends_nothing(qm: QueueManager) -> None:
     qm.put("Q", b"3", syncpoint=True)
 
-    assert in_child(qm.abandon) == 0
+    assert in_child(qm.internals.abandon) == 0
     qm.commit()
     assert bodies(qm) == [b"1", b"2", b"3"]
 
@@ -309,7 +309,7 @@ def test_a_child_leaves_its_copy_of_the_memory_as_it_is(qm: QueueManager) -> Non
     def act() -> None:
         store: Any = qm._store  # its verbs are refused here
         before = store.backend.overview(0.0)
-        qm.abandon()
+        qm.internals.abandon()
         assert store.backend.overview(0.0) == before
 
     assert in_child(act) == 0

@@ -22,7 +22,7 @@ def qm(store: RestartableStore) -> Iterator[QueueManager]:
     with inorder.connect(store) as made:
         for name in ("ORDERS", "DEAD", "REPORTS"):
             made.create_queue(name)
-        made.alter_manager(dead_letter_queue="DEAD")
+        made.admin.alter_manager(dead_letter_queue="DEAD")
         yield made
 
 
@@ -51,7 +51,7 @@ def test_r6_8_a_dead_letter_is_the_message_with_the_reason(qm: QueueManager) -> 
     put = qm.put("REPORTS", b"m1", priority=7, correlation_id=b"c", properties={"colour": "red"}, expiry=99.0)
     got = qm.get("REPORTS")
     assert bury(qm, got, "ORDERS", attempts=3, error="no room", program="mover") == "buried"
-    (letter,) = qm.dead_letters()
+    (letter,) = qm.dead.letters()
     assert letter.why._replace(time=0.0) == (2053, "ORDERS", "", 0.0, "mover", 3, "no room")
     message = letter.message
     assert (message.message_id, message.uid, message.priority) == (put.message_id, put.uid, 7)
@@ -62,7 +62,7 @@ def test_r6_8_a_dead_letter_is_the_message_with_the_reason(qm: QueueManager) -> 
 
 def test_a_replayed_letter_is_what_was_put(qm: QueueManager) -> None:
     set_aside(qm, b"m1", properties={"colour": "red"}, message_id=b"id", group_id=b"G", flags=8, sequence_number=3)
-    assert qm.replay() == (1, [])
+    assert qm.dead.replay() == (1, [])
     message = qm.get("ORDERS")
     assert dict(message.properties) == {"colour": "red"}
     assert (message.body, message.message_id[:2], message.group_id[:1], message.sequence_number) == (
@@ -77,11 +77,11 @@ def test_a_replayed_letter_is_what_was_put(qm: QueueManager) -> None:
 def test_what_cannot_be_replayed_stays_and_the_rest_goes(qm: QueueManager) -> None:
     set_aside(qm, b"m1", target="GONE")
     set_aside(qm, b"m2", b"m3")
-    replayed = qm.replay()
+    replayed = qm.dead.replay()
     assert replayed.messages == 2
     assert [(one.letter.message.body, one.error.reason) for one in replayed.stayed] == [(b"m1", 2085)]
     assert (bodies(qm, "ORDERS"), bodies(qm, "DEAD")) == ([b"m2", b"m3"], [b"m1"])
-    assert qm.replay(to="REPORTS").messages == 1
+    assert qm.dead.replay(to="REPORTS").messages == 1
     assert bodies(qm, "REPORTS") == [b"m1"]
 
 
@@ -90,12 +90,12 @@ def test_letters_are_chosen_by_reason_queue_and_selector(qm: QueueManager) -> No
     set_aside(qm, b"m1", target="GONE")
     set_aside(qm, b"m2", b"m3", properties={"size": 3})
     seen: list[int] = []
-    assert [letter.message.body for letter in qm.dead_letters(queue="GONE")] == [b"m1"]
-    assert not list(qm.dead_letters(reason=2085))
+    assert [letter.message.body for letter in qm.dead.letters(queue="GONE")] == [b"m1"]
+    assert not list(qm.dead.letters(reason=2085))
     chosen = inorder.Match(selector="size > 2 AND dlh.attempts = 3")
-    assert qm.replay(match=chosen, most=1, progress=seen.append) == (1, [])
+    assert qm.dead.replay(match=chosen, most=1, progress=seen.append) == (1, [])
     assert seen == [1]
-    assert qm.discard_dead(match=chosen) == 1
+    assert qm.dead.discard(match=chosen) == 1
     assert bodies(qm, "DEAD") == [b"m1"]
 
 
@@ -111,7 +111,7 @@ def test_b_24_a_target_that_requires_its_order_loses_nothing(qm: QueueManager) -
 @pytest.mark.parametrize(("change", "why"), [("", "no dead-letter queue"), ("NONE", "2085"), ("SMALL", "2030")])
 def test_c_5_without_a_place_for_it_whoever_delivers_stops(qm: QueueManager, change: str, why: str) -> None:
     qm.create_queue("SMALL", max_length=1)
-    qm.alter_manager(dead_letter_queue=change)
+    qm.admin.alter_manager(dead_letter_queue=change)
     qm.put("ORDERS", b"m1")
     with pytest.raises(Undeliverable, match=why):
         bury(qm, qm.get("ORDERS"), "GONE", Reason.UNKNOWN_OBJECT_NAME)
@@ -130,45 +130,45 @@ def test_r6_7_an_exception_report_says_why_whatever_becomes_of_the_message(qm: Q
 def test_a_replayed_letter_that_dies_again_is_one_letter(qm: QueueManager) -> None:
     set_aside(qm, b"m1")
     assert bury(qm, qm.get("DEAD"), "OTHER", Reason.UNKNOWN_OBJECT_NAME) == "buried"
-    (letter,) = qm.dead_letters()
+    (letter,) = qm.dead.letters()
     assert (letter.why.reason, letter.why.queue, letter.why.attempts) == (2085, "OTHER", 0)
 
 
 def test_what_others_put_among_the_dead_needs_a_target(qm: QueueManager) -> None:
     qm.put("DEAD", b"m1", properties={"dlh.reason": "none", "dlh.queue": 3})
-    (letter,) = qm.dead_letters()
+    (letter,) = qm.dead.letters()
     assert (letter.why.reason, letter.why.queue) == (0, "")
-    assert [one.error.reason for one in qm.replay().stayed] == [2085]
-    assert qm.replay(to="ORDERS").messages == 1
+    assert [one.error.reason for one in qm.dead.replay().stayed] == [2085]
+    assert qm.dead.replay(to="ORDERS").messages == 1
 
 
 def test_where_none_is_named_they_lie_on_the_systems_queue(qm: QueueManager) -> None:
-    qm.alter_manager(dead_letter_queue="")
+    qm.admin.alter_manager(dead_letter_queue="")
     qm.put("ORDERS", b"m1")
     with qm.unit_of_work():
-        assert qm.bury(qm.get("ORDERS"), queue="ORDERS", error="torn") == "buried"
-    assert [one.why.error for one in qm.dead_letters()] == ["torn"]
+        assert qm.dead.add(qm.get("ORDERS"), queue="ORDERS", error="torn") == "buried"
+    assert [one.why.error for one in qm.dead.letters()] == ["torn"]
     assert [one.body for one in qm.browse("SYSTEM.DEAD.LETTER.QUEUE")] == [b"m1"]
-    assert list(qm.dead_letters(dead_letter_queue="DEAD")) == []
-    assert qm.replay().messages == 1
+    assert list(qm.dead.letters(dead_letter_queue="DEAD")) == []
+    assert qm.dead.replay().messages == 1
     assert qm.get("ORDERS").body == b"m1"
 
 
 def test_a_replay_is_no_part_of_an_open_unit(qm: QueueManager) -> None:
     set_aside(qm, b"m1")
     with qm.unit_of_work(), pytest.raises(inorder.CallerError) as raised:
-        qm.replay()
+        qm.dead.replay()
     assert raised.value.reason == Reason.UOW_IN_PROGRESS
     assert qm.depth("DEAD") == 1
 
 
 @pytest.mark.every_store
 def test_what_can_be_put_nowhere_is_counted_with_its_queue(qm: QueueManager) -> None:
-    qm.alter_manager(dead_letter_queue="NONE")
+    qm.admin.alter_manager(dead_letter_queue="NONE")
     for _ in range(3):
         qm.put("ORDERS", b"m1", report=Report.COA, reply_to_queue="NOWHERE")
-    assert {view.name: view.dropped for view in qm.overview()} == {"DEAD": 0, "ORDERS": 3, "REPORTS": 0}
-    (dropped,) = qm.dropped()
+    assert {view.name: view.dropped for view in qm.inspect.overview()} == {"DEAD": 0, "ORDERS": 3, "REPORTS": 0}
+    (dropped,) = qm.inspect.dropped()
     assert (dropped.queue, dropped.messages, dropped.reason) == ("ORDERS", 3, Reason.UNKNOWN_OBJECT_NAME)
 
 
@@ -183,7 +183,7 @@ def test_what_can_be_put_nowhere_is_counted_with_its_queue(qm: QueueManager) -> 
 )
 def test_a_bad_choice_is_refused(qm: QueueManager, named: dict[str, Any], argument: str) -> None:
     set_aside(qm, b"m1")
-    for call in (qm.dead_letters, qm.replay, qm.discard_dead):
+    for call in (qm.dead.letters, qm.dead.replay, qm.dead.discard):
         with pytest.raises(inorder.ArgumentError) as raised:
             call(**named)
         assert raised.value.argument == argument

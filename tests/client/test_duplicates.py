@@ -131,7 +131,7 @@ def test_a_unit_that_takes_long_keeps_its_keys_beyond_their_time(
 ) -> None:
     qm.put("Q", b"one", deduplicate="k", deduplicate_for=10.0, syncpoint=True)
     clock.advance(1000.0)
-    qm.discard_expired()
+    qm.admin.discard_expired()
     with connect(store, program="other") as other, pytest.raises(DuplicatePending):
         other.put("Q", b"two", deduplicate="k")
     qm.commit()
@@ -166,7 +166,7 @@ def test_puts_and_housekeeping_forget_keys_in_bounded_steps(
     clock.advance(10.0)
     qm.put("Q", b"x", deduplicate="one more")
     assert keys(store) == 39
-    qm.discard_expired(30)
+    qm.admin.discard_expired(30)
     assert keys(store) == 9
-    qm.discard_expired()
+    qm.admin.discard_expired()
     assert keys(store) == 1

@@ -85,8 +85,8 @@ def put_and_kill(where: str, qm: QueueManager, read_order: ReadOrder = "relaxed"
         assert not said - {""} - there.keys(), "a key whose put was promised has no message"
         assert set(there.values()) <= {1}, f"keys with more than one message: {there.most_common(3)}"
     assert len(there) == KEYS
-    assert not qm.units()
-    assert qm.check() == []
+    assert not qm.inspect.units()
+    assert qm.admin.check() == []
 
 
 @pytest.mark.nightly

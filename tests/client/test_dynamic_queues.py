@@ -24,8 +24,8 @@ SHARED: dict[str, Any] = {"shareable": True, "default_input": "shared"}
 @pytest.fixture
 def qm(store: RestartableStore) -> Iterator[QueueManager]:
     with connect(store, program="test") as manager:
-        manager.create_model("TEMPORARY", **SHARED)
-        manager.create_model("PERMANENT", definition_type="permanent_dynamic", **SHARED)
+        manager.create_queue("TEMPORARY", type="model", **SHARED)
+        manager.create_queue("PERMANENT", type="model", definition_type="permanent_dynamic", **SHARED)
         yield manager
 
 
@@ -37,11 +37,11 @@ def names(qm: QueueManager) -> list[str]:
 
 
 def test_4_1_a_model_has_defaults_of_its_own(qm: QueueManager) -> None:
-    qm.create_model("M")
+    qm.create_queue("M", type="model")
     model = qm.attributes("M")
     assert (model.definition_type, model.shareable, model.default_input) == ("temporary_dynamic", False, "exclusive")
     assert not model.default_persistence
-    qm.create_model("P", definition_type="permanent_dynamic")
+    qm.create_queue("P", type="model", definition_type="permanent_dynamic")
     assert qm.attributes("P").default_persistence
 
 
@@ -101,7 +101,7 @@ def end(how: str, manager: QueueManager, handle: Queue) -> None:
     elif how == "close":
         manager.close()
     else:
-        manager.abandon()
+        manager.internals.abandon()
 
 
 # ---- temporary (R4.3)
@@ -171,7 +171,7 @@ def test_r4_3_a_unit_of_work_on_a_queue_that_is_gone_can_be_committed(qm: QueueM
         qm.put("Q", b"2")
         creator.close()
     assert bodies(qm, "Q") == [b"2"]
-    assert qm.units() == []
+    assert qm.inspect.units() == []
 
 
 def test_r1_5_a_temporary_queue_takes_no_persistent_message(qm: QueueManager) -> None:
@@ -185,7 +185,7 @@ def test_r1_5_a_temporary_queue_takes_no_persistent_message(qm: QueueManager) ->
 
 def test_r1_5_an_alias_of_a_temporary_queue_makes_it_no_more_durable(qm: QueueManager) -> None:
     qm.open("TEMPORARY", dynamic_name="REPLY")
-    qm.create_alias("A", base_queue="REPLY")
+    qm.create_queue("A", type="alias", base_queue="REPLY")
     with pytest.raises(ArgumentError, match="2048"):
         qm.put("A", b"1")
     qm.put("A", b"2", persistent=False)
@@ -239,7 +239,7 @@ def test_r4_3_a_queue_that_is_open_elsewhere_is_2042(qm: QueueManager, option: s
 
 
 def test_a_handle_too_many_makes_no_queue(qm: QueueManager) -> None:
-    qm.alter_manager(max_handles=1)
+    qm.admin.alter_manager(max_handles=1)
     qm.open("TEMPORARY")
     before = names(qm)
     with pytest.raises(Exception, match="2017"):

@@ -16,7 +16,7 @@ def test_a_get_that_waits_is_ended_and_the_connection_goes_on(qm: QueueManager) 
     error = call.error()
     assert isinstance(error, WaitEnded)
     assert error.reason is Reason.WAIT_ENDED
-    assert not qm.waits()
+    assert not qm.inspect.waits()
     qm.put("Q", b"1")
     assert waits.get("Q", wait=FOREVER).body == b"1"
 
@@ -73,7 +73,7 @@ def test_who_does_not_wait_is_not_ended_and_who_is_closed_is_told(qm: QueueManag
 
 def test_a_watch_is_told_of_each_change_until_its_end(qm: QueueManager) -> None:
     watcher, told = qm.connect(), []
-    call = Call(lambda: watcher.watch("Q", lambda: told.append(len(bodies(qm.connect())))))
+    call = Call(lambda: watcher.internals.watch("Q", lambda: told.append(len(bodies(qm.connect())))))
     call.sleeps(watcher)
     assert set(told) == {0}
     qm.put("Q", b"1")

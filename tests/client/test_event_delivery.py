@@ -101,7 +101,7 @@ def test_many_threads_lose_no_change(store: RestartableStore, qm: QueueManager) 
 
     for call in [Call(lambda number=number: put(number)) for number in range(4)]:  # type: ignore[misc]
         call.result()
-    qm.status("Q")
+    qm.inspect.status("Q")
     assert seen == bodies(qm)
 
 
@@ -156,7 +156,7 @@ def test_a_listener_may_close_the_last_connection(store: RestartableStore) -> No
     closed = threading.Event()
 
     def close(arrival: Arrival) -> None:
-        qm.abandon()
+        qm.internals.abandon()
         closed.set()
 
     qm.listen("Q", close)

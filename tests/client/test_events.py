@@ -87,7 +87,7 @@ def test_a_listener_is_not_told_again_of_what_returns(qm: QueueManager, heard: H
 
 def test_a_hook_is_told_of_every_put_committed_or_not(qm: QueueManager, heard: Heard) -> None:
     qm.create_queue("R")
-    qm.hook("put", heard)
+    qm.inspect.hook("put", heard)
     qm.put("Q", b"1")
     qm.put("R", b"2", syncpoint=True)
     assert (heard.told("Q"), heard.told("R")) == ([("Q", b"1")], [("R", b"2")])
@@ -97,7 +97,7 @@ def test_a_hook_is_told_of_every_put_committed_or_not(qm: QueueManager, heard: H
 
 def test_a_hook_is_told_of_no_put_that_is_refused(qm: QueueManager, heard: Heard) -> None:
     qm.alter_queue("Q", max_depth=1)
-    qm.hook("put", heard)
+    qm.inspect.hook("put", heard)
     with pytest.raises(Exception, match="Q_FULL"):
         qm.put_many("Q", [b"1", b"2"])
     assert heard.told() == []
@@ -107,7 +107,7 @@ def test_a_hook_is_told_of_no_put_that_is_refused(qm: QueueManager, heard: Heard
 def test_a_hook_is_told_once_of_what_expires_whoever_finds_it(
     qm: QueueManager, heard: Heard, clock: ManualClock, touch: str
 ) -> None:
-    qm.hook("expired", heard)
+    qm.inspect.hook("expired", heard)
     qm.put("Q", b"old", expiry=10)
     qm.put("Q", b"new", expiry=20)
     clock.advance(10)
@@ -115,28 +115,28 @@ def test_a_hook_is_told_once_of_what_expires_whoever_finds_it(
         "get": lambda: qm.get("Q"),
         "browse": lambda: bodies(qm),
         "put": lambda: qm.put("Q", b"x"),
-        "status": lambda: qm.status("Q"),
-        "discard_expired": qm.discard_expired,
+        "status": lambda: qm.inspect.status("Q"),
+        "discard_expired": qm.admin.discard_expired,
         "connect": qm.connect,
     }
     assert heard.told() == []
     calls[touch]()
     assert heard.told() == [("Q", b"old")]
-    qm.discard_expired()
+    qm.admin.discard_expired()
     assert heard.told() == [("Q", b"old")]
 
 
 def test_a_hook_is_told_of_what_expires_when_its_get_is_backed_out(
     qm: QueueManager, heard: Heard, clock: ManualClock
 ) -> None:
-    qm.hook("expired", heard)
+    qm.inspect.hook("expired", heard)
     qm.put("Q", b"old", expiry=10)
     qm.get("Q", syncpoint=True)
     clock.advance(10)
-    qm.discard_expired()
+    qm.admin.discard_expired()
     assert heard.told() == []
     qm.back_out()
-    qm.discard_expired()
+    qm.admin.discard_expired()
     assert heard.told() == [("Q", b"old")]
 
 
@@ -145,8 +145,8 @@ def test_a_hook_is_told_of_what_expires_when_its_get_is_backed_out(
 
 def test_events_are_told_in_the_order_in_which_they_happened(qm: QueueManager, heard: Heard) -> None:
     qm.create_queue("R")
-    qm.hook("put", heard)
-    qm.hook("visible", lambda queue, message: heard("Q", Message(b"visible")) if queue == "Q" else None)
+    qm.inspect.hook("put", heard)
+    qm.inspect.hook("visible", lambda queue, message: heard("Q", Message(b"visible")) if queue == "Q" else None)
     for n in range(20):
         qm.put("Q" if n % 3 else "R", b"%d" % n)
     several = [message.body for _, message in (e for e in heard.all if isinstance(e, tuple)) if message.body != b""]
@@ -159,7 +159,7 @@ def test_a_listener_and_the_hooks_have_a_thread_each_that_is_not_the_callers(qm:
     hooked: set[int] = set()
     qm.listen("Q", lambda arrival: listening.add(threading.get_ident()))
     for name in ("put", "visible"):
-        qm.hook(name, lambda queue, message: hooked.add(threading.get_ident()))
+        qm.inspect.hook(name, lambda queue, message: hooked.add(threading.get_ident()))
     for _ in range(3):
         qm.put("Q", b"1")
     told(qm)
@@ -174,7 +174,7 @@ def test_an_error_is_logged_and_changes_nothing(
         raise ZeroDivisionError
 
     qm.listen("Q", fail)
-    qm.hook("put", fail)
+    qm.inspect.hook("put", fail)
     qm.listen("Q", heard)
     with caplog.at_level(logging.ERROR, "inorder"):
         qm.put_many("Q", [b"1", b"2"])
@@ -187,7 +187,7 @@ def test_an_error_is_logged_and_changes_nothing(
 
 
 def test_what_is_cancelled_is_told_nothing_more_and_the_others_are(qm: QueueManager, heard: Heard) -> None:
-    listener, hook, other = qm.listen("Q", heard), qm.hook("put", heard), Heard(qm)
+    listener, hook, other = qm.listen("Q", heard), qm.inspect.hook("put", heard), Heard(qm)
     qm.listen("Q", other)
     qm.put("Q", b"1")
     before = heard.all
@@ -232,7 +232,7 @@ def test_the_end_of_the_last_connection_tells_what_has_happened_and_ends_the_thr
     with connect(store) as qm:
         qm.create_queue("Q")
         qm.listen("Q", lambda arrival: None)
-        qm.hook("visible", lambda queue, message: seen.append(message))
+        qm.inspect.hook("visible", lambda queue, message: seen.append(message))
         assert len(ours()) == 2
         qm.put_many("Q", [b"1", b"2"])
     assert len(seen) == 2
@@ -245,5 +245,5 @@ def test_a_connection_that_ends_after_its_store_was_closed_ends_quietly(tmp_path
     qm = connect(store)
     own = qm.connect()
     store.close_store()
-    own.abandon()
-    qm.abandon()
+    own.internals.abandon()
+    qm.internals.abandon()

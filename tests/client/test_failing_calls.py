@@ -135,13 +135,25 @@ def everything(world: SimpleNamespace) -> list[Any]:
     definitions = qm.queues()
     names = [one.name for one in definitions]
     messages = [
-        (one.position, one.state, one.holder, one.message.row, one.due_at) for name in names for one in qm.look(name)
+        (one.position, one.state, one.holder, one.message.row, one.due_at)
+        for name in names
+        for one in qm.inspect.look(name)
     ]
-    views = [replace(one, open_input_count=0, open_output_count=0) for one in qm.overview()]
-    orders = [qm.order_view(name) for name in names]
-    noted = [qm.in_ledger(one.name, BATCH) for one in definitions]
+    views = [replace(one, open_input_count=0, open_output_count=0) for one in qm.inspect.overview()]
+    orders = [qm.inspect.order_view(name) for name in names]
+    noted = [qm.bulk.in_ledger(one.name, BATCH) for one in definitions]
     staged = run(world.store, OperationKind(writes=False), lambda _, verb: verb.backend.select(StagingRow))
-    return [definitions, messages, qm.units(), qm.claims(), qm.locks(), views, orders, noted, staged]
+    return [
+        definitions,
+        messages,
+        qm.inspect.units(),
+        qm.bulk.claims(),
+        qm.inspect.locks(),
+        views,
+        orders,
+        noted,
+        staged,
+    ]
 
 
 @pytest.fixture
@@ -202,7 +214,7 @@ def _staged(world: SimpleNamespace) -> None:
 
 
 def _settle_staging(world: SimpleNamespace) -> None:
-    world.b.settle_staging(BATCH, [Staged("staging", 3)])
+    world.b.bulk.settle_staging(BATCH, [Staged("staging", 3)])
 
 
 def _begun(world: SimpleNamespace) -> None:
@@ -229,7 +241,7 @@ CALLS: dict[str, tuple[Callable[[SimpleNamespace], object], Callable[[SimpleName
     "get what is locked": (_locked, lambda w: w.queue.get(under_cursor=True)),
     "lock under an id": (lambda w: None, lambda w: w.a.browse_and_lock("Q")),
     "undo": (_confirmed, lambda w: w.a.undo("R", 7)),
-    "release a lock id": (_confirmed, lambda w: w.a.release_lock("R", w.locked.lock_id)),
+    "release a lock id": (_confirmed, lambda w: w.a.admin.release_lock("R", w.locked.lock_id)),
     "commit": (_in_unit, lambda w: w.a.commit()),
     "back out": (_in_unit, lambda w: w.a.back_out()),
     "prepare": (_in_unit, lambda w: w.a.prepare("u")),
@@ -239,13 +251,13 @@ CALLS: dict[str, tuple[Callable[[SimpleNamespace], object], Callable[[SimpleName
     "claim in parts of groups": (_begun, lambda w: w.reader.claim(0, GetOptions(logical=True), most=3)),
     "claim the next": (_claimed, lambda w: w.reader.claim(1, most=2)),
     "settle a claim": (_claimed, lambda w: w.reader.settle(1)),
-    "release a claim": (_claimed, lambda w: w.b.release_claims("Q", "app")),
-    "finish claims": (_claimed, lambda w: w.b.finish_claims("Q", "app", 1)),
+    "release a claim": (_claimed, lambda w: w.b.bulk.release_claims("Q", "app")),
+    "finish claims": (_claimed, lambda w: w.b.bulk.finish_claims("Q", "app", 1)),
     "stage more": (_staged, lambda w: w.stager.stage(1, {"body": [b"s4"]})),
     "settle what is staged": (_staged, _settle_staging),
-    "undo what is staged": (_staged, lambda w: w.b.undo_staging(["staging"])),
+    "undo what is staged": (_staged, lambda w: w.b.bulk.undo_staging(["staging"])),
     "close a handle that locks": (_locked, lambda w: w.queue.close()),
-    "clear a queue": (_closed, lambda w: w.b.clear_queue("Q")),
+    "clear a queue": (_closed, lambda w: w.b.admin.clear_queue("Q")),
     "delete a queue": (_closed, lambda w: w.b.delete_queue("R", purge=True)),
     "alter a queue": (lambda w: None, lambda w: w.a.alter_queue("Q", max_depth=77)),
 }
@@ -305,7 +317,7 @@ def test_a_claim_that_is_refused_does_not_confirm_the_one_before(world: SimpleNa
     with pytest.raises(OrderUnsupported):
         world.reader.claim(1, GetOptions(read_order="strict"), most=2)
     assert world.a.depth("Q") == 5
-    assert [(one.settled, one.open and one.open.number) for one in world.a.claims()] == [(0, 1)]
+    assert [(one.settled, one.open and one.open.number) for one in world.a.bulk.claims()] == [(0, 1)]
 
 
 def test_a_browse_that_would_wait_for_itself_keeps_its_lock(world: SimpleNamespace) -> None:
@@ -317,7 +329,7 @@ def test_a_browse_that_would_wait_for_itself_keeps_its_lock(world: SimpleNamespa
         world.b.put("Q", b"behind")
         with pytest.raises(OrderSelfBlocked):
             queue.browse_next(lock=True, read_order="strict")
-        assert [one.messages for one in world.a.locks()] == [1]
+        assert [one.messages for one in world.a.inspect.locks()] == [1]
 
 
 @pytest.mark.every_store
@@ -325,7 +337,7 @@ def test_a_browse_that_would_wait_for_itself_keeps_its_lock(world: SimpleNamespa
 def test_what_has_expired_is_discarded_and_told_also_by_a_call_that_fails(world: SimpleNamespace, fails: bool) -> None:
     heard: list[bytes] = []
     world.a.put("Q", b"short", expiry=5)
-    world.a.hook("expired", lambda queue, message: heard.append(message.body))
+    world.a.inspect.hook("expired", lambda queue, message: heard.append(message.body))
     world.a.alter_queue("Q", max_depth=5 if fails else 6)
     world.clock.advance(5)
     if fails:

@@ -176,7 +176,7 @@ def test_get_many_ends_at_the_limit_of_the_unit_and_loses_nothing(
     qm: QueueManager, how: Literal["get_many", "gets"]
 ) -> None:
     qm.put_many("Q", [b"1", b"2", b"3", b"4"])
-    qm.alter_manager(max_uncommitted=2)
+    qm.admin.alter_manager(max_uncommitted=2)
     got: list[bytes] = []
     with qm.unit_of_work():
         if how == "get_many":

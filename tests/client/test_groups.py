@@ -50,14 +50,14 @@ def test_leaving_the_block_closes_the_group(qm: QueueManager) -> None:
         assert bodies(qm) == []
     assert statuses(qm) == [(b"1", 1, "in"), (b"2", 2, "last")]
     assert {message.group_id for message in qm.browse("Q")} == {group.group_id}
-    assert qm.units() == []
+    assert qm.inspect.units() == []
 
 
 def test_an_empty_block_puts_nothing(qm: QueueManager) -> None:
     with qm.group("Q") as group:
         pass
     assert group.group_id == NO_ID
-    assert (qm.depth("Q"), qm.units()) == (0, [])
+    assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
     put_group(qm, b"1")
 
 
@@ -66,14 +66,14 @@ def test_inside_a_unit_the_group_is_part_of_it(qm: QueueManager) -> None:
         put_group(qm, b"1", b"2")
         qm.put("Q", b"x")
         assert bodies(qm) == []
-        assert qm.units()[0].puts == 3
+        assert qm.inspect.units()[0].puts == 3
     assert statuses(qm) == [(b"1", 1, "in"), (b"2", 2, "last"), (b"x", 1, "no")]
 
 
 def test_an_exception_puts_nothing(qm: QueueManager) -> None:
     with pytest.raises(ZeroDivisionError):
         fail_after(qm, b"1")
-    assert (qm.depth("Q"), qm.units()) == (0, [])
+    assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
     put_group(qm, b"2")
     assert statuses(qm) == [(b"2", 1, "last")]
 
@@ -92,7 +92,7 @@ def test_the_last_message_can_say_so(qm: QueueManager) -> None:
             group.put(b"3")
     with pytest.raises(CallerError, match="2241"):
         group.put(b"after the block")
-    assert (statuses(qm), qm.units()) == ([(b"1", 1, "in"), (b"2", 2, "last")], [])
+    assert (statuses(qm), qm.inspect.units()) == ([(b"1", 1, "in"), (b"2", 2, "last")], [])
 
 
 def test_a_last_message_that_is_committed_cannot_be_marked(qm: QueueManager) -> None:
@@ -142,7 +142,7 @@ def test_a_block_that_ends_within_a_message_puts_nothing(qm: QueueManager) -> No
 
     with pytest.raises(InconsistentCall, match="2242"):
         put_half()
-    assert (qm.depth("Q"), qm.units()) == (0, [])
+    assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
 
 
 def test_a_group_inside_a_group_is_another_group(qm: QueueManager) -> None:
@@ -162,7 +162,7 @@ def test_a_group_whose_unit_was_backed_out_does_not_go_on(qm: QueueManager) -> N
             group.put(b"2")
         raise KeyError("the caller gives up")
     assert statuses(qm) == []
-    assert qm.units() == []
+    assert qm.inspect.units() == []
 
 
 def test_options_of_a_put_are_no_fields_of_a_group_member(qm: QueueManager) -> None:
@@ -220,7 +220,7 @@ def test_a_loop_that_is_left_early_backs_out(qm: QueueManager) -> None:
     for message in qm.get_group("Q"):
         assert message.body == b"1"
         break
-    assert (qm.units(), statuses(qm)) == ([], [(b"1", 1, "in"), (b"2", 2, "last")])
+    assert (qm.inspect.units(), statuses(qm)) == ([], [(b"1", 1, "in"), (b"2", 2, "last")])
     assert [message.backout_count for message in qm.get_group("Q")] == [1, 1]
 
 
@@ -245,7 +245,7 @@ def test_inside_a_unit_leaving_early_leaves_the_group_with_the_unit(qm: QueueMan
     put_group(qm, b"1", b"2")
     with qm.unit_of_work() as unit:
         next(qm.get_group("Q"))
-        assert (bodies(qm), qm.units()[0].gets) == ([], 2)
+        assert (bodies(qm), qm.inspect.units()[0].gets) == ([], 2)
         unit.back_out()
     assert bodies(qm) == [b"1", b"2"]
 
@@ -283,11 +283,11 @@ def test_a_handle_inside_a_group_cannot_get_another(qm: QueueManager) -> None:
 @pytest.mark.parametrize("limit", [1, 2])
 def test_a_group_that_does_not_fit_the_unit_stays_whole(qm: QueueManager, limit: int) -> None:
     put_group(qm, b"1", b"2", b"3")
-    qm.alter_manager(max_uncommitted=limit)
+    qm.admin.alter_manager(max_uncommitted=limit)
     with pytest.raises(UnitTooLarge, match="2024"):
         got(qm)
-    assert (bodies(qm), qm.units()) == ([b"1", b"2", b"3"], [])
-    qm.alter_manager(max_uncommitted=3)
+    assert (bodies(qm), qm.inspect.units()) == ([b"1", b"2", b"3"], [])
+    qm.admin.alter_manager(max_uncommitted=3)
     assert got(qm) == [b"1", b"2", b"3"]
 
 
@@ -295,11 +295,11 @@ def test_a_group_with_pieces_that_cannot_be_joined_comes_whole_or_stays_whole(qm
     for n, encoding in enumerate((546, 273, 273)):
         flags = LAST_IN_GROUP | (LAST_SEGMENT if n == 2 else SEGMENT)
         qm.put("Q", b"%d" % n, group_id=GROUP, offset=n, flags=flags, encoding=encoding)
-    qm.alter_manager(max_uncommitted=2)
+    qm.admin.alter_manager(max_uncommitted=2)
     with qm.unit_of_work(), pytest.raises(UnitTooLarge):
         got(qm)
     assert bodies(qm) == [b"0", b"1", b"2"]
-    qm.alter_manager(max_uncommitted=3)
+    qm.admin.alter_manager(max_uncommitted=3)
     assert [(message.body, message.warning) for message in qm.get_group("Q")] == [
         (b"0", Reason.INCONSISTENT_ENCODINGS),
         (b"1", None),

@@ -24,7 +24,7 @@ from inorder.model.message import IN_GROUP, LAST_IN_GROUP
 
 
 def opens(qm: QueueManager) -> tuple[int, int]:
-    status = qm.status("Q")
+    status = qm.inspect.status("Q")
     return status.open_input_count, status.open_output_count
 
 
@@ -56,7 +56,7 @@ def test_leaving_the_block_of_a_closed_handle_is_fine(qm: QueueManager) -> None:
 
 
 def test_a_connection_opens_so_many_handles_and_no_more(qm: QueueManager) -> None:
-    qm.alter_manager(max_handles=2)
+    qm.admin.alter_manager(max_handles=2)
     first, _ = qm.open("Q"), qm.open("Q")
     with pytest.raises(TooManyHandles) as raised:
         qm.open("Q")
@@ -94,7 +94,7 @@ def test_keywords_are_added_to_options_that_are_given(qm: QueueManager) -> None:
     with pytest.raises(NoMessageAvailable):
         handle.get(GetOptions(match=Match(priority=7)), logical=True)
     first = handle.get(GetOptions(buffer=0, accept_truncated=True), logical=True, syncpoint=True)
-    assert (first.body, first.warning, qm.units()[0].gets) == (b"", Reason.TRUNCATED_MSG_ACCEPTED, 1)
+    assert (first.body, first.warning, qm.inspect.units()[0].gets) == (b"", Reason.TRUNCATED_MSG_ACCEPTED, 1)
     assert handle.browse_first(GetOptions(match=Match(sequence_number=2)), buffer=1).body == b"g"
     qm.back_out()
 
@@ -118,7 +118,7 @@ def test_a_browse_loop_moves_the_cursor_of_its_handle(qm: QueueManager) -> None:
 
 
 def test_an_alias_can_be_inhibited_by_itself(qm: QueueManager) -> None:
-    qm.create_alias("A", base_queue="Q")
+    qm.create_queue("A", type="alias", base_queue="Q")
     handle = qm.open("A")
     handle.set(get_allowed=False)
     assert handle.attributes().get_allowed is False
@@ -133,7 +133,7 @@ def test_an_alias_can_be_inhibited_by_itself(qm: QueueManager) -> None:
 
 
 def test_opens_through_an_alias_count_for_its_queue(qm: QueueManager) -> None:
-    qm.create_alias("A", base_queue="Q")
+    qm.create_queue("A", type="alias", base_queue="Q")
     handle = qm.open("A", input="exclusive")
     assert (opens(qm), handle.status().open_input_count) == ((1, 0), 1)
     with pytest.raises(ObjectInUse):

@@ -51,11 +51,11 @@ def test_several_connections_act_under_one_lease_and_any_settles_it(qm: QueueMan
     with other.resume_lease(lease.token):
         other.put("Q", b"3")
     assert (bodies(qm), qm.depth("Q")) == ([], 2)
-    [unit] = qm.units()
+    [unit] = qm.inspect.units()
     assert (unit.kind, unit.name, unit.puts, unit.gets, unit.queues) == ("lease", lease.name, 2, 1, ("Q",))
     assert unit.ends_at == lease.ends_at
     other.resume_lease(lease.token).commit()
-    assert (bodies(qm), qm.units(), qm.check()) == ([b"2", b"3"], [], [])
+    assert (bodies(qm), qm.inspect.units(), qm.admin.check()) == ([b"2", b"3"], [], [])
 
 
 @pytest.mark.parametrize("act", ["put", "get", "commit", "back_out", "extend", "resume", "enter"])
@@ -79,7 +79,7 @@ def test_at_the_deadline_no_act_is_taken_and_all_is_as_it_was(qm: QueueManager, 
         clock.advance(0.001)
         with pytest.raises(LeaseOver):
             acts[act]()
-    assert (bodies(qm), qm.units(), qm.check()) == ([b"1", b"2"], [], [])
+    assert (bodies(qm), qm.inspect.units(), qm.admin.check()) == ([b"1", b"2"], [], [])
 
 
 LOOKS: dict[str, Callable[[QueueManager], Any]] = {
@@ -87,7 +87,7 @@ LOOKS: dict[str, Callable[[QueueManager], Any]] = {
     "a browse": lambda qm: qm.open("Q", browse=True).browse_next().body,
     "a strict get": lambda qm: qm.get("Q", read_order="strict").body,
     "a get of a group": lambda qm: next(iter(qm.get_group("Q"))).body,
-    "a listing": lambda qm: next(qm.look("Q", preview=9)).message.body,
+    "a listing": lambda qm: next(qm.inspect.look("Q", preview=9)).message.body,
 }
 
 
@@ -117,7 +117,7 @@ def test_what_a_lease_holds_keeps_others_out_until_it_is_over(
     clock.advance(30)
     other.put("SMALL", b"2")
     assert other.get("SMALL").body == b"2"
-    qm.abandon()
+    qm.internals.abandon()
     other.delete_queue("SMALL")
 
 
@@ -127,7 +127,7 @@ def test_housekeeping_ends_leases_that_nobody_meets(qm: QueueManager, clock: Man
     assert qm.depth("Q") == 1
     clock.advance(30)
     qm.connect().close()
-    assert (qm.depth("Q"), qm.units()) == (0, [])
+    assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
 
 
 @pytest.mark.every_store
@@ -163,7 +163,7 @@ def test_a_clock_that_is_set_back_does_not_keep_a_lease_for_longer(qm: QueueMana
     jump(clock, -3600)
     with pytest.raises(NoMessageAvailable):  # the look that finds the jump
         qm.get("Q")
-    assert qm.units()[0].ends_at == clock.now() + 30
+    assert qm.inspect.units()[0].ends_at == clock.now() + 30
     clock.advance(29)
     with pytest.raises(NoMessageAvailable):
         qm.get("Q")
@@ -192,7 +192,7 @@ def test_a_lease_outlives_its_connection_and_a_restart(stores: Stores, clock: Ma
     with lease:
         first.put("Q", b"1")
         first.put("Q", b"2", persistent=False)
-    first.abandon()
+    first.internals.abandon()
     store.restart()
     with connect(store, program="test") as second:
         second.resume_lease(lease.token).commit()
@@ -205,7 +205,7 @@ def test_to_close_a_connection_inside_a_lease_leaves_it(qm: QueueManager, other:
     qm.put("Q", b"1")
     qm.close()
     lease.__exit__(None, None, None)
-    assert [unit.puts for unit in other.units()] == [1]
+    assert [unit.puts for unit in other.inspect.units()] == [1]
     other.resume_lease(lease.token).commit()
     assert bodies(other) == [b"1"]
 
@@ -243,7 +243,7 @@ def test_a_connection_has_one_unit(qm: QueueManager) -> None:
 
 def test_a_lease_is_its_users_if_that_is_asked(qm: QueueManager) -> None:
     lease = qm.lease(user="alice")
-    assert (lease.user, qm.units()[0].program.user) == ("alice", "alice")
+    assert (lease.user, qm.inspect.units()[0].program.user) == ("alice", "alice")
     with pytest.raises(LeaseOver):
         qm.resume_lease(lease.token, user="bob")
     assert qm.resume_lease(lease.token, user="alice").name == lease.name
@@ -256,19 +256,19 @@ def test_an_operator_backs_out_a_lease_by_its_name_and_the_token_is_nowhere(qm: 
     with lease:
         qm.put("Q", b"1")
     assert lease.name == name_of(lease.token)
-    assert lease.token not in f"{lease!r} {qm.units()} {list(qm.look('Q'))}"
-    qm.end_lease(lease.name)
+    assert lease.token not in f"{lease!r} {qm.inspect.units()} {list(qm.inspect.look('Q'))}"
+    qm.admin.end_lease(lease.name)
     with pytest.raises(LeaseOver):
         lease.commit()
     with pytest.raises(LeaseOver):
-        qm.end_lease(lease.name)
-    assert (qm.depth("Q"), qm.units()) == (0, [])
+        qm.admin.end_lease(lease.name)
+    assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
 
 
 @pytest.mark.every_store
 def test_all_acts_under_a_lease_count_for_its_limit(qm: QueueManager, other: QueueManager) -> None:
     """R5.8, whichever connection makes them."""
-    qm.alter_manager(max_uncommitted=3)
+    qm.admin.alter_manager(max_uncommitted=3)
     lease = qm.lease()
     with lease:
         qm.put_many("Q", [b"1", b"2"])
@@ -308,12 +308,12 @@ def test_half_a_group_that_a_lease_has_put_is_taken_back_and_the_handle_stands_w
         handle.put(b"1", logical=True, flags=Flags.IN_GROUP)
         clock.advance(30)
         with pytest.raises(LeaseOver):
-            handle.withdraw(handle.put_state, whole_group=True)
+            handle.internals.withdraw(handle.internals.put_state, whole_group=True)
         with pytest.raises(LeaseOver) as refused:
             handle.put(b"2", logical=True, flags=Flags.IN_GROUP)
         lease.__exit__(LeaseOver, refused.value, None)
-        assert not handle.put_state.group_open
-    assert (qm.depth("Q"), qm.units()) == (0, [])
+        assert not handle.internals.put_state.group_open
+    assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
 
 
 @pytest.mark.parametrize("bad", [0, 86_400.1, True, None, float("nan")], ids=repr)
@@ -323,7 +323,7 @@ def test_a_lease_is_a_time(qm: QueueManager, bad: Any) -> None:
     lease = qm.lease(seconds=86_400)
     with pytest.raises(ArgumentError, match="seconds must be a number of seconds above 0"):
         lease.extend(bad)
-    assert qm.units()[0].ends_at == lease.ends_at
+    assert qm.inspect.units()[0].ends_at == lease.ends_at
 
 
 @pytest.mark.parametrize("bad", ["", None, b"token", "\ud800"], ids=repr)
@@ -335,7 +335,7 @@ def test_a_token_and_a_user_are_texts(qm: QueueManager, bad: Any) -> None:
             qm.lease(user=bad)
     with pytest.raises(LeaseOver):
         qm.resume_lease("no token of ours")
-    assert qm.units() == []
+    assert qm.inspect.units() == []
 
 
 @pytest.mark.every_store
@@ -357,7 +357,7 @@ def test_two_threads_with_one_token_at_once_take_each_message_once(qm: QueueMana
         call.result()
     assert sorted(got, key=int) == [str(number).encode() for number in range(40)]
     lease.commit()
-    assert (bodies(qm), qm.check()) == ([b"done"] * 40, [])
+    assert (bodies(qm), qm.admin.check()) == ([b"done"] * 40, [])
 
 
 @pytest.mark.every_store
@@ -367,7 +367,7 @@ def test_a_user_has_at_most_so_many_that_are_not_over(qm: QueueManager, clock: M
     with pytest.raises(UnitNotAvailable, match="user ann has 2 leases open") as refused:
         qm.lease(user="ann", most=2)
     assert refused.value.data == {"user": "ann", "most": 2}
-    assert len(qm.units()) == 2, "nothing has begun"
+    assert len(qm.inspect.units()) == 2, "nothing has begun"
     qm.lease(user="bob", most=1)
     qm.lease(user="ann", most=3).commit()
     first.commit()
@@ -398,4 +398,4 @@ def test_the_bound_on_leases_holds_for_those_that_begin_at_once(qm: QueueManager
 
     for call in [Call(partial(begin, each)) for each in connections]:
         call.result()
-    assert (len(qm.units()), len(refused)) == (5, 19)
+    assert (len(qm.inspect.units()), len(refused)) == (5, 19)

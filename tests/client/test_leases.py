@@ -17,7 +17,7 @@ from inorder.testing.stores import RestartableStore
 
 
 def uids_of(qm: QueueManager, queue: str = "Q") -> list[UniqueId]:
-    return [sight.message.uid for sight in qm.look(queue) if sight.message.uid is not None]
+    return [sight.message.uid for sight in qm.inspect.look(queue) if sight.message.uid is not None]
 
 
 @pytest.mark.every_store
@@ -26,13 +26,13 @@ def test_the_operator_sees_when_a_lease_ends(qm: QueueManager, clock: ManualCloc
     began = clock.now()
     first = qm.browse_and_lock("Q", most=1, lease=5)
     second = qm.browse_and_lock("Q")
-    seen = {lock.lock_id: lock.lease_ends_at for lock in qm.locks()}
+    seen = {lock.lock_id: lock.lease_ends_at for lock in qm.inspect.locks()}
     assert seen == {first.lock_id: began + 5, second.lock_id: None}
     clock.advance(5)
-    assert qm.discard_expired() == 0, "it counts messages that are discarded"
-    assert [lock.lock_id for lock in qm.locks()] == [second.lock_id]
-    assert [unit.name for unit in qm.units()] == [str(second.lock_id)]
-    assert [sight.state for sight in qm.look("Q")] == ["available", "locked"]
+    assert qm.admin.discard_expired() == 0, "it counts messages that are discarded"
+    assert [lock.lock_id for lock in qm.inspect.locks()] == [second.lock_id]
+    assert [unit.name for unit in qm.inspect.units()] == [str(second.lock_id)]
+    assert [sight.state for sight in qm.inspect.look("Q")] == ["available", "locked"]
 
 
 @pytest.mark.every_store
@@ -43,21 +43,21 @@ def test_housekeeping_ends_the_leases_of_queues_that_nobody_touches(qm: QueueMan
         qm.browse_and_lock(name, lease=5 if name == "A" else 6)
     clock.advance(5)
     qm.connect().close()
-    states = {name: [sight.state for sight in qm.look(name)] for name in ("A", "B")}
+    states = {name: [sight.state for sight in qm.inspect.look(name)] for name in ("A", "B")}
     assert states == {"A": ["available"], "B": ["locked"]}
 
 
 def test_an_operator_who_looks_at_order_sees_no_lock_whose_lease_is_over(qm: QueueManager, clock: ManualClock) -> None:
     qm.put("Q", b"1")
     qm.browse_and_lock("Q", lease=5)
-    assert qm.order_view("Q").pending_out == 1
+    assert qm.inspect.order_view("Q").pending_out == 1
     clock.advance(5)
-    assert qm.order_view("Q").pending_out == 0
+    assert qm.inspect.order_view("Q").pending_out == 0
 
 
 def looks_again_at(qm: QueueManager, options: GetOptions) -> float | None:
     """When the store wants a call to look again that is given nothing and would wait."""
-    handle = qm._store.open(qm.owner, "Q", OpenOptions(input="shared")).handle
+    handle = qm._store.open(qm.internals.owner, "Q", OpenOptions(input="shared")).handle
     request = GetRequest(handle, options, NOTHING_OPEN, UNSET, syncpoint=False)
     outcome, again_at = looks_once(qm, request)
     assert outcome.messages == []
@@ -90,8 +90,8 @@ def test_a_prepared_get_goes_on_without_its_lock(store: RestartableStore, clock:
         locked = qm.browse_and_lock("Q", lease=5)
         for _ in range(2):
             qm.get("Q", lock_id=locked.lock_id, syncpoint=True)
-            qm.prepare(f"unit {len(qm.units())}")
-        names = [unit.name for unit in qm.units() if unit.kind == "prepared"]
+            qm.prepare(f"unit {len(qm.inspect.units())}")
+        names = [unit.name for unit in qm.inspect.units() if unit.kind == "prepared"]
     store.restart()
     clock.advance(5)
     with connect(store) as qm:
@@ -99,7 +99,7 @@ def test_a_prepared_get_goes_on_without_its_lock(store: RestartableStore, clock:
         qm.settle(names[1], "back_out")
         assert [(one.body, one.backout_count) for one in qm.browse("Q")] == [(b"2", 1)]
         with pytest.raises(NotFound):
-            qm.unique_ids("Q", lock_id=locked.lock_id)
+            qm.inspect.unique_ids("Q", lock_id=locked.lock_id)
 
 
 @pytest.mark.every_store
@@ -108,28 +108,31 @@ def test_a_queue_with_a_lease_can_be_cleared_and_deleted(qm: QueueManager, clock
     qm.put("A", b"1")
     qm.browse_and_lock("A", lease=5)
     qm.close_queue("A")
-    assert qm.clear_queue("A") == 1
-    assert qm.locks() == []
+    assert qm.admin.clear_queue("A") == 1
+    assert qm.inspect.locks() == []
     qm.put("A", b"1")
     qm.browse_and_lock("A", lease=5)
     qm.close_queue("A")
     qm.delete_queue("A", purge=True)
     clock.advance(5)
-    assert qm.discard_expired() == 0
+    assert qm.admin.discard_expired() == 0
 
 
 def test_a_handle_and_a_connection_list_the_same(qm: QueueManager) -> None:
     put = qm.put("Q", b"1", confirm_id=7)
     with qm.open("Q", output=True) as queue:
-        assert queue.unique_ids(confirm_id=7) == qm.unique_ids("Q", confirm_id=7) == [put.uid]
-        assert qm.connect().unique_ids("Q", confirm_id=7) == [put.uid]
+        assert queue.unique_ids(confirm_id=7) == qm.inspect.unique_ids("Q", confirm_id=7) == [put.uid]
+        assert qm.connect().inspect.unique_ids("Q", confirm_id=7) == [put.uid]
 
 
 @pytest.mark.every_store
 def test_a_listing_shows_the_message_of_a_unique_id(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2", b"3"])
     wanted = uids_of(qm)[1]
-    for found in (qm.look("Q", match=Match(uid=wanted)), qm.look("Q", order="logical", match=Match(uid=wanted))):
+    for found in (
+        qm.inspect.look("Q", match=Match(uid=wanted)),
+        qm.inspect.look("Q", order="logical", match=Match(uid=wanted)),
+    ):
         assert [one.message.body for one in found] == [b"2"]
 
 

@@ -7,6 +7,7 @@ import queue as queues
 import subprocess
 import sys
 import threading
+from operator import attrgetter
 
 import pytest
 from tests.helpers.support import LIMIT_SECONDS, Make, heard, until
@@ -127,14 +128,14 @@ def test_a_queue_that_keeps_no_order_is_refused(qm: QueueManager) -> None:
     with pytest.raises(OrderUnsupported):
         qm.listen("NONE", print)
     assert "inorder listener NONE" not in {thread.name for thread in threading.enumerate()}
-    assert qm.status("NONE").open_input_count == 0
+    assert qm.inspect.status("NONE").open_input_count == 0
     qm.delete_queue("NONE")
 
 
 def test_a_listener_has_its_queue_open_until_it_is_cancelled(qm: QueueManager) -> None:
     for _ in range(3):
         listener = qm.listen("Q", print)
-        for call in (qm.delete_queue, qm.clear_queue):
+        for call in (qm.delete_queue, qm.admin.clear_queue):
             with pytest.raises(ObjectInUse):
                 call("Q")
         listener.cancel()
@@ -155,7 +156,7 @@ def test_it_goes_on_when_gets_are_allowed_again(qm: QueueManager) -> None:
 
 
 def test_it_ends_with_a_queue_that_goes_and_says_why(qm: QueueManager, caplog: pytest.LogCaptureFixture) -> None:
-    qm.create_model("MODEL", shareable=True, default_input="shared")
+    qm.create_queue("MODEL", type="model", shareable=True, default_input="shared")
     temporary = qm.open("MODEL", dynamic_name="TEMPORARY")
     listener = qm.listen("TEMPORARY", print)
     heard(qm)
@@ -167,11 +168,11 @@ def test_it_ends_with_a_queue_that_goes_and_says_why(qm: QueueManager, caplog: p
     assert "a listener of TEMPORARY ends" in caplog.text
 
 
-@pytest.mark.parametrize("end", ["close", "abandon"])
+@pytest.mark.parametrize("end", ["close", "internals.abandon"])
 def test_listeners_end_with_their_connection_and_no_other(store: RestartableStore, qm: QueueManager, end: str) -> None:
     other = qm.connect()
     one, two = other.listen("Q", print), qm.listen("Q", print)
-    getattr(other, end)()
+    attrgetter(end)(other)()
     assert (one.is_alive, two.is_alive, one.error) == (False, True, None)
     assert qm._services.connections == 2, "this one, and its listener's"
 

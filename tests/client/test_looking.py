@@ -11,9 +11,9 @@ import pytest
 from tests.helpers.support import waiting
 
 from inorder import Flags, Match, QueueManager
-from inorder.client import operating
+from inorder.client import inspection
 from inorder.client.bulk import ClaimReader
-from inorder.client.operating import MessageView, Opening
+from inorder.client.inspection import MessageView, Opening
 from inorder.model.attributes import OrderRule
 from inorder.rules.gaps import NO_GAPS, Gaps
 from inorder.stores.seam.views import ListingOrder
@@ -47,7 +47,7 @@ def names(sights: Iterator[MessageView]) -> list[str]:
 
 
 def seen(qm: QueueManager, **keywords: Any) -> dict[str, MessageView]:
-    return {one.message.body.decode(): one for one in qm.look("Q", **keywords)}
+    return {one.message.body.decode(): one for one in qm.inspect.look("Q", **keywords)}
 
 
 # --- the two orders
@@ -58,18 +58,18 @@ def seen(qm: QueueManager, **keywords: Any) -> dict[str, MessageView]:
 def test_pages_meet_wherever_they_end(qm: QueueManager, order: ListingOrder) -> None:
     put_figure(qm)
     for page in (1, 2, 3, 7, 8, 9):
-        with mock.patch.object(operating, "PAGE_MESSAGES", page):
-            assert names(qm.look("Q", order=order)) == (PHYSICAL if order == "physical" else LOGICAL), page
+        with mock.patch.object(inspection, "PAGE_MESSAGES", page):
+            assert names(qm.inspect.look("Q", order=order)) == (PHYSICAL if order == "physical" else LOGICAL), page
 
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("order", ["physical", "logical"])
 def test_a_listing_goes_on_behind_any_message(qm: QueueManager, order: ListingOrder) -> None:
     put_figure(qm)
-    every = list(qm.look("Q", order=order))
+    every = list(qm.inspect.look("Q", order=order))
     for number, one in enumerate(every, 1):
-        assert list(qm.look("Q", order=order, after=one.position)) == every[number:]
-        assert list(qm.look("Q", order=order, most=number)) == every[:number]
+        assert list(qm.inspect.look("Q", order=order, after=one.position)) == every[number:]
+        assert list(qm.inspect.look("Q", order=order, most=number)) == every[:number]
 
 
 @pytest.mark.every_store
@@ -77,16 +77,16 @@ def test_a_group_without_its_first_message_comes_last(qm: QueueManager) -> None:
     for name, number in (("X3", 3), ("W2", 2), ("X2", 2)):
         put(qm, name, group_id=name[:1].encode(), sequence_number=number, flags=IN)
     put(qm, "A")
-    assert names(qm.look("Q", order="logical")) == ["A", "W2", "X2", "X3"]
+    assert names(qm.inspect.look("Q", order="logical")) == ["A", "W2", "X2", "X3"]
     put(qm, "X1", group_id=b"X", sequence_number=1, flags=IN)
-    assert names(qm.look("Q", order="logical")) == ["A", "X1", "X2", "X3", "W2"]
+    assert names(qm.inspect.look("Q", order="logical")) == ["A", "X1", "X2", "X3", "W2"]
 
 
 def test_of_several_first_messages_the_first_counts(qm: QueueManager) -> None:
     for name, group in (("Y1", b"Y"), ("A", b""), ("Y1 again", b"Y"), ("Y2", b"Y")):
         number = 2 if name == "Y2" else 1
         put(qm, name, **({"group_id": group, "sequence_number": number, "flags": IN} if group else {}))
-    assert names(qm.look("Q", order="logical")) == ["Y1", "Y1 again", "Y2", "A"]
+    assert names(qm.inspect.look("Q", order="logical")) == ["Y1", "Y1 again", "Y2", "A"]
 
 
 @pytest.mark.every_store
@@ -100,9 +100,9 @@ def test_priorities_come_first_and_what_has_no_place_comes_last(store: Restartab
     expected = ["priority 9", "priority 5", "priority 1", "unplaced 0", "unplaced 1", "unplaced 2"]
     for order in ("physical", "logical"):
         for page in (1, 4, 1000):
-            with mock.patch.object(operating, "PAGE_MESSAGES", page):
-                assert names(qm.look("Q", order=order)) == expected
-    assert [one.place is None for one in qm.look("Q")] == [False] * 3 + [True] * 3
+            with mock.patch.object(inspection, "PAGE_MESSAGES", page):
+                assert names(qm.inspect.look("Q", order=order)) == expected
+    assert [one.place is None for one in qm.inspect.look("Q")] == [False] * 3 + [True] * 3
 
 
 # --- states and holders
@@ -146,11 +146,11 @@ def test_every_state_and_holder_is_shown(qm: QueueManager, clock: ManualClock) -
         }
         assert {one.holder.program.name for one in found.values() if one.holder} == {"test"}
         own = {name: one.holder and (one.holder.connection, one.holder.process) for name, one in found.items()}
-        assert own["got"] == own["put"] == own["browsed"] == (qm.owner, os.getpid())
+        assert own["got"] == own["put"] == own["browsed"] == (qm.internals.owner, os.getpid())
         assert own["locked"] == own["prepared"] == own["claimed"] == (None, None)
         assert (found["put"].visible_since, found["got"].visible_since) == (None, began)
         assert found["delayed"].due_at == began + 60.0
-        held = {one.kind: set(names(qm.look("Q", unit=one))) for one in qm.units() if one.name != "7"}
+        held = {one.kind: set(names(qm.inspect.look("Q", unit=one))) for one in qm.inspect.units() if one.name != "7"}
         assert held == {
             "session": {"got", "put"},
             "prepared": {"prepared"},
@@ -158,13 +158,13 @@ def test_every_state_and_holder_is_shown(qm: QueueManager, clock: ManualClock) -
             "lock": {"locked"},
             "claim": {"available", "claimed"},
         }
-        assert qm.status("Q").current_depth == 8, "nothing was taken by looking"
+        assert qm.inspect.status("Q").current_depth == 8, "nothing was taken by looking"
 
 
 def test_a_delayed_message_is_available_when_its_time_has_come(qm: QueueManager, clock: ManualClock) -> None:
     put(qm, "late", delay=5.0)
     clock.advance(5.0)
-    assert [(one.state, one.due_at) for one in qm.look("Q")] == [("available", None)]
+    assert [(one.state, one.due_at) for one in qm.inspect.look("Q")] == [("available", None)]
 
 
 @pytest.mark.every_store
@@ -174,10 +174,10 @@ def test_what_has_expired_is_passed_over_and_stays(qm: QueueManager, clock: Manu
     put(qm, "Y2", group_id=b"Y", sequence_number=2, flags=LAST)
     qm.get("Q", syncpoint=True)
     clock.advance(5.0)
-    assert names(qm.look("Q")) == ["kept", "Y2"], "what a unit of work got does not expire"
-    assert names(qm.look("Q", order="logical")) == ["kept", "Y2"]
-    assert qm.gaps("Q", b"Y") == Gaps(sequences=((1, 1),))
-    assert qm.overview()[0].depth == 2, "looking discards nothing"
+    assert names(qm.inspect.look("Q")) == ["kept", "Y2"], "what a unit of work got does not expire"
+    assert names(qm.inspect.look("Q", order="logical")) == ["kept", "Y2"]
+    assert qm.inspect.gaps("Q", b"Y") == Gaps(sequences=((1, 1),))
+    assert qm.inspect.overview()[0].depth == 2, "looking discards nothing"
 
 
 @pytest.mark.every_store
@@ -185,7 +185,7 @@ def test_bodies_are_cut_and_lengths_are_whole(qm: QueueManager) -> None:
     for length in (0, 10, 2048, 2049, 100_000):
         qm.put("Q", b"x" * length)
     for preview in (0, 1, 64, 5000):
-        found = [(len(one.message.body), one.length) for one in qm.look("Q", preview=preview)]
+        found = [(len(one.message.body), one.length) for one in qm.inspect.look("Q", preview=preview)]
         assert found == [(min(length, preview), length) for length in (0, 10, 2048, 2049, 100_000)]
 
 
@@ -196,11 +196,11 @@ def test_bodies_are_cut_and_lengths_are_whole(qm: QueueManager) -> None:
 @pytest.mark.parametrize("order", ["physical", "logical"])
 def test_a_match_chooses_and_places_stay(qm: QueueManager, order: ListingOrder) -> None:
     put_figure(qm)
-    assert names(qm.look("Q", order=order, match=Match(sequence_number=2))) == (
+    assert names(qm.inspect.look("Q", order=order, match=Match(sequence_number=2))) == (
         ["Z2", "Y2"] if order == "physical" else ["Y2", "Z2"]
     )
-    assert names(qm.look("Q", order=order, match=Match(group_id=b"Y"))) == ["Y1", "Y2", "Y3.1", "Y3.2"]
-    assert names(qm.look("Q", order=order, match=Match(priority=5))) == []
+    assert names(qm.inspect.look("Q", order=order, match=Match(group_id=b"Y"))) == ["Y1", "Y2", "Y3.1", "Y3.2"]
+    assert names(qm.inspect.look("Q", order=order, match=Match(priority=5))) == []
 
 
 @pytest.mark.every_store
@@ -212,11 +212,15 @@ def test_what_a_unit_holds_can_be_listed(qm: QueueManager, rule: OrderRule) -> N
     other.get("Q", syncpoint=True)
     put(other, "new", syncpoint=True)
     put(qm, "mine", syncpoint=True)
-    [unit] = [one for one in qm.units() if one.program.name == "other"]
-    assert (unit.connection, unit.process, unit.queues) == (other.owner, os.getpid(), ("Q",))
-    assert names(qm.look("Q", unit=unit)) == names(qm.look("Q", order="logical", unit=unit)) == ["A", "new"]
+    [unit] = [one for one in qm.inspect.units() if one.program.name == "other"]
+    assert (unit.connection, unit.process, unit.queues) == (other.internals.owner, os.getpid(), ("Q",))
+    assert (
+        names(qm.inspect.look("Q", unit=unit))
+        == names(qm.inspect.look("Q", order="logical", unit=unit))
+        == ["A", "new"]
+    )
     other.back_out()
-    assert names(qm.look("Q", unit=unit)) == []
+    assert names(qm.inspect.look("Q", unit=unit)) == []
 
 
 @pytest.mark.every_store
@@ -227,7 +231,7 @@ def test_a_unit_names_the_queues_that_it_touches(qm: QueueManager) -> None:
         qm.put(name, b"", syncpoint=True)
     qm.prepare("P")
     qm.put("R", b"", confirm_id=1)
-    assert [(one.kind, one.queues, one.connection) for one in qm.units()] == [
+    assert [(one.kind, one.queues, one.connection) for one in qm.inspect.units()] == [
         ("prepared", ("Q", "S"), None),
         ("confirm", ("R",), None),
     ]
@@ -236,14 +240,14 @@ def test_a_unit_names_the_queues_that_it_touches(qm: QueueManager) -> None:
 @pytest.mark.every_store
 def test_what_arrives_can_be_followed_whatever_its_priority(qm: QueueManager) -> None:
     put_figure(qm)
-    [view] = qm.overview()
+    [view] = qm.inspect.overview()
     put(qm, "low", priority=0)
     put(qm, "high", priority=9)
     put(qm, "held", priority=5, syncpoint=True)
-    assert names(qm.look("Q", numbered_after=view.numbered)) == ["high", "held", "low"]
-    with mock.patch.object(operating, "PAGE_MESSAGES", 1):
-        assert names(qm.look("Q", numbered_after=view.numbered)) == ["high", "held", "low"]
-    assert names(qm.look("Q", numbered_after=qm.overview()[0].numbered)) == []
+    assert names(qm.inspect.look("Q", numbered_after=view.numbered)) == ["high", "held", "low"]
+    with mock.patch.object(inspection, "PAGE_MESSAGES", 1):
+        assert names(qm.inspect.look("Q", numbered_after=view.numbered)) == ["high", "held", "low"]
+    assert names(qm.inspect.look("Q", numbered_after=qm.inspect.overview()[0].numbered)) == []
 
 
 # --- what is missing
@@ -255,17 +259,21 @@ def test_what_is_missing_of_a_group_is_told(qm: QueueManager) -> None:
     put(qm, "X2", group_id=b"X", sequence_number=2, flags=IN)
     put(qm, "X4", group_id=b"X", sequence_number=4, flags=IN)
     put(qm, "V", group_id=b"V", offset=10, flags=END)
-    assert (qm.gaps("Q", b"Y"), qm.gaps("Q", b"Z"), qm.gaps("Q", b"none")) == (NO_GAPS, NO_GAPS, NO_GAPS)
-    assert qm.gaps("Q", b"X") == Gaps(sequences=((1, 1), (3, 3)), last=True)
-    assert qm.gaps("Q", b"V") == Gaps(segments=((1, 0, 10),))
+    assert (qm.inspect.gaps("Q", b"Y"), qm.inspect.gaps("Q", b"Z"), qm.inspect.gaps("Q", b"none")) == (
+        NO_GAPS,
+        NO_GAPS,
+        NO_GAPS,
+    )
+    assert qm.inspect.gaps("Q", b"X") == Gaps(sequences=((1, 1), (3, 3)), last=True)
+    assert qm.inspect.gaps("Q", b"V") == Gaps(segments=((1, 0, 10),))
 
 
 def test_what_others_hold_is_not_missing(qm: QueueManager) -> None:
     put_figure(qm)
     qm.get("Q", match=Match(group_id=b"Y", sequence_number=2), syncpoint=True)
-    assert qm.gaps("Q", b"Y") == NO_GAPS
+    assert qm.inspect.gaps("Q", b"Y") == NO_GAPS
     qm.commit()
-    assert qm.gaps("Q", b"Y") == Gaps(sequences=((2, 2),))
+    assert qm.inspect.gaps("Q", b"Y") == Gaps(sequences=((2, 2),))
 
 
 # --- locks, waits, all queues
@@ -282,23 +290,23 @@ def test_locks_are_listed_with_who_has_them(qm: QueueManager, clock: ManualClock
         qm.get("Q", lock_id=lock_id, syncpoint=True)
         assert [
             (one.kind, one.queue, one.lock_id, one.program.name, one.connection, one.process, one.since, one.messages)
-            for one in qm.locks()
+            for one in qm.inspect.locks()
         ] == [
-            ("handle", "Q", None, "test", qm.owner, os.getpid(), began, 1),
+            ("handle", "Q", None, "test", qm.internals.owner, os.getpid(), began, 1),
             ("lock", "Q", lock_id, "test", None, None, began + 1.0, 2),
         ]
-    assert [one.kind for one in qm.locks()] == ["lock"]
+    assert [one.kind for one in qm.inspect.locks()] == ["lock"]
 
 
 @pytest.mark.every_store
 def test_who_is_connected_is_listed_with_what_they_have_open(qm: QueueManager) -> None:
-    qm.create_alias("OTHER.NAME", base_queue="Q")
+    qm.create_queue("OTHER.NAME", type="alias", base_queue="Q")
     qm.create_queue("NEXT")
     writer = qm.connect(program="writer")
     idle = qm.connect(program="idle")
     with qm.open("OTHER.NAME", input="exclusive"), qm.open("Q", browse=True), writer.open("NEXT", output=True):
         qm.put("NEXT", b"1")
-        first, second, third = qm.connections()
+        first, second, third = qm.inspect.connections()
         assert first.opened == (
             Opening("Q", "OTHER.NAME", "exclusive", output=False, co_op=False),
             Opening("Q", "Q", None, output=False, co_op=False),
@@ -307,18 +315,21 @@ def test_who_is_connected_is_listed_with_what_they_have_open(qm: QueueManager) -
         assert second.opened == (Opening("NEXT", "NEXT", None, output=True, co_op=False),)
         assert third.opened == ()
     for one, owner, name in ((first, qm, "test"), (second, writer, "writer"), (third, idle, "idle")):
-        assert (one.connection, one.program.name, one.process) == (owner.owner, name, os.getpid())
+        assert (one.connection, one.program.name, one.process) == (owner.internals.owner, name, os.getpid())
     writer.close()
-    assert [(one.program.name, one.opened) for one in qm.connections()] == [("test", first.opened[2:]), ("idle", ())]
+    assert [(one.program.name, one.opened) for one in qm.inspect.connections()] == [
+        ("test", first.opened[2:]),
+        ("idle", ()),
+    ]
 
 
 def test_a_queue_that_was_deleted_is_open_without_a_name(qm: QueueManager) -> None:
-    qm.create_model("ANSWERS")
+    qm.create_queue("ANSWERS", type="model")
     creator = qm.open("ANSWERS", input="shared", dynamic_name="REPLY")
     with qm.open("REPLY", output=True):
-        assert [(one.queue, one.name) for one in qm.connections()[0].opened] == [("REPLY", "REPLY")] * 2
+        assert [(one.queue, one.name) for one in qm.inspect.connections()[0].opened] == [("REPLY", "REPLY")] * 2
         creator.close()
-        assert [(one.queue, one.name) for one in qm.connections()[0].opened] == [("", "REPLY")]
+        assert [(one.queue, one.name) for one in qm.inspect.connections()[0].opened] == [("", "REPLY")]
 
 
 def test_what_a_handle_is_open_for_is_said_in_words() -> None:
@@ -340,24 +351,24 @@ def test_who_waits_says_for_what(qm: QueueManager, clock: ManualClock) -> None:
     put(qm, "second")
     calls = [waiting(strict, lambda: strict.get("Q", wait=30, read_order="strict"))]
     calls.append(waiting(relaxed, lambda: relaxed.get("Q", wait=30, match=Match(priority=9))))
-    one, other = qm.waits()
+    one, other = qm.inspect.waits()
     assert (one.queue, one.program.name, one.process, one.withheld) == ("Q", "strict", os.getpid(), True)
     assert one.pending is not None
     assert (one.pending.kind.value, one.pending.by, one.pending.since) == ("in", "writer", since)
-    assert (one.pending.holder, one.pending.place) == (writer.owner, next(qm.look("Q")).place)
+    assert (one.pending.holder, one.pending.place) == (writer.internals.owner, next(qm.inspect.look("Q")).place)
     assert (other.program.name, other.pending, other.withheld) == ("relaxed", None, False)
-    assert qm.overview()[0].waiters == 2
+    assert qm.inspect.overview()[0].waiters == 2
     writer.commit()
     assert calls[0].result().body == b"first"
     put(qm, "third", priority=9)
     assert calls[1].result().body == b"third"
-    assert qm.waits() == []
+    assert qm.inspect.waits() == []
 
 
 @pytest.mark.every_store
 def test_all_queues_are_seen_at_once(qm: QueueManager, clock: ManualClock) -> None:
     qm.create_queue("EMPTY")
-    qm.create_alias("ALIAS", base_queue="Q")
+    qm.create_queue("ALIAS", type="alias", base_queue="Q")
     began = clock.now()
     for number in range(6):
         put(qm, f"{number}", priority=number % 2)
@@ -366,7 +377,7 @@ def test_all_queues_are_seen_at_once(qm: QueueManager, clock: ManualClock) -> No
     put(qm, "put", syncpoint=True)
     qm.get("Q", syncpoint=True)
     qm.browse_and_lock("Q", Match(priority=1))
-    empty, view = qm.overview()
+    empty, view = qm.inspect.overview()
     assert (empty.name, empty.depth, empty.arrived, empty.oldest_put_at) == ("EMPTY", 0, 0, None)
     assert (view.depth, view.arrived, view.numbered) == (7, 8, 8)
     assert (view.puts, view.gets, view.locked, view.delayed) == (1, 1, 2, 1)
@@ -382,15 +393,15 @@ def test_the_oldest_message_may_be_one_that_is_held(qm: QueueManager, clock: Man
         put(qm, body)
         clock.advance(1.0)
     qm.get("Q", syncpoint=True)
-    assert qm.overview()[0].oldest_put_at == began
+    assert qm.inspect.overview()[0].oldest_put_at == began
     qm.commit()
-    assert qm.overview()[0].oldest_put_at == began + 1.0
+    assert qm.inspect.overview()[0].oldest_put_at == began + 1.0
 
 
 def test_a_sound_store_has_no_problems_and_says_how_far_it_is(qm: QueueManager) -> None:
     put_figure(qm)
     told: list[tuple[int, int]] = []
-    assert qm.check(lambda done, total: told.append((done, total))) == []
+    assert qm.admin.check(lambda done, total: told.append((done, total))) == []
     assert told[0][0] == 0
     assert told[-1][0] == told[-1][1]
 
@@ -398,8 +409,8 @@ def test_a_sound_store_has_no_problems_and_says_how_far_it_is(qm: QueueManager) 
 @pytest.mark.every_store
 def test_a_look_is_what_another_process_may_take_while_it_lasts(qm: QueueManager) -> None:
     put_figure(qm)
-    with mock.patch.object(operating, "PAGE_MESSAGES", 2):
-        listing = qm.look("Q", order="logical")
+    with mock.patch.object(inspection, "PAGE_MESSAGES", 2):
+        listing = qm.inspect.look("Q", order="logical")
         assert [next(listing).message.body for _ in range(2)] == [b"A", b"Y1"]
         assert len(qm.get_many("Q", 2)) == 2
         assert names(listing) == ["Z1", "Z2", "B", "Y2", "Y3.1", "Y3.2"]

@@ -36,7 +36,7 @@ def test_connections_to_memory_are_queue_managers_of_their_own() -> None:
     with connect() as one, connect(":memory:") as other:
         one.create_queue("Q")
         assert other.queues() == []
-        assert one.manager_attributes().name == "INORDER"
+        assert one.admin.manager_attributes().name == "INORDER"
 
 
 def test_a_store_can_be_given(store: RestartableStore) -> None:
@@ -65,7 +65,7 @@ def test_a_putter_whose_name_ends_in_blanks_is_recorded_without_them(name: str, 
         qm.create_queue("Q")
         qm.put("Q", b"m1")
         assert qm.get("Q").put_application_name == name[:28].rstrip(" \0")
-        assert qm.check() == []
+        assert qm.admin.check() == []
 
 
 def test_the_root_of_the_package_shows_what_most_programs_need() -> None:
@@ -77,11 +77,11 @@ def test_the_root_of_the_package_shows_what_most_programs_need() -> None:
 
 def test_stop_ends_the_queue_manager_for_everyone(qm: QueueManager) -> None:
     other = qm.connect()
-    qm.stop()
+    qm.admin.stop()
     for manager in (qm, other):
         with pytest.raises(QueueManagerStopping, match="2162"):
             manager.put("Q", b"m1")
-        manager.abandon()
+        manager.internals.abandon()
 
 
 # ---- definitions
@@ -90,8 +90,8 @@ def test_stop_ends_the_queue_manager_for_everyone(qm: QueueManager) -> None:
 @pytest.mark.every_store
 def test_queues_are_listed_by_name(qm: QueueManager) -> None:
     qm.create_queue("B", description="second")
-    qm.create_alias("A", base_queue="B")
-    qm.create_model("M")
+    qm.create_queue("A", type="alias", base_queue="B")
+    qm.create_queue("M", type="model")
     assert [(one.name, one.type) for one in qm.queues()] == [
         ("A", "alias"),
         ("B", "local"),
@@ -123,7 +123,7 @@ def test_an_alteration_takes_effect_at_once(qm: QueueManager, clock: ManualClock
     qm.alter_queue("Q", put_allowed=False)
     with pytest.raises(PutInhibited):
         handle.put(b"m1")
-    status = qm.status("Q")
+    status = qm.inspect.status("Q")
     assert status.altered_at == status.created_at + 5
 
 
@@ -139,10 +139,10 @@ def test_a_queue_that_may_be_there_is_left_as_it_is(qm: QueueManager) -> None:
     qm.put("N", b"1")
     qm.create_queue("N", exist_ok=True, max_depth=5)
     assert (qm.attributes("N").description, qm.depth("N")) == ("altered", 1)
-    qm.create_alias("A", exist_ok=True, base_queue="N")
-    qm.create_alias("A", exist_ok=True, base_queue="N")
-    qm.create_model("M", exist_ok=True)
-    qm.create_model("M", exist_ok=True)
+    qm.create_queue("A", type="alias", exist_ok=True, base_queue="N")
+    qm.create_queue("A", type="alias", exist_ok=True, base_queue="N")
+    qm.create_queue("M", type="model", exist_ok=True)
+    qm.create_queue("M", type="model", exist_ok=True)
     with pytest.raises(ObjectExists):
         qm.create_queue("N")
 
@@ -155,7 +155,7 @@ def test_a_queue_that_is_there_and_is_another_is_named_with_what_differs(qm: Que
         qm.create_queue("N", exist_ok=True, max_depth=6, order="commit", delivery="priority")
     assert raised.value.data["differs"] == {"max_depth": (5, 6), "order": ("put", "commit")}
     with pytest.raises(ObjectExists, match="its type is 'local', not 'model'"):
-        qm.create_model("N", exist_ok=True)
+        qm.create_queue("N", type="model", exist_ok=True)
     assert qm.attributes("N").max_depth == 5
 
 
@@ -174,7 +174,7 @@ def test_a_queue_is_deleted_when_it_is_empty_and_closed(qm: QueueManager) -> Non
 
 
 def test_a_queue_that_is_open_through_an_alias_is_not_deleted(qm: QueueManager) -> None:
-    qm.create_alias("A", base_queue="Q")
+    qm.create_queue("A", type="alias", base_queue="Q")
     handle = qm.open("A", browse=True)
     for name in ("A", "Q"):
         with pytest.raises(ObjectInUse):
@@ -203,9 +203,12 @@ def test_a_queue_is_not_deleted_under_a_unit_of_work(qm: QueueManager, ending: s
 
 
 def test_the_queue_managers_attributes_can_be_altered(qm: QueueManager) -> None:
-    assert qm.manager_attributes().name == "TEST"
-    qm.alter_manager(max_uncommitted=2, description="for tests")
-    assert (qm.manager_attributes().max_uncommitted, qm.manager_attributes().description) == (2, "for tests")
+    assert qm.admin.manager_attributes().name == "TEST"
+    qm.admin.alter_manager(max_uncommitted=2, description="for tests")
+    assert (qm.admin.manager_attributes().max_uncommitted, qm.admin.manager_attributes().description) == (
+        2,
+        "for tests",
+    )
     with pytest.raises(UnitTooLarge):
         qm.put_many("Q", [b"1", b"2", b"3"], syncpoint=True)
 
@@ -223,16 +226,16 @@ def test_depth_counts_uncommitted_puts_and_leaves_out_uncommitted_gets(qm: Queue
     qm.put("Q", b"3", syncpoint=True)
     assert qm.depth("Q") == 3
     qm.get("Q", syncpoint=True)
-    assert (qm.depth("Q"), qm.status("Q").uncommitted) == (2, 2)
+    assert (qm.depth("Q"), qm.inspect.status("Q").uncommitted) == (2, 2)
     qm.back_out()
-    assert (qm.depth("Q"), qm.status("Q").uncommitted) == (2, 0)
+    assert (qm.depth("Q"), qm.inspect.status("Q").uncommitted) == (2, 0)
 
 
 # ---- the handles behind calls by name
 
 
 def opens(qm: QueueManager, queue: str = "Q") -> tuple[int, int]:
-    status = qm.status(queue)
+    status = qm.inspect.status(queue)
     return status.open_input_count, status.open_output_count
 
 
@@ -296,7 +299,7 @@ READ_ONCE: dict[str, Callable[[QueueManager, str], object]] = {
 
 @pytest.mark.parametrize("call", READ_ONCE)
 def test_what_can_be_read_once_is_put_whole_where_room_is_made_for_a_handle(call: str, qm: QueueManager) -> None:
-    qm.alter_manager(max_handles=1)
+    qm.admin.alter_manager(max_handles=1)
     qm.create_queue("OTHER")
     qm.put("OTHER", b"its default handle is the one that is open")
     READ_ONCE[call](qm, "Q")
@@ -305,7 +308,7 @@ def test_what_can_be_read_once_is_put_whole_where_room_is_made_for_a_handle(call
 
 @pytest.mark.parametrize("call", READ_ONCE)
 def test_what_can_be_read_once_is_put_whole_on_the_queue_that_has_the_name_now(call: str, qm: QueueManager) -> None:
-    qm.create_model("M", definition_type="temporary_dynamic")
+    qm.create_queue("M", type="model", definition_type="temporary_dynamic")
     with qm.connect() as other, other.open("M", output=True) as made:
         qm.put(made.name, b"goes with the queue")
     qm.create_queue(made.name)
@@ -331,7 +334,7 @@ def test_put_many_takes_any_iterable_and_fails_before_it_puts(qm: QueueManager) 
 def test_put_many_of_nothing_does_nothing(qm: QueueManager) -> None:
     assert qm.put_many("Q", []) == []
     assert qm.put_many("Q", [], syncpoint=True) == []
-    assert qm.units() == []
+    assert qm.inspect.units() == []
 
 
 def test_get_many_brings_what_is_there_and_at_least_one(qm: QueueManager) -> None:
@@ -351,9 +354,13 @@ def test_expired_messages_are_discarded_in_steps(qm: QueueManager, clock: Manual
     qm.put_many("Q", [b"1", b"2", b"3"], expiry=5)
     qm.put_many("R", [b"4"], expiry=5)
     qm.put("R", b"5")
-    assert qm.discard_expired() == 0
+    assert qm.admin.discard_expired() == 0
     clock.advance(5)
-    assert [qm.discard_expired(limit=3), qm.discard_expired(limit=3), qm.discard_expired()] == [3, 1, 0]
+    assert [qm.admin.discard_expired(limit=3), qm.admin.discard_expired(limit=3), qm.admin.discard_expired()] == [
+        3,
+        1,
+        0,
+    ]
     assert bodies(qm, "R") == [b"5"]
 
 
@@ -389,11 +396,11 @@ def test_closing_and_connecting_discard_what_has_expired_anywhere(qm: QueueManag
     qm.put("Q", b"1", expiry=1)
     clock.advance(1)
     other.close()
-    assert qm.discard_expired() == 0
+    assert qm.admin.discard_expired() == 0
     qm.put("Q", b"2", expiry=1)
     clock.advance(1)
-    qm.connect().abandon()
-    assert qm.discard_expired() == 0
+    qm.connect().internals.abandon()
+    assert qm.admin.discard_expired() == 0
 
 
 @pytest.mark.every_store

@@ -59,7 +59,7 @@ def test_r3_74_a_mark_of_a_handle_is_not_taken_off_with_the_sets(qm: QueueManage
 def test_r3_74_cooperative_marks_without_an_interval_end_with_the_last_of_the_set(
     qm: QueueManager, clock: ManualClock
 ) -> None:
-    qm.alter_manager(mark_interval=None)
+    qm.admin.alter_manager(mark_interval=None)
     qm.put("Q", b"1")
     one, other = co_op(qm), co_op(qm)
     one.browse_first(mark_co_op=True)
@@ -75,7 +75,7 @@ def test_r3_74_cooperative_marks_without_an_interval_end_with_the_last_of_the_se
 def test_a_browser_that_waits_for_an_unmarked_message_is_woken_when_a_mark_ends(
     qm: QueueManager, clock: ManualClock
 ) -> None:
-    qm.alter_manager(mark_interval=7.0)
+    qm.admin.alter_manager(mark_interval=7.0)
     qm.put("Q", b"1")
     co_op(qm).browse_first(mark_co_op=True)
     other = qm.connect()

@@ -24,22 +24,22 @@ def test_it_leaves_its_queue_with_the_reason_or_stays(qm: QueueManager) -> None:
     for commits in (False, True):
         with qm.unit_of_work() as unit:
             message = qm.get("Q") if commits else got(qm, message_id=b"m", priority=3)
-            assert qm.bury(message, queue="Q", reason=70_000, error="torn", attempts=2) == "buried"
+            assert qm.dead.add(message, queue="Q", reason=70_000, error="torn", attempts=2) == "buried"
             if not commits:
                 unit.back_out()
         assert (qm.depth("Q"), qm.depth("DEAD")) == ((0, 1) if commits else (1, 0))
-    (letter,) = qm.dead_letters()
-    assert letter.why == (70_000, "Q", "", qm.clock.now(), "test", 2, "torn")
+    (letter,) = qm.dead.letters()
+    assert letter.why == (70_000, "Q", "", qm.internals.clock.now(), "test", 2, "torn")
     assert (letter.message.message_id[:1], letter.message.priority) == (b"m", 3)
 
 
 def test_its_queue_may_say_where_it_goes(qm: QueueManager) -> None:
     qm.create_queue("ASIDE")
     qm.create_queue("W", backout_requeue_queue="ASIDE")
-    qm.create_alias("ALIAS", base_queue="W")
+    qm.create_queue("ALIAS", type="alias", base_queue="W")
     with qm.unit_of_work():
-        qm.bury(got(qm, "ALIAS"), queue="ALIAS")
-    (letter,) = qm.dead_letters(dead_letter_queue="ASIDE")
+        qm.dead.add(got(qm, "ALIAS"), queue="ALIAS")
+    (letter,) = qm.dead.letters(dead_letter_queue="ASIDE")
     assert (letter.why.reason, letter.why.queue) == (Reason.BACKOUT_THRESHOLD_REACHED, "ALIAS")
 
 
@@ -48,7 +48,7 @@ def test_what_is_to_be_discarded_becomes_none_and_a_report_says_so(qm: QueueMana
     qm.create_queue("REPORTS")
     report = Report.EXCEPTION | Report.DISCARD_MESSAGE
     with qm.unit_of_work():
-        assert qm.bury(got(qm, report=report, reply_to_queue="REPORTS"), queue="Q") == "discarded"
+        assert qm.dead.add(got(qm, report=report, reply_to_queue="REPORTS"), queue="Q") == "discarded"
     assert [one.feedback for one in qm.browse("REPORTS")] == [Reason.BACKOUT_THRESHOLD_REACHED]
     assert (qm.depth("Q"), qm.depth("DEAD")) == (0, 0)
 
@@ -60,30 +60,30 @@ def test_the_report_has_the_data_that_is_asked_for_and_goes_with_the_unit(qm: Qu
     asks: Any = {"report": Report.EXCEPTION_WITH_FULL_DATA, "reply_to_queue": "REPORTS"}
     for commits in (False, True):
         with qm.unit_of_work() as unit:
-            qm.bury(qm.get("Q") if commits else got(qm, **asks), queue="Q")
+            qm.dead.add(qm.get("Q") if commits else got(qm, **asks), queue="Q")
             assert not list(qm.browse("REPORTS"))
             if not commits:
                 unit.back_out()
     (report,) = qm.browse("REPORTS")
     assert (report.body, report.put_application_type) == (b"1", 7)
     with qm.unit_of_work():
-        qm.bury(got(qm, **asks | {"reply_to_queue": "NONE"}), queue="Q")
-    assert [one.why.queue for one in qm.dead_letters()] == ["Q", "NONE", "Q"]
+        qm.dead.add(got(qm, **asks | {"reply_to_queue": "NONE"}), queue="Q")
+    assert [one.why.queue for one in qm.dead.letters()] == ["Q", "NONE", "Q"]
 
 
 def test_where_the_order_is_required_nothing_is_diverted(qm: QueueManager) -> None:
     dead_letter_queue(qm)
     qm.create_queue("S", read_order="required")
     with pytest.raises(Undeliverable, match="requires strict order"), qm.unit_of_work():
-        qm.bury(got(qm, "S"), queue="S")
+        qm.dead.add(got(qm, "S"), queue="S")
     assert (qm.depth("S"), qm.depth("DEAD")) == (1, 0)
 
 
 def test_there_must_be_a_queue_that_takes_it(qm: QueueManager) -> None:
     qm.create_queue("DEAD", put_allowed=False)
-    qm.alter_manager(dead_letter_queue="DEAD")
+    qm.admin.alter_manager(dead_letter_queue="DEAD")
     with pytest.raises(Undeliverable, match="cannot become a dead letter"), qm.unit_of_work():
-        qm.bury(got(qm), queue="Q")
+        qm.dead.add(got(qm), queue="Q")
     assert qm.depth("Q") == 1
 
 
@@ -102,7 +102,7 @@ def test_what_it_cannot_be_is_refused(qm: QueueManager, given: dict[str, Any], a
     with qm.unit_of_work():
         message = got(qm)
         with pytest.raises(ArgumentError, match=argument):
-            qm.bury(**{"message": message, "queue": "Q", **given})
+            qm.dead.add(**{"message": message, "queue": "Q", **given})
         with pytest.raises(UnknownQueue):
-            qm.bury(message, queue="NOWHERE")
+            qm.dead.add(message, queue="NOWHERE")
     assert qm.depth("DEAD") == 0

@@ -12,16 +12,20 @@ from inorder import InorderError, QueueManager, Reason
 Call = Callable[[Any], Any]  # of a connection, wrongly used
 
 BAD: list[tuple[Call, Reason, str]] = [
-    (lambda qm: qm.create_process("a b"), Reason.ARGUMENT_ERROR, "name must be 1 to 48 characters"),
-    (lambda qm: qm.create_process("P", exist_ok=1), Reason.OPTIONS_ERROR, "exist_ok must be True or False"),
-    (lambda qm: qm.create_process("P", colour="red"), Reason.SELECTOR_ERROR, "there is no attribute 'colour'"),
-    (lambda qm: qm.create_process("P", application_type=-1), Reason.ARGUMENT_ERROR, "an integer from 0"),
-    (lambda qm: qm.create_process("P", application_id="x" * 257), Reason.ARGUMENT_ERROR, "at most 256 characters"),
-    (lambda qm: qm.create_process("THERE"), Reason.OBJECT_ALREADY_EXISTS, "process 'THERE' already exists"),
-    (lambda qm: qm.alter_process("P"), Reason.UNKNOWN_OBJECT_NAME, "there is no process 'P'"),
-    (lambda qm: qm.alter_process("THERE", user_data=5), Reason.ARGUMENT_ERROR, "a text of at most 128"),
-    (lambda qm: qm.delete_process("P"), Reason.UNKNOWN_OBJECT_NAME, "there is no process 'P'"),
-    (lambda qm: qm.process("THEIR"), Reason.UNKNOWN_OBJECT_NAME, "did you mean THERE"),
+    (lambda qm: qm.admin.create_process("a b"), Reason.ARGUMENT_ERROR, "name must be 1 to 48 characters"),
+    (lambda qm: qm.admin.create_process("P", exist_ok=1), Reason.OPTIONS_ERROR, "exist_ok must be True or False"),
+    (lambda qm: qm.admin.create_process("P", colour="red"), Reason.SELECTOR_ERROR, "there is no attribute 'colour'"),
+    (lambda qm: qm.admin.create_process("P", application_type=-1), Reason.ARGUMENT_ERROR, "an integer from 0"),
+    (
+        lambda qm: qm.admin.create_process("P", application_id="x" * 257),
+        Reason.ARGUMENT_ERROR,
+        "at most 256 characters",
+    ),
+    (lambda qm: qm.admin.create_process("THERE"), Reason.OBJECT_ALREADY_EXISTS, "process 'THERE' already exists"),
+    (lambda qm: qm.admin.alter_process("P"), Reason.UNKNOWN_OBJECT_NAME, "there is no process 'P'"),
+    (lambda qm: qm.admin.alter_process("THERE", user_data=5), Reason.ARGUMENT_ERROR, "a text of at most 128"),
+    (lambda qm: qm.admin.delete_process("P"), Reason.UNKNOWN_OBJECT_NAME, "there is no process 'P'"),
+    (lambda qm: qm.admin.process("THEIR"), Reason.UNKNOWN_OBJECT_NAME, "did you mean THERE"),
 ]
 
 
@@ -29,9 +33,9 @@ BAD: list[tuple[Call, Reason, str]] = [
 def test_a_wrong_call_says_what_is_wrong_and_changes_nothing(
     qm: QueueManager, call: Call, reason: Reason, says: str
 ) -> None:
-    qm.create_process("THERE")
+    qm.admin.create_process("THERE")
     with pytest.raises(InorderError, match=says) as caught:
         call(qm)
     assert caught.value.reason is reason
-    assert [one.name for one in qm.processes()] == ["THERE"]
-    assert qm.process("THERE").user_data == ""
+    assert [one.name for one in qm.admin.processes()] == ["THERE"]
+    assert qm.admin.process("THERE").user_data == ""

@@ -57,7 +57,7 @@ def test_a1_every_put_has_a_unique_id(qm: QueueManager) -> None:
 
 
 def test_the_queue_manager_gives_its_character_set_where_a_message_has_none(qm: QueueManager) -> None:
-    qm.alter_manager(coded_character_set_id=819)
+    qm.admin.alter_manager(coded_character_set_id=819)
     qm.put("Q", b"1")
     qm.put("Q", b"2", coded_character_set_id=437)
     assert [message.coded_character_set_id for message in qm.get_many("Q", 2)] == [819, 437]
@@ -112,7 +112,7 @@ def test_the_time_of_a_put_is_that_of_the_put_not_of_the_commit(qm: QueueManager
 
 
 def test_r2_22_a_message_longer_than_the_queue_manager_takes_is_2031(qm: QueueManager) -> None:
-    qm.alter_manager(max_length=32_768)
+    qm.admin.alter_manager(max_length=32_768)
     with pytest.raises(MessageTooBig) as raised:
         qm.put("Q", bytes(32_769))
     assert (raised.value.reason, raised.value.length, raised.value.limit) == (2031, 32_769, 32_768)
@@ -122,7 +122,7 @@ def test_r2_22_a_message_longer_than_the_queue_manager_takes_is_2031(qm: QueueMa
 
 @pytest.mark.parametrize("queues_limit", [32_767, 32_768])
 def test_r2_22_of_two_limits_the_one_that_binds_is_told(qm: QueueManager, queues_limit: int) -> None:
-    qm.alter_manager(max_length=32_768)
+    qm.admin.alter_manager(max_length=32_768)
     qm.alter_queue("Q", max_length=queues_limit)
     with pytest.raises(MessageTooBig) as raised:
         qm.put("Q", bytes(queues_limit + 1))
@@ -130,7 +130,7 @@ def test_r2_22_of_two_limits_the_one_that_binds_is_told(qm: QueueManager, queues
 
 
 def test_r2_22_the_queue_managers_limit_splits_too(qm: QueueManager) -> None:
-    qm.alter_manager(max_length=32_768)
+    qm.admin.alter_manager(max_length=32_768)
     qm.put("Q", bytes(70_000), flags=SEGMENTATION_ALLOWED)
     assert [message.length for message in qm.browse("Q")] == [32_768, 32_768, 70_000 - 65_536]
     assert qm.get("Q", complete=True).body == bytes(70_000)

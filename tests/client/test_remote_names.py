@@ -23,8 +23,8 @@ AT = BULK_COLUMNS.index("transmission")
 def sites(qm: QueueManager) -> QueueManager:
     """A transmission queue, with a remote queue of each of two queue managers."""
     qm.create_queue("XMIT", usage="transmission")
-    qm.create_remote_queue("R", remote_queue="THERE", remote_manager="QM2", transmission_queue="XMIT")
-    qm.create_remote_queue("S", remote_queue="THERE", remote_manager="QM3", transmission_queue="XMIT")
+    qm.create_queue("R", type="remote", remote_queue="THERE", remote_manager="QM2", transmission_queue="XMIT")
+    qm.create_queue("S", type="remote", remote_queue="THERE", remote_manager="QM3", transmission_queue="XMIT")
     return qm
 
 
@@ -53,7 +53,7 @@ def filled(qm: QueueManager) -> list[Transmission]:
 def test_every_way_to_read_brings_it(sites: QueueManager) -> None:
     wanted = filled(sites)
     assert targets(sites) == wanted
-    assert [sight.message.transmission for sight in sites.look("XMIT")] == wanted
+    assert [sight.message.transmission for sight in sites.inspect.look("XMIT")] == wanted
     assert [message.body for message in sites.browse("XMIT", match=Match(transmission=OTHER))] == [b"2"]
     assert [message.transmission for message in sites.browse("XMIT", selector="colour = 'red'")] == [OTHER]
     with sites.unit_of_work() as unit:
@@ -69,7 +69,7 @@ def test_every_way_to_read_brings_it(sites: QueueManager) -> None:
         reader.claim(0)
         (part,) = reader.plan(0, 1)
         assert [row[AT] for page in reader.read(part) for row in page] == wanted
-    assert sites.check() == []
+    assert sites.admin.check() == []
 
 
 def test_it_goes_with_the_message_to_another_transmission_queue_and_not_to_others(sites: QueueManager) -> None:
@@ -125,22 +125,22 @@ def test_every_way_to_put_takes_a_queue_manager(sites: QueueManager) -> None:
     with sites.open("E", manager="XMIT", output=True) as queue:
         queue.put(b"7")
     assert [one and one.queue for one in targets(sites)] == list("ABBCDDE")
-    sites.put("Q", b"here", manager=sites.manager_attributes().name)
+    sites.put("Q", b"here", manager=sites.admin.manager_attributes().name)
     assert sites.get("Q").transmission is None
     sites.close_queue("A", manager="XMIT")
 
 
 def test_what_is_elsewhere_is_neither_read_nor_counted(sites: QueueManager) -> None:
-    sites.create_alias("A", base_queue="R")
+    sites.create_queue("A", type="alias", base_queue="R")
     for name in "RA":
         assert reason_of(sites.open, name) == 2045
         assert reason_of(sites.get, name) == 2045
         assert reason_of(list, sites.browse(name)) == 2045
         assert reason_of(sites.depth, name) == 2043
-        assert reason_of(sites.order_view, name) == 2043
+        assert reason_of(sites.inspect.order_view, name) == 2043
         sites.put(name, b"x")
         assert reason_of(sites.get, name) == 2045
-    assert reason_of(sites.clear_queue, "R") == 2043
+    assert reason_of(sites.admin.clear_queue, "R") == 2043
     assert sites.depth("XMIT") == 2
 
 
@@ -154,7 +154,7 @@ def test_inquire_and_set_of_a_remote_queue(sites: QueueManager) -> None:
     for selector in ("delivery", "MsgDeliverySequence", 16, "InhibitGet", "CurrentQDepth"):
         assert reason_of(sites.inquire, "R", selector) == 2068
     assert reason_of(sites.alter_queue, "R", delivery="fifo") == 2068
-    assert reason_of(sites.create_remote_queue, "N", delivery="fifo") == 2068
+    assert reason_of(sites.create_queue, "N", type="remote", delivery="fifo") == 2068
     with sites.open("R", output=True) as handle:
         handle.set(InhibitPut=1)
         assert reason_of(handle.put, b"x") == 2051
@@ -184,8 +184,8 @@ def test_they_are_kept(stores: Stores) -> None:
     store = stores.make()
     with connect(store) as qm:
         qm.create_queue("XMIT", usage="transmission")
-        qm.alter_manager(default_transmission_queue="XMIT")
-        qm.create_remote_queue("R", remote_queue="THERE", remote_manager="QM2")
+        qm.admin.alter_manager(default_transmission_queue="XMIT")
+        qm.create_queue("R", type="remote", remote_queue="THERE", remote_manager="QM2")
         qm.put("R", b"1")
     store.restart()
     with connect(store) as qm:
@@ -197,8 +197,8 @@ def test_they_are_kept(stores: Stores) -> None:
 
 
 def test_a_put_says_whose_queue_the_replies_go_to(sites: QueueManager) -> None:
-    own = sites.manager_attributes().name
-    sites.create_remote_queue("ANSWERS", remote_queue="BACK", remote_manager="QM9")
+    own = sites.admin.manager_attributes().name
+    sites.create_queue("ANSWERS", type="remote", remote_queue="BACK", remote_manager="QM9")
     for fields in (
         {"reply_to_queue": "Q"},
         {"reply_to_queue": "Q", "reply_to_queue_manager": "QM2"},
@@ -216,7 +216,7 @@ def test_a_put_says_whose_queue_the_replies_go_to(sites: QueueManager) -> None:
 @pytest.fixture
 def way(sites: QueueManager) -> QueueManager:
     """A leads to R, a remote queue, and R to XMIT."""
-    sites.create_alias("A", base_queue="R")
+    sites.create_queue("A", type="alias", base_queue="R")
     return sites
 
 
@@ -230,9 +230,9 @@ def test_without_its_middle_a_way_leads_nowhere_until_that_is_there_again(
     assert reason_of(way.open, "A", output=True) == reason
     match before.type:
         case "alias":
-            way.create_alias("A", base_queue="R")
+            way.create_queue("A", type="alias", base_queue="R")
         case "remote":
-            way.create_remote_queue("R", remote_queue="THERE", remote_manager="QM2", transmission_queue="XMIT")
+            way.create_queue("R", type="remote", remote_queue="THERE", remote_manager="QM2", transmission_queue="XMIT")
         case _:
             way.create_queue("XMIT", usage="transmission")
     way.put("A", b"1")
@@ -247,7 +247,7 @@ def test_a_handle_keeps_both_ends_of_its_way_and_notices_that_the_middle_has_gon
     assert reason_of(handle.put, b"2") == 2041
     way.commit()  # what was put before is on its way
     assert targets(way) == [TARGET]
-    way.create_remote_queue("R", remote_queue="THERE", remote_manager="QM2", transmission_queue="XMIT")
+    way.create_queue("R", type="remote", remote_queue="THERE", remote_manager="QM2", transmission_queue="XMIT")
     handle.put(b"3")
     handle.close()
     assert targets(way) == [TARGET, TARGET]

@@ -39,7 +39,7 @@ def test_ids_stay_and_new_ones_begin_as_before(path: Path) -> None:
         before = qm.put("Q", b"before")
     assert inorder.rename(path, "LYON") == "PARIS"
     with inorder.connect(path) as qm:
-        attributes = qm.manager_attributes()
+        attributes = qm.admin.manager_attributes()
         assert (attributes.name, attributes.origin) == ("LYON", "PARIS")
         after = qm.put("Q", b"after", reply_to_queue="Q")
         found = list(qm.browse("Q"))
@@ -56,7 +56,7 @@ def test_all_that_has_ids_has_them_of_the_first_name(path: Path) -> None:
     with inorder.connect(path) as qm:
         qm.create_queue("R")
         qm.create_queue("INIT")
-        qm.create_process("P", application_id="echo")
+        qm.admin.create_process("P", application_id="echo")
         qm.create_queue("T", trigger_control=True, trigger_type="every", initiation_queue="INIT", process="P")
         with qm.open("INIT", input="shared"):
             qm.put("T", b"x", report=inorder.Report.COA, reply_to_queue="R")
@@ -68,7 +68,7 @@ def test_all_that_has_ids_has_them_of_the_first_name(path: Path) -> None:
         with qm.open("Q", output=True) as queue:
             stager = Stager(queue, "staging", lasts=60)
             stager.stage(2, {"body": [b"3", b"4"], "group_key": ["a", "a"]})
-            qm.settle_staging(LedgerKey("load", "", "monday"), [stager.staged])
+            qm.bulk.settle_staging(LedgerKey("load", "", "monday"), [stager.staged])
         grouped = list(qm.browse("Q"))
         assert {one.group_id[:16] for one in grouped} == {PREFIX}
         made += grouped
@@ -93,7 +93,7 @@ def test_reports_that_a_start_makes_name_messages_by_their_ids(make: Make, kind:
         child.kill()
     store = {"sqlite": SqliteStore, "postgresql": PostgresStore}[kind](place, clock=ManualClock(time.time() + 3600))
     with inorder.connect(store) as qm:
-        assert qm.manager_attributes().name == name
+        assert qm.admin.manager_attributes().name == name
         report = qm.get("R")
         assert (report.correlation_id, report.message_id[:16]) == (over.message_id, PREFIX)
         assert [(one.body, one.message_id, one.uid) for one in qm.browse("Q")] == [(b"kept", kept.message_id, kept.uid)]
@@ -143,7 +143,7 @@ def test_replies_to_the_old_name_arrive_by_a_definition_of_it(path: Path) -> Non
         assert asked.reply_to_queue_manager == "PARIS"
         with pytest.raises(inorder.errors.WrongQueueType):
             qm.reply(asked, b"answer")
-        qm.create_remote_queue("PARIS", remote_manager="LYON")
+        qm.create_queue("PARIS", type="remote", remote_manager="LYON")
         qm.reply(asked, b"answer")
         assert qm.get("Q").body == b"answer"
 
@@ -164,13 +164,13 @@ def test_it_is_refused_while_another_has_the_store_open(path: Path) -> None:
     finally:
         store.close_store()
     with inorder.connect(path) as qm:
-        assert qm.manager_attributes().name == "PARIS"
+        assert qm.admin.manager_attributes().name == "PARIS"
     assert inorder.rename(path, "LYON") == "PARIS"
 
 
 def test_a_remote_queue_would_lead_to_itself(path: Path) -> None:
     with inorder.connect(path) as qm:
-        qm.create_remote_queue("FAR", remote_queue="Q", remote_manager="LYON", transmission_queue="X")
+        qm.create_queue("FAR", type="remote", remote_queue="Q", remote_manager="LYON", transmission_queue="X")
     with pytest.raises(inorder.ArgumentError, match="name must be another name: FAR leads to"):
         inorder.rename(path, "LYON")
 

@@ -64,7 +64,7 @@ def test_a_request_comes_back_with_its_reply(qm: QueueManager, server: QueueMana
 def test_the_temporary_queue_serves_all_requests_and_goes_with_the_connection(
     qm: QueueManager, server: QueueManager
 ) -> None:
-    qm.create_model("MODEL", max_depth=7)
+    qm.create_queue("MODEL", type="model", max_depth=7)
     requester, queues = qm.connect(), list[str]()
     for model in ({}, {}, {"reply_to_queue": "MODEL"}, {"reply_to_queue": "MODEL"}):
         call, request = asked(requester, server, **model)
@@ -101,7 +101,7 @@ def test_many_at_once_share_a_named_reply_queue(qm: QueueManager, server: QueueM
 
 def test_a_named_queue_may_be_an_alias_and_takes_persistent_replies(qm: QueueManager, server: QueueManager) -> None:
     qm.create_queue("R")
-    qm.create_alias("A", base_queue="R")
+    qm.create_queue("A", type="alias", base_queue="R")
     call, request = asked(qm, server, reply_to_queue="A")
     assert (request.persistent, request.reply_to_queue) == (True, "A")
     server.reply(request, b"")
@@ -263,7 +263,7 @@ REFUSED: dict[str, tuple[Callable[[QueueManager], object], type[Exception], Reas
 
 
 def test_what_is_refused_has_put_nothing(qm: QueueManager) -> None:
-    qm.create_model("PERM", definition_type="permanent_dynamic")
+    qm.create_queue("PERM", type="model", definition_type="permanent_dynamic")
     qm.create_queue("ALONE")
     with qm.connect() as other, other.open("ALONE", input="exclusive"):
         for name, (call, error, reason) in REFUSED.items():
@@ -341,12 +341,12 @@ def test_an_error_ends_the_loop_and_the_request_is_back(qm: QueueManager) -> Non
         qm.serve("Q", fails, wait=0)
     assert bodies(qm, "R") == []
     assert [message.backout_count for message in qm.browse("Q")] == [1]
-    assert qm.units() == []
+    assert qm.inspect.units() == []
 
 
 def test_a_request_that_fails_again_and_again_is_put_aside(qm: QueueManager, server: QueueManager) -> None:
     qm.create_queue("ASIDE")
-    qm.create_alias("A", base_queue="Q")
+    qm.create_queue("A", type="alias", base_queue="Q")
     qm.alter_queue("Q", backout_threshold=3, backout_requeue_queue="ASIDE")
     qm.put("Q", b"bad", reply_to_queue="R", message_id=ID, flags=Flags.IN_GROUP, group_id=ID, user_identifier="who")
     qm.put("Q", b"good", reply_to_queue="R")

@@ -16,7 +16,7 @@ from ..helpers.support import Call
 
 
 def clock_of(qm: QueueManager) -> ManualClock:
-    clock = qm.clock
+    clock = qm.internals.clock
     assert isinstance(clock, ManualClock)
     return clock
 
@@ -91,7 +91,7 @@ def test_a_group_waits_as_one_and_its_first_message_has_the_error(qm: QueueManag
     got = list(qm.get_group("Q"))
     assert [(one.body, one.backout_count) for one in got] == [(b"1", 1), (b"2", 1), (b"3", 1)]
     assert [failure_of(one) is not None for one in got] == [True, False, False]
-    assert qm.check() == []
+    assert qm.admin.check() == []
 
 
 def test_units_on_several_queues_keep_it_with_the_first_of_each(qm: QueueManager) -> None:
@@ -142,12 +142,12 @@ def test_a_delay_or_an_error_that_is_none_is_refused_and_nothing_changes(qm: Que
     qm.get("Q", syncpoint=True)
     wrong: list[dict[str, Any]] = [{"delay": -1}, {"delay": 1e9}, {"delay": "1"}, {"error": 3}, {"error": "\ud800"}]
     for named in wrong:
-        for call in (qm.back_out, qm.give_up):
+        for call in (qm.back_out, qm.internals.give_up):
             with pytest.raises(ArgumentError, match=next(iter(named))):
                 call(**named)
         with qm.connect() as other, other.unit_of_work() as unit, pytest.raises(ArgumentError, match=next(iter(named))):
             unit.back_out(**named)
-    assert qm.has_unit
+    assert qm.inspect.has_unit
 
 
 def test_a_connection_that_is_given_up_does_nothing_any_more(qm: QueueManager) -> None:
@@ -155,10 +155,10 @@ def test_a_connection_that_is_given_up_does_nothing_any_more(qm: QueueManager) -
     own = qm.connect()
     own.get("Q", syncpoint=True)
     own.put("Q", b"2", syncpoint=True)
-    own.give_up(delay=5, error="too long")
+    own.internals.give_up(delay=5, error="too long")
     with pytest.raises(ConnectionClosed):
         own.put("Q", b"3")
-    own.give_up()
-    (sight,) = qm.look("Q")
+    own.internals.give_up()
+    (sight,) = qm.inspect.look("Q")
     assert sight.due_at == clock_of(qm).now() + 5
     assert failure_of(sight.message) == Failure("too long", clock_of(qm).now(), 1)

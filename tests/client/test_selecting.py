@@ -52,8 +52,8 @@ def test_every_word_of_mq_can_be_asked_for(qm: QueueManager) -> None:
 
 
 def test_a_model_and_an_alias_are_asked_in_mqs_words_too(qm: QueueManager) -> None:
-    qm.create_model("M")
-    qm.create_alias("A", base_queue="Q")
+    qm.create_queue("M", type="model")
+    qm.create_queue("A", type="alias", base_queue="Q")
     qm.put("A", b"1")
     assert qm.inquire("M", 20, "DefinitionType", "Shareability", 4) == {
         20: 2,

@@ -63,12 +63,12 @@ def test_the_collector_in_the_middle_of_a_verb_does_no_harm(qm: QueueManager) ->
             circle.append(circle)
             del circle, other
             qm.put("Q", b"1")
-            qm.status("Q")
+            qm.inspect.status("Q")
             assert qm.get("Q").body == b"1"
     finally:
         gc.set_threshold(*thresholds)
     gc.collect()
-    assert (qm.depth("Q"), qm.units(), qm._services.connections) == (0, [], 1)
+    assert (qm.depth("Q"), qm.inspect.units(), qm._services.connections) == (0, [], 1)
 
 
 def test_a_forgotten_connection_that_cannot_be_ended_is_tried_again(
@@ -108,7 +108,7 @@ def test_a_connection_that_has_something_left_to_do_is_forgotten_when_it_is_drop
         with pytest.raises(StoreError):
             give_up(qm.connect())
         disk.gone = False
-        assert (qm.status("Q").uncommitted, qm.units(), qm._services.connections) == (0, [], 1)
+        assert (qm.inspect.status("Q").uncommitted, qm.inspect.units(), qm._services.connections) == (0, [], 1)
     finally:
         gc.enable()
 
@@ -125,7 +125,7 @@ def test_a_queue_that_could_not_be_closed_keeps_no_connection(qm: QueueManager) 
     gc.disable()
     try:
         leave()
-        assert (qm.status("Q").open_input_count, qm._services.connections) == (0, 1)
+        assert (qm.inspect.status("Q").open_input_count, qm._services.connections) == (0, 1)
     finally:
         gc.enable()
 
@@ -140,9 +140,9 @@ def test_a_queue_that_could_not_be_closed_is_closed_by_the_next_call(qm: QueueMa
     del queue
     if is_dropped:
         kept.clear()
-    assert qm.connect().status("Q").open_output_count == 1
+    assert qm.connect().inspect.status("Q").open_output_count == 1
     qm.queues()
-    assert qm.connect().status("Q").open_output_count == 0
+    assert qm.connect().inspect.status("Q").open_output_count == 0
     assert all(one.closed for one in kept)
 
 
@@ -171,12 +171,12 @@ def test_a_handle_and_a_block_keep_their_connection(store: RestartableStore, qm:
     handle.put(b"1", syncpoint=True)
     with connect(store).unit_of_work() as unit:
         gc.collect()
-        assert [one.kind for one in qm.units()] == ["session"]
+        assert [one.kind for one in qm.inspect.units()] == ["session"]
     assert repr(unit) == "<unit of work, committed>"
-    assert (len(qm.units()), handle.status().uncommitted) == (1, 1)
+    assert (len(qm.inspect.units()), handle.status().uncommitted) == (1, 1)
     del handle
     gc.collect()
-    assert qm.units() == []
+    assert qm.inspect.units() == []
 
 
 def test_two_threads_that_end_one_connection_end_it_once(store: RestartableStore, qm: QueueManager) -> None:
@@ -186,7 +186,7 @@ def test_two_threads_that_end_one_connection_end_it_once(store: RestartableStore
 
         def end(other: QueueManager = other, start: threading.Barrier = start) -> None:
             start.wait(LIMIT_SECONDS)
-            other.abandon()
+            other.internals.abandon()
 
         for call in [Call(end), Call(end)]:
             call.result()
@@ -208,7 +208,7 @@ def test_a_unit_that_could_not_be_committed_takes_no_later_put(qm: QueueManager,
         qm.put("Q", b"2", syncpoint=True)
     disk.gone = False
     qm.put("Q", b"3")
-    assert (bodies(qm), qm.units()) == ([b"3"], [])
+    assert (bodies(qm), qm.inspect.units()) == ([b"3"], [])
     with qm.unit_of_work():
         qm.put("Q", b"4")
     assert bodies(qm) == [b"3", b"4"]
@@ -223,15 +223,15 @@ def test_a_connection_whose_unit_could_not_be_backed_out_reads_on(qm: QueueManag
     qm.put_many("Q", [b"held", b"free"])
     with pytest.raises(StoreError):
         fail()
-    assert (bodies(qm), qm.status("Q").current_depth) == ([b"free"], 1)
-    assert len(list(qm.look("Q"))) == 2
+    assert (bodies(qm), qm.inspect.status("Q").current_depth) == ([b"free"], 1)
+    assert len(list(qm.inspect.look("Q"))) == 2
     assert qm.get("Q", syncpoint=False).body == b"free"
     for call in (qm.unit_of_work().__enter__, qm.commit, qm.back_out, lambda: qm.prepare("P"),
                  lambda: qm.get("Q", syncpoint=True)):  # fmt: skip
         with pytest.raises(StoreError, match="the disk is gone"):
             call()
     disk.gone = False
-    assert (bodies(qm), qm.units()) == ([b"held"], [])
+    assert (bodies(qm), qm.inspect.units()) == ([b"held"], [])
 
 
 def test_a_block_that_ends_during_a_call_of_another_thread_is_backed_out(qm: QueueManager) -> None:
@@ -248,7 +248,7 @@ def test_a_block_that_ends_during_a_call_of_another_thread_is_backed_out(qm: Que
     qm.connect().put("R", b"r")
     assert calls[0].result() == b"r"
     qm.put("Q", b"2")
-    assert (bodies(qm), qm.units()) == ([b"2"], [])
+    assert (bodies(qm), qm.inspect.units()) == ([b"2"], [])
 
 
 def test_the_group_state_is_that_before_the_unit_that_could_not_be_settled(qm: QueueManager, disk: Disk) -> None:
@@ -263,7 +263,7 @@ def test_the_group_state_is_that_before_the_unit_that_could_not_be_settled(qm: Q
         fail()
     disk.gone = False
     assert handle.put(b"2").warning is None
-    assert not handle.put_state.group_open
+    assert not handle.internals.put_state.group_open
 
 
 def test_a_connection_that_cannot_commit_ends_all_the_same(qm: QueueManager, disk: Disk) -> None:
@@ -273,7 +273,7 @@ def test_a_connection_that_cannot_commit_ends_all_the_same(qm: QueueManager, dis
     with pytest.raises(StoreError):
         other.close()
     assert qm._services.connections == 1
-    assert (bodies(qm), qm.units()) == ([], [])
+    assert (bodies(qm), qm.inspect.units()) == ([], [])
     with pytest.raises(ConnectionClosed):
         other.put("Q", b"2")
 
@@ -281,7 +281,7 @@ def test_a_connection_that_cannot_commit_ends_all_the_same(qm: QueueManager, dis
 def test_close_of_a_stopped_queue_manager_ends_the_connection(qm: QueueManager) -> None:
     idle, other = qm.connect(), qm.connect()
     other.put("Q", b"1", syncpoint=True)
-    qm.stop()
+    qm.admin.stop()
     idle.close()
     with pytest.raises(QueueManagerStopping):
         other.close()  # its unit of work could not be committed
@@ -295,7 +295,7 @@ def test_close_of_a_stopped_queue_manager_ends_the_connection(qm: QueueManager) 
 def test_a_closed_connection_makes_no_group_and_stops_nothing(qm: QueueManager) -> None:
     other = qm.connect()
     other.close()
-    for call in (other.stop, lambda: other.group("Q")):
+    for call in (other.admin.stop, lambda: other.group("Q")):
         with pytest.raises(ConnectionClosed):
             call()
     assert qm.depth("Q") == 0
@@ -341,18 +341,18 @@ def test_the_time_of_a_verb_is_taken_under_the_lock(qm: QueueManager, store: Any
 
 
 def test_the_handle_that_was_not_used_longest_goes(qm: QueueManager) -> None:
-    qm.alter_manager(max_handles=2)
+    qm.admin.alter_manager(max_handles=2)
     for name in ("Q1", "Q2", "Q3"):
         qm.create_queue(name)
     qm.put("Q1", b"1")
     qm.put("Q2", b"1")
     qm.put("Q1", b"2")
     qm.put("Q3", b"1")
-    assert [qm.status(name).open_output_count for name in ("Q1", "Q2", "Q3")] == [1, 0, 1]
+    assert [qm.inspect.status(name).open_output_count for name in ("Q1", "Q2", "Q3")] == [1, 0, 1]
 
 
 def test_a_default_handle_that_is_needed_stays(qm: QueueManager) -> None:
-    qm.alter_manager(max_handles=1)
+    qm.admin.alter_manager(max_handles=1)
     qm.create_queue("R")
     qm.put("Q", b"1", logical=True, flags=IN_GROUP)
     with pytest.raises(TooManyHandles):
@@ -381,7 +381,7 @@ def test_another_queue_of_the_same_name_is_opened_anew(qm: QueueManager) -> None
         "group": put_in_a_group,
         "get_group": get_group,
     }
-    qm.create_model("M")
+    qm.create_queue("M", type="model")
     for way, act in ways.items():
         with qm.connect() as other:
             made = qm.open("M", dynamic_name="REPLY")
@@ -397,7 +397,7 @@ def test_another_queue_of_the_same_name_is_opened_anew(qm: QueueManager) -> None
 
 
 def test_a_group_on_a_queue_that_was_deleted_is_not_begun_again(qm: QueueManager) -> None:
-    qm.create_model("M")
+    qm.create_queue("M", type="model")
     other = qm.connect()
     made = qm.open("M", dynamic_name="REPLY")
     other.put("REPLY", b"1", logical=True, flags=IN_GROUP)
@@ -435,7 +435,7 @@ def test_what_a_function_raises_is_not_taken_for_an_error_of_the_call_that_it_wa
     qm.put("OTHER", b"its handle could make room")
     qm.put("Q", b"1")
     with pytest.raises(error, match="of another connection"):
-        qm.get_if("Q", accepts)
+        qm.internals.get_if("Q", accepts)
     assert bodies(qm) == [b"1"]
 
 

@@ -12,7 +12,7 @@ from tests.helpers.support import Make, bodies, until
 
 from inorder import Feedback, Match, Message, OrderPending, QueueFull, QueueManager, Report, connect
 from inorder.client import store_transfer
-from inorder.client.bulk import ClaimReader, Staged, Stager
+from inorder.client.bulk import Bulk, ClaimReader, Staged, Stager
 from inorder.errors import Fenced, GetInhibited, MessageTooBig, ObjectInUse, PutInhibited
 from inorder.model.attributes import OrderRule
 from inorder.stores.seam.records import Settled
@@ -65,7 +65,7 @@ def test_messages_arrive_as_they_were_and_in_their_order(
         assert seen(b) == before
         assert seen(a) == ([] if command == "move" else before)
         assert carried.work(command, one, other) == 0
-        assert (seen(b), a.units(), b.units()) == (before, [], [])
+        assert (seen(b), a.inspect.units(), b.inspect.units()) == (before, [], [])
 
 
 KILLED = """
@@ -108,7 +108,7 @@ def test_killed_at_each_point_it_goes_on_and_nothing_is_lost_or_doubled(
             arrived = [each for each in seen(b) if each["body"] != b"dead"]
             assert arrived == before, f"killed at point {point}"
             assert left == ([] if command == "move" else before), f"killed at point {point}"
-            assert not any(claims.held for claims in a.claims())
+            assert not any(claims.held for claims in a.bulk.claims())
         if not killed:
             break
         point += STRIDES.get((source, target), 9)
@@ -130,7 +130,7 @@ def test_what_was_killed_in_its_middle_with_nobody_else_there_goes_on(make: Make
     carried.work(command, one, other)
     with connect(one) as a, connect(other) as b:
         assert [message.body for message in b.browse("Q") if message.persistent] == [b"kept"]
-        assert not any(claims.held for claims in a.claims())
+        assert not any(claims.held for claims in a.bulk.claims())
 
 
 # --- two at once
@@ -153,19 +153,19 @@ def test_a_move_that_slept_over_a_later_one_puts_nothing_more(world: World, monk
     """It has staged its batch, and settles when the ledger has forgotten that one."""
     monkeypatch.setattr("inorder.stores.engine.staging.LEDGER_BATCHES_MAX", 2)
     numbered(world.a, 10)
-    settle = QueueManager.settle_staging
+    settle = Bulk.settle_staging
 
-    def sleeps(qm: QueueManager, *given: object, **named: object) -> object:
-        monkeypatch.setattr(QueueManager, "settle_staging", settle)
+    def sleeps(qm: Bulk, *given: object, **named: object) -> object:
+        monkeypatch.setattr(Bulk, "settle_staging", settle)
         with connect(world.source) as a, connect(world.target) as b:
             assert sum(store_transfer.move(a, "Q", b, "Q", unit=2)) == 10
         return settle(qm, *given, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(QueueManager, "settle_staging", sleeps)
+    monkeypatch.setattr(Bulk, "settle_staging", sleeps)
     with pytest.raises(Fenced, match="has another writer on Q"):
         list(store_transfer.move(world.a, "Q", world.b, "Q", unit=2))
     assert bodies(world.b) == [b"%d" % number for number in range(10)]
-    assert world.b.units() == []
+    assert world.b.inspect.units() == []
 
 
 @pytest.mark.parametrize("unit", [2, 3])  # it puts the same batch, or another one
@@ -206,30 +206,30 @@ def test_of_two_moves_that_have_staged_the_same_batch_one_goes_on(
 ) -> None:
     """The one that began first puts it, and may not confirm it; the other finds it put, and does."""
     numbered(world.a, 4)
-    settle, firsts = QueueManager.settle_staging, list[Settled]()
+    settle, firsts = Bulk.settle_staging, list[Settled]()
     first = store_transfer.move(world.a, "Q", world.b, "Q", unit=2)
 
-    def later(qm: QueueManager, *given: object, **named: object) -> object:
-        monkeypatch.setattr(QueueManager, "settle_staging", sooner)
+    def later(qm: Bulk, *given: object, **named: object) -> object:
+        monkeypatch.setattr(Bulk, "settle_staging", sooner)
         with connect(world.source) as a, connect(world.target) as b:
             second = store_transfer.move(a, "Q", b, "Q", unit=2)
             assert sum(second) == 4
         return firsts[0]
 
-    def sooner(qm: QueueManager, *given: object, **named: object) -> object:
-        monkeypatch.setattr(QueueManager, "settle_staging", settle)
-        staged = [unit.name for unit in world.b.units() if unit.kind == "staging"]
+    def sooner(qm: Bulk, *given: object, **named: object) -> object:
+        monkeypatch.setattr(Bulk, "settle_staging", settle)
+        staged = [unit.name for unit in world.b.inspect.units() if unit.kind == "staging"]
         assert len(staged) == 2
         ((theirs, count),) = ((name, 2) for name in staged if name != given[1][0].name)  # type: ignore[index]
-        firsts.append(settle(world.b, given[0], [Staged(theirs, count)], after=""))  # type: ignore[arg-type]
+        firsts.append(settle(world.b.bulk, given[0], [Staged(theirs, count)], after=""))  # type: ignore[arg-type]
         assert not firsts[0].already
         return settle(qm, *given, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(QueueManager, "settle_staging", later)
+    monkeypatch.setattr(Bulk, "settle_staging", later)
     with pytest.raises(Fenced):
         list(first)
     assert bodies(world.b) == [b"0", b"1", b"2", b"3"]
-    assert (world.a.depth("Q"), world.b.units()) == (0, [])
+    assert (world.a.depth("Q"), world.b.inspect.units()) == (0, [])
 
 
 def test_a_batch_that_was_on_its_way_to_one_queue_does_not_go_to_another(world: World) -> None:
@@ -261,7 +261,7 @@ def test_a_batch_that_is_given_back_may_go_elsewhere(world: World) -> None:
             list(store_transfer.move(world.a, "Q", world.b, "Q", application=long))
     with pytest.raises(ObjectInUse) as refused:
         list(store_transfer.move(world.a, "Q", world.b, "OTHER", application=long))
-    assert world.a.release_claims("Q", str(refused.value.data["application"])) == 2
+    assert world.a.bulk.release_claims("Q", str(refused.value.data["application"])) == 2
     assert sum(store_transfer.move(world.a, "Q", world.b, "OTHER", application=long)) == 2
 
 
@@ -310,7 +310,7 @@ def test_what_is_in_a_claim_when_the_target_is_filled_by_others_goes_over_later(
         patched.setattr(store_transfer._Target, "put", fills)
         with pytest.raises(QueueFull):
             next(runs)
-    assert [claim.open is not None for claim in world.a.claims()] == [True]
+    assert [claim.open is not None for claim in world.a.bulk.claims()] == [True]
     with pytest.raises(QueueFull):
         list(store_transfer.move(world.a, "Q", world.b, "Q", unit=2))
     world.b.alter_queue("Q", max_depth=5)
@@ -339,7 +339,7 @@ def test_inhibited_queues_refuse_before_anything_is_held(world: World, command: 
     world.a.alter_queue("Q", get_allowed=False)
     with pytest.raises(GetInhibited):
         list(CARRY[command](world.a, "Q", world.b, "Q"))
-    assert (world.a.units(), world.b.units()) == ([], [])
+    assert (world.a.inspect.units(), world.b.inspect.units()) == ([], [])
     world.a.alter_queue("Q", get_allowed=True, put_allowed=False)  # nobody puts meanwhile, and it goes
     assert sum(CARRY[command](world.a, "Q", world.b, "Q")) == 2
 
@@ -380,7 +380,7 @@ def test_at_most_so_many_messages_and_bytes(world: World) -> None:
 
 def test_through_aliases_it_is_the_work_of_their_queues(world: World) -> None:
     for qm in (world.a, world.b):
-        qm.create_alias("A", base_queue="Q")
+        qm.create_queue("A", type="alias", base_queue="Q")
     numbered(world.a, 3)
     assert sum(store_transfer.copy(world.a, "A", world.b, "A", most=2)) == 2
     assert sum(store_transfer.copy(world.a, "Q", world.b, "Q")) == 1
@@ -392,12 +392,12 @@ def test_the_life_of_a_message_goes_on_while_it_lies_in_a_claim(world: World) ->
     with world.a.open("Q", input="as_queue") as queue:
         reader = ClaimReader(queue, store_transfer._claimer("move", world.b, "Q"))
         assert reader.claim(reader.begin().settled) is not None
-        now = queue.session.services.now
-        queue.session.services.now = lambda: now() + 600
+        now = queue.internals.session.services.now
+        queue.internals.session.services.now = lambda: now() + 600
         try:
             assert sum(store_transfer.move(world.a, "Q", world.b, "Q")) == 1
         finally:
-            queue.session.services.now = now
+            queue.internals.session.services.now = now
     expiry = next(world.b.browse("Q")).expiry
     assert expiry is not None
     assert 100 < expiry < 301, "of 900 seconds 600 have passed, and what the test took"
@@ -433,10 +433,10 @@ def test_to_be_carried_is_not_to_be_delivered(world: World, command: str) -> Non
 
 @pytest.mark.parametrize("command", list(CARRY))
 def test_what_an_operator_carries_does_not_arrive_once_more(world: World, command: str) -> None:
-    name = world.b.manager_attributes().name
+    name = world.b.admin.manager_attributes().name
     world.b.create_queue("REPORTS")
     world.a.put("Q", b"1", report=Report.COA | Report.COD, reply_to_queue="REPORTS", reply_to_queue_manager=name)
     assert carried.work(command, world.source, world.target) == 1
-    assert (world.b.depth("REPORTS"), world.b.dropped()) == (0, [])
+    assert (world.b.depth("REPORTS"), world.b.inspect.dropped()) == (0, [])
     world.b.get("Q")
     assert world.b.get("REPORTS").feedback == Feedback.COD

@@ -41,7 +41,7 @@ def test_a_stream_that_is_too_long_is_refused_and_leaves_nothing(qm: QueueManage
     with pytest.raises(ArgumentError, match="as_group=True") as raised:
         qm.put_stream("Q", io.BytesIO(TEXT), chunk=4, most=9)
     assert raised.value.reason == 2251
-    assert [unit.puts for unit in qm.units()] == ([1] if in_unit else [])
+    assert [unit.puts for unit in qm.inspect.units()] == ([1] if in_unit else [])
     qm.back_out()
     qm.put_stream("Q", io.BytesIO(TEXT), chunk=4, most=10)
     assert qm.get("Q", complete=True).body == TEXT
@@ -60,7 +60,7 @@ def test_a_long_stream_becomes_a_group_of_messages_in_segments(qm: QueueManager)
         (2, 2, b"67", "last", "in"),
         (3, 0, b"89", "no", "last"),
     ]
-    assert qm.units() == []
+    assert qm.inspect.units() == []
     assert got(qm) == TEXT
     assert qm.depth("Q") == 0
 
@@ -71,7 +71,7 @@ def test_all_of_it_comes_back_in_order(qm: QueueManager, chunk: int, most: int) 
         put(qm, TEXT[:length], chunk, most)
         assert all(one.length <= min(chunk, most) for one in qm.browse("Q"))
         assert got(qm) == TEXT[:length]
-        assert (qm.depth("Q"), qm.units()) == (0, [])
+        assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
 
 
 def test_a_group_reader_is_given_the_logical_messages(qm: QueueManager) -> None:
@@ -111,7 +111,7 @@ def test_a_group_that_fails_leaves_nothing(qm: QueueManager, failing_read: int, 
         qm.put("Q", b"before", syncpoint=True)
     with pytest.raises(OSError, match="broken pipe"):
         qm.put_stream("Q", stream_of(*chunks), as_group=True, chunk=2, most=4)
-    assert [unit.puts for unit in qm.units()] == ([1] if in_unit else [])
+    assert [unit.puts for unit in qm.inspect.units()] == ([1] if in_unit else [])
     qm.commit()
     put(qm, TEXT)
     assert [message.body for message in qm.get_group("Q")][-1] == (b"before" if in_unit else b"89")
@@ -121,7 +121,7 @@ def test_a_message_that_is_refused_leaves_nothing_of_the_group(qm: QueueManager)
     qm.alter_queue("Q", max_depth=4)
     with pytest.raises(InorderError) as raised:
         put(qm, TEXT)
-    assert (raised.value.reason, qm.depth("Q"), qm.units()) == (2053, 0, [])
+    assert (raised.value.reason, qm.depth("Q"), qm.inspect.units()) == (2053, 0, [])
 
 
 @pytest.mark.parametrize("writes", [0, 1, 4])
@@ -129,7 +129,7 @@ def test_a_group_that_cannot_be_written_backs_out(qm: QueueManager, writes: int)
     put(qm, TEXT)
     with pytest.raises(OSError, match="no space"):
         qm.get_stream("Q", full(writes), as_group=True)
-    assert (qm.depth("Q"), qm.units()) == (5, [])
+    assert (qm.depth("Q"), qm.inspect.units()) == (5, [])
     assert got(qm) == TEXT
 
 

@@ -68,7 +68,7 @@ def pieces(qm: QueueManager) -> list[tuple[bytes, int, str]]:
 def test_a_stream_becomes_one_logical_message(qm: QueueManager) -> None:
     result = qm.put_stream("Q", io.BytesIO(TEXT), chunk=4, priority=3, correlation_id=b"c")
     assert pieces(qm) == [(b"0123", 0, "in"), (b"4567", 4, "in"), (b"89", 8, "last")]
-    assert (result.offset, qm.units()) == (8, [])
+    assert (result.offset, qm.inspect.units()) == (8, [])
     got = qm.get("Q", complete=True)
     assert (got.body, got.priority, got.correlation_id[:1]) == (TEXT, 3, b"c")
 
@@ -96,7 +96,7 @@ def test_a_stream_that_fails_leaves_nothing(qm: QueueManager, failing_read: int,
         qm.put("Q", b"before", syncpoint=True)
     with pytest.raises(OSError, match="broken pipe"):
         qm.put_stream("Q", stream_of(*chunks))
-    assert [unit.puts for unit in qm.units()] == ([1] if in_unit else [])
+    assert [unit.puts for unit in qm.inspect.units()] == ([1] if in_unit else [])
     if in_unit:
         qm.put("Q", b"after", syncpoint=True)
     qm.commit()
@@ -121,7 +121,7 @@ def test_r1_9_a_message_has_at_most_999_999_999_bytes(qm: QueueManager) -> None:
     chunk = bytes(100_000_000)  # ten times the same object: the queue holds it once
     with pytest.raises(ArgumentError, match="2251"):
         qm.put_stream("Q", stream_of(*[chunk] * 10), chunk=len(chunk))
-    assert (qm.depth("Q"), qm.units()) == (0, [])
+    assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
     longest = [*[chunk] * 9, chunk[:-1]]
     qm.put_stream("Q", stream_of(*longest), chunk=len(chunk))
     written = Full(10)
@@ -184,7 +184,7 @@ def test_a_message_is_written_segment_by_segment(qm: QueueManager) -> None:
     assert stream.getvalue() == TEXT
     assert (got.body, got.length, got.offset, got.segment_status) == (b"", 10, 0, "last")
     assert (got.correlation_id[:1], got.group_id) == (b"c", put.group_id)
-    assert (qm.depth("Q"), qm.units()) == (0, [])
+    assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
 
 
 @pytest.mark.parametrize("chunk", [4, 100])
@@ -250,7 +250,7 @@ def test_a_stream_that_cannot_be_written_backs_out(qm: QueueManager, writes: int
     qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
     with pytest.raises(OSError, match="no space left"):
         qm.get_stream("Q", full(writes))
-    assert ([body for body, _, _ in pieces(qm)], qm.units()) == ([b"0123", b"4567", b"89"], [])
+    assert ([body for body, _, _ in pieces(qm)], qm.inspect.units()) == ([b"0123", b"4567", b"89"], [])
     stream = io.BytesIO()
     assert qm.get_stream("Q", stream).backout_count == 1
     assert stream.getvalue() == TEXT
@@ -260,7 +260,7 @@ def test_inside_a_unit_a_message_got_is_part_of_it(qm: QueueManager) -> None:
     qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
     with qm.unit_of_work() as unit:
         qm.get_stream("Q", io.BytesIO())
-        assert qm.units()[0].gets == 3
+        assert qm.inspect.units()[0].gets == 3
         unit.back_out()
     assert len(pieces(qm)) == 3
     with qm.unit_of_work():

@@ -61,7 +61,7 @@ def test_b33_the_operator_sees_what_is_pending_and_how_long(qm: QueueManager, cl
     clock.advance(5)
     writer.put("Q", b"4", syncpoint=True)
     qm.put("Q", b"5")
-    view = qm.order_view("Q")
+    view = qm.inspect.order_view("Q")
     assert (view.unresolved_puts, view.pending_out, view.withheld, view.strict_waiters) == (1, 1, 3, 0)
     assert view.oldest_put is not None
     assert view.oldest_out is not None
@@ -157,7 +157,7 @@ def test_b31_a_reader_whose_way_is_free_again_is_in_no_circle(qm: QueueManager) 
 
 @pytest.mark.every_store
 def test_a_queue_that_goes_away_under_a_browse_lock_leaves_nothing_behind(qm: QueueManager) -> None:
-    qm.create_model("M", shareable=True, default_input="shared")
+    qm.create_queue("M", type="model", shareable=True, default_input="shared")
     creator, other = qm.connect(), qm.connect()
     made = creator.open("M", dynamic_name="T")
     made.put(b"1")
@@ -172,7 +172,7 @@ def test_a_queue_that_goes_away_under_a_browse_lock_leaves_nothing_behind(qm: Qu
 
 def test_b41_a_token_of_an_alias_is_a_token_of_the_queue_it_named(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2"])
-    qm.create_alias("A", base_queue="Q")
+    qm.create_queue("A", type="alias", base_queue="Q")
     with qm.open("A", browse=True, read_order="strict") as queue:
         queue.browse_first()
         token = queue.browse_token()
@@ -191,7 +191,7 @@ def test_b33_a_waiter_is_counted_on_its_queue_alone(qm: QueueManager) -> None:
     reader.put("R", b"1")
     call = Call(lambda: reader.get("Q", read_order="strict", wait=FOREVER).body)
     call.sleeps(reader)
-    assert (qm.order_view("Q").strict_waiters, qm.order_view("R").strict_waiters) == (1, 0)
+    assert (qm.inspect.order_view("Q").strict_waiters, qm.inspect.order_view("R").strict_waiters) == (1, 0)
     qm.put("Q", b"1")
     assert call.result() == b"1"
 
@@ -200,7 +200,7 @@ def strict_look(qm: QueueManager) -> float | None:
     """When a strict get that would wait looks again."""
     options = GetOptions(read_order="strict", wait=60)
     store = qm._store
-    opened = store.open(qm.owner, "Q", OpenOptions(input="shared"))
+    opened = store.open(qm.internals.owner, "Q", OpenOptions(input="shared"))
     request = GetRequest(handle=opened.handle, options=options, state=NOTHING_OPEN, cursor=UNSET, syncpoint=False)
     return looks_once(qm, request)[1]
 
@@ -226,7 +226,7 @@ def test_b33_what_stands_before_every_pending_message_is_not_withheld(qm: QueueM
     keep.put("Q", b"3", syncpoint=True)
     qm.put("Q", b"4")
     qm.put("Q", b"urgent", priority=9)
-    assert qm.order_view("Q").withheld == 1
+    assert qm.inspect.order_view("Q").withheld == 1
 
 
 @pytest.mark.every_store
@@ -251,7 +251,7 @@ def test_b33_the_operator_is_told_of_what_has_been_pending_longest(qm: QueueMana
         reader.get("Q", match=Match(priority=priority), syncpoint=True)
         writer.put("Q", b"3", priority=priority, syncpoint=True)
         clock.advance(1)
-    view = qm.order_view("Q")
+    view = qm.inspect.order_view("Q")
     assert view.oldest_put is not None
     assert view.oldest_out is not None
     assert (view.oldest_put.by, view.oldest_out.by) == ("writer 1", "reader 1")

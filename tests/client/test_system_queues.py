@@ -18,7 +18,7 @@ def kept(qm: QueueManager) -> list[str]:
 def test_they_are_described_and_not_kept(qm: QueueManager) -> None:
     for name, attributes in SYSTEM_QUEUES.items():
         assert qm.attributes(name) == attributes
-    status = qm.status(DEAD)
+    status = qm.inspect.status(DEAD)
     assert (status.current_depth, status.open_output_count) == (0, 0)
     assert kept(qm) == []
 
@@ -35,7 +35,7 @@ def test_a_get_finds_nothing_and_keeps_it(qm: QueueManager) -> None:
 
 
 def test_an_alias_may_stand_for_one(qm: QueueManager) -> None:
-    qm.create_alias("A", base_queue=DEAD)
+    qm.create_queue("A", type="alias", base_queue=DEAD)
     qm.put("A", b"1")
     assert (kept(qm), qm.depth("A"), qm.depth(DEAD)) == ([DEAD], 1, 1)
 
@@ -57,13 +57,13 @@ def test_a_change_keeps_one_and_a_delete_undoes_it(qm: QueueManager) -> None:
 
 @pytest.mark.every_store
 def test_a_look_at_one_that_was_never_used_finds_nothing_and_keeps_nothing(qm: QueueManager) -> None:
-    qm.create_alias("A", base_queue=DEAD)
+    qm.create_queue("A", type="alias", base_queue=DEAD)
     qm.create_queue("EMPTY")
     for name in (DEAD, "A"):
-        assert list(qm.look(name)) == []
-        assert list(qm.look(name, order="logical")) == []
-        assert qm.gaps(name, b"group") == qm.gaps("EMPTY", b"group")
-        assert qm.order_view(name) == qm.order_view("EMPTY")
+        assert list(qm.inspect.look(name)) == []
+        assert list(qm.inspect.look(name, order="logical")) == []
+        assert qm.inspect.gaps(name, b"group") == qm.inspect.gaps("EMPTY", b"group")
+        assert qm.inspect.order_view(name) == qm.inspect.order_view("EMPTY")
     assert kept(qm) == []
     with pytest.raises(UnknownQueue):
-        qm.look("SYSTEM.NOT.THERE")
+        qm.inspect.look("SYSTEM.NOT.THERE")

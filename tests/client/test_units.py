@@ -29,7 +29,7 @@ def test_the_end_of_the_block_commits(qm: QueueManager) -> None:
         qm.put("Q", b"new")
         assert qm.get("Q").body == b"old"
         assert bodies(qm) == []
-    assert (bodies(qm), qm.units()) == ([b"new"], [])
+    assert (bodies(qm), qm.inspect.units()) == ([b"new"], [])
 
 
 def test_an_exception_backs_out_and_passes_through(qm: QueueManager) -> None:
@@ -42,7 +42,7 @@ def test_an_exception_backs_out_and_passes_through(qm: QueueManager) -> None:
     with pytest.raises(ZeroDivisionError):
         fail_after(qm, act)
     assert [(message.body, message.backout_count) for message in qm.browse("Q")] == [(b"old", 1)]
-    assert qm.units() == []
+    assert qm.inspect.units() == []
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
@@ -54,7 +54,7 @@ def test_whatever_ends_the_block_early_backs_out(qm: QueueManager, error: type[B
 
     with pytest.raises(error):
         end_early()
-    assert (qm.depth("Q"), qm.units()) == (0, [])
+    assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
 
 
 def test_the_exception_in_flight_is_never_hidden(store: RestartableStore) -> None:
@@ -67,7 +67,7 @@ def test_the_exception_in_flight_is_never_hidden(store: RestartableStore) -> Non
 
     with pytest.raises(ZeroDivisionError):
         fail_after(qm, act)
-    qm.abandon()
+    qm.internals.abandon()
 
 
 def test_the_exception_of_a_caller_whose_connection_was_ended_passes_through(qm: QueueManager) -> None:
@@ -75,7 +75,7 @@ def test_the_exception_of_a_caller_whose_connection_was_ended_passes_through(qm:
 
     def act(unit: UnitOfWork) -> None:
         other.put("Q", b"1")
-        other.abandon()
+        other.internals.abandon()
 
     with pytest.raises(ZeroDivisionError):
         fail_after(other, act)
@@ -173,8 +173,8 @@ def test_a_block_after_a_call_with_syncpoint_is_2128(qm: QueueManager) -> None:
 
 def test_a_block_without_calls_leaves_nothing(qm: QueueManager) -> None:
     with qm.unit_of_work():
-        assert qm.units() == []
-    assert qm.units() == []
+        assert qm.inspect.units() == []
+    assert qm.inspect.units() == []
 
 
 # ---- preparing
@@ -191,12 +191,12 @@ def test_a_unit_can_be_prepared_inside_its_block(qm: QueueManager, how: str, out
         assert (unit.status, repr(unit)) == ("prepared", "<unit of work, prepared>")
         qm.put("Q", b"after")
     assert (unit.status, bodies(qm)) == ("prepared", [b"after"])
-    [prepared] = qm.units()
+    [prepared] = qm.inspect.units()
     assert (prepared.name, prepared.kind, prepared.puts, prepared.gets) == ("P", "prepared", 1, 1)
     other = qm.connect()
     other.settle("P", "commit" if outcome == "commit" else "back_out")
     assert bodies(qm) == ([b"new", b"after"] if outcome == "commit" else [b"old", b"after"])
-    assert qm.units() == []
+    assert qm.inspect.units() == []
 
 
 @pytest.mark.every_store
@@ -241,17 +241,18 @@ def test_units_are_listed_oldest_first_with_their_program(qm: QueueManager, cloc
     clock.advance(5)
     first.put("Q", b"4", syncpoint=True)
     assert [
-        (unit.program.name, unit.name, unit.kind, unit.started_at - began, unit.puts, unit.gets) for unit in qm.units()
+        (unit.program.name, unit.name, unit.kind, unit.started_at - began, unit.puts, unit.gets)
+        for unit in qm.inspect.units()
     ] == [("second", "", "session", 0, 1, 0), ("first", "P", "prepared", 5, 2, 0), ("first", "", "session", 10, 1, 0)]
     second.back_out()
-    assert [unit.name for unit in qm.units()] == ["P", ""]
+    assert [unit.name for unit in qm.inspect.units()] == ["P", ""]
 
 
 @pytest.mark.parametrize("limit", [1, 2])
 def test_r5_8_a_unit_that_holds_more_than_a_limit_that_was_lowered_takes_nothing(qm: QueueManager, limit: int) -> None:
     qm.put_many("Q", [b"1", b"2", b"3", b"4"])
     qm.get_many("Q", 2, syncpoint=True)
-    qm.alter_manager(max_uncommitted=limit)
+    qm.admin.alter_manager(max_uncommitted=limit)
     with pytest.raises(UnitTooLarge):
         qm.get_many("Q", 2, syncpoint=True)
     assert qm.depth("Q") == 2

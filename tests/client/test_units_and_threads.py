@@ -75,10 +75,10 @@ def refused(act: Callable[[], object]) -> UnitOfAnother:
 def test_whatever_would_be_part_of_the_unit_of_another_thread_is_refused(qm: QueueManager, opening: Opening) -> None:
     for call in (*JOINING.values(), *(IN_A_BLOCK.values() if opening is OPENINGS["a block"] else ())):
         kept = opening(qm)
-        units = qm.units()
+        units = qm.inspect.units()
         error = refused(lambda call=call: call(qm))  # type: ignore[misc]
         assert (error.reason, error.thread, error.task) == (9021, "MainThread", None)
-        assert qm.units() == units
+        assert qm.inspect.units() == units
         call(qm)  # its own thread may
         qm.back_out()
         assert bodies(qm) == [b"1", b"2"]
@@ -170,7 +170,7 @@ def test_a_generator_may_be_collected_by_another_thread(qm: QueueManager) -> Non
     box = [steps]
     del steps
     elsewhere(box.clear)  # its last reference
-    assert (bodies(qm), qm.units()) == ([b"1", b"2"], [])
+    assert (bodies(qm), qm.inspect.units()) == ([b"1", b"2"], [])
 
 
 def test_a_loop_over_a_group_goes_on_in_another_thread(qm: QueueManager) -> None:
@@ -222,7 +222,7 @@ def test_a_refused_group_keeps_no_handle(qm: QueueManager) -> None:
     with qm.unit_of_work():
         for _ in range(3):
             refused(lambda: qm.group("Q").__enter__())
-        assert qm.status("Q").open_output_count == 1
+        assert qm.inspect.status("Q").open_output_count == 1
 
 
 def test_a_refused_stream_has_not_been_read(qm: QueueManager) -> None:

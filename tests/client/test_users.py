@@ -44,8 +44,8 @@ def buckets(qm: QueueManager) -> int:
 
 @pytest.mark.every_store
 def test_users_are_defined_altered_listed_and_deleted(qm: QueueManager) -> None:
-    qm.create_user("bob")
-    made = qm.create_user(
+    qm.accounts.create_user("bob")
+    made = qm.accounts.create_user(
         "alice",
         roles=["reader", "application"],
         queues={"ORDERS.*": ["get", "put"], "REPLIES": ["get"]},
@@ -53,39 +53,43 @@ def test_users_are_defined_altered_listed_and_deleted(qm: QueueManager) -> None:
         description="the shop",
         password_hash=HASH,
     )
-    assert [one.name for one in qm.users()] == ["alice", "bob"]
-    assert (made, made.roles) == (qm.user("alice"), ("application", "reader"))
+    assert [one.name for one in qm.accounts.users()] == ["alice", "bob"]
+    assert (made, made.roles) == (qm.accounts.user("alice"), ("application", "reader"))
     assert dict(made.queues) == {"ORDERS.*": ("put", "get"), "REPLIES": ("get",)}
-    altered = qm.alter_user("alice", queues={"X": ["browse"]}, description="")
+    altered = qm.accounts.alter_user("alice", queues={"X": ["browse"]}, description="")
     assert (altered.roles, dict(altered.queues), altered.has_password) == (made.roles, {"X": ("browse",)}, True)
-    assert not qm.alter_user("alice", password_hash="").has_password
-    qm.delete_user("alice")
-    assert [one.name for one in qm.users()] == ["bob"]
-    assert (qm.user("bob").roles, qm.check()) == (("reader",), [])
-    for call in (lambda: qm.user("alice"), lambda: qm.alter_user("alice", enabled=False), lambda: qm.delete_user("al")):
+    assert not qm.accounts.alter_user("alice", password_hash="").has_password
+    qm.accounts.delete_user("alice")
+    assert [one.name for one in qm.accounts.users()] == ["bob"]
+    assert (qm.accounts.user("bob").roles, qm.admin.check()) == (("reader",), [])
+    for call in (
+        lambda: qm.accounts.user("alice"),
+        lambda: qm.accounts.alter_user("alice", enabled=False),
+        lambda: qm.accounts.delete_user("al"),
+    ):
         with pytest.raises(UnknownObject):
             call()
     with pytest.raises(ObjectExists):
-        qm.create_user("bob")
+        qm.accounts.create_user("bob")
 
 
 def test_what_a_user_may_not_is_refused_with_2035(qm: QueueManager) -> None:
-    user = qm.create_user("shop", roles=["application"], queues={"ORDERS.*": ["put"]})
+    user = qm.accounts.create_user("shop", roles=["application"], queues={"ORDERS.*": ["put"]})
     user.check("put", "ORDERS.NEW")
     for authority, queue in (("get", "ORDERS.NEW"), ("put", "OTHER"), ("inquire", ""), ("administer", "")):
         with pytest.raises(NotAuthorized, match="user shop may not") as refused:
             user.check(authority, queue)
         assert (refused.value.reason, refused.value.data["queue"]) == (Reason.NOT_AUTHORIZED, queue)
-    disabled = qm.alter_user("shop", enabled=False)
+    disabled = qm.accounts.alter_user("shop", enabled=False)
     assert not disabled.may("put", "ORDERS.NEW")
-    assert not qm.alter_user("shop", roles=["admin"], queues={}).may("put", "X"), "enabled is as it was"
+    assert not qm.accounts.alter_user("shop", roles=["admin"], queues={}).may("put", "X"), "enabled is as it was"
 
 
 def test_nothing_secret_is_shown(qm: QueueManager) -> None:
-    user = qm.create_user("alice", password_hash="$argon2id$v=19$deep-secret")
-    token = qm.create_token("alice", "ci")
+    user = qm.accounts.create_user("alice", password_hash="$argon2id$v=19$deep-secret")
+    token = qm.accounts.create_token("alice", "ci")
     secret = token.partition(".")[2]
-    shown = f"{user!r} {qm.users()!r} {qm.tokens()!r}"
+    shown = f"{user!r} {qm.accounts.users()!r} {qm.accounts.tokens()!r}"
     assert "deep-secret" not in shown
     assert secret not in shown
     store: Any = qm._services.store
@@ -94,23 +98,23 @@ def test_nothing_secret_is_shown(qm: QueueManager) -> None:
 
 
 def test_who_shows_the_right_password_is_the_user(qm: QueueManager) -> None:
-    qm.create_user("alice", password_hash=HASH)
-    qm.create_user("token-only")
-    assert qm.identify(name="alice", verify=verifies("secret"), address="10.0.0.1").name == "alice"
+    qm.accounts.create_user("alice", password_hash=HASH)
+    qm.accounts.create_user("token-only")
+    assert qm.accounts.identify(name="alice", verify=verifies("secret"), address="10.0.0.1").name == "alice"
     told = set()
     for name, password in (("alice", "wrong"), ("nobody", "secret"), ("token-only", "secret"), ("", "secret")):
         with pytest.raises(LogInRefused) as refused:
-            qm.identify(name=name, verify=verifies(password), address="10.0.0.1")
+            qm.accounts.identify(name=name, verify=verifies(password), address="10.0.0.1")
         told.add(str(refused.value))
-    qm.alter_user("alice", enabled=False)
+    qm.accounts.alter_user("alice", enabled=False)
     with pytest.raises(LogInRefused) as refused:
-        qm.identify(name="alice", verify=verifies("secret"), address="10.0.0.1")
+        qm.accounts.identify(name="alice", verify=verifies("secret"), address="10.0.0.1")
     assert told == {str(refused.value)}, "the answer does not say what was wrong"
 
 
 def test_a_verifier_works_for_users_who_are_not_there_too(qm: QueueManager) -> None:
     """Else the time of the answer would say who is a user."""
-    qm.create_user("alice", password_hash=HASH)
+    qm.accounts.create_user("alice", password_hash=HASH)
     asked: list[str | None] = []
 
     def verify(kept: str | None) -> bool:
@@ -118,125 +122,134 @@ def test_a_verifier_works_for_users_who_are_not_there_too(qm: QueueManager) -> N
         return True
 
     with pytest.raises(LogInRefused):
-        qm.identify(name="nobody", verify=verify)
-    assert qm.identify(name="alice", verify=verify).name == "alice"
+        qm.accounts.identify(name="nobody", verify=verify)
+    assert qm.accounts.identify(name="alice", verify=verify).name == "alice"
     assert asked == [None, HASH]
 
 
 @pytest.mark.every_store
 def test_tokens_expire_are_revoked_and_go_with_their_user(qm: QueueManager, clock: ManualClock) -> None:
-    qm.create_user("alice")
-    qm.create_user("bob")
-    first, second = qm.create_token("alice", "ci", seconds=100), qm.create_token("alice", "laptop", seconds=200)
-    other = qm.create_token("bob", "x")
-    assert {(one.user, one.label) for one in qm.tokens("alice")} == {("alice", "ci"), ("alice", "laptop")}
-    assert qm.identify(token=first).name == qm.identify(token=second).name == "alice"
+    qm.accounts.create_user("alice")
+    qm.accounts.create_user("bob")
+    first, second = (
+        qm.accounts.create_token("alice", "ci", seconds=100),
+        qm.accounts.create_token("alice", "laptop", seconds=200),
+    )
+    other = qm.accounts.create_token("bob", "x")
+    assert {(one.user, one.label) for one in qm.accounts.tokens("alice")} == {("alice", "ci"), ("alice", "laptop")}
+    assert qm.accounts.identify(token=first).name == qm.accounts.identify(token=second).name == "alice"
     clock.advance(99.9)
-    qm.identify(token=first)
+    qm.accounts.identify(token=first)
     clock.advance(0.1)
     with pytest.raises(LogInRefused):
-        qm.identify(token=first)
-    qm.revoke_token(second)
+        qm.accounts.identify(token=first)
+    qm.accounts.revoke_token(second)
     with pytest.raises(LogInRefused):
-        qm.identify(token=second)
+        qm.accounts.identify(token=second)
     with pytest.raises(UnknownObject):
-        qm.revoke_token(second)
-    third = qm.create_token("alice", "again")
-    assert [one.label for one in qm.tokens("alice")] == ["again"], "what has expired is replaced"
-    before = qm.user("alice")
+        qm.accounts.revoke_token(second)
+    third = qm.accounts.create_token("alice", "again")
+    assert [one.label for one in qm.accounts.tokens("alice")] == ["again"], "what has expired is replaced"
+    before = qm.accounts.user("alice")
     for enabled in (False, True):
-        assert qm.alter_user("alice", enabled=enabled).identifier != before.identifier
-        assert qm.tokens("alice") == []
+        assert qm.accounts.alter_user("alice", enabled=enabled).identifier != before.identifier
+        assert qm.accounts.tokens("alice") == []
         with pytest.raises(LogInRefused):
-            qm.identify(token=third)
-    third = qm.create_token("alice", "once more")
-    assert qm.alter_user("alice", enabled=True).name == qm.identify(token=third).name, "that changes nothing"
-    qm.delete_user("alice")
-    qm.create_user("alice", roles=["admin"])
+            qm.accounts.identify(token=third)
+    third = qm.accounts.create_token("alice", "once more")
+    assert qm.accounts.alter_user("alice", enabled=True).name == qm.accounts.identify(token=third).name, (
+        "that changes nothing"
+    )
+    qm.accounts.delete_user("alice")
+    qm.accounts.create_user("alice", roles=["admin"])
     with pytest.raises(LogInRefused):
-        qm.identify(token=third)
-    assert ([one.user for one in qm.tokens()], qm.identify(token=other).name) == (["bob"], "bob")
+        qm.accounts.identify(token=third)
+    assert ([one.user for one in qm.accounts.tokens()], qm.accounts.identify(token=other).name) == (["bob"], "bob")
 
 
 def test_a_token_that_was_left_behind_is_not_that_of_a_later_user_of_the_name(qm: QueueManager) -> None:
     """Between the end of a user and that of its tokens a program may be killed."""
-    qm.create_user("alice")
-    token = qm.create_token("alice", "ci")
+    qm.accounts.create_user("alice")
+    token = qm.accounts.create_token("alice", "ci")
     qm._store.delete_object("user", "alice")
-    qm.create_user("alice", roles=["admin"])
+    qm.accounts.create_user("alice", roles=["admin"])
     with pytest.raises(LogInRefused):
-        qm.identify(token=token)
+        qm.accounts.identify(token=token)
 
 
 @pytest.mark.parametrize("odd", ["", "x.y", "\ud800.x", "a" * 10_000], ids=lambda text: ascii(text[:9]))
 def test_odd_tokens_are_nobodys(qm: QueueManager, odd: str) -> None:
-    user = qm.create_user("alice")
-    real = qm.create_token(user.name, "ci")
+    user = qm.accounts.create_user("alice")
+    real = qm.accounts.create_token(user.name, "ci")
     with pytest.raises(LogInRefused):
-        qm.identify(token=odd)
+        qm.accounts.identify(token=odd)
     with pytest.raises(LogInRefused):
-        qm.identify(token=f"{real.partition('.')[0]}.{odd}")
+        qm.accounts.identify(token=f"{real.partition('.')[0]}.{odd}")
 
 
 @pytest.mark.every_store
 def test_certificates_are_mapped_to_users(qm: QueueManager) -> None:
-    qm.create_user("alice", subjects=["CN=alice", "CN=laptop"])
+    qm.accounts.create_user("alice", subjects=["CN=alice", "CN=laptop"])
     with pytest.raises(ArgumentError, match="user alice has these"):
-        qm.create_user("bob", subjects=["CN=laptop"])
-    assert qm.identify(subject="CN=laptop").name == "alice"
-    qm.alter_user("alice", subjects=["CN=alice"])
-    qm.create_user("bob", subjects=["CN=laptop"])
-    assert qm.identify(subject="CN=laptop").name == "bob"
+        qm.accounts.create_user("bob", subjects=["CN=laptop"])
+    assert qm.accounts.identify(subject="CN=laptop").name == "alice"
+    qm.accounts.alter_user("alice", subjects=["CN=alice"])
+    qm.accounts.create_user("bob", subjects=["CN=laptop"])
+    assert qm.accounts.identify(subject="CN=laptop").name == "bob"
     for subject in ("CN=nobody", "", "cn=alice"):
         with pytest.raises(LogInRefused):
-            qm.identify(subject=subject)
-    qm.alter_user("bob", enabled=False)
+            qm.accounts.identify(subject=subject)
+    qm.accounts.alter_user("bob", enabled=False)
     with pytest.raises(LogInRefused):
-        qm.identify(subject="CN=laptop")
+        qm.accounts.identify(subject="CN=laptop")
 
 
 @pytest.mark.every_store
 def test_failures_are_bounded_by_user_for_all_processes(stores: Stores, clock: ManualClock) -> None:
     store = stores.make(clock)
     with connect(store, program="one") as one, connect(store, program="two") as two:
-        one.create_user("alice", password_hash=HASH)
+        one.accounts.create_user("alice", password_hash=HASH)
         for number in range(LIMITS["user"].failures):
             with pytest.raises(LogInRefused):
-                (one, two)[number % 2].identify(name="alice", verify=verifies("wrong"), address=f"10.0.0.{number}")
+                (one, two)[number % 2].accounts.identify(
+                    name="alice", verify=verifies("wrong"), address=f"10.0.0.{number}"
+                )
         with pytest.raises(TooManyLogIns) as refused:
-            two.identify(name="alice", verify=verifies("secret"), address="10.9.9.9")
+            two.accounts.identify(name="alice", verify=verifies("secret"), address="10.9.9.9")
         assert refused.value.data["seconds"] == pytest.approx(LIMITS["user"].seconds)
-        one.create_user("bob", password_hash=HASH)
-        assert two.identify(name="bob", verify=verifies("secret"), address="10.9.9.9").name == "bob"
-        token = one.create_token("alice", "ci")
-        assert two.identify(token=token, address="10.9.9.9").name == "alice", "who is attacked can still come in"
+        one.accounts.create_user("bob", password_hash=HASH)
+        assert two.accounts.identify(name="bob", verify=verifies("secret"), address="10.9.9.9").name == "bob"
+        token = one.accounts.create_token("alice", "ci")
+        assert two.accounts.identify(token=token, address="10.9.9.9").name == "alice", (
+            "who is attacked can still come in"
+        )
         clock.advance(LIMITS["user"].seconds)
-        assert two.identify(name="alice", verify=verifies("secret"), address="10.9.9.9").name == "alice"
+        assert two.accounts.identify(name="alice", verify=verifies("secret"), address="10.9.9.9").name == "alice"
 
 
 def test_failures_are_bounded_by_address(qm: QueueManager) -> None:
-    qm.create_user("alice", password_hash=HASH)
+    qm.accounts.create_user("alice", password_hash=HASH)
     for number in range(LIMITS["address"].failures):
         with pytest.raises(LogInRefused):
-            qm.identify(name=f"guess {number}", verify=verifies("x"), address="10.0.0.1")
+            qm.accounts.identify(name=f"guess {number}", verify=verifies("x"), address="10.0.0.1")
     with pytest.raises(TooManyLogIns):
-        qm.identify(name="alice", verify=verifies("secret"), address="10.0.0.1")
+        qm.accounts.identify(name="alice", verify=verifies("secret"), address="10.0.0.1")
     with pytest.raises(TooManyLogIns):
-        qm.identify(token="x.y", address="10.0.0.1")
-    assert qm.identify(name="alice", verify=verifies("secret"), address="10.0.0.2").name == "alice"
+        qm.accounts.identify(token="x.y", address="10.0.0.1")
+    assert qm.accounts.identify(name="alice", verify=verifies("secret"), address="10.0.0.2").name == "alice"
 
 
 def test_log_ins_that_succeed_are_not_bounded(qm: QueueManager) -> None:
-    qm.create_user("alice", password_hash=HASH)
+    qm.accounts.create_user("alice", password_hash=HASH)
     for _ in range(3 * LIMITS["address"].failures):
-        qm.identify(name="alice", verify=verifies("secret"), address="10.0.0.1")
+        qm.accounts.identify(name="alice", verify=verifies("secret"), address="10.0.0.1")
     assert buckets(qm) == 0
 
 
 @pytest.mark.every_store
 def test_log_ins_that_run_at_once_are_bounded_too(qm: QueueManager) -> None:
     """They are counted before they are tried."""
-    qm.create_user("alice", password_hash=HASH)
+    qm.accounts.create_user("alice", password_hash=HASH)
     most = LIMITS["user"].failures
     inside, outcomes, go_on = threading.Semaphore(0), list[str](), threading.Event()
 
@@ -249,7 +262,7 @@ def test_log_ins_that_run_at_once_are_bounded_too(qm: QueueManager) -> None:
     def attempt() -> None:
         with qm.connect() as own:
             try:
-                own.identify(name="alice", verify=slow)
+                own.accounts.identify(name="alice", verify=slow)
             except (LogInRefused, TooManyLogIns) as error:
                 outcomes.append(type(error).__name__)
 
@@ -265,15 +278,15 @@ def test_log_ins_that_run_at_once_are_bounded_too(qm: QueueManager) -> None:
 
 
 def test_made_up_names_do_not_fill_the_store(qm: QueueManager, clock: ManualClock) -> None:
-    qm.create_user("alice", password_hash=HASH)
+    qm.accounts.create_user("alice", password_hash=HASH)
     store: Any = qm._services.store
     for number in range(BUCKETS_MAX + 50):
         store.try_log_in([f"user:{number}"])
     assert buckets(qm) <= BUCKETS_MAX + 2
     with pytest.raises(TooManyLogIns):
-        qm.identify(name="alice", verify=verifies("secret"))
+        qm.accounts.identify(name="alice", verify=verifies("secret"))
     clock.advance(3600)
-    assert qm.identify(name="alice", verify=verifies("secret")).name == "alice"
+    assert qm.accounts.identify(name="alice", verify=verifies("secret")).name == "alice"
     assert buckets(qm) == 0
 
 
@@ -305,42 +318,42 @@ def test_made_up_names_do_not_fill_the_store(qm: QueueManager, clock: ManualCloc
 )
 def test_bad_users_are_refused(qm: QueueManager, given: dict[str, Any], told: str) -> None:
     with pytest.raises(ArgumentError) as refused:
-        qm.create_user(**{"name": "alice", **given})
+        qm.accounts.create_user(**{"name": "alice", **given})
     assert str(refused.value).startswith(told)
     assert "horse" not in str(refused.value)
-    assert qm.users() == []
+    assert qm.accounts.users() == []
 
 
 def test_bad_changes_change_nothing(qm: QueueManager) -> None:
-    before = qm.create_user("alice", roles=["application"], queues={"Q": ["put"]})
+    before = qm.accounts.create_user("alice", roles=["application"], queues={"Q": ["put"]})
     for bad in ({"roles": ["reader"]}, {"enabled": 1}, {"roles": ["root"]}, {"description": 5}):
         with pytest.raises(ArgumentError):
-            qm.alter_user("alice", **bad)
-    assert qm.user("alice") == before
+            qm.accounts.alter_user("alice", **bad)
+    assert qm.accounts.user("alice") == before
 
 
 def test_bad_tokens_are_refused(qm: QueueManager) -> None:
-    qm.create_user("alice")
+    qm.accounts.create_user("alice")
     for label in ("", "x" * 65, 5):
         with pytest.raises(ArgumentError, match="label must be a text of 1 to 64"):
-            qm.create_token("alice", label)  # type: ignore[arg-type]
+            qm.accounts.create_token("alice", label)  # type: ignore[arg-type]
     for seconds in (0, -1, True, "5", float("nan"), 1e12):
         with pytest.raises(ArgumentError, match="seconds must be a number of seconds above 0"):
-            qm.create_token("alice", "ci", seconds=seconds)  # type: ignore[arg-type]
+            qm.accounts.create_token("alice", "ci", seconds=seconds)  # type: ignore[arg-type]
     with pytest.raises(UnknownObject):
-        qm.create_token("nobody", "ci")
+        qm.accounts.create_token("nobody", "ci")
     with pytest.raises(ArgumentError, match="token must be"):
-        qm.revoke_token(5)  # type: ignore[arg-type]
-    assert qm.tokens() == []
+        qm.accounts.revoke_token(5)  # type: ignore[arg-type]
+    assert qm.accounts.tokens() == []
 
 
 def test_a_user_has_so_many_tokens(qm: QueueManager) -> None:
-    qm.create_user("alice")
+    qm.accounts.create_user("alice")
     for number in range(TOKENS_MAX):
-        qm.create_token("alice", str(number))
+        qm.accounts.create_token("alice", str(number))
     with pytest.raises(ObjectExists, match="revoke one"):
-        qm.create_token("alice", "one more")
-    assert len(qm.tokens("alice")) == TOKENS_MAX
+        qm.accounts.create_token("alice", "one more")
+    assert len(qm.accounts.tokens("alice")) == TOKENS_MAX
 
 
 def test_who_somebody_is_is_asked_in_one_way_at_a_time_with_texts(qm: QueueManager) -> None:
@@ -348,8 +361,8 @@ def test_who_somebody_is_is_asked_in_one_way_at_a_time_with_texts(qm: QueueManag
     ways: list[dict[str, Any]] = [{}, {"name": "a"}, password, {**token, "subject": "y"}, {**token, **password}]
     for given in [*ways, {"name": "a", **password, **token}]:
         with pytest.raises(CallerError, match="identify takes one of"):
-            qm.identify(**given)
+            qm.accounts.identify(**given)
     texts: dict[str, dict[str, Any]] = {"name": password, "token": {}, "subject": {}, "address": token}
     for argument, others in texts.items():
         with pytest.raises(ArgumentError, match=f"{argument} must be a text"):
-            qm.identify(**{**others, argument: 5})
+            qm.accounts.identify(**{**others, argument: 5})

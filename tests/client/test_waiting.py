@@ -123,7 +123,7 @@ def test_a_wait_ends_at_its_deadline(qm: QueueManager, clock: ManualClock) -> No
 
 
 def test_inhibiting_gets_through_an_alias_ends_its_waits_only(qm: QueueManager) -> None:
-    qm.create_alias("A", base_queue="Q")
+    qm.create_queue("A", type="alias", base_queue="Q")
     served = Waiter(qm, lambda one: one.get("A", wait=FOREVER).body)
     qm.put("Q", b"1")  # who waits through an alias is served by its queue
     assert served.result() == b"1"
@@ -139,17 +139,17 @@ def test_inhibiting_gets_through_an_alias_ends_its_waits_only(qm: QueueManager) 
 def test_stopping_the_queue_manager_ends_every_wait(qm: QueueManager) -> None:
     qm.create_queue("R")
     waiters = [Waiter(qm, general), Waiter(qm, browser), Waiter(qm, lambda one: one.get("R", wait=99).body)]
-    qm.stop()
+    qm.admin.stop()
     for one in waiters:
         error = one.call.error()
         assert isinstance(error, QueueManagerStopping)
         assert error.reason == 2162
-    qm.abandon()
+    qm.internals.abandon()
 
 
 def test_abandoning_its_connection_ends_a_wait(qm: QueueManager) -> None:
     waiter, other = Waiter(qm, general), Waiter(qm, general)
-    waiter.qm.abandon()
+    waiter.qm.internals.abandon()
     error = waiter.call.error()
     assert isinstance(error, ConnectionBroken)
     assert error.reason == 2009
@@ -160,7 +160,7 @@ def test_abandoning_its_connection_ends_a_wait(qm: QueueManager) -> None:
 
 @pytest.mark.every_store
 def test_deleting_its_dynamic_queue_ends_a_wait(qm: QueueManager) -> None:
-    qm.create_model("M", shareable=True, default_input="shared")
+    qm.create_queue("M", type="model", shareable=True, default_input="shared")
     creator = qm.open("M", dynamic_name="TMP")
     waiter = Waiter(qm, lambda one: one.get("TMP", wait=FOREVER).body)
     creator.close()
@@ -171,7 +171,7 @@ def test_deleting_its_dynamic_queue_ends_a_wait(qm: QueueManager) -> None:
 
 def test_a_change_of_its_alias_ends_a_wait(qm: QueueManager) -> None:
     qm.create_queue("R")
-    qm.create_alias("A", base_queue="Q")
+    qm.create_queue("A", type="alias", base_queue="Q")
     waiter = Waiter(qm, lambda one: one.get("A", wait=FOREVER).body)
     qm.alter_queue("A", base_queue="R")
     error = waiter.call.error()

@@ -107,10 +107,10 @@ def test_a_waiter_in_front_that_always_has_a_reason_lets_those_behind_look(
         gate.wait(LIMIT_SECONDS)
         return front()
 
-    one = Call(lambda: room.wait(in_front.owner, "Q", first, held))
+    one = Call(lambda: room.wait(in_front.internals.owner, "Q", first, held))
     until(lambda: any(waiter.looking for waiter in room._waiters), "the one in front looks")
     look = change_at_each_look(qm, looks, "behind")
-    other = Call(lambda: room.wait(behind.owner, "Q", GetOptions(wait=FOREVER), look))
+    other = Call(lambda: room.wait(behind.internals.owner, "Q", GetOptions(wait=FOREVER), look))
     until(lambda: len(room._waiters) == 2, "the other one waits")
     gate.set()
     one.result()
@@ -183,7 +183,7 @@ def wait_on_store(
     store: RestartableStore, manager: QueueManager, options: GetOptions, *, queue: str = "Q", syncpoint: bool = False
 ) -> Callable[[], list[bytes]]:
     """A call that waits, of whatever thread, past what the connection itself checks; its result are the bodies."""
-    handle = store.open(manager.owner, queue, OpenOptions(input="shared")).handle
+    handle = store.open(manager.internals.owner, queue, OpenOptions(input="shared")).handle
     request = GetRequest(handle=handle, options=options, state=NOTHING_OPEN, cursor=UNSET, syncpoint=syncpoint)
     return lambda: [message.body for message in store.wait(request).messages]
 
@@ -199,10 +199,10 @@ def test_a_call_that_comes_to_wait_while_its_connection_ends_is_told(
 
     monkeypatch.setattr(store, "disconnect", held_disconnect)
     coming = wait_on_store(store, other, GetOptions(wait=FOREVER))
-    end = Call(other.abandon)
+    end = Call(other.internals.abandon)
     assert hold.reached.wait(LIMIT_SECONDS)
     wait = Call(coming)
-    Call(lambda: room.watch_until(lambda: room.is_asleep(other.owner))).result()
+    Call(lambda: room.watch_until(lambda: room.is_asleep(other.internals.owner))).result()
     hold.gate.set()
     end.result()
     assert isinstance(wait.error(), ConnectionBroken)
@@ -219,7 +219,7 @@ def test_a_call_that_comes_to_wait_when_the_waiting_ones_were_dismissed_is_told_
 
     monkeypatch.setattr(store.waiting, "dismiss", dismiss_and_hold)
     coming = wait_on_store(store, other, GetOptions(wait=FOREVER))
-    end = Call(other.abandon)
+    end = Call(other.internals.abandon)
     assert hold.reached.wait(LIMIT_SECONDS)
     with pytest.raises(ConnectionBroken):
         coming()
@@ -235,7 +235,7 @@ def test_the_room_keeps_nothing_of_queues_on_which_nobody_waits(qm: QueueManager
         return sum(len(value) for value in vars(room_of(qm)).values() if isinstance(value, dict | list | set))
 
     before = kept()
-    qm.create_model("M")
+    qm.create_queue("M", type="model")
     for _ in range(20):
         with qm.open("M") as handle:
             handle.put(b"1")

@@ -45,7 +45,7 @@ def every_file_is_there_once(store: Path) -> None:
         assert qm.depth("FILES") == MESSAGES
         for _ in FILES:
             get_file(qm, "FILES", target)  # a file that was there twice would be refused
-        assert (qm.depth("FILES"), qm.depth("FILES.TICKETS"), qm.units()) == (0, 0, [])
+        assert (qm.depth("FILES"), qm.depth("FILES.TICKETS"), qm.inspect.units()) == (0, 0, [])
     assert {str(path.relative_to(target)): path.read_bytes() for path in target.rglob("*.txt")} == FILES
 
 
@@ -177,4 +177,4 @@ def test_a_pipe_in_the_folder_is_passed_over_and_the_store_in_it_is_given_up_unr
         assert (result.files, result.messages) == (WHOLE.files, WHOLE.messages)
         assert result.given_up.keys() == {f"store.db{suffix}" for suffix in ("", "-lock", "-shm", "-wal")}
         assert all("it must not be read" in why for why in result.given_up.values())
-        assert not qm.check()
+        assert not qm.admin.check()

@@ -60,7 +60,7 @@ def test_a_file_goes_through_a_queue(
     if in_unit:
         with qm.unit_of_work():
             put = put_file(qm, "Q", source, path, rule, chunk=1000)
-            assert [unit.puts for unit in qm.units()] == [qm.depth("Q")]
+            assert [unit.puts for unit in qm.inspect.units()] == [qm.depth("Q")]
         with qm.unit_of_work():
             got = get_file(qm, "Q", target)
     else:
@@ -68,7 +68,7 @@ def test_a_file_goes_through_a_queue(
         got = get_file(qm, "Q", target)
     assert got == FileGot(put.manifest, put.group_id, target / path)
     assert files(target) == {path: (source / path).read_bytes()}
-    assert (qm.depth("Q"), qm.units()) == (0, [])
+    assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
 
 
 @pytest.mark.parametrize("kind", ONCE)
@@ -92,7 +92,7 @@ def test_any_bytes_by_any_rule_come_back(kind: str, tmp_path: Path) -> None:
 
 def test_a_whole_file_has_segments_that_the_queue_takes(qm: QueueManager, source: Path, target: Path) -> None:
     qm.alter_queue("Q", max_length=300)
-    qm.create_alias("ALIAS", base_queue="Q")
+    qm.create_queue("ALIAS", type="alias", base_queue="Q")
     put_file(qm, "ALIAS", source, "b.bin", "whole")
     segments = [one for one in qm.browse("Q", logical=True) if one.sequence_number == 2]
     assert [one.length for one in segments] == [300] * 34 + [40]
@@ -156,7 +156,7 @@ def test_a_put_that_fails_leaves_nothing_in_the_unit(
         if in_unit:
             qm.put("Q", b"after")
     assert bodies(qm) == ([b"before", b"after"] if in_unit else [])
-    assert qm.units() == []
+    assert qm.inspect.units() == []
 
 
 def spoil(qm: QueueManager, source: Path, **changes: bytes) -> None:
@@ -178,7 +178,7 @@ def test_a_damaged_group_goes_back_and_makes_no_file(
     depth = qm.depth("Q")
     with pytest.raises(error), qm.unit_of_work() if in_unit else nullcontext():
         get_file(qm, "Q", target)
-    assert (qm.depth("Q"), files(target), qm.units()) == (depth, {}, [])
+    assert (qm.depth("Q"), files(target), qm.inspect.units()) == (depth, {}, [])
     assert {one.backout_count for one in qm.browse("Q") if one.sequence_number == 1} == {1}
 
 
@@ -204,7 +204,7 @@ def test_the_file_and_its_name_are_synced_before_the_commit(
 
     def sync(file: int) -> None:
         is_folder = os.path.isdir(f"/proc/self/fd/{file}")  # noqa: PTH112
-        synced.append((is_folder, (target / "sub/a.txt").exists(), len(qm.units())))
+        synced.append((is_folder, (target / "sub/a.txt").exists(), len(qm.inspect.units())))
 
     monkeypatch.setattr("inorder.formats.file_group.os.fsync", sync)
     with qm.unit_of_work():

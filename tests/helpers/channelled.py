@@ -25,7 +25,7 @@ def manager(place: Place, name: str, order: OrderRule = "put") -> None:
     with connect(place, name=name) as qm:
         qm.create_queue("Q", order=order)
         qm.create_queue("DEAD")
-        qm.alter_manager(dead_letter_queue="DEAD")
+        qm.admin.alter_manager(dead_letter_queue="DEAD")
         channels.define_channel(qm, "FROM", "receiver")
 
 

@@ -41,8 +41,8 @@ def fill(path: Path) -> None:
     store = SqliteStore(made, clock=ManualClock(1000.0))
     qm = inorder.connect(store, program="test")
     qm.create_queue("Q", max_length=1_000_000)
-    qm.create_alias("A", base_queue="Q")
-    qm.create_model("M")
+    qm.create_queue("A", type="alias", base_queue="Q")
+    qm.create_queue("M", type="model")
     qm.create_queue("COMMIT", order="commit")
     _put_all(qm)
     _report_and_trigger(qm)
@@ -68,7 +68,7 @@ def fill(path: Path) -> None:
         reply_to_queue=[None, "A"],
     )
     store.database.connection.execute("VACUUM INTO ?", (str(path),)).fetchall()
-    qm.abandon()
+    qm.internals.abandon()
     store.close_store()
     _add_what_cannot_be_copied(path)
 
@@ -90,7 +90,7 @@ def _put_all(qm: QueueManager) -> None:
 def _report_and_trigger(qm: QueueManager) -> None:
     """Reports and trigger messages that were put, and one that nobody could take."""
     qm.create_queue("INITIATION")
-    qm.create_process("P", application_id="program")
+    qm.admin.create_process("P", application_id="program")
     qm.create_queue("TRIGGERS", trigger_control=True, trigger_type="every", initiation_queue="INITIATION", process="P")
     for reply_to in ("A", "NOWHERE"):
         qm.put("TRIGGERS", b"asks", report=Report.COA, reply_to_queue=reply_to)
@@ -121,10 +121,10 @@ def _carry(source: QueueManager, channel: str, target: MemoryStore | SqliteStore
 
 def _come_through_a_door(store: SqliteStore, qm: QueueManager) -> None:
     """A lease that holds something, a log-in that failed, what was done, by a user and with a token."""
-    qm.create_user("alice", roles=["reader"])
-    qm.create_token("alice", "ci")
+    qm.accounts.create_user("alice", roles=["reader"])
+    qm.accounts.create_token("alice", "ci")
     store.try_log_in(["user:alice"])
-    with qm.acting("clear", "Q", user="alice", address="::1") as acting:
+    with qm.accounts.acting("clear", "Q", user="alice", address="::1") as acting:
         acting.messages = 3
     with qm.lease(seconds=60.0):
         qm.put("COMMIT", b"leased")
@@ -252,21 +252,21 @@ def _each(*calls: Callable[[], object]) -> None:
 def _look_around(store: SqliteStore, qm: QueueManager) -> None:
     _each(
         qm.queues,
-        qm.overview,
-        qm.dropped,
-        qm.units,
-        qm.waits,
-        qm.locks,
-        qm.claims,
-        lambda: qm.order_view("Q"),
-        lambda: qm.status("Q"),
+        qm.inspect.overview,
+        qm.inspect.dropped,
+        qm.inspect.units,
+        qm.inspect.waits,
+        qm.inspect.locks,
+        qm.bulk.claims,
+        lambda: qm.inspect.order_view("Q"),
+        lambda: qm.inspect.status("Q"),
         lambda: qm.depth("A"),
-        lambda: list(qm.look("Q")),
-        lambda: list(qm.look("Q", order="logical")),
-        lambda: list(qm.look("COMMIT")),
-        lambda: qm.gaps("Q", UNFINISHED),
-        lambda: qm.in_ledger("Q", KEY),
-        qm.processes,
+        lambda: list(qm.inspect.look("Q")),
+        lambda: list(qm.inspect.look("Q", order="logical")),
+        lambda: list(qm.inspect.look("COMMIT")),
+        lambda: qm.inspect.gaps("Q", UNFINISHED),
+        lambda: qm.bulk.in_ledger("Q", KEY),
+        qm.admin.processes,
         lambda: channels.channels(qm),
         lambda: channels.status(qm),
         lambda: channels.received(qm),
@@ -326,14 +326,18 @@ def _get(store: SqliteStore, qm: QueueManager) -> None:
 
 def _confirm(store: SqliteStore, qm: QueueManager) -> None:
     for confirm_id, call in ((7, qm.confirm_get), (6, qm.confirm_put)):
-        for uid in qm.unique_ids("Q", confirm_id=confirm_id):
+        for uid in qm.inspect.unique_ids("Q", confirm_id=confirm_id):
             with contextlib.suppress(InorderError):
                 call("Q", uid, confirm_id=confirm_id)
     _each(
         lambda: qm.browse_and_lock("Q", confirm_id=9),
         lambda: qm.undo("Q", 9),
         lambda: qm.undo("Q", 8),
-        *(lambda one=one: qm.release_lock("Q", one.lock_id) for one in qm.locks() if one.lock_id is not None),
+        *(
+            lambda one=one: qm.admin.release_lock("Q", one.lock_id)
+            for one in qm.inspect.locks()
+            if one.lock_id is not None
+        ),
         lambda: qm.settle("in doubt", "commit"),
     )
 
@@ -346,7 +350,7 @@ def _claim(store: SqliteStore, qm: QueueManager) -> None:
         lambda: _survey(app, PHYSICAL),
         lambda: app.settle(app.settled + 1),
         lambda: app.claim(app.settled + 1, GROUPS),
-        lambda: qm.release_claims("Q", "app"),
+        lambda: qm.bulk.release_claims("Q", "app"),
         lambda: store.disconnect(app.owner),
     )
 
@@ -387,37 +391,37 @@ def _trigger_and_send(store: SqliteStore, qm: QueueManager) -> None:
             lambda: channels.alter_channel(qm, "TO.OTHER", description="altered"),
             lambda: _receive_more(store, qm),
             lambda: channels.delete_channel(qm, "TO.OTHER"),
-            lambda: qm.alter_process("P", description="altered"),
-            lambda: qm.delete_process("P"),
+            lambda: qm.admin.alter_process("P", description="altered"),
+            lambda: qm.admin.delete_process("P"),
         )
 
 
 def _at_a_door(store: SqliteStore, qm: QueueManager) -> None:
     def act() -> None:
-        with qm.acting("clear", "Q", user="alice"):
+        with qm.accounts.acting("clear", "Q", user="alice"):
             pass
 
     _each(
-        qm.users,
-        qm.tokens,
-        lambda: list(qm.acts()),
+        qm.accounts.users,
+        qm.accounts.tokens,
+        lambda: list(qm.accounts.acts()),
         act,
         lambda: store.try_log_in(["user:alice", "user:bob"]),
         lambda: store.forgive_log_in(["user:alice"]),
-        lambda: qm.alter_user("alice", enabled=False),
-        *(lambda one=one: store.extend_lease(one.name, None, 5.0) for one in qm.units() if one.kind == "lease"),
+        lambda: qm.accounts.alter_user("alice", enabled=False),
+        *(lambda one=one: store.extend_lease(one.name, None, 5.0) for one in qm.inspect.units() if one.kind == "lease"),
         lambda: qm.lease(seconds=5.0).commit(),
     )
 
 
 def _end(store: SqliteStore, qm: QueueManager) -> None:
     _each(
-        qm.discard_expired,
+        qm.admin.discard_expired,
         lambda: qm.alter_queue("Q", description="altered"),
         lambda: qm.get_many("Q", 1000),
-        qm.check,
+        qm.admin.check,
         lambda: qm.close_queue("Q"),
-        lambda: qm.clear_queue("Q"),
+        lambda: qm.admin.clear_queue("Q"),
         lambda: qm.delete_queue("Q", purge=True),
     )
 

@@ -34,7 +34,7 @@ class Heard(list[StoreEvent]):
 @pytest.fixture
 def heard(qm: QueueManager) -> Heard:
     told = Heard()
-    qm.observe(told.append)
+    qm.inspect.observe(told.append)
     return told
 
 
@@ -54,18 +54,33 @@ def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
     other = qm.connect()
     qm.alter_queue("Q", description="altered")
     qm.create_queue("GONE")
-    qm.clear_queue("GONE")
+    qm.admin.clear_queue("GONE")
     qm.delete_queue("GONE")
-    _ = qm.waits(), qm.locks(), qm.overview(), qm.dropped(), qm.check(), list(qm.look("Q")), qm.gaps("Q", b"none")
-    _ = qm.connections(), qm.queues(), qm.units(), qm.depth("Q"), qm.order_view("Q"), qm.manager_attributes()
-    qm.alter_manager(max_handles=100)
+    _ = (
+        qm.inspect.waits(),
+        qm.inspect.locks(),
+        qm.inspect.overview(),
+        qm.inspect.dropped(),
+        qm.admin.check(),
+        list(qm.inspect.look("Q")),
+        qm.inspect.gaps("Q", b"none"),
+    )
+    _ = (
+        qm.inspect.connections(),
+        qm.queues(),
+        qm.inspect.units(),
+        qm.depth("Q"),
+        qm.inspect.order_view("Q"),
+        qm.admin.manager_attributes(),
+    )
+    qm.admin.alter_manager(max_handles=100)
     with qm.unit_of_work(), qm.group("Q") as group:
         group.put(b"1")
         group.put(b"2")
     large_group(qm)
     handle = qm.open("Q", output=True, browse=True)
     handle.put(b"3", logical=True, syncpoint=True, flags=8)
-    handle.withdraw(handle.put_state, whole_group=True)
+    handle.internals.withdraw(handle.internals.put_state, whole_group=True)
     qm.put("Q", b"4", syncpoint=True)
     qm.prepare("named")
     qm.settle("named", "back_out")
@@ -81,12 +96,12 @@ def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
     assert isinstance(call.error(), NoMessageAvailable)
     in_bulk(qm)
     channelled(qm)
-    qm.discard_expired()
+    qm.admin.discard_expired()
     if is_in_file(qm):
-        qm.backup(folder / "copy.db")
+        qm.admin.backup(folder / "copy.db")
     else:
         with pytest.raises(CallerError):
-            qm.backup(folder / "copy.db")
+            qm.admin.backup(folder / "copy.db")
     other.close()
 
 
@@ -95,17 +110,17 @@ def through_a_door(qm: QueueManager) -> None:
     with qm.resume_lease(lease.token):
         qm.put("Q", b"leased")
     lease.extend(10)
-    qm.end_lease(lease.name)
-    qm.create_user("alice", password_hash="$")
-    qm.identify(name="alice", verify=lambda kept: kept == "$", address="here")
-    qm.revoke_token(qm.create_token("alice", "ci"))
-    qm.alter_user("alice", enabled=False)
-    qm.delete_user("alice")
-    with qm.acting("clear", "Q", user="alice"):
-        list(qm.acts())
-    qm.alter_manager(dead_letter_queue="Q")
+    qm.admin.end_lease(lease.name)
+    qm.accounts.create_user("alice", password_hash="$")
+    qm.accounts.identify(name="alice", verify=lambda kept: kept == "$", address="here")
+    qm.accounts.revoke_token(qm.accounts.create_token("alice", "ci"))
+    qm.accounts.alter_user("alice", enabled=False)
+    qm.accounts.delete_user("alice")
+    with qm.accounts.acting("clear", "Q", user="alice"):
+        list(qm.accounts.acts())
+    qm.admin.alter_manager(dead_letter_queue="Q")
     asks: Any = Message(b"", report=Report.EXCEPTION, reply_to_queue="Q")
-    qm.bury(asks, queue="Q")
+    qm.dead.add(asks, queue="Q")
     qm._store.is_own(asks.token)
 
 
@@ -123,8 +138,8 @@ def confirmed(qm: QueueManager) -> None:
     assert uid is not None
     qm.confirm_put("Q", uid)
     locked = qm.browse_and_lock("Q")
-    qm.unique_ids("Q", lock_id=locked.lock_id)
-    qm.release_lock("Q", locked.lock_id)
+    qm.inspect.unique_ids("Q", lock_id=locked.lock_id)
+    qm.admin.release_lock("Q", locked.lock_id)
     qm.get("Q", confirm_id=8)
     qm.undo("Q", 8)
 
@@ -134,10 +149,10 @@ def in_bulk(qm: QueueManager) -> None:
     with qm.open("Q", output=True, input="as_queue", browse=True) as handle:
         stager = Stager(handle, "staged", lasts=60)
         stager.stage(2, {"body": [b"6", b"7"]})
-        qm.settle_staging(key, [stager.staged])
-        qm.in_ledger("Q", key)
-        qm.last_settled("Q", "loader", "")
-        qm.undo_staging(["nothing"])
+        qm.bulk.settle_staging(key, [stager.staged])
+        qm.bulk.in_ledger("Q", key)
+        qm.bulk.last_settled("Q", "loader", "")
+        qm.bulk.undo_staging(["nothing"])
         browser = BulkBrowser(handle)
         found = browser.survey()
         for stretch in found.stretches:
@@ -152,11 +167,11 @@ def in_bulk(qm: QueueManager) -> None:
         reader.return_ahead()
         reader.settle(claim.number)
         reader.claim(claim.number, most=1)
-        qm.release_claims("Q", "app")
-        qm.finish_claims("Q", "app", claim.number)
-        qm.leave_claimed_group("Q", "app")
+        qm.bulk.release_claims("Q", "app")
+        qm.bulk.finish_claims("Q", "app", claim.number)
+        qm.bulk.leave_claimed_group("Q", "app")
         handle.leave_group()
-        qm.claims()
+        qm.bulk.claims()
 
 
 def channelled(qm: QueueManager) -> None:

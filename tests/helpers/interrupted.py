@@ -85,9 +85,9 @@ def undo(qm: QueueManager) -> None:
 
 
 def at_once(qm: QueueManager) -> None:
-    promises = qm.promises()
+    promises = qm.internals.promises()
     promises.at_once(lambda: qm.put("Q", b"x"))
-    promises.at_once(lambda: qm.get_if("Q", lambda message: None))
+    promises.at_once(lambda: qm.internals.get_if("Q", lambda message: None))
     promises.keep()
 
 
@@ -142,7 +142,7 @@ def browse(qm: QueueManager, **options: Any) -> None:
 
 def clear(qm: QueueManager) -> None:
     qm.close_queue("Q")
-    qm.clear_queue("Q")
+    qm.admin.clear_queue("Q")
 
 
 def far_get(qm: QueueManager) -> None:
@@ -185,12 +185,12 @@ CALLS: dict[str, Callable[[QueueManager], object]] = {
     "definitions": definitions,
     "connection": connection,
     "claim": claim,
-    "status": lambda qm: qm.status("Q"),
-    "overview": lambda qm: qm.overview(),
-    "look": lambda qm: list(qm.look("Q", most=2)),
+    "status": lambda qm: qm.inspect.status("Q"),
+    "overview": lambda qm: qm.inspect.overview(),
+    "look": lambda qm: list(qm.inspect.look("Q", most=2)),
     "clear": clear,
     "calls that are made at once": at_once,
-    "get that may be refused": lambda qm: qm.get_if("Q", lambda message: None),
+    "get that may be refused": lambda qm: qm.internals.get_if("Q", lambda message: None),
 }
 
 
@@ -202,16 +202,16 @@ def ready(qm: QueueManager) -> None:
     opening.append(inorder.connect(qm._services.store))
     if "NEW" in [one.name for one in qm.queues()]:
         qm.delete_queue("NEW", purge=True)
-    for unit in qm.units():
+    for unit in qm.inspect.units():
         if unit.kind == "prepared":
             qm.settle(unit.name, "back_out")
         elif unit.kind == "confirm":
             qm.undo("Q", confirm_id=int(unit.name))
         elif unit.kind == "lock":
-            qm.release_lock("Q", lock_id=int(unit.name))
+            qm.admin.release_lock("Q", lock_id=int(unit.name))
     with suppress(NotFound):
-        qm.release_claims("Q", "reader")
-    depth = qm.status("Q").current_depth
+        qm.bulk.release_claims("Q", "reader")
+    depth = qm.inspect.status("Q").current_depth
     if depth > 3:
         qm.get_many("Q", depth - 3, complete=False)
     qm.put_many("Q", [b"x"] * (3 - depth))
@@ -366,7 +366,7 @@ class Session:
 
     def end(self) -> None:
         opening.clear()
-        self.qm.abandon()
+        self.qm.internals.abandon()
         if "://" in self._store:
             until(lambda: not sessions(self._store, PROGRAM), "the server has noticed")
 
@@ -544,7 +544,7 @@ def main(store: str, how: str, count: str, *names: str) -> None:
         for name in chosen:
             CALLS[name](qm)
             ready(qm)
-        print(came, qm.check())
+        print(came, qm.admin.check())
 
 
 if __name__ == "__main__":

@@ -268,7 +268,7 @@ class History:
         self.handles[who] = Handle(self.handles[who].unit)
 
     def _crash(self, words: list[str], who: int, which: int) -> None:
-        self.readers[who].abandon()
+        self.readers[who].internals.abandon()
         self.readers[who] = self.qm.connect(program=f"R{who}")
         self.queues[who] = self.readers[who].open("Q", input="shared")
         self.said.append(f"R{who} crash")

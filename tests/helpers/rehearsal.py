@@ -47,7 +47,7 @@ def live(root: QueueManager, path: Path, seed: float, lines: int) -> None:
         while True:
             worker.step()
     except Died:
-        qm.abandon()
+        qm.internals.abandon()
     finally:
         history.close()
 

@@ -27,7 +27,7 @@ class Writer:
 
     def handle(self, queue: str = "Q") -> int:
         if queue not in self._handles:
-            self._handles[queue] = self.store.open(self.qm.owner, queue, OpenOptions(output=True)).handle
+            self._handles[queue] = self.store.open(self.qm.internals.owner, queue, OpenOptions(output=True)).handle
         return self._handles[queue]
 
     def stage(

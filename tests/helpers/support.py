@@ -194,7 +194,7 @@ def all_settle(calls: Sequence[tuple[Call[Any], QueueManager]]) -> None:
         room = room_of(calls[0][1])
 
         def at_rest() -> bool:
-            return all(call.done or room.is_asleep(manager.owner) for call, manager in calls)
+            return all(call.done or room.is_asleep(manager.internals.owner) for call, manager in calls)
 
         Call(lambda: room.watch_until(at_rest)).result()
 
@@ -235,7 +235,7 @@ def told(manager: QueueManager, sentinel: str = "SENTINEL") -> None:
     """
     manager.create_queue(sentinel)
     called = threading.Event()
-    registration = manager.hook("visible", lambda queue, message: called.set() if queue == sentinel else None)
+    registration = manager.inspect.hook("visible", lambda queue, message: called.set() if queue == sentinel else None)
     manager.put(sentinel, b"", syncpoint=False)
     assert called.wait(LIMIT_SECONDS), "the hook was not called in time"
     registration.cancel()
@@ -253,7 +253,7 @@ def heard(manager: QueueManager) -> None:
 def _waits(listener: Listener) -> None:
     own: Any = listener.own
     room = room_of(own)
-    Call(lambda: room.watch_until(lambda: not listener.is_alive or room.is_asleep(own.owner))).result()
+    Call(lambda: room.watch_until(lambda: not listener.is_alive or room.is_asleep(own.internals.owner))).result()
     if not listener.is_alive:  # it may have been cancelled by the function that it is calling still
         listener._thread.join(LIMIT_SECONDS)
 
@@ -266,13 +266,13 @@ def snapshot(manager: QueueManager) -> tuple[object, ...]:
         locals_ = [queue.name for queue in queues if queue.type == "local"]
         return (
             queues,
-            [onlooker.status(name) for name in locals_],
+            [onlooker.inspect.status(name) for name in locals_],
             [list(onlooker.browse(name)) for name in locals_ if onlooker.attributes(name).get_allowed],
-            onlooker.units(),
-            onlooker.manager_attributes(),
+            onlooker.inspect.units(),
+            onlooker.admin.manager_attributes(),
         )
     finally:
-        onlooker.abandon()
+        onlooker.internals.abandon()
 
 
 class Line(NamedTuple):

@@ -65,7 +65,7 @@ WAKING: Final[dict[str, tuple[str, dict[str, Any], str]]] = {
     "release of a lock id": (
         "qm.put('Q', b'2'); locked = qm.browse_and_lock('Q')",
         {},
-        "qm.release_lock('Q', locked.lock_id)",
+        "qm.admin.release_lock('Q', locked.lock_id)",
     ),
     "undo of a lock id's confirm id": (
         "qm.put('Q', b'2'); locked = qm.browse_and_lock('Q', confirm_id=5)",

@@ -54,4 +54,4 @@ def at_work(qm: QueueManager, tasks: Tasks, *, threads: int = 1) -> Iterator[tup
 
 def dead_letter_queue(qm: QueueManager) -> None:
     qm.create_queue("DEAD")
-    qm.alter_manager(dead_letter_queue="DEAD")
+    qm.admin.alter_manager(dead_letter_queue="DEAD")

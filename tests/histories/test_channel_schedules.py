@@ -196,11 +196,11 @@ class World:
         site.connect()
         if name == "qm":
             for connection in self.programs.values():
-                connection.abandon()
+                connection.internals.abandon()
             self.programs.clear()
             self.oracle.units = {actor: Unit() for actor in ACTORS}
         elif self.reader is not None:
-            self.reader.abandon()
+            self.reader.internals.abandon()
             self.reader = None
 
     # --- the end

@@ -96,7 +96,7 @@ class Writers:
 
     async def _get(self, qm: aio.QueueManager, _: bytes) -> None:
         try:
-            got = await qm.run(lambda one: one.get_if("Q", lambda message: None), is_brief=True)
+            got = await qm.run(lambda one: one.internals.get_if("Q", lambda message: None), is_brief=True)
         except NoMessageAvailable:
             return
         self._note("got", got.body)

@@ -62,7 +62,7 @@ class Writers:
             self._settle(self.prepared.pop(who), commit=what == "settle commit")
 
     def _open(self) -> list[Any]:
-        return [unit for unit in self.qm.units() if unit.kind == "session"]
+        return [unit for unit in self.qm.inspect.units() if unit.kind == "session"]
 
     def _settle(self, unit: str, *, commit: bool) -> None:
         self.qm.settle(unit, "commit" if commit else "back_out")
@@ -163,7 +163,7 @@ def test_no_waiter_is_left_once_all_units_are_resolved(order: Any, store: str) -
             call.sleeps(reader)
             assert qm.depth("Q") == 0
             assert levels(read) == run(steps, order, Getter, store, eager=False)
-            reader.abandon()
+            reader.internals.abandon()
             call.result()
 
     holds()

@@ -147,7 +147,7 @@ def rehearsals() -> Iterator[Mapping[Path, Rehearsal]]:
             with store() as path:
                 prepare(path, program)
                 with inorder.connect(path) as qm:
-                    qm.backup(prepared)
+                    qm.admin.backup(prepared)
             with store() as path:
                 shutil.copy(prepared, path)
                 life = stepping.run(program, str(path))

@@ -68,7 +68,7 @@ with inorder.connect(sys.argv[1]) as qm:
         assert queue.get(logical=True).errand == ""
         stager = Stager(queue, "rows", lasts=60.0)
         stager.stage(2, {"body": [b"1", b"2"], "errand": ["spring", None]})
-        qm.settle_staging(LedgerKey("app", "", "1"), [stager.staged])
+        qm.bulk.settle_staging(LedgerKey("app", "", "1"), [stager.staged])
         browser = BulkBrowser(queue)
         (stretch,) = browser.survey(GetOptions()).stretches
         (batch,) = batches(browser.read(stretch), Origin("Q", None, 0))
@@ -104,7 +104,7 @@ with inorder.connect(sys.argv[1]) as qm:
     if sys.argv[1] != ":memory:":
         assert main(["put", "Q", "body", "--errand", "spring", "--store", sys.argv[1]]) == 0
         assert got() == "spring"
-        assert qm.check() == []
+        assert qm.admin.check() == []
 """
 SCENARIO = """
 scenario: a message says to which errand it belongs

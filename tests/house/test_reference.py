@@ -18,7 +18,7 @@ PUBLIC = (
     "inorder",
     "inorder.aio",
     "inorder.client.bulk",
-    "inorder.client.operating",
+    "inorder.client.inspection",
     "inorder.errors",
     "inorder.testing",
     "inorder.formats",

@@ -97,7 +97,7 @@ def test_a_backup_is_private_while_it_grows_and_after(path: Path, tmp_path: Path
     path.chmod(0o666)
     grown: list[int] = []
     with umask(0), inorder.connect(path) as qm:
-        qm.backup(
+        qm.admin.backup(
             tmp_path / "copy",
             progress=lambda done, total: grown.extend(
                 one.stat().st_mode & 0o777 for one in tmp_path.glob("copy.*part")
@@ -347,7 +347,7 @@ ESCAPE = "\x1b[2J\nQ"
         lambda qm: qm.alter_queue("Q", description=ESCAPE),
         lambda qm: qm.alter_queue("Q", **{ESCAPE: 1}),
         lambda qm: qm.put("Q", b"", format=ESCAPE * 9),
-        lambda qm: qm.hook(ESCAPE, print),
+        lambda qm: qm.inspect.hook(ESCAPE, print),
     ],
 )
 def test_an_error_shows_no_control_character(call: Callable[[inorder.QueueManager], object]) -> None:

@@ -162,7 +162,7 @@ def test_a_get_is_linked_to_where_its_messages_were_put(qm: QueueManager, watche
 def test_a_put_under_a_confirm_id_carries_it_too(qm: QueueManager, watched: Watched) -> None:
     with watched.tracers.get_tracer("test").start_as_current_span("one") as span:
         qm.put("Q", b"1", confirm_id=7)
-    message = next(one.message for one in qm.look("Q"))
+    message = next(one.message for one in qm.inspect.look("Q"))
     assert f"{span.get_span_context().span_id:016x}" in str(message.properties["traceparent"])
 
 

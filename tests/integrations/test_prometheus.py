@@ -70,8 +70,8 @@ def test_a_scrape_asks_for_all_queues_and_discards_nothing(
 def test_periodic_puts_and_failed_tries_are_counted(qm: QueueManager, registry: CollectorRegistry) -> None:
     about = {"task": "", "schedule": "nightly", "queue": "Q", "error": ""}
     for kind in ("trouble", "put", "put", "stopped"):
-        qm.tell("worker", {"seconds": 2.0}, {**about, "kind": kind})
-    qm.tell("worker", {"seconds": 0.0}, {**about, "task": "pack", "schedule": "", "kind": "trouble"})
+        qm.internals.tell("worker", {"seconds": 2.0}, {**about, "kind": kind})
+    qm.internals.tell("worker", {"seconds": 0.0}, {**about, "task": "pack", "schedule": "", "kind": "trouble"})
     labels = {"schedule": "nightly", "queue": "Q"}
     assert registry.get_sample_value("inorder_periodic_puts_total", labels) == 2
     assert registry.get_sample_value("inorder_periodic_failures_total", labels) == 1
@@ -105,7 +105,7 @@ def test_what_other_processes_put_is_in_the_depths(file_manager: QueueManager, c
 def test_a_store_that_cannot_be_read_is_down(
     qm: QueueManager, registry: CollectorRegistry, caplog: pytest.LogCaptureFixture
 ) -> None:
-    qm.stop()
+    qm.admin.stop()
     with caplog.at_level(logging.ERROR, "inorder.integrations"):
         assert registry.get_sample_value("inorder_up") == 0
     assert "cannot be read" in caplog.text
@@ -142,7 +142,7 @@ def test_queues_that_come_and_go_do_not_fill_the_memory(
     qm: QueueManager, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prometheus, "QUEUES_MAX", 3)
-    qm.create_model("REPLIES", definition_type="temporary_dynamic")
+    qm.create_queue("REPLIES", type="model", definition_type="temporary_dynamic")
     qm.put("Q", b"1")
     for _ in range(5):
         with qm.open("REPLIES") as queue:

@@ -52,11 +52,11 @@ class Ways(Definitions):
         self.both(lambda side: side.operator.create_queue(WAY, usage="transmission"))
         self.both(lambda side: side.operator.create_queue(REPORTS, max_depth=depth))
         self.both(lambda side: side.operator.create_queue(DEAD, max_depth=dead))
-        self.both(lambda side: side.operator.alter_manager(dead_letter_queue=DEAD))
+        self.both(lambda side: side.operator.admin.alter_manager(dead_letter_queue=DEAD))
         for name, queue in (("FAR", "THERE"), ("ELSE", ""), ("BACK", REPORTS)):
             self.both(
-                lambda side, name=name, queue=queue: side.operator.create_remote_queue(  # type: ignore[misc]
-                    name, remote_queue=queue, remote_manager=WAY
+                lambda side, name=name, queue=queue: side.operator.create_queue(  # type: ignore[misc]
+                    name, type="remote", remote_queue=queue, remote_manager=WAY
                 )
             )
 
@@ -102,7 +102,7 @@ class Ways(Definitions):
         for name, role, queues in (("root", "admin", {}), ("few", "application", GRANTED[0])):
             self.both(
                 lambda side, name=name, role=role, queues=queues: (
-                    side.operator.create_user(  # type: ignore[misc]
+                    side.operator.accounts.create_user(  # type: ignore[misc]
                         name, roles=[role], queues=queues
                     ).name
                 )
@@ -127,7 +127,7 @@ class Ways(Definitions):
 
         def step(side: Any) -> Any:
             qm = side.connections[number]
-            with qm.on_behalf_of(user):
+            with qm.accounts.on_behalf_of(user):
                 return qm.put(name, body, **side.options(given))
 
         self.both(step)
@@ -136,15 +136,15 @@ class Ways(Definitions):
     def alter_user(self, user: str, granted: Mapping[str, Sequence[str]], enabled: bool) -> None:
         """What was asked for before may be allowed no more, or again; after a time of disabled it never is."""
         more: Any = {"queues": granted} if user == "few" else {}
-        self.both(lambda side: side.operator.alter_user(user, enabled=enabled, **more).enabled)
+        self.both(lambda side: side.operator.accounts.alter_user(user, enabled=enabled, **more).enabled)
 
     @rule(user=users)
     def replace_user(self, user: str) -> None:
         """Another user has the name, and is asked for nothing that the one before wanted."""
 
         def step(side: Any) -> None:
-            side.operator.delete_user(user)
-            side.operator.create_user(user, roles=["admin"] if user == "root" else ["application"])
+            side.operator.accounts.delete_user(user)
+            side.operator.accounts.create_user(user, roles=["admin"] if user == "root" else ["application"])
 
         self.both(step)
 
@@ -155,7 +155,7 @@ class Ways(Definitions):
 
         def step(side: Any) -> Any:
             qm = side.connections[number]
-            return qm.bury(qm.get(queue, read_order="relaxed"), queue=queue)
+            return qm.dead.add(qm.get(queue, read_order="relaxed"), queue=queue)
 
         self.both(step)
 
@@ -175,9 +175,9 @@ class Ways(Definitions):
     @rule(discard=st.booleans())
     def see_to_dead_letters(self, discard: bool) -> None:
         if discard:
-            self.both(lambda side: side.operator.discard_dead())
+            self.both(lambda side: side.operator.dead.discard())
         else:
-            self.both(lambda side: side.operator.replay())
+            self.both(lambda side: side.operator.dead.replay())
 
     @rule(number=choices.connections, count=st.integers(1, 3), fails=st.booleans())
     def move(self, number: int, count: int, fails: bool) -> None:
@@ -195,8 +195,8 @@ class Ways(Definitions):
 
     @rule()
     def see_what_was_dropped(self) -> None:
-        self.both(lambda side: side.operator.dropped())
-        self.both(lambda side: listing(side.operator.dead_letters()))
+        self.both(lambda side: side.operator.inspect.dropped())
+        self.both(lambda side: listing(side.operator.dead.letters()))
 
 
 class Between(Ways, Once, Puts, Gets, Confirms, Units, Lives, Bulk):

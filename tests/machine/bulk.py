@@ -240,11 +240,11 @@ class Bulk(History):
 
         def step(side: Side) -> Any:
             if how == "finish":
-                return side.operator.finish_claims(name, application, upto)
+                return side.operator.bulk.finish_claims(name, application, upto)
             return (
-                side.operator.release_claims(name, application)
+                side.operator.bulk.release_claims(name, application)
                 if how == "release"
-                else side.operator.leave_claimed_group(name, application)
+                else side.operator.bulk.leave_claimed_group(name, application)
             )
 
         self.both(step)
@@ -305,8 +305,8 @@ class Bulk(History):
         key = LedgerKey("app", query, str(batch) if batch else "")
 
         def step(side: Side) -> Any:
-            settled = side.operator.settle_staging(key, stagings)
-            return settled, [side.operator.in_ledger(name, key) for name in ("A", "B")]
+            settled = side.operator.bulk.settle_staging(key, stagings)
+            return settled, [side.operator.bulk.in_ledger(name, key) for name in ("A", "B")]
 
         outcome = self.both(step)
         if isinstance(outcome, Returned):
@@ -317,7 +317,7 @@ class Bulk(History):
 
     @rule(names=st.lists(choices.staging_names, max_size=2))
     def undo_staging(self, names: list[str]) -> None:
-        self.both(lambda side: side.operator.undo_staging(names))
+        self.both(lambda side: side.operator.bulk.undo_staging(names))
         for name in names:
             self.staged.pop(name, None)
 
@@ -336,7 +336,7 @@ class Bulk(History):
 
     def look_around(self) -> None:
         super().look_around()
-        self.both(lambda side: side.operator.claims())
+        self.both(lambda side: side.operator.bulk.claims())
 
 
 def _rows_of_claim(reader: ClaimReader, upto: int, slices: int, after: int | None = None) -> list[Any]:

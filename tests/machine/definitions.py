@@ -21,11 +21,13 @@ class Definitions(History):
     def define(self, a: Mapping[str, Any], b: Mapping[str, Any]) -> None:
         for name, attributes in (("A", a), ("B", b)):
             self._create(name, attributes)
-        self.both(lambda side: side.operator.create_alias("ALIAS", base_queue="A", default_priority=9))
-        self.both(lambda side: side.operator.create_model("MODEL.T", shareable=True, default_input="shared"))
+        self.both(lambda side: side.operator.create_queue("ALIAS", type="alias", base_queue="A", default_priority=9))
         self.both(
-            lambda side: side.operator.create_model(
-                "MODEL.P", definition_type="permanent_dynamic", default_persistence=True, order="commit"
+            lambda side: side.operator.create_queue("MODEL.T", type="model", shareable=True, default_input="shared")
+        )
+        self.both(
+            lambda side: side.operator.create_queue(
+                "MODEL.P", type="model", definition_type="permanent_dynamic", default_persistence=True, order="commit"
             )
         )
         for number in (0, 1, 2, 0):
@@ -48,7 +50,7 @@ class Definitions(History):
 
     @rule(changes=choices.manager_changes)
     def alter_manager(self, changes: Mapping[str, Any]) -> None:
-        self.both(lambda side: side.operator.alter_manager(**changes))
+        self.both(lambda side: side.operator.admin.alter_manager(**changes))
 
     @rule()
     def allow_all(self) -> None:
@@ -56,7 +58,7 @@ class Definitions(History):
         for name in ("A", "B", "ALIAS"):
             self.both(lambda side, name=name: side.operator.alter_queue(name, get_allowed=True, put_allowed=True))  # type: ignore[misc]
         self.both(lambda side: side.operator.alter_queue("A", max_length=1000, max_depth=1000, expiry=None))
-        self.both(lambda side: side.operator.alter_manager(max_uncommitted=1000, max_handles=256))
+        self.both(lambda side: side.operator.admin.alter_manager(max_uncommitted=1000, max_handles=256))
 
     @rule(base=st.sampled_from(["A", "B", "B", "ALIAS", "NONE"]))
     def alter_alias(self, base: str) -> None:

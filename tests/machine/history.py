@@ -205,13 +205,13 @@ class History(RuleBasedStateMachine):
         """All that an operator can see is the same on both sides, and so is what listeners and hooks were told."""
         self.compare_told()
         self.both(lambda side: side.operator.queues())
-        self.both(lambda side: side.operator.manager_attributes())
-        self.both(lambda side: side.operator.units())
-        self.both(lambda side: side.operator.locks())
-        self.both(lambda side: side.operator.waits())
+        self.both(lambda side: side.operator.admin.manager_attributes())
+        self.both(lambda side: side.operator.inspect.units())
+        self.both(lambda side: side.operator.inspect.locks())
+        self.both(lambda side: side.operator.inspect.waits())
         self.both(lambda side: opened(side.operator))
         for side in (self.left, self.right):
-            assert not (problems := side.operator.check()), problems
+            assert not (problems := side.operator.admin.check()), problems
         for queue in self.left.operator.queues():
             if queue.type == "local" and queue.name != SENTINEL:
                 self._look_at(queue.name)
@@ -225,9 +225,9 @@ class History(RuleBasedStateMachine):
         def own(side: Side) -> str:
             return side.translate("queue", name)  # type: ignore[no-any-return]
 
-        self.both(lambda side: side.operator.status(own(side)))
-        self.both(lambda side: side.operator.order_view(own(side)))
+        self.both(lambda side: side.operator.inspect.status(own(side)))
+        self.both(lambda side: side.operator.inspect.order_view(own(side)))
         for order in ORDERS:
-            self.both(lambda side, order=order: list(side.operator.look(own(side), order=order)))  # type: ignore[misc]
+            self.both(lambda side, order=order: list(side.operator.inspect.look(own(side), order=order)))  # type: ignore[misc]
         for options in LOOKS:
             self.both(lambda side, options=options: listing(side.operator.browse(own(side), **options)))  # type: ignore[misc]

@@ -14,8 +14,8 @@ from enum import Enum
 from typing import Any
 
 from inorder import InorderError, Message, UniqueId
+from inorder.client.inspection import Unit
 from inorder.client.listening import Registration
-from inorder.client.operating import Unit
 from inorder.client.queue import Queue
 from inorder.model.properties import Properties
 from inorder.rules.browse_token import Resumed, decode

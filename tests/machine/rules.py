@@ -15,7 +15,7 @@ from tests.machine.pairs import Returned
 from tests.machine.side import Failure, Side, listing, opened
 
 from inorder import Flags, Queue, UnitOfWork
-from inorder.client import leases, operating
+from inorder.client import inspection, leases
 from inorder.client.leases import Lease
 from inorder.rules.browse_token import decode
 from inorder.stores.seam.views import ListingOrder
@@ -286,7 +286,7 @@ class Confirms(History):
             )
 
         def confirm(side: Side) -> Any:
-            uids = side.operator.unique_ids(name, confirm_id=3)
+            uids = side.operator.inspect.unique_ids(name, confirm_id=3)
             return uids, [side.operator.confirm_put(name, uid) for uid in uids]
 
         self.both(confirm)
@@ -328,7 +328,7 @@ class Confirms(History):
     @rule(choice=choices.handles, back=st.integers(0, 1))
     def release_lock(self, choice: int, back: int) -> None:
         lock_id = self.lock_id(back)
-        self.on_handle(choice, lambda side, queue: queue.release_lock(side.translate("lock", lock_id)))
+        self.on_handle(choice, lambda side, queue: queue.internals.release_lock(side.translate("lock", lock_id)))
 
 
 class Units(History):
@@ -436,7 +436,7 @@ class Leases(History):
     @rule(back=st.integers(0, 2))
     def end_lease(self, back: int) -> None:
         name = leases.name_of(self.lease_token(back))
-        self.both(lambda side: side.operator.end_lease(name))
+        self.both(lambda side: side.operator.admin.end_lease(name))
 
     def lease_token(self, back: int) -> str:
         return f"token {max(0, self.begun - back)}"
@@ -469,9 +469,9 @@ class Operator(History):
 
         def step(side: Side) -> Any:
             keywords = side.options(chosen)
-            listed = list(side.operator.look(name, order=order))
+            listed = list(side.operator.inspect.look(name, order=order))
             units = sorted(
-                (one for one in side.operator.units() if one.kind != "staging"),
+                (one for one in side.operator.inspect.units() if one.kind != "staging"),
                 key=lambda one: (one.started_at, one.kind, one.connection or 0, len(one.name), one.name),
             )
             if behind is not None and behind < len(listed):
@@ -480,21 +480,23 @@ class Operator(History):
                 keywords["numbered_after"] = numbered
             if of_unit is not None and of_unit < len(units):
                 keywords["unit"] = units[of_unit]
-            with mock.patch.object(operating, "PAGE_MESSAGES", page):
-                return list(side.operator.look(name, order=order, **keywords))
+            with mock.patch.object(inspection, "PAGE_MESSAGES", page):
+                return list(side.operator.inspect.look(name, order=order, **keywords))
 
         self.both(step)
 
     @rule(name=choices.queues, group_id=st.sampled_from([b"g1", b"g2", b"none", "last"]))
     def gaps(self, name: str, group_id: Any) -> None:
         match = self.resolved({"match": {"group_id": group_id}})
-        self.both(lambda side: side.operator.gaps(name, side.options(match)["match"].fields.get("group_id", b"none")))
+        self.both(
+            lambda side: side.operator.inspect.gaps(name, side.options(match)["match"].fields.get("group_id", b"none"))
+        )
 
     @rule()
     def look_at_all(self) -> None:
-        self.both(lambda side: side.operator.units())
-        self.both(lambda side: side.operator.locks())
-        self.both(lambda side: side.operator.waits())
+        self.both(lambda side: side.operator.inspect.units())
+        self.both(lambda side: side.operator.inspect.locks())
+        self.both(lambda side: side.operator.inspect.waits())
         self.both(lambda side: opened(side.operator))
 
 
@@ -507,7 +509,7 @@ class Lives(History):
 
     @rule(limit=st.sampled_from([1, 1000]))
     def discard_expired(self, limit: int) -> None:
-        self.both(lambda side: side.operator.discard_expired(limit))
+        self.both(lambda side: side.operator.admin.discard_expired(limit))
 
     @rule(
         choice=choices.handles,
@@ -548,6 +550,6 @@ class Lives(History):
     def restart(self, stop: bool) -> None:
         if stop:
             self.compare_told()
-            self.both(lambda side: side.operator.stop())
+            self.both(lambda side: side.operator.admin.stop())
             self.both(lambda side: side.operator.put("A", b""))
         self.restart_store(told=not stop)

@@ -139,10 +139,10 @@ class Side:
 
     def register(self) -> None:
         """All hooks."""
-        self.operator.hook("visible", self._seen)
-        self.operator.hook("put", lambda queue, message: self._hooked("put", queue, message))
-        self.operator.hook("expired", lambda queue, message: self._hooked("expired", queue, message))
-        self.operator.hook("duplicate", lambda queue, message: self._hooked("duplicate", queue, message))
+        self.operator.inspect.hook("visible", self._seen)
+        self.operator.inspect.hook("put", lambda queue, message: self._hooked("put", queue, message))
+        self.operator.inspect.hook("expired", lambda queue, message: self._hooked("expired", queue, message))
+        self.operator.inspect.hook("duplicate", lambda queue, message: self._hooked("duplicate", queue, message))
 
     def _seen(self, queue: str, message: Message) -> None:
         if queue == SENTINEL:
@@ -166,13 +166,13 @@ class Side:
 
     def overview(self) -> list[QueueView]:
         """All queues that the history knows."""
-        return [one for one in self.operator.overview() if one.name != SENTINEL]
+        return [one for one in self.operator.inspect.overview() if one.name != SENTINEL]
 
     # --- the end
 
     def replace(self, number: int) -> None:
         """A connection ends, and a call that waits on it; another one comes in its place."""
-        self.connections[number].abandon()
+        self.connections[number].internals.abandon()
         self.blocks.pop(number, None)
         self.settle()
         self.connect(number)
@@ -190,7 +190,7 @@ class Side:
 
     def _abandon_all(self) -> None:
         for connection in self.connections.values():
-            connection.abandon()
+            connection.internals.abandon()
 
     def close(self) -> None:
         self._abandon_all()
@@ -202,7 +202,7 @@ class Side:
 
 def opened(operator: QueueManager) -> list[ConnectionView]:
     """Who is connected, and what they have open; but for since when and from which address, which a server knows."""
-    return [replace(one, since=None, host="") for one in operator.connections()]
+    return [replace(one, since=None, host="") for one in operator.inspect.connections()]
 
 
 def listing(source: Iterator[Any], limit: int | None = None) -> tuple[list[Any], Any]:

@@ -109,7 +109,7 @@ class Stories(History):
                 "back out": qm.back_out,
                 "prepare": lambda: qm.prepare("u1"),
                 "expire": lambda: self._after(side, 5.0, queue.status),
-                "release lock": lambda: queue.release_lock(right or 1),
+                "release lock": lambda: queue.internals.release_lock(right or 1),
                 "lease over": lambda: self._after(side, 5.0, lambda: queue.unique_ids(confirm_id=1)),
                 "nothing": queue.status,
             }

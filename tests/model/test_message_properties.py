@@ -60,8 +60,8 @@ def test_every_way_to_read_brings_them(qm: QueueManager) -> None:
     handle = qm.open("Q", browse=True)
     assert list(map(text_of, qm.browse("Q"))) == wanted
     assert text_of(handle.browse_first(buffer=0, accept_truncated=True)) == wanted[0]
-    assert [text_of(sight.message) for sight in qm.look("Q")] == wanted
-    assert [text_of(sight.message) for sight in qm.look("Q", preview=0)] == wanted
+    assert [text_of(sight.message) for sight in qm.inspect.look("Q")] == wanted
+    assert [text_of(sight.message) for sight in qm.inspect.look("Q", preview=0)] == wanted
     with qm.unit_of_work() as unit:
         assert list(map(text_of, qm.get_many("Q", 9))) == wanted
         unit.back_out()
@@ -100,7 +100,7 @@ def test_staged_rows_keep_them(qm: QueueManager) -> None:
         stager = Stager(queue, "s", lasts=60)
         stager.stage(3, {"body": [b"1", b"2", b"3"], "properties": [GIVEN, None, Properties.from_text(TEXT)]})
         stager.stage(1, {"body": [b"4"]})
-    qm.settle_staging(LedgerKey("load", "", "1"), [stager.staged])
+    qm.bulk.settle_staging(LedgerKey("load", "", "1"), [stager.staged])
     assert list(map(text_of, qm.browse("Q"))) == [TEXT, None, TEXT, None]
 
 
@@ -118,7 +118,7 @@ def test_of_a_message_that_is_split_the_first_segment_has_them(qm: QueueManager,
         with qm.open("SHORT", output=True) as queue:
             stager = Stager(queue, "s", lasts=60)
             stager.stage(1, {"body": [bytes(40)], **{name: [value] for name, value in fields.items()}})
-        qm.settle_staging(LedgerKey("load", "", "1"), [stager.staged])
+        qm.bulk.settle_staging(LedgerKey("load", "", "1"), [stager.staged])
     else:
         qm.put("SHORT", bytes(40), **fields)
     assert list(map(text_of, qm.browse("SHORT"))) == [TEXT, None, None]
@@ -143,7 +143,7 @@ def test_a_group_that_is_read_over_several_units_of_work(qm: QueueManager) -> No
         assert text_of(handle.get(logical=True)) == TEXT
     with qm.unit_of_work():
         assert text_of(handle.get(logical=True)) == '{"n":2}'
-    assert qm.check() == []
+    assert qm.admin.check() == []
 
 
 def test_what_is_wrong_with_one_of_many_puts_none(qm: QueueManager) -> None:
@@ -156,7 +156,7 @@ def test_what_is_wrong_with_one_of_many_puts_none(qm: QueueManager) -> None:
 def test_as_large_as_they_may_be(qm: QueueManager) -> None:
     for size in (1, 65_536 - 8):
         qm.put("Q", b"", properties={"a": "x" * size})
-        assert qm.check() == []
+        assert qm.admin.check() == []
         assert qm.get("Q").properties["a"] == "x" * size
 
 

@@ -111,7 +111,7 @@ def test_a_browse_shows_what_fits_and_gets_take_the_same(
             if selector.matches({name: getattr(one, name) for name in selector.fields}, one.properties) is True
         ]
         assert [one.body for one in qm.browse("Q", selector=text)] == fitting
-        assert [one.message.body for one in qm.look("Q", match=Match(selector=text))] == fitting
+        assert [one.message.body for one in qm.inspect.look("Q", match=Match(selector=text))] == fitting
         assert got(qm, selector=text) == fitting
         assert sorted(one.body for one in qm.browse("Q")) == sorted({one.body for one in all_} - set(fitting))
 
@@ -213,7 +213,7 @@ def test_what_fits_and_comes_back_meanwhile_is_locked_too(qm: QueueManager, monk
         between(monkeypatch, other.back_out, "_step_to_lock")
         locked = qm.browse_and_lock("Q", Match(selector="n = 1"), most=3)
     assert [one.place.number for one in locked.messages if one.place] == [1, 3, 6]
-    assert [one.state for one in qm.look("Q")].count("locked") == 3
+    assert [one.state for one in qm.inspect.look("Q")].count("locked") == 3
 
 
 FAR = 3_000
@@ -230,7 +230,7 @@ MANY: dict[str, Callable[[QueueManager, str], object]] = {
     "browse": lambda qm, text: list(qm.browse("Q", selector=text)),
     "strict browse": lambda qm, text: list(qm.browse("Q", selector=text, read_order="strict")),
     "browse_and_lock": lambda qm, text: qm.browse_and_lock("Q", Match(selector=text)),
-    "look": lambda qm, text: list(qm.look("Q", match=Match(selector=text))),
+    "look": lambda qm, text: list(qm.inspect.look("Q", match=Match(selector=text))),
 }
 
 
@@ -374,7 +374,7 @@ CALLS: dict[str, Callable[[QueueManager, str], object]] = {
     "browse": lambda qm, text: list(qm.browse("Q", selector=text)),
     "browse_first": lambda qm, text: qm.open("Q", browse=True).browse_first(selector=text, mark_handle=True),
     "browse_and_lock": lambda qm, text: qm.browse_and_lock("Q", Match(selector=text)),
-    "look": lambda qm, text: qm.look("Q", match=Match(selector=text)),
+    "look": lambda qm, text: qm.inspect.look("Q", match=Match(selector=text)),
     "get_group": lambda qm, text: group_of(qm, Match(selector=text)),
     "get_stream": lambda qm, text: qm.get_stream("Q", io.BytesIO(), match=Match(selector=text)),
 }
@@ -391,8 +391,8 @@ def test_a_bad_selector_is_refused_and_nothing_is_changed(qm: QueueManager, call
     with pytest.raises(ArgumentError) as refused:
         CALLS[call](qm, text)
     assert refused.value.reason == reason
-    assert (qm.depth("Q"), [one.state for one in qm.look("Q")]) == (1, ["available"])
-    assert not qm.units()
+    assert (qm.depth("Q"), [one.state for one in qm.inspect.look("Q")]) == (1, ["available"])
+    assert not qm.inspect.units()
 
 
 def test_a_put_selects_nothing(qm: QueueManager) -> None:

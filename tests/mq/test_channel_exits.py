@@ -36,7 +36,7 @@ def sites() -> Iterator[Sites]:
     made["qm2"].operator.create_queue("Q")
     yield made
     for site in made.values():
-        site.operator.abandon()
+        site.operator.internals.abandon()
         site.store.close_store()
 
 

@@ -62,7 +62,7 @@ def test_what_is_read_there_is_a_schedule_of_what_was_put(
             places += [b"first of a", b"second of a"]
         carry(one, "TO.B")
         assert bodies(b) == places
-        assert (a.depth("B"), a.units(), b.units()) == (0, [], [])
+        assert (a.depth("B"), a.inspect.units(), b.inspect.units()) == (0, [], [])
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
@@ -73,7 +73,7 @@ def test_messages_arrive_as_they_were(make: Make, source: str, target: str) -> N
     manager(other, "B")
     link(one, "B", other)
     with connect(one) as a, connect(other) as b:
-        a.create_remote_queue("FAR", remote_queue="Q", remote_manager="B")
+        a.create_queue("FAR", type="remote", remote_queue="Q", remote_manager="B")
         a.create_queue("HERE")
         for queue in ("HERE", "FAR"):
             fill(a, queue)
@@ -131,7 +131,7 @@ def test_killed_at_each_point_it_goes_on_and_nothing_is_lost_or_doubled(make: Ma
             (now,) = channels.status(a)
             assert (now.status, now.number, now.in_doubt, now.messages) == ("inactive", 3, 0, 10), f"at point {point}"
             assert (a.depth("B"), [received.number for received in channels.received(b)]) == (0, [3])
-            assert a.check() == b.check() == []
+            assert a.admin.check() == b.admin.check() == []
         if not killed:
             break
         point += stride
@@ -153,7 +153,7 @@ def test_two_carriers_at_once_that_die_at_random(world: World, seed: int) -> Non
         deaths = sum(threads.map(lives, points))
     world.run()
     assert bodies(world.b) == numbers(0, 60), f"seed {seed}"
-    assert world.a.check() == world.b.check() == []
+    assert world.a.admin.check() == world.b.admin.check() == []
     assert deaths
 
 
@@ -206,7 +206,7 @@ def test_a_run_that_is_stopped_ends_and_goes_on_after_a_start(
 def test_a_receiver_that_was_put_back_is_a_sequence_error(world: World, tmp_path: Path) -> None:
     world.put(0, 4)
     world.run()
-    world.b.backup(tmp_path / "b.backup")
+    world.b.admin.backup(tmp_path / "b.backup")
     world.put(4, 8)
     world.run()
     world.b.close()
@@ -226,7 +226,7 @@ def test_a_receiver_that_was_put_back_is_a_sequence_error(world: World, tmp_path
 @pytest.mark.parametrize("runs", [1, 3])  # the receiver knows as many of them as the sender will, or more
 def test_a_sender_that_was_put_back_is_a_sequence_error(world: World, tmp_path: Path, runs: int) -> None:
     world.put(0, 4)
-    world.a.backup(tmp_path / "a.backup")
+    world.a.admin.backup(tmp_path / "a.backup")
     for _ in range(runs):
         world.run()
     world.a.close()
@@ -235,7 +235,7 @@ def test_a_sender_that_was_put_back_is_a_sequence_error(world: World, tmp_path: 
         with pytest.raises(SequenceError):
             channels.run_channel(a, "TO.B", until_empty=True)
         assert bodies(world.b) == numbers(0, 4)  # and not twice
-        a.clear_queue("B")
+        a.admin.clear_queue("B")
         channels.reset_channel(a, "TO.B", 7)
         channels.start_channel(a, "TO.B")
         a.put("Q", b"new", manager="B")
@@ -292,8 +292,8 @@ def test_a_channel_in_doubt_is_neither_deleted_nor_sent_elsewhere_nor_are_its_cl
     for call, says in (
         (lambda: channels.delete_channel(world.a, "TO.B"), "in doubt"),
         (lambda: channels.alter_channel(world.a, "TO.B", transmission_queue="C"), "in doubt"),
-        (lambda: world.a.release_claims("B", "channel TO.B"), "asks it about the last one"),
-        (lambda: world.a.finish_claims("B", "channel TO.B", 1), "asks it about the last one"),
+        (lambda: world.a.bulk.release_claims("B", "channel TO.B"), "asks it about the last one"),
+        (lambda: world.a.bulk.finish_claims("B", "channel TO.B", 1), "asks it about the last one"),
     ):
         with pytest.raises(ObjectInUse, match=says):
             call()

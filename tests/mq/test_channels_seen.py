@@ -110,14 +110,14 @@ def test_a_store_that_is_replaced_while_it_is_open_ends_the_run(tmp_path: Path, 
 def test_the_overview_shows_the_channels_of_a_transmission_queue(world: World) -> None:
     world.put(0, 6)
     world.dies("sending")
-    (view,) = [one for one in world.a.overview() if one.channels]
+    (view,) = [one for one in world.a.inspect.overview() if one.channels]
     (now,) = view.channels
     assert (view.name, view.depth) == (now.queue, now.waiting)
     assert (now.name, now.status, now.in_doubt, now.waiting) == ("TO.B", "inactive", 4, 6)
     assert now.oldest_put_at is not None
     assert now.oldest_put_at == view.oldest_put_at
     assert view.channels == tuple(channels.status(world.a))
-    assert all(not one.channels for one in world.b.overview())  # a receiver sends from nowhere
+    assert all(not one.channels for one in world.b.inspect.overview())  # a receiver sends from nowhere
     channels.delete_channel(world.b, "TO.B")
 
 
@@ -129,4 +129,4 @@ def test_a_report_that_can_be_put_nowhere_at_the_receiver_is_counted_of_no_queue
     world.a.put("NONE", asks, manager="B")
     channels.run_channel(world.a, "TO.B", until_empty=True)
     assert world.b.depth("DEAD") == 1  # the message has taken the last room
-    assert [(one.queue, one.messages, one.reason) for one in world.b.dropped()] == [("", 1, Reason.Q_FULL)]
+    assert [(one.queue, one.messages, one.reason) for one in world.b.inspect.dropped()] == [("", 1, Reason.Q_FULL)]

@@ -31,7 +31,7 @@ class Desk:
         qm.create_queue("DEAD")
         qm.create_queue("ORDERS")
         qm.create_queue("REPAIR")
-        qm.alter_manager(dead_letter_queue="DEAD")
+        qm.admin.alter_manager(dead_letter_queue="DEAD")
 
     def die(self, body: bytes, reason: int = 2053, queue: str = "ORDERS", **fields: Any) -> None:
         letter = buried(Message(body, **fields), WhyDead(reason, queue, "", 5.0, "test"))
@@ -190,17 +190,17 @@ def test_what_another_one_holds_is_handled_when_it_comes_back(desk: Desk) -> Non
 def test_a_dry_run_says_what_it_would_do_and_changes_nothing(desk: Desk) -> None:
     for body, reason in ((b"1", 2053), (b"2", 2051), (b"3", 2085)):
         desk.die(body, reason)
-    before = list(desk.qm.look("DEAD"))
+    before = list(desk.qm.inspect.look("DEAD"))
     handled = desk.run("REASON(2053) ACTION(RETRY)", "REASON(2051) ACTION(DISCARD)", dry_run=True)
     assert handled == Handled(discarded=1, retried=1, ignored=1)
     assert desk.told() == [("retried", 2, "ORDERS"), ("discarded", 3, ""), ("ignored", 0, "")]
-    assert list(desk.qm.look("DEAD")) == before
+    assert list(desk.qm.inspect.look("DEAD")) == before
     assert desk.bodies("ORDERS") == []
 
 
 @pytest.mark.parametrize("rule", ["ACTION(FWD) FWDQ(DEAD)", "ACTION(FWD) FWDQ(AGAIN)", "ACTION(RETRY)"])
 def test_a_letter_that_would_come_back_for_ever_stays(desk: Desk, rule: str) -> None:
-    desk.qm.create_alias("AGAIN", base_queue="DEAD")
+    desk.qm.create_queue("AGAIN", type="alias", base_queue="DEAD")
     desk.die(b"1", queue="DEAD")
     assert desk.run(rule) == Handled(failed=1, ignored=1)
     assert desk.bodies("DEAD") == [b"1"]

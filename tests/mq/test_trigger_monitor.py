@@ -44,26 +44,26 @@ class Site:
         self.qm = connect(self.path, name="SHOP")
         self.qm.create_queue("START")
         self.qm.create_queue("DEAD")
-        self.qm.alter_manager(dead_letter_queue="DEAD")
+        self.qm.admin.alter_manager(dead_letter_queue="DEAD")
         self.events: list[TriggerEvent] = []
 
     def asks(self, queue: str = "Q", command: str | None = None, **process: Any) -> None:
         """A queue asks for a program, once for each message; it has one."""
-        self.qm.create_process(queue, application_id=self.command if command is None else command, **process)
+        self.qm.admin.create_process(queue, application_id=self.command if command is None else command, **process)
         self.qm.create_queue(
             queue, trigger_control=True, trigger_type="every", initiation_queue="START", process=queue, trigger_data="T"
         )
         self.qm.put(queue, b"work")
 
     def as_user(self, put: Callable[[], object]) -> None:
-        with self.qm.on_behalf_of("shop"):
+        with self.qm.accounts.on_behalf_of("shop"):
             put()
 
     def stage(self, body: bytes) -> None:
         with self.qm.open("START", output=True) as queue:
             stager = Stager(queue, "forged", lasts=60)
             stager.stage(1, {"body": [body], "format": ["MQTRIG"], "put_application_type": [7]})
-            self.qm.settle_staging(LedgerKey("", "", "1"), [stager.staged])
+            self.qm.bulk.settle_staging(LedgerKey("", "", "1"), [stager.staged])
 
     def run(self, **options: Any) -> int:
         return run_trigger_monitor(self.qm, "START", until_empty=True, report=self.events.append, **options)
@@ -113,7 +113,7 @@ def test_without_an_ampersand_one_waits_for_the_other_and_with_it_they_run_side_
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)  # the one that reads ends when the other one writes: they must run at once
     site.asks("READS", f"cat {shlex.quote(str(pipe))}", environment_data="> /dev/null #", user_data="&")
-    site.qm.alter_process("READS", application_id=f"sh -c 'cat {pipe} > /dev/null'", environment_data=" & ")
+    site.qm.admin.alter_process("READS", application_id=f"sh -c 'cat {pipe} > /dev/null'", environment_data=" & ")
     site.qm.put("READS", b"as altered")
     site.qm.get("START")
     site.asks("WRITES", f"sh -c 'echo > {pipe}'")
@@ -149,11 +149,11 @@ def test_what_cannot_be_started_is_a_dead_letter(
     (event,) = site.events
     assert (event.event, event.reason, event.trigger and event.trigger.queue) == ("set aside", feedback, "Q")
     assert words in event.error
-    (letter,) = site.qm.dead_letters()
+    (letter,) = site.qm.dead.letters()
     assert (letter.why.reason, letter.why.queue, letter.why.program) == (feedback, "START", "trigger-monitor")
     assert TriggerMessage.from_bytes(letter.message.body).queue == "Q"
-    site.qm.alter_process("Q", application_id=site.command, application_type=6)
-    assert site.qm.replay().messages == 1  # it says what the definition said then
+    site.qm.admin.alter_process("Q", application_id=site.command, application_type=6)
+    assert site.qm.dead.replay().messages == 1  # it says what the definition said then
 
 
 def test_what_is_no_trigger_message_is_a_dead_letter_and_the_next_one_is_started(site: Site) -> None:
@@ -161,7 +161,7 @@ def test_what_is_no_trigger_message_is_a_dead_letter_and_the_next_one_is_started
     site.asks()
     assert site.run() == 1
     assert [one.event for one in site.events] == ["set aside", "started", "ended"]
-    (letter,) = site.qm.dead_letters()
+    (letter,) = site.qm.dead.letters()
     assert (letter.why.reason, letter.message.body) == (Feedback.TM_ERROR, b"what is this?")
 
 
@@ -189,14 +189,14 @@ def test_nothing_is_started_that_the_queue_manager_has_not_asked_for(
     site: Site, way: Callable[[Site, bytes], object]
 ) -> None:
     site.qm.create_queue("R")
-    site.qm.create_user("shop", roles=["application"], queues={"START": ["put"], "R": ["put"]})
+    site.qm.accounts.create_user("shop", roles=["application"], queues={"START": ["put"], "R": ["put"]})
     site.asks()
     (asked,) = site.qm.browse("START")
     way(site, asked.body)
     while site.qm.depth("START") > 1:  # the forged one is left
         site.qm.get("START", syncpoint=False)
     assert (site.run(), site.calls()) == (0, [])
-    (letter,) = site.qm.dead_letters()
+    (letter,) = site.qm.dead.letters()
     assert (letter.why.reason, letter.message.body) == (Feedback.TM_ERROR, asked.body)
     assert "the queue manager has not put it there" in letter.why.error
     site.qm.put("Q", b"more")
@@ -205,7 +205,7 @@ def test_nothing_is_started_that_the_queue_manager_has_not_asked_for(
 
 @pytest.mark.parametrize("dead", ["", "NONE"])
 def test_where_there_is_no_room_for_the_dead_the_monitor_stops_and_the_message_stays(site: Site, dead: str) -> None:
-    site.qm.alter_manager(dead_letter_queue=dead)
+    site.qm.admin.alter_manager(dead_letter_queue=dead)
     site.qm.put("START", b"what is this?")
     with pytest.raises(Undeliverable, match="dead-letter queue" if not dead else "NONE does not accept it"):
         site.run()

@@ -73,7 +73,7 @@ def test_the_end_of_a_readers_connection_is_its_close(qm: QueueManager, trigger:
     other.put("Q", b"1")
     assert triggered(qm) == 1
     other.get("Q", syncpoint=True)
-    other.abandon()
+    other.internals.abandon()
     assert triggered(qm) == 1
 
 
@@ -111,8 +111,8 @@ def claim(qm: QueueManager, queue: Any) -> None:
 RETURNS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (lambda qm, queue: queue.get(syncpoint=True), lambda qm, got: qm.back_out()),
     (lambda qm, queue: queue.get(confirm_id=7), lambda qm, got: qm.undo("Q", confirm_id=7)),
-    (lambda qm, queue: queue.browse_and_lock(), lambda qm, got: qm.release_lock("Q", got.lock_id)),
-    (claim, lambda qm, got: qm.release_claims("Q", "APP")),
+    (lambda qm, queue: queue.browse_and_lock(), lambda qm, got: qm.admin.release_lock("Q", got.lock_id)),
+    (claim, lambda qm, got: qm.bulk.release_claims("Q", "APP")),
     (prepare_get, lambda qm, got: qm.settle("U", "back_out")),
 ]
 
@@ -133,7 +133,7 @@ def test_what_comes_back_behind_the_readers_close_triggers(
 
 
 def test_after_the_interval_a_newcomer_triggers_again(qm: QueueManager, trigger: Trigger, clock: ManualClock) -> None:
-    qm.alter_manager(trigger_interval=60.0)
+    qm.admin.alter_manager(trigger_interval=60.0)
     trigger("first")
     qm.put("Q", b"1")
     clock.advance(59.0)
@@ -154,7 +154,7 @@ def test_a_trigger_under_a_clock_that_was_ahead_keeps_no_newcomer_from_triggerin
     trigger("first")
     qm.put("Q", b"1")
     clock._time = begin
-    qm.alter_manager(trigger_interval=60.0)
+    qm.admin.alter_manager(trigger_interval=60.0)
     qm.put("Q", b"2")
     assert triggered(qm) == 2
 
@@ -212,7 +212,7 @@ def test_a_confirm_triggers(qm: QueueManager, trigger: Trigger) -> None:
 
 def test_a_trigger_message_that_cannot_be_put_is_a_dead_letter(qm: QueueManager, trigger: Trigger) -> None:
     qm.create_queue("DEAD")
-    qm.alter_manager(dead_letter_queue="DEAD")
+    qm.admin.alter_manager(dead_letter_queue="DEAD")
     trigger("every")
     qm.alter_queue("INIT", put_allowed=False)
     qm.put("Q", b"1")
@@ -253,11 +253,11 @@ def test_a_queue_takes_its_last_trigger_along(qm: QueueManager, trigger: Trigger
     trigger("first")
     qm.put("Q", b"1")
     assert triggered(qm) == 2
-    assert qm.check() == []
+    assert qm.admin.check() == []
 
 
 def test_a_trigger_message_says_what_queue_and_process_definition_say(qm: QueueManager, trigger: Trigger) -> None:
-    qm.create_process("SERVE", application_id="/bin/serve", user_data="fast", environment_data="&")
+    qm.admin.create_process("SERVE", application_id="/bin/serve", user_data="fast", environment_data="&")
     trigger("every", process="SERVE", trigger_data="be quick")
     qm.put("Q", b"1")
     got = qm.get("INIT")
@@ -277,7 +277,7 @@ def test_a_process_that_is_not_defined_triggers_nothing_until_it_is(qm: QueueMan
     trigger("first", process="SERVE")
     qm.put("Q", b"1")
     assert triggered(qm) == 0
-    qm.create_process("SERVE")
+    qm.admin.create_process("SERVE")
     assert triggered(qm) == 1
-    qm.alter_process("SERVE", user_data="x")
-    assert (triggered(qm), qm.process("SERVE").user_data) == (1, "x")
+    qm.admin.alter_process("SERVE", user_data="x")
+    assert (triggered(qm), qm.admin.process("SERVE").user_data) == (1, "x")

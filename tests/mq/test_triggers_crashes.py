@@ -138,7 +138,7 @@ PROGRAMS: dict[TriggerType, tuple[str, Callable[[QueueManager], str], dict[str, 
 
 def is_over(qm: QueueManager) -> bool:
     """Whether what the program had open has ended with it; what it holds under a confirm id stays."""
-    return not qm.status("Q").open_input_count and all(unit.kind == "confirm" for unit in qm.units())
+    return not qm.inspect.status("Q").open_input_count and all(unit.kind == "confirm" for unit in qm.inspect.units())
 
 
 def judged(make: Make, kind: str, trigger_type: TriggerType, kill_at: str) -> bool:
@@ -152,7 +152,7 @@ def judged(make: Make, kind: str, trigger_type: TriggerType, kill_at: str) -> bo
     assert status in (0, -signal.SIGKILL), f"killed at {kill_at} it ended with {status}"
     with connect(place) as qm:
         until(lambda: is_over(qm), "the dead program's unit of work is backed out")
-        wrong = check(qm) or "; ".join(map(str, qm.check()))
+        wrong = check(qm) or "; ".join(map(str, qm.admin.check()))
         assert not wrong, f"killed at {kill_at}: {wrong}"
     return status == 0
 

@@ -103,7 +103,7 @@ def hash_of(password: str) -> str:
 def add(served: Served, name: str, *, password: str | None = PASSWORD, **given: Any) -> None:
     """Defines a user."""
     with inorder.connect(served.store) as qm:
-        qm.create_user(name, password_hash=None if password is None else hash_of(password), **given)
+        qm.accounts.create_user(name, password_hash=None if password is None else hash_of(password), **given)
 
 
 def client_of(app: ASGIApp, **given: Any) -> httpx.AsyncClient:

@@ -163,7 +163,7 @@ def test_a_client_certificate_is_its_user_s(start: Start, served: Served, signer
     with running.client(auth=None, verify=tls_of(shop)) as client:
         assert client.get(LOGIN).status_code == 200
         with inorder.connect(served.store) as qm:
-            qm.alter_user("shop", enabled=False)
+            qm.accounts.alter_user("shop", enabled=False)
         assert client.get(LOGIN).status_code == 401, "on a connection that was there before, too"
 
 
@@ -286,7 +286,7 @@ def test_no_secret_is_in_any_output_of_a_server(start: Start, served: Served, si
     add(served, "anna", roles=["admin"])
     body, wrong = "the-body-of-a-message", "a-wrong-password-of-somebody"
     with inorder.connect(served.store) as qm:
-        token = qm.create_token("anna", "a program")
+        token = qm.accounts.create_token("anna", "a program")
     shop = signer.sign("shop", "/CN=shop")
     running = start("--self-signed", "--client-ca", str(signer.certificate), "--workers", "2")
     secrets = [running.token, PASSWORD, token, token.partition(".")[2], body, wrong]

@@ -90,7 +90,7 @@ async def test_commands_are_run(
 
 async def test_connections_and_handles_are_shown_in_text_and_in_json(client: httpx.AsyncClient, served: Served) -> None:
     with inorder.connect(served.store, program="shop") as qm, qm.open("Q1", input="shared", output=True):
-        own = [one for one in qm.connections() if one.program.name == "shop"]
+        own = [one for one in qm.inspect.connections() if one.program.name == "shop"]
         number, host, user = f"{own[0].connection:016X}", own[0].host, own[0].program.user
         where = {"where": "APPLTAG EQ shop"}
         for kind, handles in (("conn", False), ("handle", True), ("all", True)):
@@ -178,7 +178,7 @@ async def test_an_error_in_an_object_names_the_member(
 
 
 async def test_a_fraction_of_a_millisecond_is_a_number_as_well(client: httpx.AsyncClient, qm: QueueManager) -> None:
-    qm.alter_manager(mark_interval=0.0005, trigger_interval=None)
+    qm.admin.alter_manager(mark_interval=0.0005, trigger_interval=None)
     asked = as_object("display", "qmgr", responseParameters=["markint", "trigint"])
     (item,) = (await client.post(V2 + MQSC, json=asked)).json()["commandResponse"]
     assert item["parameters"] == {"qmname": "QM1", "markint": 0.5, "trigint": "NOLIMIT"}
@@ -239,8 +239,8 @@ async def test_the_queue_manager_and_the_installation(client: httpx.AsyncClient)
 
 
 async def test_queues_are_listed_with_what_is_asked_for(client: httpx.AsyncClient, qm: QueueManager) -> None:
-    qm.create_alias("ALIAS", base_queue="Q1")
-    qm.create_remote_queue("FAR", remote_queue="THERE", remote_manager="QM2", transmission_queue="X")
+    qm.create_queue("ALIAS", type="alias", base_queue="Q1")
+    qm.create_queue("FAR", type="remote", remote_queue="THERE", remote_manager="QM2", transmission_queue="X")
     qm.put("Q1", b"1")
     base = f"{V1}/admin/qmgr/QM1/queue"
     local: dict[str, Any] = {"name": "Q1", "type": "local"}
@@ -301,7 +301,7 @@ async def test_queues_are_filtered(
     qm.create_queue("EMPTY", max_depth=99, put_allowed=False, description="a: queue")
     qm.create_queue("FULL")
     qm.put_many("FULL", [b"1", b"2"])
-    qm.create_alias("ALIAS", base_queue="FULL")
+    qm.create_queue("ALIAS", type="alias", base_queue="FULL")
     kind = "alias" if names == ["ALIAS"] else "local"
     answer = await client.get(f"{V1}/admin/qmgr/QM1/queue", params={"filter": condition, "type": kind})
     assert answer.status_code == 200, answer.text
@@ -311,7 +311,7 @@ async def test_queues_are_filtered(
 async def test_a_queue_is_made_like_another_one(client: httpx.AsyncClient, qm: QueueManager) -> None:
     """What the body does not say comes from there; where nothing is named, from the default object of the type."""
     qm.create_queue("PATTERN", max_depth=7, description="a pattern", order="commit", default_priority=4)
-    qm.create_alias("NICK", base_queue="PATTERN")
+    qm.create_queue("NICK", type="alias", base_queue="PATTERN")
     qm.create_queue("SYSTEM.DEFAULT.LOCAL.QUEUE", max_depth=11)
     qm.put("PATTERN", b"x")
     base = f"{V1}/admin/qmgr/QM1/queue"

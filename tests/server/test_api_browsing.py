@@ -140,7 +140,7 @@ async def test_what_is_held_is_listed_under_the_user_who_asked(qm: QueueManager,
     await ours("get", confirm_id=7)
     await ours("get", confirm_id=8, wait=1)
     await ours("put", {"body": "held"}, confirm_id=9)
-    held = {one.name: one.program for one in qm.units() if one.kind in ("confirm", "lock")}
+    held = {one.name: one.program for one in qm.inspect.units() if one.kind in ("confirm", "lock")}
     assert {"7", "8", "9"} < held.keys()
     assert {one.user for one in held.values()} == {"launch-token"}
     assert {one.name for one in held.values()} == {"inorder serve"}

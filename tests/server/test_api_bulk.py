@@ -196,7 +196,7 @@ async def test_a_stream_that_is_broken_leaves_nothing(
 ) -> None:
     answer = await client.post(f"{Q}/arrow", content=content, headers=keyed("k"))
     assert number_of(answer) == (400, "INWB0004E"), answer.text
-    assert (qm.depth("Q1"), qm.units()) == (0, []), "what was staged is there still"
+    assert (qm.depth("Q1"), qm.inspect.units()) == (0, []), "what was staged is there still"
 
 
 async def test_a_put_is_answered_though_the_queue_is_made_anew_at_once(
@@ -315,8 +315,8 @@ async def test_a_claim_is_listed_under_the_name_of_its_user(qm: QueueManager, cl
 
     await began(client)
     assert bodies_in(await claimed(client, 1, 0)) == [b"1"]
-    assert [(one.kind, one.program.user) for one in qm.units()] == [("claim", "shop")]
-    assert [one.program.user for one in qm.claims()] == ["shop"]
+    assert [(one.kind, one.program.user) for one in qm.inspect.units()] == [("claim", "shop")]
+    assert [one.program.user for one in qm.bulk.claims()] == ["shop"]
 
 
 async def test_the_same_request_has_the_same_messages_until_the_next_confirms_them(

@@ -29,7 +29,7 @@ HALF = len(STREAM) // 2
 def staged(served: Served) -> int:
     """How many rows are staged."""
     with inorder.connect(served.store) as qm:
-        return sum(one.puts for one in qm.units() if one.kind == "staging")
+        return sum(one.puts for one in qm.inspect.units() if one.kind == "staging")
 
 
 def waited(served: Served, *, is_there: bool) -> None:
@@ -90,7 +90,7 @@ def test_two_clients_with_one_key_at_once_put_once(start: Start, served: Served)
         one.join()
     assert answers == [{"messages": 20_000}] * 4
     with inorder.connect(served.store) as qm:
-        assert (qm.depth("Q1"), [one for one in qm.units() if one.kind == "staging"]) == (20_000, [])
+        assert (qm.depth("Q1"), [one for one in qm.inspect.units() if one.kind == "staging"]) == (20_000, [])
 
 
 def claimed(client: httpx.Client, epoch: int, after: int) -> httpx.Response:

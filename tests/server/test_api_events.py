@@ -15,7 +15,7 @@ from tests.server.listening import Event, Listener, listening
 from tests.server.test_messaging import context_of
 
 import inorder
-from inorder import QueueManager
+from inorder import QueueManager, aio
 from inorder.server import Limits
 from inorder.server.api import events, streaming
 
@@ -215,14 +215,14 @@ async def told(listener: Listener, queue: str, depth: int) -> bool:
 
 async def test_any_number_of_clients_make_one_look(monkeypatch: pytest.MonkeyPatch, app: ASGIApp) -> None:
     looks = 0
-    real = QueueManager.overview
+    real = aio.Inspect.overview
 
-    def counted(self: QueueManager, queue: str | None = None) -> object:
+    async def counted(self: aio.Inspect, queue: str | None = None) -> object:
         nonlocal looks
         looks += 1
-        return real(self, queue)
+        return await real(self, queue)
 
-    monkeypatch.setattr(QueueManager, "overview", counted)
+    monkeypatch.setattr(aio.Inspect, "overview", counted)
     monkeypatch.setattr("inorder.server.sampling.SAMPLE_SECONDS", 3600.0)
 
     listeners = [Listener(app, QUEUES, "", {}) for _ in range(50)]

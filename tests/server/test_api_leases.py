@@ -178,7 +178,7 @@ def test_a_user_has_so_many_leases(served: Served) -> None:
 async def test_the_bound_on_leases_holds_for_requests_that_come_at_once(qm: QueueManager, ours: Described) -> None:
     answers = await asyncio.gather(*(ours("begin_lease", seconds=600) for _ in range(40)))
     assert Counter(one.status_code for one in answers) == {201: 3, 429: 37}
-    assert len(qm.units()) == 3
+    assert len(qm.inspect.units()) == 3
 
 
 async def test_the_token_is_nowhere_else(served: Served, client: httpx.AsyncClient, ours: Described) -> None:
@@ -187,7 +187,7 @@ async def test_the_token_is_nowhere_else(served: Served, client: httpx.AsyncClie
     for other in ("browse", "queue"):  # a lease that is shown where it means nothing is refused, not passed over
         assert refusal(await ours(other, headers={"Inorder-Lease": token}))[:2] == (400, "MQWB0302E")
     with inorder.connect(served.store) as qm:
-        assert token not in str(qm.units())
+        assert token not in str(qm.inspect.units())
     assert not any(b"Inorder-Lease" in path.read_bytes() for path in served.folder.iterdir() if path.is_file())
 
 

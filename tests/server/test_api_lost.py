@@ -53,7 +53,10 @@ def test_a_get_under_a_confirm_id_whose_answer_is_lost_is_undone_by_the_id(
     with inorder.connect(served.store) as qm, running.client() as client:
         qm.put_many("Q1", [b"first", b"second"])
         asked = Asked(running, f"{Q}/get?confirm_id=7&wait={wait}")
-        until(lambda: [(one.kind, one.name, one.gets) for one in qm.units()] == [("confirm", "7", 1)], "it is held")
+        until(
+            lambda: [(one.kind, one.name, one.gets) for one in qm.inspect.units()] == [("confirm", "7", 1)],
+            "it is held",
+        )
         asked.is_cut()
         held = client.get(f"{Q}/unique_ids", params={"confirm_id": 7}).json()["uids"]
         assert len(held) == 1, "the id finds it"
@@ -89,7 +92,7 @@ def test_a_claim_whose_answer_is_lost_is_answered_once_more(start: Start, served
         epoch = client.post(reader).json()["epoch"]
         path = f"{reader}/arrow?epoch={epoch}&after=0&messages=2"
         asked = Asked(running, path)
-        until(lambda: [unit.gets for unit in qm.units() if unit.kind == "claim"] == [2], "it is claimed")
+        until(lambda: [unit.gets for unit in qm.inspect.units() if unit.kind == "claim"] == [2], "it is claimed")
         asked.is_cut()
         answers = [client.post(path) for _ in range(2)]
         assert [answer.headers["Inorder-Claim"] for answer in answers] == ["1", "1"]
@@ -110,7 +113,7 @@ async def test_a_client_that_is_known_to_be_gone_takes_nothing_under_a_confirm_i
             scope_of("POST", f"{Q}/get", f"confirm_id=7&wait={wait}".encode()), gone.receive, gone.send
         )
         assert {one.get("status", 499) for one in gone.sent} <= {499}, "it was answered"
-    assert qm.units() == []
+    assert qm.inspect.units() == []
     assert [message.body for message in qm.browse("Q1")] == [b"x"]
 
 
@@ -127,7 +130,7 @@ async def test_what_was_taken_as_its_user_went_is_not_sent_and_another_has_the_w
         asked.append(self.identity.name)
         if len(asked) == 2:  # the message is taken, and not sent yet
             with inorder.connect(served.store) as qm:
-                qm.alter_user("anna", enabled=False)
+                qm.accounts.alter_user("anna", enabled=False)
         await real(self, *given)
 
     monkeypatch.setattr(Call, "demand_again", just_then)

@@ -361,7 +361,7 @@ async def test_too_many_waits_are_refused(ours: Described, served: Served) -> No
 async def until_waiting(served: Served) -> None:
     """Returns when a get has looked at Q1."""
     with inorder.connect(served.store) as qm:
-        await asyncio.to_thread(until, lambda: qm.status("Q1").open_input_count > 0, "a get waits")
+        await asyncio.to_thread(until, lambda: qm.inspect.status("Q1").open_input_count > 0, "a get waits")
     await asyncio.sleep(0)
 
 

@@ -101,7 +101,7 @@ def test_a_kill_in_the_middle_of_a_lease_loses_nothing(start: Start, served: Ser
         assert bodies(qm, "Q1") == [b"b", b"c", b"d"]
         other.kill()
         assert bodies(qm, "Q1") == [b"b", b"c", b"d"], "what was answered 204 is committed"
-        assert qm.check() == []
+        assert qm.admin.check() == []
 
 
 @nightly
@@ -119,7 +119,7 @@ def test_a_kill_while_gets_wait_takes_nothing(start: Start, served: Served) -> N
     for one in waiting:
         one.start()
     with inorder.connect(served.store) as qm:
-        until(lambda: qm.status("Q1").open_input_count > 0, "a get waits")
+        until(lambda: qm.inspect.status("Q1").open_input_count > 0, "a get waits")
         running.kill()
         for one in waiting:
             one.join()

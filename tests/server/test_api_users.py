@@ -26,10 +26,10 @@ Q = "/inorder/v1/queues/Q1"
 GRANTED: dict[str, Any] = {"roles": ["application"], "queues": {"Q1": ["get", "browse", "inquire"]}}
 How = Callable[[inorder.QueueManager], object]
 OUT: list[tuple[str, How, tuple[int, str, int]]] = [
-    ("disabled", lambda qm: qm.alter_user("anna", enabled=False), (401, "MQWB0104E", 0)),
-    ("deleted", lambda qm: qm.delete_user("anna"), (401, "MQWB0104E", 0)),
-    ("revoked", lambda qm: qm.revoke_token(qm.tokens("anna")[0].name), (401, "MQWB0104E", 0)),
-    ("no authority", lambda qm: qm.alter_user("anna", queues={}), (403, "MQWB0103E", 2035)),
+    ("disabled", lambda qm: qm.accounts.alter_user("anna", enabled=False), (401, "MQWB0104E", 0)),
+    ("deleted", lambda qm: qm.accounts.delete_user("anna"), (401, "MQWB0104E", 0)),
+    ("revoked", lambda qm: qm.accounts.revoke_token(qm.accounts.tokens("anna")[0].name), (401, "MQWB0104E", 0)),
+    ("no authority", lambda qm: qm.accounts.alter_user("anna", queues={}), (403, "MQWB0103E", 2035)),
 ]
 IS_OUT = pytest.mark.parametrize(("how", "expected"), [one[1:] for one in OUT], ids=[one[0] for one in OUT])
 
@@ -61,13 +61,13 @@ async def asked(client: httpx.AsyncClient, ask: str) -> httpx.Response:
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Requests that have looked, and wait."""
     found: list[object] = []
-    has_looked = waiting.QueueWatch.has_looked
+    has_looked = waiting.QueueWatch._has_looked
 
     def noted(watch: waiting.QueueWatch, waiter: Any) -> None:
         has_looked(watch, waiter)
         found.append(waiter)
 
-    monkeypatch.setattr(waiting.QueueWatch, "has_looked", noted)
+    monkeypatch.setattr(waiting.QueueWatch, "_has_looked", noted)
     return found
 
 
@@ -103,7 +103,7 @@ async def test_a_request_that_waits_gives_nothing_to_a_user_who_is_out(
 ) -> None:
     add(served, "anna", **GRANTED)
     client.auth = AS_NOBODY
-    client.headers["Authorization"] = f"Bearer {qm.create_token('anna', 'a program')}"
+    client.headers["Authorization"] = f"Bearer {qm.accounts.create_token('anna', 'a program')}"
     assert await refused_as_it_waits(client, qm, ask, looked, lambda: how(qm)) == expected
 
 
@@ -113,7 +113,7 @@ async def test_a_request_that_waits_gives_nothing_to_a_user_who_is_out(
 @contextlib.asynccontextmanager
 async def listened(client: httpx.AsyncClient, qm: QueueManager, path: str) -> AsyncIterator[Listener]:
     """A stream of anna's."""
-    token = qm.create_token("anna", "a program")
+    token = qm.accounts.create_token("anna", "a program")
     async with listening(app_of(client), path, authorization=f"Bearer {token}") as listener:
         await listener.next()
         assert listener.status == 200
@@ -185,7 +185,7 @@ async def test_what_was_shown_counts_no_longer_than_it_is_valid(
     add(served, "anna", **GRANTED, subjects=[subject])
     async with aio.connect(served.store) as qm:
         users = Users(qm, None, 1, lambda: 0.0)
-        token = await qm.create_token("anna", "a program", seconds=100)
+        token = await qm.accounts.create_token("anna", "a program", seconds=100)
         if how == "token":
             identity = await users.by_token(token, address="")
         elif how == "subject":
@@ -196,7 +196,7 @@ async def test_what_was_shown_counts_no_longer_than_it_is_valid(
             identity = await users.by_session("anna", shown.session)
         assert identity is not None
         assert await users.again(identity) == identity
-        await qm.alter_user("anna", queues={"Q2": ["get"]})
+        await qm.accounts.alter_user("anna", queues={"Q2": ["get"]})
         changed = await users.again(identity)
         assert changed is not None
         assert changed.may("get", "Q2")
@@ -204,10 +204,10 @@ async def test_what_was_shown_counts_no_longer_than_it_is_valid(
             now = time.time()
             monkeypatch.setattr("inorder.server.users.time.time", lambda: now + 101)
         elif how == "subject":
-            await qm.alter_user("anna", subjects=[])
+            await qm.accounts.alter_user("anna", subjects=[])
         else:
-            await qm.delete_user("anna")
-            await qm.create_user("anna")
+            await qm.accounts.delete_user("anna")
+            await qm.accounts.create_user("anna")
         assert await users.again(identity) is None
 
 
@@ -280,7 +280,7 @@ async def test_a_stream_that_a_token_began_outlives_a_session(
     async with alive(served.app()) as app, client_of(app) as client:
         cookie = await _logged_in(client)
         with inorder.connect(served.store) as qm:
-            token = qm.create_token("anna", "a program")
+            token = qm.accounts.create_token("anna", "a program")
             async with listening(app, f"{Q}/events", authorization=f"Bearer {token}", cookie=cookie) as listener:
                 await listener.next()
                 session_ends()
@@ -322,6 +322,6 @@ async def test_a_stream_of_queues_shows_what_its_user_may_see_now(
     async with listened(client, qm, "/inorder/v1/events") as listener:
         qm.create_queue("Q2")
         assert [one["name"] for one in (await listener.event()).data["queues"]] == ["Q1"]
-        qm.alter_user("anna", queues={"Q2": ["inquire"]})
+        qm.accounts.alter_user("anna", queues={"Q2": ["inquire"]})
         found = (await listener.event()).data
         assert ([one["name"] for one in found["queues"]], found["gone"]) == (["Q2"], ["Q1"])

@@ -60,7 +60,7 @@ async def refused(client: httpx.AsyncClient, content: Any, *allowed: int) -> int
 
 def check_nothing_is_left(served: Served) -> None:
     with inorder.connect(served.store) as qm:
-        assert (qm.depth("Q1"), qm.units()) == (0, []), "something was put, or is staged still"
+        assert (qm.depth("Q1"), qm.inspect.units()) == (0, []), "something was put, or is staged still"
 
 
 async def in_pieces(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:
@@ -141,8 +141,8 @@ def test_whatever_arrives_is_put_as_a_whole_or_refused_as_a_whole(served: Served
             statuses[answer.status_code] += 1
             with inorder.connect(served.store) as qm:
                 there = qm.depth("Q1")
-                assert qm.units() == [], "what was staged is there still"
-                qm.clear_queue("Q1")
+                assert qm.inspect.units() == [], "what was staged is there still"
+                qm.admin.clear_queue("Q1")
             if answer.status_code == 200:
                 assert answer.json()["messages"] == there
                 continue

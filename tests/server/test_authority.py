@@ -102,9 +102,9 @@ def site(served: Served) -> Served:
         for name in ("DEAD", "START", "REPLIES"):
             qm.create_queue(name)
         qm.create_queue("PARIS", usage="transmission")
-        qm.create_alias("NAME", base_queue="Q1")
-        qm.create_remote_queue("FAR", remote_queue="Q9", remote_manager="PARIS")
-        qm.alter_manager(dead_letter_queue="DEAD")
+        qm.create_queue("NAME", type="alias", base_queue="Q1")
+        qm.create_queue("FAR", type="remote", remote_queue="Q9", remote_manager="PARIS")
+        qm.admin.alter_manager(dead_letter_queue="DEAD")
     return served
 
 
@@ -213,9 +213,9 @@ async def test_a_user_s_reports_end_with_the_user_and_the_answer_says_why_they_a
         json={"body": SECRET, "report": int(Report.COD_WITH_FULL_DATA), "reply_to_queue": "REPLIES"},
     )
     with inorder.connect(site.store) as qm:
-        qm.alter_user("anna", queues={"Q1": ["put"]})
+        qm.accounts.alter_user("anna", queues={"Q1": ["put"]})
         qm.get("Q1")
-        (letter,) = qm.dead_letters()
+        (letter,) = qm.dead.letters()
         assert (letter.why.reason, letter.message.body, qm.depth("REPLIES")) == (2035, b"", 0)
 
 
@@ -223,20 +223,20 @@ async def test_a_user_s_reports_end_with_the_user_and_the_answer_says_why_they_a
 
 
 def disable(qm: inorder.QueueManager) -> None:
-    qm.alter_user("anna", enabled=False)
+    qm.accounts.alter_user("anna", enabled=False)
 
 
 def disable_and_enable(qm: inorder.QueueManager) -> None:
     disable(qm)
-    qm.alter_user("anna", enabled=True)
+    qm.accounts.alter_user("anna", enabled=True)
 
 
 def take_away(qm: inorder.QueueManager) -> None:
-    qm.alter_user("anna", roles=["application"], queues={"REPLIES": ["put"]})
+    qm.accounts.alter_user("anna", roles=["application"], queues={"REPLIES": ["put"]})
 
 
 def delete(qm: inorder.QueueManager) -> None:
-    qm.delete_user("anna")
+    qm.accounts.delete_user("anna")
 
 
 LOSSES: dict[Lose, int] = {disable: 401, disable_and_enable: 401, take_away: 403, delete: 401}
@@ -289,7 +289,7 @@ async def test_a_stream_puts_nothing_for_a_user_who_is_out_at_its_end(
     answer = await client.post(f"{OURS}/Q1/arrow", content=body, headers=keyed("k"))
     assert answer.status_code == LOSSES[lose], answer.text
     with inorder.connect(site.store) as qm:
-        assert (qm.depth("Q1"), qm.units()) == (0, [])
+        assert (qm.depth("Q1"), qm.inspect.units()) == (0, [])
 
 
 async def taken_slowly(client: httpx.AsyncClient, request: httpx.Request, then: Callable[[], None]) -> bytes:
@@ -353,4 +353,4 @@ async def test_a_reader_does_not_take_the_place_of_a_channel(client: httpx.Async
         answer = await client.post(reader + path, params=query)
         assert answer.status_code == 400, answer.text
     with inorder.connect(site.store) as qm:
-        assert qm.claims() == []
+        assert qm.bulk.claims() == []

@@ -51,7 +51,7 @@ def bodies(served: Served, queue: str = "Q1") -> list[bytes]:
 
 def acts(served: Served) -> list[tuple[str, str, str, str, int | None]]:
     with inorder.connect(served.store) as qm:
-        return [(one.user, one.act, one.queue, one.outcome, one.messages) for one in qm.acts()]
+        return [(one.user, one.act, one.queue, one.outcome, one.messages) for one in qm.accounts.acts()]
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def two(served: Served) -> Served:
     with inorder.connect(served.store) as qm:
         qm.create_queue("Q2")
         qm.create_queue("DEAD")
-        qm.alter_manager(dead_letter_queue="DEAD")
+        qm.admin.alter_manager(dead_letter_queue="DEAD")
     return served
 
 

@@ -57,7 +57,7 @@ def dead(served: Served) -> Served:
     with inorder.connect(served.store) as qm:
         qm.create_queue("REPORTS", max_depth=1)
         qm.create_queue("DEAD")
-        qm.alter_manager(dead_letter_queue="DEAD")
+        qm.admin.alter_manager(dead_letter_queue="DEAD")
         qm.put("REPORTS", b"in the way")
         for body, reply_to in ((b"one", "REPORTS"), (b"two", "REPORTS"), (b"three", "GONE")):
             qm.put("Q1", body, report=Report.COA_WITH_FULL_DATA, reply_to_queue=reply_to)
@@ -73,7 +73,7 @@ def worker(served: Served) -> Iterator[inorder.QueueManager]:
 
 def letters(served: Served) -> list[str]:
     with inorder.connect(served.store) as qm:
-        return [uid_text(one.message.uid) for one in qm.dead_letters() if one.message.uid]
+        return [uid_text(one.message.uid) for one in qm.dead.letters() if one.message.uid]
 
 
 # --- dead letters
@@ -190,7 +190,7 @@ async def test_where_no_dead_letter_queue_is_named_the_page_shows_the_systems(
     assert "There are no dead letters" in (await client.get("/console/dead")).text
     worker.put("Q1", b"m1")
     with worker.unit_of_work():
-        worker.bury(worker.get("Q1"), queue="Q1", error="torn")
+        worker.dead.add(worker.get("Q1"), queue="Q1", error="torn")
     page = (await client.get("/console/dead")).text
     assert "SYSTEM.DEAD.LETTER.QUEUE" in page
     assert "torn" in page
@@ -211,7 +211,7 @@ async def test_units_are_committed_and_backed_out_by_their_names(
     with worker.open("Q1", output=True) as handle:
         Stager(handle, "batch", lasts=600).stage(1, {"body": [b"staged"]})
     lease = worker.lease(seconds=600)
-    name = next(one.name for one in worker.units() if one.kind == "lease")
+    name = next(one.name for one in worker.inspect.units() if one.kind == "lease")
     ends = [
         ("prepared:monday", "commit"),
         ("prepared:a/b", "back_out"),
@@ -231,7 +231,7 @@ async def test_units_are_committed_and_backed_out_by_their_names(
         done = await send(client, path, outcome=outcome, typed=key)
         assert (done.status_code, done.headers["location"]) == (303, "/console/held"), key
         assert (await send(client, path, outcome=outcome, typed=key)).status_code == 404, "it is settled"
-    assert worker.units() == []
+    assert worker.inspect.units() == []
     assert bodies(served) == [b"monday"]
     assert [one[1] for one in reversed(acts(served))] == [f"{end.replace('_', ' ')} {key}" for key, end in ends]
     with pytest.raises(inorder.errors.LeaseOver):
@@ -242,7 +242,7 @@ async def test_a_unit_of_work_of_a_connection_is_its_own(
     served: Served, worker: inorder.QueueManager, client: httpx.AsyncClient
 ) -> None:
     worker.put("Q1", b"1", syncpoint=True)
-    (unit,) = worker.units()
+    (unit,) = worker.inspect.units()
     key = f"session:{unit.connection}"
 
     page = (await client.get(f"/console/held/unit/{key}")).text
@@ -252,7 +252,7 @@ async def test_a_unit_of_work_of_a_connection_is_its_own(
     assert refused.status_code == 409
     assert "only its own connection" in refused.text
     assert (await send(client, f"held/unit/{key}", outcome="burn", typed=key)).status_code == 400
-    assert len(worker.units()) == 1
+    assert len(worker.inspect.units()) == 1
     assert [one[3] for one in acts(served)] == ["failed"]
 
 
@@ -267,10 +267,10 @@ async def test_a_lock_id_is_released_by_its_name(
     assert "lock id" in (await client.get("/console/held")).text
     assert "Unlock 2 messages" in (await client.get(f"/console/{path}")).text
     assert (await send(client, path, typed="Q1")).status_code == 422
-    assert len(worker.locks()) == 1
+    assert len(worker.inspect.locks()) == 1
     assert (await send(client, path, typed=f"lock:Q1:{lock_id}")).status_code == 303
     assert (await client.get(f"/console/{path}")).status_code == 404
-    assert worker.locks() == []
+    assert worker.inspect.locks() == []
     assert acts(served) == [("launch-token", "release lock", "Q1", "done", 2)]
 
 
@@ -346,7 +346,7 @@ async def test_who_may_only_look_sees_what_is_held_and_ends_nothing(
     menu = (await client.get("/console/")).text
     assert "Held" in menu
     assert "/console/users" not in menu
-    assert len(worker.units()) == 1
+    assert len(worker.inspect.units()) == 1
 
 
 @serving(with_role("operator"))
@@ -454,9 +454,9 @@ async def test_one_command_at_a_time(client: httpx.AsyncClient, command: str, sa
 async def test_channels_users_and_acts_are_listed_without_secrets(client: httpx.AsyncClient, qm: QueueManager) -> None:
     qm.create_queue("X", usage="transmission")
     channels.define_channel(qm, "TO.B", transmission_queue="X", connection="postgresql://u:secret@h/db")
-    qm.create_user("ann", roles=("application",), queues={"A.*": ["put"]}, description=HOSTILE)
-    token = qm.create_token("ann", "nightly")
-    with qm.acting("clear", "Q1", user="ann", address="127.0.0.1") as note:
+    qm.accounts.create_user("ann", roles=("application",), queues={"A.*": ["put"]}, description=HOSTILE)
+    token = qm.accounts.create_token("ann", "nightly")
+    with qm.accounts.acting("clear", "Q1", user="ann", address="127.0.0.1") as note:
         note.messages = 12_345
     channel = (await client.get("/console/channels")).text
     assert "TO.B" in channel
@@ -478,7 +478,7 @@ def full(store: Path | str) -> inorder.QueueManager:
     """A store with something of everything, and names that look like markup; the connection holds some of it."""
     qm = inorder.connect(store, program=HOSTILE)
     qm.create_queue("DEAD")
-    qm.alter_manager(dead_letter_queue="DEAD")
+    qm.admin.alter_manager(dead_letter_queue="DEAD")
     qm.alter_queue("Q1", description=HOSTILE)
     hostile = f"{HOSTILE}\x1b[31m\u202e".encode()
     qm.put("Q1", hostile, group_id=b"<script>", format="<script>", properties={"p": HOSTILE})
@@ -497,7 +497,7 @@ def full(store: Path | str) -> inorder.QueueManager:
     with qm.unit_of_work(), qm.group("Q1") as group:
         group.put(b"1", properties={"colour": HOSTILE})
         group.put(b"2")
-    qm.create_user("ann", description=HOSTILE)
+    qm.accounts.create_user("ann", description=HOSTILE)
     qm.create_queue("X", usage="transmission")
     channels.define_channel(qm, "TO.B", transmission_queue="X", connection="b.db")
     return qm

@@ -35,7 +35,7 @@ def shop(served: Served) -> Served:
         qm.create_queue("Q2")
         qm.create_queue("REPORTS", max_depth=1)
         qm.create_queue("DEAD")
-        qm.alter_manager(dead_letter_queue="DEAD")
+        qm.admin.alter_manager(dead_letter_queue="DEAD")
         qm.put("REPORTS", b"in the way")
         for body in (b"one", b"two"):
             qm.put("Q1", body, report=Report.COA_WITH_FULL_DATA, reply_to_queue="REPORTS")
@@ -112,7 +112,7 @@ def test_by_keys_alone_messages_are_put_copied_moved_and_deleted(shop: Served, l
     assert bodies(shop, "Q2") == [b'{"colour": "red"}'] * 2
     with inorder.connect(shop.store) as qm:
         assert qm.get("Q2").properties == {"size": 3}
-        assert [one.act for one in qm.acts()] == ["delete", "move", "copy"]
+        assert [one.act for one in qm.accounts.acts()] == ["delete", "move", "copy"]
 
 
 @gate

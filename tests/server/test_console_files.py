@@ -147,7 +147,7 @@ def test_lines_are_put_as_they_are_read(served: Served) -> None:
 
     def lines(qm: inorder.QueueManager) -> Iterator[bytes]:
         for _ in range(3):
-            pending.append(sum(one.puts for one in qm.units()))
+            pending.append(sum(one.puts for one in qm.inspect.units()))
             yield b'{"body": "1"}\n'
 
     with inorder.connect(served.store) as qm:

@@ -17,7 +17,7 @@ from tests.tiers import gate
 
 import inorder
 from inorder import Flags, QueueManager, Report
-from inorder.client.operating import MessageView
+from inorder.client.inspection import MessageView
 from inorder.client.unit_names import key_of
 from inorder.server.api.streaming import Streamed
 from inorder.server.console.queue import LOOKED_MAX
@@ -75,7 +75,7 @@ def test_what_is_wrong_comes_first(served: Served, qm: QueueManager) -> None:
     qm.create_queue("CLOSED", put_allowed=False, get_allowed=False)
     qm.create_queue("DEAD")
     qm.create_queue("STRICT", read_order="required")
-    qm.alter_manager(dead_letter_queue="DEAD")
+    qm.admin.alter_manager(dead_letter_queue="DEAD")
     qm.put("FULL", b"x")
     qm.put_many("NEARLY", [b"x"] * 4)
     qm.put("Q1", b"x", report=Report.COA, reply_to_queue="FULL")
@@ -109,7 +109,7 @@ def test_a_strict_reader_that_waits_is_named_with_whom_it_waits_for(served: Serv
         got: list[bytes] = []
         thread = threading.Thread(target=lambda: got.append(reader.get("STRICT", wait=300).body))
         thread.start()
-        while not any(each.pending is not None for each in qm.waits()):
+        while not any(each.pending is not None for each in qm.inspect.waits()):
             thread.join(0.01)
         overview, page = map(words, seen(served, "", "queue/STRICT"))
         slow.commit()
@@ -176,7 +176,7 @@ async def test_who_may_only_browse_sees_no_holders(client: httpx.AsyncClient, gr
     groups.create_queue("SECRET")
     with groups.connect(program="ledger-7") as holder:
         holder.get("Q1", syncpoint=True)
-        sight = next(one for one in groups.look("Q1") if one.holder is not None)
+        sight = next(one for one in groups.inspect.look("Q1") if one.holder is not None)
         for place in ("", "queue/Q1", place_of(sight)):
             answer = await client.get(f"/console/{place}")
             assert answer.status_code == 200
@@ -221,7 +221,7 @@ def test_a_group_that_a_page_cuts_says_so_and_one_that_ends_with_it_does_not(ser
 def test_the_navigation_says_where_one_is(served: Served, groups: QueueManager) -> None:
     with groups.connect() as holder:
         holder.get("Q1", syncpoint=True)
-        (unit,) = [found for found in groups.units() if found.gets]
+        (unit,) = [found for found in groups.inspect.units() if found.gets]
         places = {"": "Queues", "queue/Q1": "Queues", "queue/Q1/put": "Queues", "dead": "Dead letters"}
         for place, name in {**places, f"held/unit/{key_of(unit)}": "Held"}.items():
             (page,) = seen(served, place)
@@ -284,7 +284,7 @@ def test_a_bad_query_is_an_error_of_the_caller(served: Served, query: str) -> No
 
 
 def test_a_queue_that_leads_nowhere_is_no_error_of_a_body(served: Served, qm: QueueManager) -> None:
-    qm.create_remote_queue("RM", remote_queue="X", remote_manager="NOWHERE")
+    qm.create_queue("RM", type="remote", remote_queue="X", remote_manager="NOWHERE")
     page = one(served, "queue/RM", status=400)
     assert "no transmission queue leads to queue manager 'NOWHERE'" in page
     assert "INWB0014E" in page
@@ -292,8 +292,8 @@ def test_a_queue_that_leads_nowhere_is_no_error_of_a_body(served: Served, qm: Qu
 
 
 def test_a_queue_that_is_not_there_or_has_no_messages(served: Served, qm: QueueManager) -> None:
-    qm.create_alias("ALIAS", base_queue="Q1")
-    qm.create_model("MODEL")
+    qm.create_queue("ALIAS", type="alias", base_queue="Q1")
+    qm.create_queue("MODEL", type="model")
     qm.put("Q1", b"through the alias")
     assert "through the alias" in one(served, "queue/ALIAS")
     seen(served, "queue/NOWHERE", status=404)
@@ -352,7 +352,7 @@ def test_the_descriptor_the_properties_and_the_life(served: Served, qm: QueueMan
 
 def test_the_life_says_why_attempts_failed_and_who_set_it_aside(served: Served, qm: QueueManager) -> None:
     qm.create_queue("DEAD")
-    qm.alter_manager(dead_letter_queue="DEAD")
+    qm.admin.alter_manager(dead_letter_queue="DEAD")
     place = put(qm, b"x")
     with qm.unit_of_work() as unit:
         qm.get("Q1")
@@ -367,8 +367,8 @@ def test_the_life_says_why_attempts_failed_and_who_set_it_aside(served: Served, 
             unit.back_out()
     assert "since then 2 attempts have ended without an error text" in one(served, place)
     with qm.unit_of_work():
-        qm.bury(qm.get("Q1"), queue="Q1", reason=inorder.Reason.Q_FULL)
-    text = one(served, place_of(next(qm.look("DEAD")), "DEAD"))
+        qm.dead.add(qm.get("Q1"), queue="Q1", reason=inorder.Reason.Q_FULL)
+    text = one(served, place_of(next(qm.inspect.look("DEAD")), "DEAD"))
     assert re.search(r"set aside as a dead letter by \w+: Q_FULL", text)
     assert "Not recorded: browses" in text
 
@@ -399,7 +399,7 @@ async def test_the_life_says_who_holds_a_message_and_leads_there(
     client: httpx.AsyncClient, qm: QueueManager, hold: Callable[[QueueManager], object], said: str, page: str
 ) -> None:
     hold(qm)
-    place = place_of(next(qm.look("Q1")), "Q1")
+    place = place_of(next(qm.inspect.look("Q1")), "Q1")
     text = (await client.get(f"/console/{place}")).text
     assert said in text
     found = re.search(rf'"(/console/held/{page}[^"]*)"', text)

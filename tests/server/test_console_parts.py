@@ -44,7 +44,7 @@ async def nothing() -> SampledQueues:
 def view_of_a_queue() -> QueueView:
     with inorder.connect() as qm:
         qm.create_queue("Q1")
-        return qm.overview()[0]
+        return qm.inspect.overview()[0]
 
 
 # --- rates
@@ -229,16 +229,16 @@ async def test_groups_are_looked_at_again_when_the_queue_has_changed_and_not_eac
         await qm.create_queue("Q1")
         await qm.put("Q1", b"1", group_id=b"g", flags=Flags.IN_GROUP)
         groups = GroupSearches(qm, clock)
-        (first,) = await qm.overview()
+        (first,) = await qm.inspect.overview()
         (lacking,) = (await groups.of(first)).lacking
         assert lacking.missing.last
         await qm.put("Q1", b"2", group_id=b"g", sequence_number=2, flags=Flags.LAST_IN_GROUP)
-        (second,) = await qm.overview()
+        (second,) = await qm.inspect.overview()
         assert (await groups.of(second)).lacking, "within some seconds what was found is kept"
         clock.now += AGAIN_SECONDS
         assert not (await groups.of(second)).lacking
-        await qm.clear_queue("Q1")
-        assert await groups.of((await qm.overview())[0]) == Wholeness()
+        await qm.admin.clear_queue("Q1")
+        assert await groups.of((await qm.inspect.overview())[0]) == Wholeness()
 
 
 def test_a_group_that_the_look_has_cut_is_not_judged() -> None:
@@ -247,9 +247,9 @@ def test_a_group_that_the_look_has_cut_is_not_judged() -> None:
         for number in range(1, 6):
             last = Flags.LAST_IN_GROUP if number == 5 else Flags.IN_GROUP
             qm.put("Q1", b"x", group_id=b"whole", sequence_number=number, flags=last)
-        cut = wholeness(list(qm.look("Q1", order="logical", most=3)), 3)
+        cut = wholeness(list(qm.inspect.look("Q1", order="logical", most=3)), 3)
         assert (cut.lacking, cut.is_all) == ((), False)
-        assert wholeness(list(qm.look("Q1", order="logical")), 6) == Wholeness()
+        assert wholeness(list(qm.inspect.look("Q1", order="logical")), 6) == Wholeness()
 
 
 async def test_many_queues_take_turns() -> None:
@@ -258,7 +258,7 @@ async def test_many_queues_take_turns() -> None:
         for name in ("A", "B", "C"):
             await qm.create_queue(name)
             await qm.put(name, b"1", group_id=b"g", flags=Flags.IN_GROUP)
-        groups, views = GroupSearches(qm, lambda: next(ticks)), await qm.overview()
+        groups, views = GroupSearches(qm, lambda: next(ticks)), await qm.inspect.overview()
         assert sorted(await groups.of_all(views)) == ["A", "B"]
         assert sorted(await groups.of_all(views)) == ["A", "B", "C"]
 
@@ -313,5 +313,5 @@ def test_a_row_says_that_a_body_goes_on_only_where_it_does(body: bytes, text: st
     with inorder.connect() as qm:
         qm.create_queue("Q1")
         qm.put("Q1", body)
-        (sight,) = qm.look("Q1", preview=listing.PREVIEW)
+        (sight,) = qm.inspect.look("Q1", preview=listing.PREVIEW)
         assert listing.row(sight).body == text

@@ -36,17 +36,20 @@ def test_a_time_is_in_utc_and_says_so_wherever_the_server_stands(zone: str, monk
 async def test_each_time_on_each_page_names_its_zone(client: httpx.AsyncClient, served: Served) -> None:
     with inorder.connect(served.store) as qm, qm.connect(program="holder") as holder:
         qm.create_queue("DEAD")
-        qm.alter_manager(dead_letter_queue="DEAD")
+        qm.admin.alter_manager(dead_letter_queue="DEAD")
         for body in (b"1", b"2", b"3"):
             qm.put("Q1", body)
         with qm.unit_of_work():
-            qm.bury(qm.get("Q1"), queue="Q1", error="it was torn")
+            qm.dead.add(qm.get("Q1"), queue="Q1", error="it was torn")
         holder.get("Q1", confirm_id=7)
         lock = holder.browse_and_lock("Q1")
-        (letter,), unit = qm.look("DEAD"), key_of(next(one for one in qm.units() if one.kind == "confirm"))
+        (letter,), unit = (
+            qm.inspect.look("DEAD"),
+            key_of(next(one for one in qm.inspect.units() if one.kind == "confirm")),
+        )
         uid = letter.message.uid
         assert uid is not None
-        with qm.acting("clear", "Q1", user="anna"):
+        with qm.accounts.acting("clear", "Q1", user="anna"):
             pass
         pages = [
             f"queue/DEAD/message/{uid.number}-{uid.origin}",

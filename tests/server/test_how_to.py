@@ -117,7 +117,7 @@ def test_the_steps_at_a_prompt_run_one_after_the_other(tmp_path: Path) -> None:
         shell(as_typed([users], port), given="correct horse battery staple\n")
         with inorder.connect(tmp_path / "orders.db") as qm:
             assert {"ORDERS", "BILLS"} <= {one.name for one in qm.queues()}
-            assert {one.name for one in qm.users()} == {"root", "shop"}
+            assert {one.name for one in qm.accounts.users()} == {"root", "shop"}
             qm.put("ORDERS", b"three melons", format="MQSTR")
         variables = f"token=$(cat ~/.inorder-token)\nat=http://127.0.0.1:{port}/inorder/v1/queues/ORDERS\n"
         with subprocess.Popen(

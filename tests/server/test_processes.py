@@ -54,14 +54,14 @@ def test_a_stop_answers_what_waits_and_ends(start: Start, served: Served, worker
     for one in waiting:
         one.start()
     with inorder.connect(served.store) as qm:
-        until(lambda: sum(view.open_input_count for view in qm.overview()) > 0, "a get waits")
+        until(lambda: sum(view.open_input_count for view in qm.inspect.overview()) > 0, "a get waits")
     assert running.stop(number) == 0, running.log.read_text()
     for one in waiting:
         one.join()
     assert [number_of(one) for one in answers] == [(503, "INWB0009E", 0)] * 5
     assert "Traceback" not in running.log.read_text()
     with inorder.connect(served.store) as qm:
-        assert qm.units() == []
+        assert qm.inspect.units() == []
 
 
 @nightly
@@ -77,7 +77,9 @@ def test_a_queue_that_several_workers_have_used_can_be_cleared_and_deleted(start
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(put, range(40)))
         with inorder.connect(served.store) as qm:
-            users = {one.process for one in qm.connections() if any(opened.queue == "Q1" for opened in one.opened)}
+            users = {
+                one.process for one in qm.inspect.connections() if any(opened.queue == "Q1" for opened in one.opened)
+            }
         return len(users) == 2
 
     def run(command: str) -> Any:
@@ -182,7 +184,7 @@ def test_a_worker_whose_store_was_replaced_ends_and_a_server_of_one_with_status_
         before = set(several.workers())
         backup = served.folder / "backup.db"
         with inorder.connect(served.store) as qm:
-            qm.backup(backup)
+            qm.admin.backup(backup)
         Path(served.store).rename(served.folder / "before.db")
         for beside in ("-wal", "-shm"):
             Path(f"{served.store}{beside}").unlink(missing_ok=True)

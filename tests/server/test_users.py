@@ -70,7 +70,7 @@ async def test_a_user_comes_in_by_password_and_by_token(
     client: httpx.AsyncClient, qm: QueueManager, served: Served
 ) -> None:
     add(served, "anna", roles=["operator"])
-    token = qm.create_token("anna", "a program")
+    token = qm.accounts.create_token("anna", "a program")
     for auth, headers, expected in (
         (as_("anna"), {}, "anna"),
         (as_("anna", OTHER), {}, 401),
@@ -109,14 +109,14 @@ def test_the_launch_token_is_valid_where_there_is_one_alone(served: Served) -> N
 
 def test_no_user_has_the_name_of_the_launch_token() -> None:
     with inorder.connect(":memory:") as qm, pytest.raises(inorder.ArgumentError, match="stands for the launch token"):
-        qm.create_user("launch-token", roles=["admin"])
+        qm.accounts.create_user("launch-token", roles=["admin"])
 
 
 async def test_a_token_of_a_user_is_not_taken_from_an_address(
     client: httpx.AsyncClient, qm: QueueManager, served: Served
 ) -> None:
     add(served, "anna")
-    token = qm.create_token("anna", "a program")
+    token = qm.accounts.create_token("anna", "a program")
     client.auth = AS_NOBODY
     assert number_of(await client.get("/", params={"token": token})) == (401, "MQWB0104E", 0)
 
@@ -137,23 +137,23 @@ def _json(text: str) -> bytes:
 
 
 def replaced(qm: inorder.QueueManager) -> None:
-    qm.delete_user("anna")
-    qm.create_user("anna", roles=["admin"], password_hash=hash_of(PASSWORD))
+    qm.accounts.delete_user("anna")
+    qm.accounts.create_user("anna", roles=["admin"], password_hash=hash_of(PASSWORD))
 
 
 def disabled_and_enabled(qm: inorder.QueueManager) -> None:
-    qm.alter_user("anna", enabled=False)
-    qm.alter_user("anna", enabled=True)
+    qm.accounts.alter_user("anna", enabled=False)
+    qm.accounts.alter_user("anna", enabled=True)
 
 
 CHANGES: list[tuple[str, Callable[[inorder.QueueManager], object], str | int]] = [
-    ("deleted", lambda qm: qm.delete_user("anna"), 401),
-    ("disabled", lambda qm: qm.alter_user("anna", enabled=False), 401),
-    ("another password", lambda qm: qm.alter_user("anna", password_hash=hash_of(OTHER)), 401),
-    ("no password", lambda qm: qm.alter_user("anna", password_hash=""), 401),
+    ("deleted", lambda qm: qm.accounts.delete_user("anna"), 401),
+    ("disabled", lambda qm: qm.accounts.alter_user("anna", enabled=False), 401),
+    ("another password", lambda qm: qm.accounts.alter_user("anna", password_hash=hash_of(OTHER)), 401),
+    ("no password", lambda qm: qm.accounts.alter_user("anna", password_hash=""), 401),
     ("another of the name", replaced, 401),
     ("disabled and enabled", disabled_and_enabled, 401),
-    ("another role", lambda qm: qm.alter_user("anna", roles=["reader"]), "anna"),
+    ("another role", lambda qm: qm.accounts.alter_user("anna", roles=["reader"]), "anna"),
 ]  # fmt: skip
 
 
@@ -230,7 +230,7 @@ async def test_a_program_that_sends_its_password_each_time_pays_once(
 
 def test_what_was_right_is_remembered_for_some_minutes(served: Served, qm: QueueManager) -> None:
     add(served, "anna")
-    user = qm.user("anna")
+    user = qm.accounts.user("anna")
     now = [0.0]
     remembered = server_users.Remembered(lambda: now[0])
     remembered.add(user, PASSWORD)
@@ -431,7 +431,7 @@ async def test_what_changes_or_destroys_is_noted_with_the_user_s_name(
     ]  # fmt: skip
     for method, path, given in asked:
         await client.request(method, path, **given)
-    noted = [(act.act, act.queue, act.messages, act.outcome) for act in qm.acts(user="root")]
+    noted = [(act.act, act.queue, act.messages, act.outcome) for act in qm.accounts.acts(user="root")]
     assert noted[::-1] == [
         ("define", "NEW", None, "done"),
         ("alter", "NEW", None, "done"),
@@ -445,7 +445,7 @@ async def test_what_changes_or_destroys_is_noted_with_the_user_s_name(
         ("alter the queue manager", "", None, "done"),
         ("define process P", "", None, "done"),
     ]
-    assert {act.address for act in qm.acts()} == {"127.0.0.1"}
+    assert {act.address for act in qm.accounts.acts()} == {"127.0.0.1"}
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 300, "\u00e9" * 300, "a%2Fb"])
@@ -454,7 +454,7 @@ async def test_names_that_no_queue_can_have_are_noted_too(
 ) -> None:
     answer = await client.post(f"{V1}/admin/qmgr/QM1/queue", json={"name": name})
     assert answer.status_code == (201 if name == "a%2Fb" else 400), answer.text
-    assert len(list(qm.acts(user="launch-token"))) == 1
+    assert len(list(qm.accounts.acts(user="launch-token"))) == 1
 
 
 async def test_what_is_refused_changes_nothing(client: httpx.AsyncClient, qm: QueueManager, served: Served) -> None:
@@ -465,4 +465,4 @@ async def test_what_is_refused_changes_nothing(client: httpx.AsyncClient, qm: Qu
         assert (await client.post(MQSC, json=command(text), headers=CSRF)).status_code == 403
     assert qm.depth("Q1") == 1
     assert [queue.name for queue in qm.queues()] == ["Q1"]
-    assert list(qm.acts()) == []
+    assert list(qm.accounts.acts()) == []

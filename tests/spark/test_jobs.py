@@ -83,7 +83,7 @@ def test_drain_moves_everything_once_and_goes_on_later(
     qm.put_many("Q", members(GROUPS))
     jobs.drain(spark, url, "Q", archive)
     assert bodies(spark, archive) == in_groups() + in_groups(GROUPS)
-    assert (qm.status("Q").current_depth, qm.units()) == (0, [])
+    assert (qm.inspect.status("Q").current_depth, qm.inspect.units()) == (0, [])
     assert sorted(row.queue for row in spark.read.parquet(str(archive)).select("queue").distinct().collect()) == ["Q"]
 
 
@@ -94,7 +94,7 @@ def test_drain_leaves_incomplete_groups_on_the_queue(
     qm.put_many("Q", members()[:-1])
     jobs.drain(spark, url, "Q", folder / "archive")
     assert bodies(spark, folder / "archive") == in_groups()[:-MEMBERS]
-    assert qm.status("Q").current_depth == MEMBERS - 1
+    assert qm.inspect.status("Q").current_depth == MEMBERS - 1
 
 
 @gate
@@ -134,7 +134,7 @@ def test_files_go_through_a_queue_and_come_back(
 ) -> None:
     loaded = jobs.load(spark, files, url, "Q", format="files", split=split, transaction="once")
     assert (loaded.files, loaded.already) == (4, False)
-    assert loaded.messages == qm.status("Q").current_depth
+    assert loaded.messages == qm.inspect.status("Q").current_depth
     assert loaded.size == sum(len(message.body) for message in qm.browse("Q"))
     assert loaded.seconds > 0
     again = jobs.load(spark, files, url, "Q", format="files", split=split, transaction="once")
@@ -157,7 +157,7 @@ def test_files_are_unloaded_from_the_queue_itself(qm: QueueManager, folder: Path
         put_file(qm, "Q", files, path, "size:100")
     assert len(list(jobs.unload_queue(qm, "Q", folder / "back"))) == 4
     assert tree(folder / "back") == tree(files)
-    assert qm.status("Q").current_depth == 0
+    assert qm.inspect.status("Q").current_depth == 0
 
 
 def test_a_damaged_file_is_told_and_the_others_are_written(
@@ -245,7 +245,7 @@ def test_replay_puts_an_archive_back_in_order_and_only_once(
     assert {message.body for message in qm.get_group("R")} == set(in_groups()[:MEMBERS])
     with pytest.raises(QueueCondition, match="after message 1 comes message 3"):
         jobs.replay(spark, folder / "archive", url, "PART", transaction="half", where="sequence_number <> 2")
-    assert qm.status("PART").current_depth == 0
+    assert qm.inspect.status("PART").current_depth == 0
     of_two = "group_id < CAST('2' AS BINARY)"
     assert jobs.replay(spark, folder / "archive", url, "PART", transaction="a part", where=of_two).messages == 60
 

@@ -23,7 +23,7 @@ from inorder.spark.drain import DrainReader
 
 def held(url: str) -> list[int]:
     with inorder.connect(url) as qm:
-        return [claim.number for one in qm.claims() for claim in one.held]
+        return [claim.number for one in qm.bulk.claims() for claim in one.held]
 
 
 def free(url: str) -> list[tuple[bytes, int]]:

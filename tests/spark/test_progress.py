@@ -158,7 +158,7 @@ def test_what_the_callback_raises_is_raised_when_the_job_is_done(
 
     with pytest.raises(ZeroDivisionError):
         jobs.load(spark, files, url, "Q", format="files", progress=fail)
-    assert qm.status("Q").current_depth > 0
+    assert qm.inspect.status("Q").current_depth > 0
 
 
 # ---- the session of a job

@@ -42,8 +42,8 @@ def test_the_initial_offset_changes_nothing(url: str, drain: Make) -> None:
     twin.initialOffset()
     assert reader.latestOffset(end, ALL) == end
     with inorder.connect(url) as qm:
-        assert [one.epoch for one in qm.claims()] == [1]
-        assert qm.status("Q").open_input_count == 1, "the twin has opened nothing that stays"
+        assert [one.epoch for one in qm.bulk.claims()] == [1]
+        assert qm.inspect.status("Q").open_input_count == 1, "the twin has opened nothing that stays"
 
 
 def test_each_kind_of_limit_is_obeyed(url: str, drain: Make) -> None:
@@ -159,7 +159,7 @@ def test_a_new_checkpoint_is_refused_once_an_earlier_one_has_a_batch(
     with pytest.raises(CheckpointLost, match=r"write to a new output, and set option allowNewCheckpoint=true"):
         fresh.latestOffset(as_logged(fresh.initialOffset()), ALL)
     with inorder.connect(url) as qm:
-        assert [one.epoch for one in qm.claims()] == [1], "the earlier query goes on"
+        assert [one.epoch for one in qm.bulk.claims()] == [1], "the earlier query goes on"
     assert read(earlier, end, earlier.latestOffset(as_logged(end), ALL)) == [[b"2"]]
 
 
@@ -215,7 +215,7 @@ def test_a_checkpoint_of_another_query_is_refused(url: str, made: Make, drain: M
 
 def test_an_alias_is_drained_and_finished_as_the_queue_behind_it(url: str, drain: Make, folder: Path) -> None:
     with inorder.connect(url) as qm:
-        qm.create_alias("A", base_queue="Q")
+        qm.create_queue("A", type="alias", base_queue="Q")
     put(url, b"1")
     reader = drain(queue="A")
     start, end = taken(reader)

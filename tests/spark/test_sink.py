@@ -35,7 +35,7 @@ def write(frame: DataFrame, url: str, mode: str = "append", **options: object) -
 
 def messages(url: str, queue: str = "Q") -> list[inorder.Message]:
     with inorder.connect(url) as qm:
-        assert not qm.units()  # nothing is left staged
+        assert not qm.inspect.units()  # nothing is left staged
         return list(qm.browse(queue))
 
 
@@ -215,7 +215,7 @@ def test_losers_leave_nothing_that_is_put(url: str) -> None:
     loser, winner = task(writer, b"1"), task(writer, b"1")
     writer.commit([winner], 0)
     with inorder.connect(url) as qm:
-        assert [unit.kind for unit in qm.units()] == ["staging"]
+        assert [unit.kind for unit in qm.inspect.units()] == ["staging"]
     writer.abort([loser], 0)
     assert bodies(url) == [b"1"]
 

@@ -40,7 +40,7 @@ def test_what_is_put_by_groups_is_drained_in_order_and_once(queues: SparkSession
     drain(queues, url, folder)
     with inorder.connect(url) as qm:
         copies = list(qm.browse("COPY"))
-        (account,) = qm.claims()
+        (account,) = qm.bulk.claims()
         assert (qm.depth("Q"), account.open, account.epoch) == (0, None, 2)
     assert [message.body for message in copies] == [*(message.body for message in put), b"later"]
     assert [message.group_id for message in copies[:-1]] == [message.group_id for message in put]

@@ -185,7 +185,7 @@ def test_what_was_taken_ahead_returns_when_the_query_is_stopped(queues: SparkSes
 
     def held() -> list[int]:
         with inorder.connect(url) as qm:
-            return [claim.number for one in qm.claims() for claim in one.held]
+            return [claim.number for one in qm.bulk.claims() for claim in one.held]
 
     try:
         until(lambda: held() == [1, 2], "the second claim to be taken ahead")

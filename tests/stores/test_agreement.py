@@ -17,7 +17,7 @@ pytestmark = pytest.mark.every_store
 
 
 def test_r4_3_a_queue_that_is_gone_is_not_deleted_again_at_close(qm: QueueManager) -> None:
-    qm.create_model("MODEL", shareable=True, default_input="shared")
+    qm.create_queue("MODEL", type="model", shareable=True, default_input="shared")
     maker = qm.open("MODEL")
     user = qm.open(maker.name)
     maker.close()
@@ -35,11 +35,11 @@ def put_group(qm: QueueManager, group_id: bytes) -> None:
 def test_r6_2_the_hook_is_told_first_of_what_expired_first(qm: QueueManager, clock: ManualClock) -> None:
     qm.alter_queue("Q", delivery="fifo")
     heard: list[bytes] = []
-    qm.hook("expired", lambda queue, message: heard.append(message.body))
+    qm.inspect.hook("expired", lambda queue, message: heard.append(message.body))
     for body, expiry in ((b"1", 3.0), (b"2", 1.0), (b"3", 2.0), (b"4", 1.0)):
         qm.put("Q", body, expiry=expiry)
     clock.advance(5.0)
-    assert qm.status("Q").current_depth == 0
+    assert qm.inspect.status("Q").current_depth == 0
     told(qm)
     assert heard == [b"2", b"4", b"3", b"1"]
 
@@ -49,14 +49,14 @@ def test_a_9_a_confirm_id_whose_last_message_expired_begins_anew(qm: QueueManage
     qm.put("Q", b"long")
     clock.advance(5.0)
     assert qm.get("Q", confirm_id=1).body == b"long"
-    assert [unit.started_at for unit in qm.units()] == [clock.now()]
+    assert [unit.started_at for unit in qm.inspect.units()] == [clock.now()]
 
 
 def test_a_hook_is_told_of_several_queues_by_their_names(qm: QueueManager) -> None:
     heard: list[str] = []
     for name in ("B", "A"):
         qm.create_queue(name)
-    qm.hook("visible", lambda queue, message: heard.append(queue))
+    qm.inspect.hook("visible", lambda queue, message: heard.append(queue))
     for name in ("A", "B", "A"):
         qm.put(name, b"", syncpoint=True)
     qm.commit()
@@ -77,11 +77,11 @@ def test_r3_51_a_survey_shows_of_two_heads_with_one_group_id_the_one_that_is_who
 
 def test_a_hook_has_the_bodies_of_what_was_staged(qm: QueueManager) -> None:
     heard: list[bytes] = []
-    qm.hook("put", lambda queue, message: heard.append(message.body) if queue == "Q" else None)
+    qm.inspect.hook("put", lambda queue, message: heard.append(message.body) if queue == "Q" else None)
     with qm.open("Q", output=True) as queue:
         stager = Stager(queue, "one", lasts=60.0)
         stager.stage(2, {"body": [b"a", b"b"]})
-    qm.settle_staging(LedgerKey("app", "", "1"), [stager.staged])
+    qm.bulk.settle_staging(LedgerKey("app", "", "1"), [stager.staged])
     told(qm)
     assert heard == [b"a", b"b"]
 
@@ -91,9 +91,9 @@ def test_a_withdraw_leaves_alone_what_the_unit_has_got_of_the_same_group(qm: Que
     queue = qm.open("Q", input="shared", output=True)
     with qm.unit_of_work():
         got = queue.get()
-        before = queue.put_state
+        before = queue.internals.put_state
         queue.put(b"another", flags=Flags.IN_GROUP, group_id=got.group_id, sequence_number=1)
-        queue.withdraw(before, whole_group=True)
+        queue.internals.withdraw(before, whole_group=True)
     assert [message.body for message in qm.browse("Q")] == [b"last"]
 
 

@@ -66,6 +66,6 @@ FAULTS: dict[str, tuple[Callable[[Two], object], str]] = {
 def test_a_fault_is_found(fault: str) -> None:
     plant, told = FAULTS[fault]
     two = Two()
-    assert two.qm.check() == []
+    assert two.qm.admin.check() == []
     plant(two)
-    assert any(told in problem and problem.startswith("queue Q") for problem in two.qm.check())
+    assert any(told in problem and problem.startswith("queue Q") for problem in two.qm.admin.check())

@@ -21,7 +21,7 @@ def test_a_claim_is_taken_ahead_and_given_when_it_is_asked_for(qm: QueueManager)
     assert ahead[:6] == (2, 2, 2, 2, True, False)
     assert app.claim(1, most=2, ahead=True) is None, "never more than one"
     assert [message.body for message in qm.browse("Q")] == [b"e"], "others see it held"
-    assert qm.status("Q").current_depth == 5
+    assert qm.inspect.status("Q").current_depth == 5
     assert app.bodies(1) == [b"a", b"b"]
     assert app.claim(1, most=1) == ahead, "given whatever the limits"
     (account,) = store_of(qm).claims()
@@ -30,8 +30,8 @@ def test_a_claim_is_taken_ahead_and_given_when_it_is_asked_for(qm: QueueManager)
     with pytest.raises(CheckpointTooOld, match=r"claim 1 .* is over"):
         app.plan(0, 1)
     assert app.bodies(2) == [b"c", b"d"]
-    assert qm.status("Q").current_depth == 5, "what is done is removed apart"
-    assert (app.settle(1), app.settle(1), qm.status("Q").current_depth) == (2, 0, 3)
+    assert qm.inspect.status("Q").current_depth == 5, "what is done is removed apart"
+    assert (app.settle(1), app.settle(1), qm.inspect.status("Q").current_depth) == (2, 0, 3)
 
 
 @pytest.mark.every_store
@@ -62,7 +62,7 @@ def test_a_claim_that_is_done_goes_with_the_next_start(qm: QueueManager) -> None
         app.plan(0, 1)
         app.claim(1, most=1, ahead=True)
         app.claim(1)
-        assert qm.status(ends).current_depth == 2
+        assert qm.inspect.status(ends).current_depth == 2
         if ends == "begin":
             app = Application(store_of(qm), queue=ends)
             assert app.settled == 1
@@ -73,7 +73,7 @@ def test_a_claim_that_is_done_goes_with_the_next_start(qm: QueueManager) -> None
             assert store_of(qm).finish_claims(ends, "app", 1) == 1
         else:
             assert app.claim(2) is None
-        assert qm.status(ends).current_depth == (0 if ends == "claim" else 1), ends
+        assert qm.inspect.status(ends).current_depth == (0 if ends == "claim" else 1), ends
 
 
 def test_strict_groups_ahead(qm: QueueManager) -> None:

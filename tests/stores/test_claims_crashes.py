@@ -104,7 +104,7 @@ def lives(options: GetOptions, deaths: tuple[int, ...], *, ahead: bool) -> None:
             break
         assert [body for batch in sorted(disk.sink) for body in disk.sink[batch]] == expected
         store_of(qm).finish_claims("Q", "app", disk.offsets[-1])
-        assert (qm.status("Q").current_depth, qm.units()) == (0, [])
+        assert (qm.inspect.status("Q").current_depth, qm.inspect.units()) == (0, [])
 
 
 STEPS = 43  # more than a life has

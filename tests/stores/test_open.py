@@ -101,7 +101,7 @@ def test_nothing_is_in_memory_before_it_is_opened() -> None:
     assert not where.consists_of(Path(":memory:"))
     assert where.problems() == []
     with inorder.connect(where.open("PARIS", "test")) as qm:
-        assert qm.manager_attributes().name == "PARIS"
+        assert qm.admin.manager_attributes().name == "PARIS"
 
 
 def rename(store: str) -> object:

@@ -89,7 +89,7 @@ def test_a_queue_that_refused_takes_messages_at_the_second_try(store: Restartabl
     """C-1, the other reason: the ledger of a queue that took nothing does not know the batch."""
     qm.create_queue("P", put_allowed=False)
     qm.create_queue("DEAD")
-    qm.alter_manager(dead_letter_queue="DEAD")
+    qm.admin.alter_manager(dead_letter_queue="DEAD")
     sent = batch(1, to("Q", b"q"), to("P", b"p"), to_dead_letters=True)
     assert store.receive(sent) == Receipt(False, 1, 1)  # and the answer is lost
     qm.alter_queue("P", put_allowed=True)
@@ -116,7 +116,7 @@ def test_a_message_that_cannot_be_put(
     qm.create_queue("TRANSMISSION", usage="transmission")
     qm.create_queue("DEAD")
     if fate != "nowhere":
-        qm.alter_manager(dead_letter_queue="DEAD")
+        qm.admin.alter_manager(dead_letter_queue="DEAD")
     qm.alter_queue("Q", **altered)
     if fate == "required":
         qm.alter_queue("Q", read_order="required")
@@ -149,7 +149,7 @@ def test_a_batch_that_is_none_is_refused(store: RestartableStore, qm: QueueManag
 def test_what_is_received_keeps_its_descriptor_and_the_order_of_the_batch(
     store: RestartableStore, qm: QueueManager
 ) -> None:
-    qm.create_alias("ALSO", base_queue="Q")
+    qm.create_queue("ALSO", type="alias", base_queue="Q")
     store.receive(batch(1, *(to(("Q", "ALSO")[n % 2], b"%d" % n, correlation_id=b"c%d" % n) for n in range(6))))
     found = list(qm.browse("Q", read_order="strict"))
     assert [one.body for one in found] == [b"%d" % n for n in range(6)]
@@ -161,7 +161,7 @@ def test_what_goes_on_from_here_counts_its_hops_and_ends_in_a_circle(store: Rest
     """Section 2: a hop limit in rings; where a message arrives nothing of it is left."""
     qm.create_queue("C", usage="transmission")
     qm.create_queue("DEAD")
-    qm.alter_manager(dead_letter_queue="DEAD")
+    qm.admin.alter_manager(dead_letter_queue="DEAD")
     going = to("FAR").with_values(transmission=Transmission("FAR", "C"))
     store.receive(batch(1, going))
     for number in range(2, HOPS_MAX + 1):

@@ -229,7 +229,7 @@ def test_a_delayed_message_withholds_from_strict_readers_as_ever(writer: Writer,
     writer.put(letters("ab"), delay=[5.0, 0.0])
     with pytest.raises(OrderPending):
         bodies(writer.qm)
-    assert writer.qm.order_view("Q").pending_out == 1
+    assert writer.qm.inspect.order_view("Q").pending_out == 1
     clock.advance(5.0)
     assert bodies(writer.qm) == letters("ab")
 
@@ -305,7 +305,7 @@ WRONG_NUMBERS = [
     (
         "a message that begins in the middle",
         {"sequence_number": [1, 2], "offset": [0, 5], "flags": [IN, IN | LAST_SEGMENT]},
-        "message 2 has no beginning",
+        "message 2 has no first segment",
     ),
     (
         "a segment twice",
@@ -377,7 +377,7 @@ def test_headers_that_do_not_fit_are_refused_with_the_row(writer: Writer) -> Non
     with pytest.raises(MessageTooBig, match="row 1: the message of 500 bytes cannot be split") as raised:
         writer.stage("one", [b"", b"x" * 500], format=["", "MQDEAD"])
     assert raised.value.reason == Reason.MSG_TOO_BIG_FOR_Q
-    assert writer.qm.units() == []
+    assert writer.qm.inspect.units() == []
 
 
 def test_the_depth_may_be_passed_by_segments_alone(writer: Writer) -> None:

@@ -38,13 +38,13 @@ def writer(store: RestartableStore, qm: QueueManager) -> Writer:
 def test_what_is_staged_is_in_nobodys_way(writer: Writer, clock: ManualClock) -> None:
     qm = writer.qm
     before = snapshot(qm)[:3]
-    writer.store.open(qm.owner, "Q", OpenOptions(output=True))
+    writer.store.open(qm.internals.owner, "Q", OpenOptions(output=True))
     writer.stage("one", letters("ab"), group_key=[1, 1])
     assert snapshot(qm)[2] == before[2]
-    assert (qm.depth("Q"), qm.status("Q").uncommitted, bodies(qm)) == (0, 0, [])
+    assert (qm.depth("Q"), qm.inspect.status("Q").uncommitted, bodies(qm)) == (0, 0, [])
     with pytest.raises(NoMessageAvailable):
         qm.get("Q", read_order="strict")
-    assert qm.order_view("Q").unresolved_puts == 0
+    assert qm.inspect.order_view("Q").unresolved_puts == 0
     qm.alter_queue("Q", order="commit")
     qm.put("Q", b"c")
     assert bodies(qm, read_order="strict") == [b"c"]
@@ -82,7 +82,7 @@ def test_a_waiting_reader_and_a_listener_are_told_of_the_settle(writer: Writer) 
 @pytest.mark.every_store
 def test_an_operator_sees_a_staging_as_a_unit(writer: Writer, clock: ManualClock) -> None:
     writer.stage("one", letters("ab"))
-    (unit,) = writer.qm.units()
+    (unit,) = writer.qm.inspect.units()
     assert (unit.kind, unit.name, unit.queue, unit.program.name) == ("staging", "one", "Q", "test")
     assert (unit.started_at, unit.puts, unit.gets, unit.locks) == (clock.now(), 2, 0, 0)
 
@@ -95,7 +95,7 @@ def test_a_staging_outlives_its_connection_and_a_restart(writer: Writer, store: 
     store.restart()
     again = Writer(store, connect(store, program="again"))
     again.counts["one"] = 2
-    assert [unit.puts for unit in again.qm.units()] == [2]
+    assert [unit.puts for unit in again.qm.inspect.units()] == [2]
     assert again.settle("one").messages == 2
     assert shape(again) == [("a", 1, IN), ("b", 2, IN | LAST)]
 
@@ -133,7 +133,7 @@ def test_an_inhibited_queue_takes_none_of_it(writer: Writer) -> None:
 
 
 def test_an_alias_brings_its_defaults_and_its_inhibition(writer: Writer) -> None:
-    writer.qm.create_alias("A", base_queue="Q", default_priority=7)
+    writer.qm.create_queue("A", type="alias", base_queue="Q", default_priority=7)
     writer.put(letters("a"), queue="A")
     assert [one.priority for one in writer.browsed()] == [7]
     assert writer.store.in_ledger("A", KEY) == writer.store.in_ledger("Q", KEY) is not None
@@ -152,26 +152,26 @@ def test_a_queue_that_is_deleted_takes_its_stagings_and_its_ledger_with_it(write
     writer.qm.close_queue("R")
     writer.store.close(handle)
     writer.qm.delete_queue("R")
-    assert writer.qm.units() == []
+    assert writer.qm.inspect.units() == []
     refused(writer, StagingGone, "r")
     writer.qm.create_queue("R")
     assert writer.store.in_ledger("R", KEY) is None
 
 
 def test_a_temporary_queue_goes_with_what_is_staged_for_it(writer: Writer) -> None:
-    writer.qm.create_model("M", shareable=True, default_input="shared")
+    writer.qm.create_queue("M", type="model", shareable=True, default_input="shared")
     made = writer.qm.open("M", output=True, dynamic_name="T")
     writer.stage("t", letters("ab"), queue="T")
     with pytest.raises(ArgumentError, match="row 1: persistent"):
         writer.stage("t", letters("ab"), queue="T", persistent=[False, True])
     made.close()
-    assert writer.qm.units() == []
+    assert writer.qm.inspect.units() == []
     with pytest.raises(QueueDeleted):
         writer.stage("t", letters("ab"), queue="T")
 
 
 def test_a_handle_that_is_not_open_for_output_stages_nothing(writer: Writer) -> None:
-    handle = writer.store.open(writer.qm.owner, "Q", OpenOptions(browse=True)).handle
+    handle = writer.store.open(writer.qm.internals.owner, "Q", OpenOptions(browse=True)).handle
     with pytest.raises(NotOpenFor):
         writer.store.stage(StageRequest(handle, "one", 1, {"body": [b""]}, LASTS))
 
@@ -208,9 +208,9 @@ def test_an_expired_staging_is_gone_be_it_still_there_or_not(writer: Writer, clo
     clock.advance(10.0)
     with pytest.raises(StagingGone, match="'one' does not exist"):
         writer.settle("one")
-    assert [unit.name for unit in writer.qm.units()] == ["one", "two"], "nobody has tidied up"
+    assert [unit.name for unit in writer.qm.inspect.units()] == ["one", "two"], "nobody has tidied up"
     tidy(writer.store)
-    assert [unit.name for unit in writer.qm.units()] == ["two"]
+    assert [unit.name for unit in writer.qm.inspect.units()] == ["two"]
     refused(writer, StagingGone, "one")
     assert writer.settle("two").messages == 1
 
@@ -243,7 +243,7 @@ def test_an_undo_may_come_twice(writer: Writer) -> None:
     assert writer.store.undo_staging(["one", "never"]) == 1
     assert writer.store.undo_staging(["one", "never"]) == 0
     assert writer.store.undo_staging([]) == 0
-    assert [unit.name for unit in writer.qm.units()] == ["two"]
+    assert [unit.name for unit in writer.qm.inspect.units()] == ["two"]
     refused(writer, StagingGone, "one", "two")
 
 
@@ -258,7 +258,7 @@ def test_a_second_settle_under_a_key_drops_what_is_staged(writer: Writer, clock:
     clock.advance(1.0)
     writer.stage("again", letters("ab"))
     assert writer.settle("again") == Settled(already=True, messages=0)
-    assert (joined(writer), writer.qm.units(), writer.store.in_ledger("Q", KEY)) == ("ab", [], noted)
+    assert (joined(writer), writer.qm.inspect.units(), writer.store.in_ledger("Q", KEY)) == ("ab", [], noted)
 
 
 def test_what_is_in_the_ledger_needs_no_room_and_no_stagings_that_are_gone(writer: Writer) -> None:
@@ -321,7 +321,7 @@ def test_the_last_batch_of_a_query_is_known(writer: Writer) -> None:
     writer.put([], key=key(7, "query"))
     writer.put([], key=key(3, "query"))
     writer.put([], key=LedgerKey("app", "other", "x"))
-    writer.qm.create_alias("A", base_queue="Q")
+    writer.qm.create_queue("A", type="alias", base_queue="Q")
     assert (last("Q", "app", "query"), last("A", "app", "query"), last("Q", "app", "other")) == ("3", "3", "x")
     with pytest.raises(UnknownQueue):
         last("NONE", "app", "query")
@@ -338,7 +338,7 @@ def test_of_two_writers_that_go_on_from_one_batch_one_alone_puts(writer: Writer)
     ) as fenced:
         settle(key(1, "query"), [Staged("late", 2)], "")
     assert fenced.value.data == {"application": "app", "last": "0", "after": ""}
-    assert [unit.name for unit in writer.qm.units()] == ["late", "again"]
+    assert [unit.name for unit in writer.qm.inspect.units()] == ["late", "again"]
     assert settle(key(0, "query"), [Staged("again", 2)], "") == Settled(already=True, messages=0), "it was this one"
     assert settle(key(1, "query"), [Staged("late", 2)], "0") == Settled(already=False, messages=2)
     assert joined(writer) == "abab"

@@ -25,9 +25,9 @@ SECONDS: dict[str, Call] = {
     "a delay": lambda qm, value: qm.put("Q", b"", delay=value),
     "a put key": lambda qm, value: qm.put("Q", b"", deduplicate="key", deduplicate_for=value),
     "a back out": lambda qm, value: (qm.get("Q", syncpoint=True), qm.back_out(delay=value)),
-    "a token": lambda qm, value: qm.create_token("user", "label", seconds=value),
-    "marks": lambda qm, value: qm.alter_manager(mark_interval=value),
-    "triggers": lambda qm, value: qm.alter_manager(trigger_interval=value),
+    "a token": lambda qm, value: qm.accounts.create_token("user", "label", seconds=value),
+    "marks": lambda qm, value: qm.admin.alter_manager(mark_interval=value),
+    "triggers": lambda qm, value: qm.admin.alter_manager(trigger_interval=value),
     "a channel's tries": lambda qm, value: define_channel(qm, "C", short_retry_interval=value),
     "a channel's batches": lambda qm, value: define_channel(qm, "C", batch_interval=value),
     "a staging": lambda qm, value: staged(qm, "staging", value),
@@ -35,11 +35,11 @@ SECONDS: dict[str, Call] = {
 NAMES: dict[str, Call] = {
     "a unit": lambda qm, name: (qm.get("Q", syncpoint=True), qm.prepare(name)),
     "a put key": lambda qm, name: qm.put("Q", b"", deduplicate=name),
-    "a user": lambda qm, name: qm.create_user(name),
-    "a token": lambda qm, name: qm.create_token("user", name),
+    "a user": lambda qm, name: qm.accounts.create_user(name),
+    "a token": lambda qm, name: qm.accounts.create_token("user", name),
     "a staging": lambda qm, name: staged(qm, name, 60.0),
-    "a transaction": lambda qm, name: qm.settle_staging(LedgerKey("application", "", name), []),
-    "an application": lambda qm, name: qm.settle_staging(LedgerKey(name, "", "batch"), []),
+    "a transaction": lambda qm, name: qm.bulk.settle_staging(LedgerKey("application", "", name), []),
+    "an application": lambda qm, name: qm.bulk.settle_staging(LedgerKey(name, "", "batch"), []),
 }
 
 
@@ -50,10 +50,10 @@ def staged(qm: Any, name: str, lasts: float) -> None:
 
 def tried(qm: QueueManager, call: Call, value: object) -> None:
     qm.put("Q", b"x")
-    qm.create_user("user")
+    qm.accounts.create_user("user")
     with contextlib.suppress(ArgumentError):
         call(qm, value)
-    assert qm.check() == []
+    assert qm.admin.check() == []
 
 
 @pytest.mark.parametrize("value", [1e12, sys.float_info.max, 10**30])
@@ -77,7 +77,7 @@ def test_the_longest_lease_of_locks_is_a_year(qm: QueueManager) -> None:
 def test_an_error_shows_what_a_terminal_would_obey_as_it_is_written_in_python(qm: QueueManager) -> None:
     """Whoever quotes it."""
     with pytest.raises(InorderError) as raised:
-        qm.end_lease("\x1b[2J\nname\x9b\u202e")
+        qm.admin.end_lease("\x1b[2J\nname\x9b\u202e")
     assert str(raised.value).isprintable()
     assert r"\x1b[2J\nname\x9b\u202e" in str(raised.value)
     assert str(InorderError("one\n" + "\0" * 5_000)).startswith("one\n\\x00\\x00")  # a picture of a place has lines

@@ -168,9 +168,9 @@ def test_every_event_of_a_call_that_fails_has_exactly_what_the_table_says(
             recorded.setattr(store, name, recorder(name, getattr(store, name), made))
         everything(qm, tmp_path, clock)
     qm.put("Q", b"1", syncpoint=True)
-    made["settle"] = lambda: store.settle(qm.owner, "commit")
+    made["settle"] = lambda: store.settle(qm.internals.owner, "commit")
     heard = Heard()
-    qm.observe(heard.append)
+    qm.inspect.observe(heard.append)
     with monkeypatch.context() as broken:
         broken.setattr(store.backend, "begin", fail)
         for name in ("check", "backup"):
@@ -210,7 +210,7 @@ def check(told: StoreEvent) -> None:
 
 
 def test_whether_a_unit_was_there_and_how_it_ended(qm: QueueManager, heard: Heard) -> None:
-    qm.create_alias("ALIAS", base_queue="Q")
+    qm.create_queue("ALIAS", type="alias", base_queue="Q")
     qm.put("ALIAS", b"1", syncpoint=True)
     assert heard.last("put").metadata.items() >= {"unit": "session", "queue": "Q"}.items()
     qm.back_out()
@@ -309,7 +309,7 @@ def test_each_page_of_a_claim_and_of_a_stretch_is_one_event(
 
 def test_each_page_of_a_large_group_is_one_event(file_manager: QueueManager) -> None:
     heard = Heard()
-    file_manager.observe(heard.append)
+    file_manager.inspect.observe(heard.append)
     assert large_group(file_manager, 600) == [b"12"] * 600
     pages = [*heard.named("get"), *heard.named("read_rest")]
     assert len(heard.named("get")) == 1
@@ -343,19 +343,19 @@ def test_expired_messages_are_told_by_number(qm: QueueManager, heard: Heard, clo
     qm.put_many("Q", [b"1", b"2"], expiry=1)
     qm.put("Q", b"3")
     clock.advance(2)
-    assert qm.overview()[0].depth == 3
+    assert qm.inspect.overview()[0].depth == 3
     assert qm.depth("Q") == 1
     [expired] = heard.named("expired")
     assert (expired.measurements["messages"], expired.metadata["queue"]) == (2, "Q")
-    assert qm.overview()[0].depth == 1
+    assert qm.inspect.overview()[0].depth == 1
 
 
 def test_a_dead_process_is_told_with_its_program(file_manager: QueueManager, child: Program) -> None:
     told = Heard()
-    file_manager.observe(told.append)
+    file_manager.inspect.observe(told.append)
     child.run("qm.put('Q', b'1', syncpoint=True)")
     child.kill()
-    assert file_manager.units() == []
+    assert file_manager.inspect.units() == []
     assert len(told.named("dead_connection")) == 1
     assert told.last("dead_connection").metadata["program"]
 
@@ -371,7 +371,7 @@ def test_an_observer_is_called_on_the_thread_of_the_call_when_it_is_over(qm: Que
             threads.append(threading.current_thread())
             depths.append(other.depth("Q"))
 
-    qm.observe(observer)
+    qm.inspect.observe(observer)
     qm.put("Q", b"1")
     assert (threads, depths) == ([threading.current_thread()], [1])
 
@@ -383,8 +383,8 @@ def test_what_an_observer_raises_is_logged_and_changes_nothing(
         raise ZeroDivisionError
 
     told = Heard()
-    qm.observe(fail)
-    qm.observe(told.append)
+    qm.inspect.observe(fail)
+    qm.inspect.observe(told.append)
     with caplog.at_level(logging.ERROR, "inorder.telemetry"):
         qm.put("Q", b"1")
     assert bodies(qm) == [b"1"]
@@ -419,14 +419,14 @@ def test_calls_of_an_observer_report_nothing(qm: QueueManager) -> None:
         told.append(event)
         other.put("Q", b"more")
 
-    qm.observe(observer)
+    qm.inspect.observe(observer)
     qm.put("Q", b"1")
     assert [event.name for event in told] == ["inorder.queue", "inorder.open", "inorder.put"]
 
 
 def test_all_connections_of_the_process_are_observed_until_it_is_cancelled(qm: QueueManager) -> None:
     told, other = Heard(), qm.connect()
-    observation = other.observe(told.append)
+    observation = other.inspect.observe(told.append)
     other.close()
     qm.put("Q", b"1")
     assert told.named("put")
@@ -441,7 +441,7 @@ def test_with_the_last_connection_nobody_observes_any_more(store: RestartableSto
     told = Heard()
     with connect(store) as qm:
         qm.create_queue("Q")
-        qm.observe(told.append)
+        qm.inspect.observe(told.append)
     assert told[-1].name == "inorder.disconnect"
     told.clear()
     with connect(store) as qm:
@@ -464,7 +464,7 @@ def test_other_threads_go_on_while_observers_are_told(qm: QueueManager, tmp_path
             Call(elsewhere).result()
 
     qm.create_queue("OTHER")
-    observation = qm.observe(observer)
+    observation = qm.inspect.observe(observer)
     qm.put("Q", b"old", expiry=1)
     everything(qm, tmp_path, clock)
     observation.cancel()
@@ -482,6 +482,6 @@ def test_an_observer_that_opens_the_file_meanwhile_hinders_nobody(tmp_path: Path
                 call.result()
                 told.append(event.name)
 
-        first.observe(observer)
+        first.inspect.observe(observer)
         connect(file).close()
     assert told == ["inorder.connect"]

@@ -41,7 +41,7 @@ def test_puts_of_a_lease_keep_their_order(three: list[QueueManager], order: Orde
     for turn, body in zip(TURNS, PUT, strict=True):
         with three[turn].resume_lease(lease.token):
             three[turn].put("Q", body)
-    assert [sight.message.body for sight in qm.look("Q", preview=9)] == PUT, "as an operator lists them"
+    assert [sight.message.body for sight in qm.inspect.look("Q", preview=9)] == PUT, "as an operator lists them"
     three[1].resume_lease(lease.token).commit()
     assert (bodies(qm), drained(qm)) == (PUT, PUT)
 
@@ -65,7 +65,7 @@ def test_what_stands_under_a_confirm_id_is_listed_as_it_was_put(three: list[Queu
     qm = three[0]
     qm.create_queue("Q", order="commit")
     uids = [three[turn].put("Q", body, confirm_id=7).uid for turn, body in zip(TURNS, PUT, strict=True)]
-    listed = qm.unique_ids("Q", confirm_id=7)
+    listed = qm.inspect.unique_ids("Q", confirm_id=7)
     assert listed == uids
     for uid in listed:
         qm.confirm_put("Q", uid)
@@ -79,7 +79,7 @@ def test_a_put_that_is_repeated_stands_where_it_was_repeated(three: list[QueueMa
     first = two.put("Q", b"a", confirm_id=7).uid
     second = one.put("Q", b"b", confirm_id=7).uid
     two.put("Q", b"a again", confirm_id=7, uid=first, resend=True)
-    assert one.unique_ids("Q", confirm_id=7)[1:] == [second, first]
+    assert one.inspect.unique_ids("Q", confirm_id=7)[1:] == [second, first]
 
 
 @pytest.mark.parametrize("unit", ["prepared", "lease"])
@@ -106,7 +106,7 @@ def test_a_report_that_another_makes_in_a_unit_stands_behind_what_the_unit_had_p
             one.put("R", b"second")
     clock.advance(5)
     opened.numbers = drawn
-    two.discard_expired()
+    two.admin.discard_expired()
     if lease is None:
         two.settle("unit", "commit")
     else:

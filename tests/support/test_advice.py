@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,11 @@ from inorder.client.keywords import BROWSE_OPTIONS, GET_OPTIONS, PutCall
 from inorder.model.attributes import QueueAttributes
 from inorder.spark.options import OPTIONS
 from inorder.support.advice import FOREIGN_WORDS, how_to_install
+from inorder.work import Tasks
 
 ROOT = Path(__file__).parents[2]
+task: Callable[..., object] = partial(Tasks().task, "Q")
+periodic: Callable[..., object] = partial(Tasks().periodic, "30 2 * * *", queue="Q")
 PLACES = (
     PutCall.__annotations__,
     GET_OPTIONS,
@@ -32,9 +37,10 @@ PLACES = (
 
 def test_each_word_of_another_library_has_one_of_ours_and_is_none_itself() -> None:
     ours = {name for place in PLACES for name in place}
+    of_work = {*inspect.signature(Tasks.task).parameters, *inspect.signature(Tasks.periodic).parameters}
     for word, entries in FOREIGN_WORDS.items():
         assert word == word.lower()
-        assert {name for name, _ in entries} <= ours, word
+        assert {name for name, _ in entries} <= ours | of_work, word
         assert word not in {name.lower() for name in ours}, word
 
 
@@ -51,6 +57,25 @@ def test_each_word_of_another_library_has_one_of_ours_and_is_none_itself() -> No
         (lambda qm: qm.create_queue("R", maxsize=5), "no attribute 'maxsize': write max_depth"),
         (lambda qm: qm.put("Q", {"a": 1}), r"body must be bytes: write json\.dumps\(\.\.\.\)\.encode\(\)"),
         (lambda qm: qm.put_many("Q", [[1, 2]]), r"json\.dumps"),
+        (
+            lambda _: task(block=True),
+            "keyword must be left out: a worker waits for messages as long as it runs, not 'block'",
+        ),
+        (
+            lambda _: task(countdown=5),
+            r"left out: the put of the message says it, as qm\.put\(QUEUE, BODY, delay=SECONDS\)",
+        ),
+        (lambda _: task(eta=5), "delay=SECONDS"),
+        (lambda _: task(expires=5), "expiry=SECONDS"),
+        (lambda _: task(job_timeout=5), "timeout=SECONDS, the longest time that a call may take"),
+        (lambda _: task(max_retries=5), "attempts=NUMBER"),
+        (lambda _: task(default_retry_delay=5), r"Backoff\(first=SECONDS\)"),
+        (lambda _: task(concurrency=5), "threads=NUMBER"),
+        (lambda _: task(thread=5), "did you mean threads"),
+        (lambda _: periodic(timeout=5), r"left out: .* has timeout=SECONDS, not 'timeout'"),
+        (lambda _: periodic(countdown=5), "left out: cron says when"),
+        (lambda _: periodic(run_every=5), "cron, the first argument"),
+        (lambda _: periodic(timezone="UTC"), "did you mean zone"),
     ],
 )
 def test_what_another_library_takes_is_refused_with_our_words(

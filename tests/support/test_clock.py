@@ -57,7 +57,7 @@ def test_a_temporary_manager_goes_by_the_clock_it_is_given() -> None:
         clock.advance(5)
         qm.put("Q", b"1", expiry=10)
         assert qm.get("Q").put_at == 105
-        assert qm.status("Q").created_at == 100
+        assert qm.inspect.status("Q").created_at == 100
 
 
 def test_a_temporary_manager_is_gone_afterwards(kind: str) -> None:

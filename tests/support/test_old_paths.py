@@ -79,7 +79,7 @@ def test_each_public_value_is_found_where_pickles_look_for_it(name: str, old: st
 
 
 RENAMED = {
-    "inorder.client.operating.Sight": "MessageView",
+    "inorder.client.inspection.Sight": "MessageView",
     "inorder.stores.seam.views.Sight": "MessageView",
     "inorder.testing.Failure": "inorder_scenarios.ScenarioFailure",
     **{

@@ -122,4 +122,4 @@ def bury(
         (uid,) = (message.uid for message in qm.browse("Q") if message.body == body)
         message = qm.get("Q", match=inorder.Match(uid=uid), read_order="relaxed")
         if not discards:
-            qm.bury(message, queue="Q", attempts=attempts, error=error, reason=reason)
+            qm.dead.add(message, queue="Q", attempts=attempts, error=error, reason=reason)

@@ -47,7 +47,7 @@ def give_up(qm: QueueManager, error: Exception, *besides: tuple[str, Match], **w
 
 
 def letters(qm: QueueManager) -> list[tuple[int, str, int]]:
-    return [(one.why.reason, one.why.error, one.why.attempts) for one in qm.dead_letters()]
+    return [(one.why.reason, one.why.error, one.why.attempts) for one in qm.dead.letters()]
 
 
 @pytest.mark.parametrize("group", [None, "list"])
@@ -79,7 +79,7 @@ def test_a_worker_that_is_killed_while_it_carries_that_out_leaves_it_to_the_next
     give_up(qm, Dead("no such article"))
     lost = qm.connect()
     lost.get("Q", syncpoint=True)
-    lost.abandon()
+    lost.internals.abandon()
     with at_work(qm, tasks) as (_, heard):
         heard.attempts(1)
     assert letters(qm) == [(65_536, "no such article", 2)]
@@ -102,7 +102,7 @@ def test_only_the_message_of_the_call_is_given_up(qm: QueueManager, tasks: Tasks
     with at_work(qm, tasks) as (_, heard):
         heard.attempts(3)
     assert sorted(calls) == [b"blue", b"other"]
-    assert [one.message.body for one in qm.dead_letters()] == [b"red"]
+    assert [one.message.body for one in qm.dead.letters()] == [b"red"]
 
 
 def test_on_another_queue_it_is_worked_on_as_any_other(qm: QueueManager, tasks: Tasks) -> None:
@@ -113,7 +113,7 @@ def test_on_another_queue_it_is_worked_on_as_any_other(qm: QueueManager, tasks: 
     assert list(move(qm, "Q", qm, "NEXT")) == [1]
     lost = qm.connect()
     lost.get("NEXT", syncpoint=True)  # an attempt there that ended without a word
-    lost.abandon()
+    lost.internals.abandon()
     with at_work(qm, tasks) as (_, heard):
         heard.attempts(1)
     assert (heard.outcomes, qm.depth("DEAD")) == ([DONE], 0)
@@ -159,7 +159,7 @@ def test_where_the_order_is_required_a_worker_that_begins_later_tries_once_more(
         assert worker.wait(LIMIT_SECONDS)
     assert "no such article" in worker.stopped["pack"]
     assert (calls, qm.depth("Q"), qm.depth("DEAD")) == ([], 1, 0)
-    clock = qm.clock
+    clock = qm.internals.clock
     assert isinstance(clock, ManualClock)
     clock.advance(1)
     with at_work(qm, tasks) as (_, heard):

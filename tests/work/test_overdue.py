@@ -10,6 +10,7 @@ from tests.helpers.support import LIMIT_SECONDS
 from tests.helpers.working import Heard
 
 from inorder import Message, QueueManager
+from inorder.client.internals import Internals
 from inorder.work import Backoff, Outcome, Tasks, Worker, WorkerEvent, attempts
 from inorder.work.lane import WorkerLane
 from inorder.work.processes import WORN_OUT, serve
@@ -53,7 +54,7 @@ def test_a_worker_is_busy_until_an_overdue_call_is_reported(qm: QueueManager, re
             assert worker.wait(LIMIT_SECONDS), "a worn worker does not end"
     assert seen == [False, False, True, False, False], "waits must not end, nor is it worn, before the report has ended"
     assert (worker.is_worn, worker.is_busy) == (not replaces_threads, False)
-    assert (qm.depth("Q"), qm.units()) == (1, [])
+    assert (qm.depth("Q"), qm.inspect.units()) == (1, [])
 
 
 def test_a_process_asks_for_another_one_however_long_the_end_of_a_call_takes(qm: QueueManager) -> None:
@@ -84,7 +85,7 @@ def test_a_stop_does_not_return_before_an_overdue_call_is_reported(
     endless, heard = Endless(), Heard()
     is_given_up, stop_waits = threading.Event(), threading.Event()
 
-    def given_up(self: QueueManager, *, give_up: Any = QueueManager.give_up, **how: Any) -> None:
+    def given_up(self: Internals, *, give_up: Any = Internals.give_up, **how: Any) -> None:
         is_given_up.set()
         assert stop_waits.wait(LIMIT_SECONDS)
         give_up(self, **how)
@@ -94,7 +95,7 @@ def test_a_stop_does_not_return_before_an_overdue_call_is_reported(
             stop_waits.set()
             return super().wait(timeout)
 
-    monkeypatch.setattr(QueueManager, "give_up", given_up)
+    monkeypatch.setattr(Internals, "give_up", given_up)
     qm.put("Q", b"1")
     worker = Watched(qm, endless.tasks, log=heard)
     worker.start()
@@ -111,7 +112,7 @@ def test_a_call_that_ends_while_it_is_given_up_commits_nothing(
 ) -> None:
     endless, heard, comes_late = Endless(), Heard(), threading.Event()
 
-    def given_up(self: QueueManager, *, give_up: Any = QueueManager.give_up, **how: Any) -> None:
+    def given_up(self: Internals, *, give_up: Any = Internals.give_up, **how: Any) -> None:
         endless.goes_on.set()
         assert comes_late.wait(LIMIT_SECONDS)
         give_up(self, **how)
@@ -130,7 +131,7 @@ def test_a_call_that_ends_while_it_is_given_up_commits_nothing(
         def __exit__(self, *_: object) -> None:
             self._lock.release()
 
-    monkeypatch.setattr(QueueManager, "give_up", given_up)
+    monkeypatch.setattr(Internals, "give_up", given_up)
     qm.put("Q", b"1")
     worker = Worker(qm, endless.tasks, log=heard, replaces_threads=False)
     for lane in worker._lanes:
@@ -140,7 +141,7 @@ def test_a_call_that_ends_while_it_is_given_up_commits_nothing(
     heard.attempts(1)
     worker.stop()
     assert heard.outcomes == [Outcome.OVERDUE]
-    assert (qm.depth("Q"), qm.units()) == (1, []), "what is reported as overdue was committed"
+    assert (qm.depth("Q"), qm.inspect.units()) == (1, []), "what is reported as overdue was committed"
 
 
 def test_no_call_begins_after_a_stop(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,7 +175,7 @@ def test_what_makes_the_body_needs_no_hash(qm: QueueManager, clock: ManualClock)
 
 
 def test_an_alias_stands_for_its_queue(qm: QueueManager, clock: ManualClock) -> None:
-    qm.create_alias("A", base_queue="Q")
+    qm.create_queue("A", type="alias", base_queue="Q")
     periodic = [Periodic(qm, [Schedule(name="s", cron="* * * * *", queue=name, body=b"x")]) for name in ("A", "Q")]
     for _ in range(3):
         for one in periodic:
@@ -246,14 +246,14 @@ def test_nothing_is_left_staged(qm: QueueManager, clock: ManualClock) -> None:
         first.put_due()
         second.put_due()
         clock.advance(HOUR)
-    assert qm.units() == []
+    assert qm.inspect.units() == []
     with pytest.raises(UnknownQueue):
         Periodic(qm, [Schedule(name="s", cron="* * * * *", queue="NONE")]).put_due()
 
 
 def test_trouble_with_the_queue_manager_ends_the_loop(qm: QueueManager, store: RestartableStore) -> None:
     with connect(store, program="operator") as operator:
-        operator.stop()
+        operator.admin.stop()
     with pytest.raises(QueueManagerStopping):
         Periodic(qm, [HOURLY]).look()
 
@@ -262,7 +262,7 @@ def test_a_line_of_the_ledger_that_is_not_an_instant_is_damage(qm: QueueManager)
     with qm.open("Q", output=True) as queue:
         stager = Stager(queue, "s", lasts=60.0)
         stager.stage(0, {"body": []})
-        qm.settle_staging(LedgerKey(APPLICATION, "hourly", "yesterday"), [stager.staged])
+        qm.bulk.settle_staging(LedgerKey(APPLICATION, "hourly", "yesterday"), [stager.staged])
     with pytest.raises(StoreDamaged, match="yesterday"):
         standings(qm, [HOURLY])
 
@@ -358,4 +358,4 @@ def test_threads_that_try_at_once_put_each_instant_once(qm: QueueManager, clock:
         call.result()
     found = Counter(bodies(qm))
     assert (len(found), set(found.values())) == (15, {1})
-    assert qm.units() == []
+    assert qm.inspect.units() == []

@@ -63,7 +63,7 @@ def test_a_worker_puts_what_is_due_and_works_on_it_if_it_has_a_task(
     (event,) = puts(heard)
     assert (event.schedule, event.task, event.queue, event.seconds) == ("hourly", "", "Q", HOUR / 2)
     assert (seen if has_task else bodies(qm)) == [b"01 01:00"]
-    assert qm.units() == []
+    assert qm.inspect.units() == []
 
 
 def test_a_schedule_that_fails_stops_nothing_and_is_reported_once(
@@ -82,7 +82,7 @@ def test_a_schedule_that_fails_stops_nothing_and_is_reported_once(
 
     tasks.add(Schedule(name="late", cron="0 * * * *", queue="Q"))
     Periodic(qm, tasks.schedules).put_due()
-    clock = qm.clock
+    clock = qm.internals.clock
     assert isinstance(clock, ManualClock)
     clock.advance(HOUR)
     with at_work(qm, tasks) as (worker, heard):
@@ -113,7 +113,7 @@ def test_observers_get_each_put_and_each_failed_try(
         with changed:
             assert changed.wait_for(lambda: len(events) >= count, LIMIT_SECONDS), events
 
-    qm.observe(observe)
+    qm.inspect.observe(observe)
     qm.alter_queue("Q", put_allowed=False)
     with at_work(qm, tasks):
         until(2)
@@ -144,7 +144,7 @@ def test_a_body_that_does_not_end_is_left_behind_and_puts_nothing(qm: QueueManag
     goes_on.set()
     assert worker._timekeeper is not None
     worker._timekeeper.thread.join(LIMIT_SECONDS)
-    assert (qm.depth("Q"), qm.units()) == (0, [])
+    assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
     assert [one.overdue for one in standings(qm, tasks.schedules)] == [True]
 
 
@@ -168,13 +168,13 @@ def test_a_thread_that_connects_while_the_worker_stops_puts_nothing(
     goes_on.set()
     assert worker._timekeeper is not None
     worker._timekeeper.thread.join(LIMIT_SECONDS)
-    assert (qm.depth("Q"), qm.units()) == (depth, [])
+    assert (qm.depth("Q"), qm.inspect.units()) == (depth, [])
 
 
 def test_a_queue_manager_that_stops_stops_schedules(qm: QueueManager, tasks: Tasks, store: RestartableStore) -> None:
     worker = qm.worker(tasks, log=Heard())
     with qm.connect() as operator:
-        operator.stop()
+        operator.admin.stop()
     worker.start()
     assert worker.wait(LIMIT_SECONDS), "the schedules go on though the queue manager is stopping"
     assert worker.stopped.keys() == {"hourly"}

@@ -186,13 +186,13 @@ def test_whatever_is_killed_no_attempt_is_lost_and_every_dead_letter_has_its_rea
         work.has_ended(34)
         assert work.end(signal.SIGTERM) == 0
     assert sorted(one.body for one in qm.browse("NEXT")) == sorted([*good, b"once 1", b"once 2"])
-    letters = {one.message.body: one.why for one in qm.dead_letters()}
+    letters = {one.message.body: one.why for one in qm.dead.letters()}
     assert {body: why.attempts for body, why in letters.items()} == {b"kill": 3, b"fail": 3}
     assert letters[b"kill"].error == "the program ended, or backed out, in the middle of 3 attempts"
     assert letters[b"fail"].error.startswith("KeyError: 'price' (shop_tasks.py:")
     assert all(why.reason == inorder.Reason.BACKOUT_THRESHOLD_REACHED and why.time and why.queue == "Q"
                for why in letters.values())  # fmt: skip
-    assert (qm.depth("Q"), qm.units()) == (0, [])
+    assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
     assert {key for one in work.told for key in one} == keys_below("Work")
     deaths = [one for one in work.told if one["event"] == "died"]
     assert [one["status"] for one in deaths] == [-signal.SIGKILL] * 5  # three of "kill", one of each "once"
@@ -203,23 +203,25 @@ def test_workers_are_seen_and_one_that_was_killed_is_not(qm: QueueManager, place
     qm.put("Q", b"slow")
     with Work(tmp_path, place, "shop_tasks") as work:
         await_file(began)
-        [unit] = qm.units()
-        [worker] = {one.process for one in qm.connections() if one.program.name == "inorder work shop_tasks"}
+        [unit] = qm.inspect.units()
+        [worker] = {one.process for one in qm.inspect.connections() if one.program.name == "inorder work shop_tasks"}
         assert worker is not None
         assert worker == unit.process == next(one["pid"] for one in work.told if one["event"] == "started")
-        uses = [each for one in qm.connections() if one.process == worker for each in one.opened]
+        uses = [each for one in qm.inspect.connections() if one.process == worker for each in one.opened]
         assert ("Q", "get") in {(one.queue, one.uses) for one in uses}
         began.unlink()
         os.kill(worker, signal.SIGKILL)
         work.until(lambda told: any(one["event"] == "died" for one in told))
         await_file(began)  # the one in its place
-        until(lambda: worker not in [one.process for one in qm.connections()], "the dead one is not shown")
-        [other] = {one.process for one in qm.connections() if one.program.name.startswith(WORKER)}
+        until(lambda: worker not in [one.process for one in qm.inspect.connections()], "the dead one is not shown")
+        [other] = {one.process for one in qm.inspect.connections() if one.program.name.startswith(WORKER)}
         assert other == [one["pid"] for one in work.told if one["event"] == "started"][-1]
         (tmp_path / "goes on").touch()
         work.has_ended(1)
         assert work.end(signal.SIGTERM) == 0
-    until(lambda: not any(one.program.name.startswith(WORKER) for one in qm.connections()), "no worker is shown")
+    until(
+        lambda: not any(one.program.name.startswith(WORKER) for one in qm.inspect.connections()), "no worker is shown"
+    )
 
 
 @on_sqlite
@@ -230,7 +232,7 @@ def test_a_stop_lets_calls_end_and_a_second_signal_does_not(qm: QueueManager, pl
         await_file(began)
         assert work.end(signal.SIGTERM, signal.SIGINT) == 0
     assert work.told[-1]["event"] == "killed"
-    qm.overview()  # it backs out what dead processes held
+    qm.inspect.overview()  # it backs out what dead processes held
     assert [(one.body, one.backout_count) for one in qm.browse("Q")] == [(b"slow", 1), (b"next", 0)]
     began.unlink()
     takes_no_more = tmp_path / "takes no more"
@@ -282,7 +284,7 @@ def test_a_call_without_an_end_costs_its_process_and_nothing_else(qm: QueueManag
         work.has_ended(3)
         assert work.end(signal.SIGTERM) == 0
     assert work.outcomes() == Counter(overdue=2, done=2, dead=1)
-    (letter,) = qm.dead_letters()
+    (letter,) = qm.dead.letters()
     assert (letter.why.attempts, letter.why.error) == (2, "the call took longer than 2 s")
     assert [one["status"] for one in work.told if one["event"] == "died"] == [75, 75]
 

@@ -36,7 +36,7 @@ def qm(tmp_path: Path) -> Iterator[QueueManager]:
 @pytest.fixture(params=["replaced", "not synced"])
 def lose(request: pytest.FixtureRequest, qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> Lose:
     """Replaces the store, or has another connection's sync fail."""
-    path = Path(qm.path)
+    path = Path(qm.inspect.path)
 
     def replace() -> None:
         path.rename(path.with_name("before.db"))
@@ -82,7 +82,7 @@ def test_a_channel_that_ends_so_is_not_stopped(qm: QueueManager) -> None:
     def fail(seconds: float) -> bool:
         raise failed
 
-    name = link(qm.path, "THERE", there(qm))
+    name = link(qm.inspect.path, "THERE", there(qm))
     with pytest.raises(StoreError, match="a sync has failed"):
         channels.run_channel(qm, name, wait=fail)
     (now,) = channels.status(qm)
@@ -90,7 +90,7 @@ def test_a_channel_that_ends_so_is_not_stopped(qm: QueueManager) -> None:
 
 
 def there(qm: QueueManager) -> str:
-    place = str(Path(qm.path).with_name("there.db"))
+    place = str(Path(qm.inspect.path).with_name("there.db"))
     manager(place, "THERE")
     return place
 
@@ -105,7 +105,7 @@ def handler(qm: QueueManager, goes_on: Callable[[], bool]) -> None:
 
 
 def channel(qm: QueueManager, goes_on: Callable[[], bool]) -> None:
-    name = link(qm.path, "THERE", there(qm))
+    name = link(qm.inspect.path, "THERE", there(qm))
     channels.run_channel(qm, name, wait=lambda _: goes_on())
 
 

@@ -28,7 +28,7 @@ def tasks(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> Tasks:
 
 
 def advanced(qm: QueueManager, seconds: float) -> None:
-    clock = qm.clock
+    clock = qm.internals.clock
     assert isinstance(clock, ManualClock)
     clock.advance(seconds)
 
@@ -65,7 +65,7 @@ def test_a_target_that_takes_nothing_uses_up_no_attempt_for_an_hour(
         qm.put("NEXT", b"in the way")
     else:
         qm.alter_queue("NEXT", put_allowed=False)
-    began = qm.clock.now()
+    began = qm.internals.clock.now()
     qm.put("Q", b"1")
     with at_work(qm, tasks) as (_, heard):
         for _ in range(3):
@@ -82,7 +82,7 @@ def test_a_target_that_takes_nothing_uses_up_no_attempt_for_an_hour(
     assert seen[-1][0] == 1
     assert {since for _, since in seen[1:]} == {began}
     assert troubles(heard) == 1, "the same trouble is said once, not each time"
-    (letter,) = qm.dead_letters()
+    (letter,) = qm.dead.letters()
     assert (letter.why.attempts, letter.message.body) == (2, b"1")
     assert ("QueueFull" if is_full else "PutInhibited") in letter.why.error
 
@@ -113,7 +113,7 @@ def test_troubles_that_alternate_are_each_said_once(qm: QueueManager, tasks: Tas
         own.put("NEXT" if message.body == b"1" else "SHUT", message.body)
 
     def have_met_it(times: int) -> bool:
-        return len(calls) == 2 * times and not qm.units()
+        return len(calls) == 2 * times and not qm.inspect.units()
 
     qm.put("NEXT", b"in the way")
     qm.create_queue("SHUT", put_allowed=False)
@@ -216,7 +216,7 @@ def test_without_a_dead_letter_queue_they_go_to_the_systems_queue(qm: QueueManag
         heard.attempts(2)
     assert (heard.outcomes, worker.stopped) == ([DEAD, DONE], {})
     assert bodies(qm, "SYSTEM.DEAD.LETTER.QUEUE") == [b"bad"]
-    assert [one.why.error[:16] for one in qm.dead_letters()] == ["ValueError: torn"]
+    assert [one.why.error[:16] for one in qm.dead.letters()] == ["ValueError: torn"]
 
 
 @pytest.mark.parametrize("verdict", [Dead("torn"), ValueError("torn")])
@@ -224,7 +224,7 @@ def test_where_there_is_no_room_for_a_dead_letter_others_go_on_until_there_is(
     qm: QueueManager, tasks: Tasks, verdict: Exception
 ) -> None:
     qm.create_queue("DEAD", put_allowed=False)
-    qm.alter_manager(dead_letter_queue="DEAD")
+    qm.admin.alter_manager(dead_letter_queue="DEAD")
 
     @tasks.task("Q", attempts=1)
     def pack(message: Got) -> None:
@@ -240,5 +240,5 @@ def test_where_there_is_no_room_for_a_dead_letter_others_go_on_until_there_is(
         qm.alter_queue("DEAD", put_allowed=True)
         passing_until(qm, lambda: DEAD in heard.outcomes)
     assert worker.stopped == {}
-    (letter,) = qm.dead_letters()
+    (letter,) = qm.dead.letters()
     assert (letter.why.attempts, letter.why.error.removeprefix("ValueError: ")[:4]) == (1, "torn")

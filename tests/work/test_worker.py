@@ -97,13 +97,13 @@ def test_after_the_last_attempt_it_is_a_dead_letter_that_says_all(qm: QueueManag
         heard.attempts(3)
     assert heard.outcomes == [RETRIED, RETRIED, DEAD]
     assert [qm.depth(queue) for queue in ("Q", "NEXT", "DEAD")] == [0, 0, 1]
-    (letter,) = qm.dead_letters()
+    (letter,) = qm.dead.letters()
     why = letter.why
     assert (why.reason, why.queue, why.attempts) == (Reason.BACKOUT_THRESHOLD_REACHED, "Q", 3)
     assert why.error.startswith("KeyError: 'price' (test_worker.py:")
-    assert why.time == qm.clock.now()
+    assert why.time == qm.internals.clock.now()
     assert why.program == "test"
-    qm.replay()
+    qm.dead.replay()
     (back,) = qm.browse("Q")
     assert (back.body, dict(back.properties), back.backout_count) == (b"1", {"colour": "red"}, 0)
 
@@ -120,7 +120,7 @@ def test_a_queue_says_after_how_many_attempts_and_where_to(qm: QueueManager, tas
     with at_work(qm, tasks) as (_, heard):
         heard.attempts(2)
     assert heard.outcomes == [RETRIED, DEAD]
-    assert [one.why.attempts for one in qm.dead_letters(dead_letter_queue="ASIDE")] == [2]
+    assert [one.why.attempts for one in qm.dead.letters(dead_letter_queue="ASIDE")] == [2]
 
 
 @pytest.mark.parametrize(
@@ -142,17 +142,17 @@ def test_attempts_that_ended_without_a_word_count(
     for _ in range(2 - len(words)):
         lost = qm.connect()
         lost.get("Q", syncpoint=True)
-        lost.abandon()
+        lost.internals.abandon()
     tasks.task("Q", attempts=2, name="never")(lambda message: pytest.fail(f"{message} was tried often enough"))
     with at_work(qm, tasks) as (_, heard):
         heard.attempts(1)
     assert heard.outcomes == [DEAD]
-    (letter,) = qm.dead_letters()
+    (letter,) = qm.dead.letters()
     assert (letter.why.attempts, letter.why.error) == (2, expected)
 
 
 def test_a_retry_waits_as_long_as_it_says(qm: QueueManager, tasks: Tasks) -> None:
-    clock = qm.clock
+    clock = qm.internals.clock
     assert isinstance(clock, ManualClock)
 
     @tasks.task("Q")
@@ -163,8 +163,8 @@ def test_a_retry_waits_as_long_as_it_says(qm: QueueManager, tasks: Tasks) -> Non
     qm.put("Q", b"1")
     with at_work(qm, tasks) as (_, heard):
         heard.attempts(1)
-        assert [failure_of(one.message).error for one in qm.look("Q")] == ["the shop is closed"]  # type: ignore[union-attr]
-        assert [one.due_at for one in qm.look("Q")] == [clock.now() + 3_600]
+        assert [failure_of(one.message).error for one in qm.inspect.look("Q")] == ["the shop is closed"]  # type: ignore[union-attr]
+        assert [one.due_at for one in qm.inspect.look("Q")] == [clock.now() + 3_600]
         clock.advance(3_600)
         heard.attempts(2)
     assert heard.outcomes == [RETRIED, DONE]
@@ -184,7 +184,7 @@ def test_a_function_may_say_that_no_attempt_will_do(
         heard.attempts(1)
     assert heard.outcomes == [outcome]
     assert [qm.depth(queue) for queue in ("Q", "NEXT", "DEAD")] == [0, 0, len(letters)]
-    told = [(one.why.reason, one.why.error.partition(" (test_")[0], one.why.attempts) for one in qm.dead_letters()]
+    told = [(one.why.reason, one.why.error.partition(" (test_")[0], one.why.attempts) for one in qm.dead.letters()]
     assert told == letters
 
 
@@ -220,7 +220,7 @@ def test_a_required_order_stops_the_task_and_a_new_worker_tries_once_more(qm: Qu
             raise OSError("no")
 
     qm.put_many("S", [b"1", b"bad", b"3"])
-    clock = qm.clock
+    clock = qm.internals.clock
     assert isinstance(clock, ManualClock)
     for first, expected in ((True, [b"1", b"bad", b"bad"]), (False, [b"bad"])):
         calls.clear()
@@ -274,8 +274,8 @@ def test_a_group_is_one_piece_of_work(qm: QueueManager, tasks: Tasks) -> None:
         heard.attempts(4)
     assert sorted(heard.outcomes, key=str) == sorted([DONE, RETRIED, DEAD, DONE], key=str)
     assert sorted(bodies(qm, "NEXT")) == [b"1-2", b"alone"]
-    assert [(one.message.body, one.why.attempts) for one in qm.dead_letters()] == [(b"3", 2), (b"bad", 2), (b"4", 2)]
-    assert qm.replay().messages == 3
+    assert [(one.message.body, one.why.attempts) for one in qm.dead.letters()] == [(b"3", 2), (b"bad", 2), (b"4", 2)]
+    assert qm.dead.replay().messages == 3
     assert [one.body for one in qm.get_group("Q")] == [b"3", b"bad", b"4"]
 
 
@@ -298,11 +298,11 @@ def test_a_group_that_was_tried_often_enough_goes_as_one_without_a_call(qm: Queu
     lost = qm.connect()
     with lost.unit_of_work():
         list(lost.get_group("Q"))
-        lost.abandon()
+        lost.internals.abandon()
     tasks.task("Q", group="list", attempts=1, name="never")(lambda messages: pytest.fail(f"{messages}"))
     with at_work(qm, tasks) as (_, heard):
         heard.attempts(1)
-    assert [one.message.body for one in qm.dead_letters()] == [b"1", b"2"]
+    assert [one.message.body for one in qm.dead.letters()] == [b"1", b"2"]
 
 
 # --- time limits and ends
@@ -376,7 +376,7 @@ def test_a_grace_time_out_of_its_range_changes_nothing(qm: QueueManager, tasks: 
 def test_a_stopped_queue_manager_ends_the_work(qm: QueueManager, tasks: Tasks) -> None:
     tasks.task("Q", name="see")(lambda message: None)
     with at_work(qm, tasks) as (worker, heard):
-        qm.stop()
+        qm.admin.stop()
         heard.until(lambda heard: "stopped" in heard.events)
         assert worker.wait(LIMIT_SECONDS)
 
@@ -410,7 +410,7 @@ def test_a_queue_that_is_not_there_stops_its_task_alone(qm: QueueManager, tasks:
 def test_observers_hear_of_attempts(qm: QueueManager, tasks: Tasks) -> None:
     tasks.task("Q", name="see", attempts=1)(lambda message: 1 / 0)
     events = list[Any]()
-    qm.observe(lambda event: events.append(event) if event.name == "inorder.attempt" else None)
+    qm.inspect.observe(lambda event: events.append(event) if event.name == "inorder.attempt" else None)
     qm.put("Q", b"1")
     with at_work(qm, tasks) as (_, heard):
         heard.attempts(1)

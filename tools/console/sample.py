@@ -28,8 +28,8 @@ def fill(qm: QueueManager) -> None:
     qm.create_queue("INBOX", put_allowed=False, description="closed over the weekend")
     qm.create_queue("NOTES", max_depth=1)
     qm.create_queue("DEAD.LETTERS")
-    qm.create_alias("SHOP.IN", base_queue="ORDERS")
-    qm.alter_manager(dead_letter_queue="DEAD.LETTERS")
+    qm.create_queue("SHOP.IN", type="alias", base_queue="ORDERS")
+    qm.admin.alter_manager(dead_letter_queue="DEAD.LETTERS")
     _orders(qm)
     _scans(qm)
     _dead(qm)
@@ -76,4 +76,4 @@ def _dead(qm: QueueManager) -> None:
         qm.get("ARCHIVE")
     qm.put_json("PICKING", {"item": "moon dust"})
     with qm.unit_of_work():
-        qm.bury(qm.get("PICKING"), queue="PICKING", error="there is no shelf for moon dust")
+        qm.dead.add(qm.get("PICKING"), queue="PICKING", error="there is no shelf for moon dust")

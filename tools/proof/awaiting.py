@@ -57,29 +57,37 @@ class Awaited:
     def get_group(self, queue: str) -> list[Any]:
         return list(self.run(lambda: _all(self._qm.get_group(queue))))
 
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._qm, name)
+        return _threaded(self, found) if callable(found) else Part(self, found)
+
+
+class Part:
+    """A namespace of `aio.QueueManager`, or a block, for a thread."""
+
+    def __init__(self, awaited: Awaited, of: Any) -> None:
+        self._awaited, self._of = awaited, of
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self._qm, name)
-        return lambda *given, **named: self.run(lambda: method(*given, **named))
+        return _threaded(self._awaited, getattr(self._of, name))
 
 
-class Block:
+def _threaded(awaited: Awaited, method: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+    """The call of a task, for a thread."""
+    return lambda *given, **named: awaited.run(lambda: method(*given, **named))
+
+
+class Block(Part):
     """A block of `inorder.aio`, entered and left by a thread."""
 
-    def __init__(self, awaited: Awaited, block: Any) -> None:
-        self._awaited, self._block = awaited, block
-
     def __enter__(self) -> Block:
-        self._awaited.run(self._block.__aenter__)
+        self._awaited.run(self._of.__aenter__)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._awaited.run(lambda: self._block.__aexit__(kind, error, trace))
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self._block, name)
-        return lambda *given, **named: self._awaited.run(lambda: method(*given, **named))
+        self._awaited.run(lambda: self._of.__aexit__(kind, error, trace))
 
 
 async def _all(messages: AsyncIterable[Any]) -> list[Any]:

@@ -52,7 +52,7 @@ def create(folder: Path) -> None:
             qm.create_queue("R")
             qm.create_queue("INIT")
             qm.create_queue("DEAD")
-            qm.alter_manager(dead_letter_queue="DEAD")
+            qm.admin.alter_manager(dead_letter_queue="DEAD")
             qm.create_queue(
                 "Q", order="put", trigger_control=True, trigger_type="every", initiation_queue="INIT"
             )  # fmt: skip
@@ -183,7 +183,7 @@ def drain(folder: Path, history: History) -> None:
         inorder.connect(place(folder, THERE), program=DRAIN) as there,
     ):
         channels.run_channel(here, "TO.THERE", until_empty=True)
-        there.discard_expired()
+        there.admin.discard_expired()
         history.do("drained", lambda: everything(there, "Q"), dict, queue="Q")
         channels.run_channel(there, "TO.HERE", until_empty=True)
         history.do("drained", lambda: everything(here, "R"), dict, queue="R")
@@ -206,11 +206,11 @@ def left(qm: QueueManager) -> Told:
     depths = {queue.name: qm.depth(queue.name) for queue in qm.queues() if queue.type == "local"}
     return {
         "depths": depths,
-        "units": len(qm.units()),
+        "units": len(qm.inspect.units()),
         "in_doubt": sent.in_doubt,
         "sent": sent.number,
         "came": came[0].number if came else 0,
-        "check": qm.check(),
+        "check": qm.admin.check(),
     }
 
 

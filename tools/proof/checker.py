@@ -99,7 +99,7 @@ def check_server(url: str) -> list[Finding]:
 
     server, schema = re.split("[?&]schema=", url)
     with inorder.connect(url, program="checker") as qm:
-        findings = [Finding("integrity", text) for text in qm.check()]
+        findings = [Finding("integrity", text) for text in qm.admin.check()]
     with psycopg.connect(server, options=f"-c search_path={schema}", autocommit=True) as connection:
         for what, sql in WRONG.items():
             ((total,),) = connection.execute(

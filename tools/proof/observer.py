@@ -16,7 +16,7 @@ from typing import Any
 
 import inorder
 from inorder import Message, QueueManager
-from inorder.client.operating import Unit
+from inorder.client.inspection import Unit
 
 from .history import History, Told
 from .labels import Label
@@ -34,7 +34,7 @@ def observe(qm: QueueManager, history: History, chance: random.Random, name: str
         _draw(qm, history, queue, [Label(name, group * draws + serial) for serial in range(1, draws + 1)])
     for queue in QUEUES:
         list(qm.browse(queue))  # whoever looks notices the dead, and backs out what they held
-    found = qm.units()
+    found = qm.inspect.units()
     _tell_units(qm, history, "found")
     for unit in found:
         _end_unit(qm, history, chance, unit)
@@ -47,7 +47,7 @@ def _tell_units(qm: QueueManager, history: History, when: str) -> None:
     def told(units: list[Unit]) -> Told:
         return {"units": [[unit.kind, unit.name, unit.queue, unit.puts, unit.gets, unit.locks] for unit in units]}
 
-    history.do("units", qm.units, told, when=when)
+    history.do("units", qm.inspect.units, told, when=when)
 
 
 def _end_unit(qm: QueueManager, history: History, chance: random.Random, unit: Unit) -> None:
@@ -58,7 +58,7 @@ def _end_unit(qm: QueueManager, history: History, chance: random.Random, unit: U
     elif unit.kind == "confirm":
         history.do("undo", lambda: qm.undo(queue, int(name)), queue=queue, confirm_id=int(name))
     elif unit.kind == "lock":
-        history.do("release", lambda: qm.release_lock(queue, int(name)), queue=queue)
+        history.do("release", lambda: qm.admin.release_lock(queue, int(name)), queue=queue)
 
 
 def _draw(qm: QueueManager, history: History, queue: str, labels: list[Label]) -> None:

@@ -200,14 +200,14 @@ def judge(report: Report, place: str, clients: list[Client]) -> None:
     report.leases += Counter(done.leases.values())
     with inorder.connect(place) as qm:
         ends = time.monotonic() + REST_SECONDS_MAX
-        while (units := qm.units()) and time.monotonic() < ends:
+        while (units := qm.inspect.units()) and time.monotonic() < ends:
             time.sleep(0.05)
         report.findings += [f"a unit of work is left: {unit}" for unit in units]
         for confirm_id in done.confirm_ids:  # held for a client that has gone: it is there, and not lost
             with suppress(inorder.errors.NotFound):
                 qm.undo("PUT", confirm_id)
         there = {queue: [bytes(message.body).decode() for message in qm.browse(queue)] for queue in QUEUES}
-        report.findings += [f"the store is damaged: {finding}" for finding in qm.check()]
+        report.findings += [f"the store is damaged: {finding}" for finding in qm.admin.check()]
     report.findings += found_in(there, done) + serving_desk.found_in(there, acts)
 
 

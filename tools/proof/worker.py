@@ -196,7 +196,7 @@ class Worker:
 
     def settle_prepared(self) -> None:
         """Settles a prepared unit, whoever made it."""
-        names = sorted(unit.name for unit in self.qm.units() if unit.kind == "prepared")
+        names = sorted(unit.name for unit in self.qm.inspect.units() if unit.kind == "prepared")
         if names:
             self._settle(self.chance.choice(names))
 
@@ -266,7 +266,7 @@ class Worker:
                 "delete", lambda: self.qm.delete(queue, uid, lock_id=lock_id), _durable, queue=queue, label=label
             )
         if self.chance.random() < 0.8:
-            self.history.do("release", lambda: self.qm.release_lock(queue, lock_id), _durable, queue=queue)
+            self.history.do("release", lambda: self.qm.admin.release_lock(queue, lock_id), _durable, queue=queue)
 
 
 def _durable(_result: object) -> Told:

@@ -121,7 +121,7 @@ def prepare(one: Round) -> None:
         qm.create_queue("NEXT")
         for queue in ("DEAD", "CLOCK", "KEYED"):
             qm.create_queue(queue)
-        qm.alter_manager(dead_letter_queue="DEAD")
+        qm.admin.alter_manager(dead_letter_queue="DEAD")
         qm.put_many("Q", [str(number).encode() for number in range(len(one.fails))])
     seen_first(one.place, schedule(), one.since)
 
@@ -221,7 +221,9 @@ def finish(one: Round) -> None:
         put_keys(qm)
         while (
             qm.depth("Q")
-            or any(unit.kind == "session" for unit in qm.units())  # what killed programs have staged stays for its time
+            or any(
+                unit.kind == "session" for unit in qm.inspect.units()
+            )  # what killed programs have staged stays for its time
             or standings(qm, [schedule()])[0].overdue
         ):
             if time.monotonic() > ends:
@@ -256,7 +258,7 @@ def judge(report: Report, one: Round) -> list[str]:
     with inorder.connect(one.place) as qm:
         found = by_the_clock(report, qm, one) + under_keys(qm)
         done = [int(message.body) for message in qm.browse("NEXT")]
-        letters = {int(letter.message.body): letter.why for letter in qm.dead_letters()}
+        letters = {int(letter.message.body): letter.why for letter in qm.dead.letters()}
         count = qm.depth("DEAD")
     report.calls += len(calls)
     report.verdicts += len(verdicts)

@@ -1,5 +1,5 @@
 """What of docs/reference is made from the program: tables of attributes, errors, reason codes; our HTTP interface; the
-command; and the calls of `inorder.aio`.
+command.
 
 `make reference` writes them; tests/house/test_reference.py fails when one is not what the program says.
 """
@@ -14,7 +14,6 @@ from types import MappingProxyType
 from . import attributes, command, errors, http
 from .command import topic_page, topics
 from .markdown import filled
-from .tasks import manager_page, queue_page
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = ROOT / "docs/reference/command"
@@ -30,7 +29,5 @@ PAGES: Mapping[Path, Callable[[], str]] = MappingProxyType(
     {
         **{path: functools.partial(filled, path, parts) for path, parts in PARTS.items()},
         **{COMMANDS / f"{topic.name}.md": functools.partial(topic_page, topic) for topic in topics()},
-        ROOT / "src/inorder/aio/calls.py": manager_page,
-        ROOT / "src/inorder/aio/queue_calls.py": queue_page,
     }
 )

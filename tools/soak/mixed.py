@@ -109,7 +109,7 @@ class Worker:
         locked = self.qm.browse_and_lock(BUSY, most=3)
         if locked.messages:
             with suppress(NotFound):  # all of them have expired
-                self.qm.release_lock(BUSY, locked.lock_id)
+                self.qm.admin.release_lock(BUSY, locked.lock_id)
 
     def browse(self) -> None:
         for _ in zip(self.qm.browse(BUSY), range(5), strict=False):
@@ -132,8 +132,8 @@ class Worker:
             other.back_out()
 
     def look(self) -> None:
-        self.qm.status(BUSY)
-        self.qm.overview()
+        self.qm.inspect.status(BUSY)
+        self.qm.inspect.overview()
 
     def work(self, seconds: float) -> Work:
         """Rounds in which each act comes once, in an order drawn by lot."""

@@ -43,31 +43,24 @@ costs a second trip to the thread and a unit of work for this.
 Values that a call is given, and what it returns, pass from thread to thread as they are, and the context of the task
 with them: so traces go on. A `QueueManager` belongs to the loop in which it was made; a child made by fork makes its
 own.
-
-`calls.py` and `queue_calls.py` are written by `python -m tools.reference` from the calls that do not wait, with their
-signatures.
 """
 
 from __future__ import annotations
 
-from ..client.signatures import show_keywords
-from .calls import ManagerCalls
-from .entered import Entered
-from .groups import GroupWriter
-from .handles import Queue
-from .leases import Lease
-from .loops import Browsing, Group, Replies
+from .calls import Accounts, Admin, Bulk, DeadLetters, Inspect
 from .manager import QueueManager, connect
-from .queue_calls import GroupCalls, QueueCalls
-from .units import UnitOfWork
-
-show_keywords(GroupCalls, ManagerCalls, QueueCalls, GroupWriter, Queue, QueueManager)
+from .opened import Browsing, Entered, Group, GroupWriter, Lease, Queue, Replies, UnitOfWork
 
 __all__ = [
+    "Accounts",
+    "Admin",
     "Browsing",
+    "Bulk",
+    "DeadLetters",
     "Entered",
     "Group",
     "GroupWriter",
+    "Inspect",
     "Lease",
     "Queue",
     "QueueManager",

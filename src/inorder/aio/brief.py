@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from ..errors import ConnectionBroken, InorderError, OutcomeUnknown
 from ..stores.seam.protocol import Promises
 from ..stores.seam.records import PutOutcome
-from .jobs import Job, finished
+from .jobs import Job, finished, tell
 from .lanes import Connection, Lane, closed
 
 T = TypeVar("T")
@@ -52,76 +52,40 @@ class Owed(NamedTuple):
         self.job.fail(own)
 
 
-class Owing:
-    """What calls have promised, and whose calls those are."""
+class CallBatch:
+    """Calls that are over together, when what they have promised is on disk.
+
+    Attributes:
+        jobs: those that the thread makes; the connection is its own meanwhile. The others were made in the loop.
+        began: when the thread was given it, by the loop's clock.
+    """
 
     def __init__(self) -> None:
-        self._all: list[tuple[Connection, Promises, list[Owed]]] = []  # more than one after a connection was lost
+        self.jobs: list[Job[Any]] = []
+        self.began = 0.0
+        self._owing: list[tuple[Connection, Promises, list[Owed]]] = []  # more than one after a connection was lost
 
     def of(self, connection: Connection) -> tuple[Promises, list[Owed]]:
-        """What is promised on a connection."""
-        if not self._all or self._all[-1][0] is not connection:
-            self._all.append((connection, connection.promises(), []))
-        return self._all[-1][1:]
+        """What is promised on a connection, and by whom."""
+        if not self._owing or self._owing[-1][0] is not connection:
+            self._owing.append((connection, connection.internals.promises(), []))
+        return self._owing[-1][1:]
 
     @property
-    def jobs(self) -> list[Job[Any]]:
-        """Calls that have promised something."""
-        return [one.job for _, _, calls in self._all for one in calls]
+    def all(self) -> list[Job[Any]]:
+        """Its calls, but for those that were over at once."""
+        return list(dict.fromkeys([*(one.job for _, _, calls in self._owing for one in calls), *self.jobs]))
 
     @property
     def is_empty(self) -> bool:
-        """Whether `keep` has nothing to do."""
-        return all(promises.is_empty for _, promises, _ in self._all)
+        """Whether there is nothing to do."""
+        return not self.jobs and all(promises.is_empty for _, promises, _ in self._owing)
 
-    def keep(self) -> None:
-        """Brings it to disk. The calls of which that fails have failed."""
-        for _, promises, calls in self._all:
+    def make(self, connected: Callable[[], Connection]) -> None:
+        """In the thread: makes the calls. Each fails alone."""
+        for job in self.jobs:
             try:
-                promises.keep()
-            except BaseException as error:  # noqa: BLE001 - raised again where the answers are asked for
-                for one in calls:
-                    one.fail(error)
-
-
-class CallBatch:
-    """Calls that the thread makes together, and promises that it keeps; to the thread it is one job.
-
-    Attributes:
-        began: when the thread was given it, by the loop's clock.
-        has_calls: the connection is the thread's meanwhile; else the loop makes calls on it, while the thread syncs.
-
-    Args:
-        owing: of calls that were made in the loop.
-        then: called in the loop when all of it is over.
-    """
-
-    __slots__ = ("_jobs", "_lane", "_loop", "_made", "_owing", "_then", "began", "has_calls")
-
-    def __init__(
-        self,
-        lane: BriefLane,
-        owing: Owing,
-        jobs: Sequence[Job[Any]],
-        then: Callable[[], object],
-        loop: asyncio.AbstractEventLoop,
-    ) -> None:
-        self._lane, self._owing, self._made, self._jobs = lane, owing, owing.jobs, jobs
-        self._then, self._loop = then, loop
-        self.began, self.has_calls = loop.time(), bool(jobs)
-
-    @property
-    def is_one_call(self) -> bool:
-        """Whether there is nobody to share its sync."""
-        return len(self._made) + len(self._jobs) == 1
-
-    # --- in the thread
-
-    def run(self) -> None:
-        """Makes the calls, and keeps what they, and those before them, promise."""
-        for job in self._jobs:
-            try:
-                promises, owed = self._owing.of(self._lane.connected())
+                promises, owed = self.of(connected())
             except BaseException as error:  # noqa: BLE001 - raised again where the answer is asked for
                 job.fail(error)
                 continue
@@ -133,31 +97,24 @@ class CallBatch:
                 job.fail(error)
             if promises.count > before:
                 owed.append(Owed(job, promises.take_puts()))
-        self._owing.keep()
 
-    def tell(self) -> None:
-        """The thread is done with them."""
-        try:
-            self._loop.call_soon_threadsafe(self._end)
-        except RuntimeError:  # the loop is closed: nobody is there any more
-            return
-
-    # --- in the loop
-
-    def _end(self) -> None:
-        for job in (*self._made, *self._jobs):
-            job.end()
-        self._then()
+    def keep(self) -> None:
+        """Brings to disk what was promised. The calls of which that fails have failed."""
+        for _, promises, calls in self._owing:
+            try:
+                promises.keep()
+            except BaseException as error:  # noqa: BLE001 - raised again where the answers are asked for
+                for one in calls:
+                    one.fail(error)
 
 
 class BriefLane(Lane):
     """A lane of no task, for brief calls of all of them."""
 
     def __init__(self, connect: Callable[[], Connection]) -> None:
-        super().__init__(connect, lambda _: None)
+        super().__init__(connect)
         self._calls = 0
-        self._waiting: list[Job[Any]] = []  # calls that the loop could not make: for the thread
-        self._owing = Owing()  # of calls that the loop has made: for the thread
+        self._next = CallBatch()  # what the thread will be given
         self._hands_over_soon = False  # `_hand_over` will be called at the end of this turn of the loop
         self._is_alone = True  # one call came in the last turn of the loop: the next is not kept waiting for others
         self._batch: CallBatch | None = None  # that the thread is at
@@ -172,22 +129,21 @@ class BriefLane(Lane):
 
     def submit(self, call: Callable[[Connection], T], *, is_revocable: bool = True) -> Job[T]:
         """Makes a call if nobody is in its way; else has the thread make it, with others. Raises: ConnectionClosed."""
-        if self._is_over:
+        if self.is_over:
             raise closed()
         job = Job(lambda: self._make(call), _nothing, self._loop, is_revocable=is_revocable)
-        batch = self._batch
-        if self._waiting or (batch is not None and batch.has_calls) or not self._is_made(job, job.run_here):
-            self._waiting.append(job.hand_over())
+        if self._next.jobs or self._is_threads or not self._is_made(job, job.make):
+            self._next.jobs.append(job.hand_over())
             self._hand_over_soon()
         return job
 
-    def _is_made(self, job: Job[Any], run: Callable[[], None]) -> bool:
+    def _is_made(self, job: Job[Any], make: Callable[[], None]) -> bool:
         """Makes a call, if that can be at once; it is over then, or when what it has promised is on disk."""
         if self.connection is None:
             return False
-        promises, owed = self._owing.of(self.connection)
+        promises, owed = self._next.of(self.connection)
         before = promises.count
-        if promises.at_once(run) is None:
+        if promises.at_once(make) is None:
             return False
         is_only_one = self._is_alone and not self._hands_over_soon and self._batch is None
         if not promises.is_empty:
@@ -197,16 +153,21 @@ class BriefLane(Lane):
             return True
         owed.append(Owed(job, promises.take_puts()))
         if is_only_one and promises.is_quick:  # the loop waits for the sync: it is short, and nobody would share it
-            self._owing.keep()
+            self._next.keep()
             owed.clear()
             job.end()
         return True
 
     @property
+    def _is_threads(self) -> bool:
+        """Whether the thread makes calls now; else, while it syncs, the loop does."""
+        return self._batch is not None and bool(self._batch.jobs)
+
+    @property
     def is_held_up(self) -> bool:
         """Whether what the thread makes now takes too long for a brief call."""
         batch = self._batch
-        return batch is not None and batch.has_calls and self._loop.time() - batch.began > HELD_UP_SECONDS
+        return batch is not None and self._is_threads and self._loop.time() - batch.began > HELD_UP_SECONDS
 
     def _hand_over_soon(self) -> None:
         """At the end of this turn of the loop: the thread gets all that comes in it, and the loop then rests."""
@@ -218,40 +179,49 @@ class BriefLane(Lane):
         self._hands_over_soon = False
         if self._batch is not None:
             return
+        jobs = self._next.jobs
         for _ in range(TOGETHER_MAX):
-            if not self._waiting or not self._is_made(self._waiting[0], self._waiting[0].run):
+            if not jobs or not self._is_made(jobs[0], jobs[0].run):
                 break
-            del self._waiting[0]  # who was in the way has gone
-        if self._waiting or not self._owing.is_empty:
-            self._batch = self._give(self._waiting[:TOGETHER_MAX], self._over)
-            del self._waiting[:TOGETHER_MAX]
-            self._is_alone = self._batch.is_one_call
+            del jobs[0]  # who was in the way has gone
+        if not self._next.is_empty:
+            self._batch = self._give(TOGETHER_MAX)
+            self._is_alone = len(self._batch.all) == 1
 
-    def _give(self, jobs: Sequence[Job[Any]], then: Callable[[], object]) -> CallBatch:
-        """Gives the thread these calls, and what others have promised."""
-        owing, self._owing = self._owing, Owing()
-        batch = CallBatch(self, owing, jobs, then, self._loop)
-        self._jobs.put(batch)
+    def _give(self, most: int | None = None) -> CallBatch:
+        """Gives the thread what has come, up to so many calls that it makes."""
+        batch, self._next = self._next, CallBatch()
+        if most is not None:
+            self._next.jobs, batch.jobs = batch.jobs[most:], batch.jobs[:most]
+        batch.began = self._loop.time()
+        self._jobs.put(lambda: self._serve(batch))
         return batch
 
-    def _over(self) -> None:
-        self._batch = None
-        if self._waiting or not self._owing.is_empty:
+    def _serve(self, batch: CallBatch) -> None:
+        batch.make(self.connected)
+        batch.keep()
+        tell(self._loop, self._over, batch)
+
+    def _over(self, batch: CallBatch) -> None:
+        for job in batch.all:
+            job.end()
+        if self._batch is batch:
+            self._batch = None
+        if not self._next.is_empty and not self.is_over:
             self._hand_over_soon()
 
     def _note(self) -> None:
         """After a call: what it has left open is not open for the next one."""
         try:
-            if self.connection is not None and self.connection.has_unit:
+            if self.connection is not None and self.connection.inspect.has_unit:
                 self.connection.back_out()
         except ConnectionBroken:  # it was lost, and the next call has another
             self.drop()
 
     def end(self, *, commits: bool) -> Job[None]:
         """See `Lane.end`."""
-        if self._waiting or not self._owing.is_empty:
-            self._give(self._waiting, _nothing)
-            self._waiting = []
+        if not self._next.is_empty:
+            self._give()
         return super().end(commits=commits)
 
 

@@ -67,8 +67,8 @@ class Job(Generic[T]):
         self._context, self._begun = contextvars.copy_context(), threading.Lock()
         return self
 
-    def run_here(self) -> None:
-        """In the task: makes the call, which nobody can revoke any more."""
+    def make(self) -> None:
+        """Makes the call, here and now."""
         try:
             self._result = self._call()
         except BaseException as error:  # noqa: BLE001 - raised again where the answer is asked for
@@ -78,20 +78,15 @@ class Job(Generic[T]):
 
     def run(self) -> None:
         """Makes the call, unless it was revoked."""
-        assert self._begun is not None, "it was handed over"
         assert self._context is not None
+        assert self._begun is not None, "it was handed over"
         if self._begun.acquire(blocking=False):
-            try:
-                self._result = self._context.run(self._call)
-            except BaseException as error:  # noqa: BLE001 - raised again where the answer is asked for
-                self._error = error
+            self._context.run(self.make)
 
-    def tell(self) -> None:
-        """The thread is done with it."""
-        try:
-            self._loop.call_soon_threadsafe(self.end)
-        except RuntimeError:  # the loop is closed: nobody is there any more
-            return
+    def serve(self) -> None:
+        """Makes the call, and tells the loop."""
+        self.run()
+        tell(self._loop, self.end)
 
     def fail(self, error: BaseException) -> None:
         """It was made, and what it has promised could not be kept."""
@@ -106,7 +101,7 @@ class Job(Generic[T]):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def revoke(self) -> bool:
+    def _revoke(self) -> bool:
         """Whether it has not begun; then it never will."""
         return self._is_revocable and self._begun is not None and self._begun.acquire(blocking=False)
 
@@ -121,20 +116,16 @@ class Job(Generic[T]):
         cancel: asyncio.CancelledError | None = None
         while not self.is_over:
             self._waiter = self._loop.create_future()
-            timer = (
-                None if cancel is None or hurry is None else self._loop.call_later(HURRY_SECONDS, _wake, self._waiter)
-            )
             try:
-                await self._waiter
+                if cancel is None or hurry is None:
+                    await self._waiter
+                else:
+                    hurry()
+                    await asyncio.wait([self._waiter], timeout=HURRY_SECONDS)
             except asyncio.CancelledError as error:
-                if cancel is None and self.revoke():
+                if cancel is None and self._revoke():
                     raise
                 cancel = cancel or error
-            finally:
-                if timer is not None:
-                    timer.cancel()
-            if cancel is not None and hurry is not None and not self.is_over:
-                hurry()
         return cancel
 
     @property
@@ -153,11 +144,6 @@ class Job(Generic[T]):
             del error  # its traceback holds this frame
 
 
-def _wake(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
-
-
 async def finished(job: Job[T], hurry: Callable[[], object] | None = None) -> T:
     """The answer of a call that stands once it has begun.
 
@@ -170,11 +156,11 @@ async def finished(job: Job[T], hurry: Callable[[], object] | None = None) -> T:
     if cancel is not None:
         if hurry is not None and job.has_failed:
             raise cancel
-        cancel_later(cancel)
+        _cancel_later(cancel)
     return job.answer()
 
 
-def cancel_later(cancel: asyncio.CancelledError) -> None:
+def _cancel_later(cancel: asyncio.CancelledError) -> None:
     """The task goes on as if it had not been cancelled; the cancel comes when it awaits something next.
 
     Unless the code that asked for it has dealt with that by then, as `asyncio.timeout` does at the end of its block.
@@ -193,3 +179,12 @@ def _cancel(task: asyncio.Task[Any], why: tuple[Any, ...]) -> None:
             return
         counted.uncancel()
     task.cancel(*why)
+
+
+def tell(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *given: object) -> bool:
+    """From any thread: the loop makes a call soon; False if it is closed, and nobody is there any more."""
+    try:
+        loop.call_soon_threadsafe(call, *given)
+    except RuntimeError:
+        return False
+    return True

@@ -6,37 +6,27 @@ import os
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from ..client import manager
 from ..client.groups import whole_group
-from ..client.requesting import Data
-from ..errors import (
-    IN_MEMORY,
-    ObjectInUse,
-    Reason,
-)
+from ..client.keywords import Data
+from ..errors import IN_MEMORY, ObjectInUse, Reason
 from ..model.message import Descriptor, Got
 from ..model.options import EVERYTHING, BrowseKeywords, GetOptions, Match, OpenKeywords, check_whole
 from ..rules.gets import rank_of
 from ..rules.ordering import ReadOrder
 from ..rules.puts import PutResult
 from ..stores.seam.protocol import LocalStore
-from .calls import ManagerCalls
-from .entered import Entered
-from .groups import GroupWriter
-from .handles import Queue
-from .lanes import Connection, joins
-from .leases import Lease
-from .loops import Browsing, Group, Replies
-from .sharing import Sharing
-from .streams import guarded
-from .units import UnitOfWork
+from ..support import old_paths
+from .calls import Accounts, Admin, Bulk, DeadLetters, Inspect, ManagerCalls
+from .lanes import Connection
+from .opened import Browsing, Entered, Group, GroupWriter, Lease, Queue, Replies, UnitOfWork, guarded
+from .sharing import Sharing, joins
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-P = ParamSpec("P")
 T = TypeVar("T")
 CONNECTIONS = 4
 SETTLING = frozenset({"commit", "back_out", "prepare"})
@@ -71,9 +61,27 @@ async def _connected(another: Callable[[], Connection], connections: int) -> Que
     try:
         await made.begin()
     except BaseException:
-        await made.abandon()
+        await made.internals.abandon()
         raise
     return made
+
+
+class SharedInternals:
+    """What servers need of the connections that tasks share."""
+
+    def __init__(self, shared: Sharing) -> None:
+        self._shared = shared
+
+    async def abandon(self) -> None:
+        """Ends all connections as if the program had died: open units of work are backed out (R5.6)."""
+        await self._shared.end(lambda _: False)
+
+    async def close_unused_queues(self) -> None:
+        """Closes what calls by name hold open on free connections, and have not used since this was called last.
+
+        For a program that serves many, now and then: a queue that is open cannot be cleared or deleted (2042).
+        """
+        await self._shared.close_unused()
 
 
 class QueueManager(ManagerCalls):
@@ -82,6 +90,45 @@ class QueueManager(ManagerCalls):
     def __init__(self, another: Callable[[], Connection], connections: int) -> None:
         self._another, self._connections = another, connections
         self._shared = Sharing(another, connections)
+
+    # --- what else it does
+
+    @property
+    def admin(self) -> Admin:
+        """Administration; see `inorder.QueueManager.admin`."""
+        return Admin(self)
+
+    @property
+    def accounts(self) -> Accounts:
+        """Users of servers, and their tokens; see `inorder.QueueManager.accounts`."""
+        return Accounts(self)
+
+    @property
+    def bulk(self) -> Bulk:
+        """Claims and staged rows; see `inorder.QueueManager.bulk`."""
+        return Bulk(self)
+
+    @property
+    def dead(self) -> DeadLetters:
+        """Dead letters; see `inorder.QueueManager.dead`."""
+        return DeadLetters(self)
+
+    @property
+    def inspect(self) -> Inspect:
+        """Looks; see `inorder.QueueManager.inspect`."""
+        return Inspect(self)
+
+    @property
+    def internals(self) -> SharedInternals:
+        """For other parts of this package, not for programs: it may change with any version."""
+        return SharedInternals(self._shared)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return old_paths.member(self, name)
+
+    # --- connections, and calls on them
 
     def connect(self, *, connections: int | None = None) -> Entered[QueueManager]:
         """Another one to the same store, with connections of its own."""
@@ -94,10 +141,11 @@ class QueueManager(ManagerCalls):
         """Makes its first connection, if it has none. Raises: as `inorder.connect`."""
         await self._shared.run(self._shared.seat(), lambda _: None)
 
-    async def _call(self, method: Callable[Concatenate[Connection, P], T], /, *given: P.args, **named: P.kwargs) -> T:
+    async def _call(self, method: Callable[..., T], /, *given: Any, **named: Any) -> T:
         shared, name = self._shared, method.__name__
         seat = shared.seat_around if name in SETTLING else None  # whichever task began it
         seat = seat or shared.seat(joins(name, given, named))
+
         try:
             return await shared.run(seat, lambda one: method(one, *given, **named))
         except ObjectInUse:
@@ -105,39 +153,28 @@ class QueueManager(ManagerCalls):
                 raise
         return await shared.run(seat, lambda one: method(one, *given, **named))
 
+    async def _get(self, method: Callable[..., T], options: GetOptions, queue: str, /, *given: Any) -> T:
+        at_once = replace(options, wait=0)
+        seat = self._shared.seat("" if options.syncpoint is False or options.confirm_id else "get")
+
+        def get(one: Connection, wait: float) -> T:
+            return method(one, queue, *given, options if wait else at_once)
+
+        try:
+            return await self._shared.take(seat, queue, options, get)
+        except ObjectInUse:  # by another of our connections, if the open is exclusive
+            if not await self._shared.let_go(queue):
+                raise
+        return await self._shared.take(seat, queue, options, get)
+
     async def close_queue(self, name: str, *, manager: str = "") -> Reason | None:
         """Closes what calls by name hold open of a queue, on the connection of this task and on all that are free.
 
         Returns: the warning of the task's own, as `Queue.close`; None if it was not open there.
         """
-        warning = await super().close_queue(name, manager=manager)
+        warning = await self._call(Connection.close_queue, name, manager=manager)
         await self._shared.let_go(name)
         return warning
-
-    async def close_unused_queues(self) -> None:
-        """Closes what calls by name hold open on free connections, and have not used since this was called last.
-
-        For a program that serves many, now and then: a queue that is open cannot be cleared or deleted (2042).
-        """
-        await self._shared.close_unused()
-
-    async def check_store(self) -> None:
-        """As `QueueManager.check_store`."""
-        await self._shared.run(self._shared.seat(), lambda one: one.check_store())
-
-    async def _get(self, method: Callable[..., T], options: GetOptions, queue: str, *given: Any) -> T:
-        at_once = replace(options, wait=0)
-        seat = self._shared.seat("" if options.syncpoint is False or options.confirm_id else "get")
-
-        def call(one: Connection, waits: bool) -> T:
-            return method(one, queue, *given, options if waits else at_once)
-
-        try:
-            return await self._shared.take(seat, queue, options, call)
-        except ObjectInUse:  # by another of our connections, if the open is exclusive
-            if not await self._shared.let_go(queue):
-                raise
-        return await self._shared.take(seat, queue, options, call)
 
     async def run(self, work: Callable[[Connection], T], *, is_brief: bool = False) -> T:
         """What a function returns that makes several calls, or loops, on a connection in the connection's thread.
@@ -294,13 +331,11 @@ class QueueManager(ManagerCalls):
 
         The stream is written in the connection's thread. A cancel ends that, and nothing was got.
         """
-        (guard, stop), options = (
-            guarded(stream),
-            GetOptions(wait=wait, match=match, logical=True, all_messages=as_group),
-        )
+        guard, stop = guarded(stream)
+        options = GetOptions(wait=wait, match=match, logical=True, all_messages=as_group)
 
-        def call(one: Connection, waits: bool) -> Got:
-            return one.get_stream(queue, guard, wait=wait if waits else 0, match=match, as_group=as_group)
+        def call(one: Connection, wait: float) -> Got:
+            return one.get_stream(queue, guard, wait=wait, match=match, as_group=as_group)
 
         return await self._shared.take(self._shared.seat("get_stream"), queue, options, call, hurry=stop)
 
@@ -315,17 +350,13 @@ class QueueManager(ManagerCalls):
         mine = seat.lane if seat is not None and seat.caller.admits_caller() else None
         await self._shared.end(lambda lane: lane is mine or not lane.is_out)
 
-    async def abandon(self) -> None:
-        """Ends all connections as if the program had died: open units of work are backed out (R5.6)."""
-        await self._shared.end(lambda _: False)
-
     async def __aenter__(self) -> QueueManager:
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await (self.close() if error is None else self.abandon())
+        await (self.close() if error is None else self.internals.abandon())
 
     @property
     def connections_in_use(self) -> int:

@@ -7,35 +7,35 @@ otherwise for the time of a call.
 from __future__ import annotations
 
 import asyncio
-import contextvars
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ..client.unit_of_work import UnitOfWork
-from ..errors import (
-    CallerError,
-    NoMessageAvailable,
-    OrderPending,
-    Reason,
-    UnitOfAnother,
-    forked,
-)
-from ..model.options import GetOptions
+from ..errors import CallerError, Reason, UnitOfAnother, forked
+from ..model.options import GetOptions, PutOptions
 from ..rules.gets import rank_of
 from ..support import forks
 from ..support.callers import Caller
 from ..support.clock import Clock
-from .attempts import Attempt
 from .brief import BriefLane
 from .jobs import finished
-from .lanes import Connection, Lane, LanePool, Seat, closed
-from .waiting import QueueWatch, WaitingTask
+from .lanes import Connection, Lane, LanePool, Seat, UnitBlock, closed, leave
+from .waiting import NOTHING, QueueWatch, WaitingTask
 
 T = TypeVar("T")
-NOTHING = (NoMessageAvailable, OrderPending)
+JOINING = frozenset(
+    "put put_json put_many put_stream get get_many get_stream get_group group reply leave_group end_group".split()
+)
 
-_seats: contextvars.ContextVar[tuple[tuple[Sharing, Seat], ...]] = contextvars.ContextVar("inorder", default=())
+
+def joins(name: str, given: Iterable[object], named: Mapping[str, Any]) -> str:
+    """The name of a call, if it would be part of an open unit of work."""
+    if name not in JOINING or named.get("syncpoint") is False or named.get("confirm_id") or named.get("uid"):
+        return ""
+    options = [one for one in given if isinstance(one, PutOptions)]
+    return "" if any(one.syncpoint is False or one.confirm_id or one.uid for one in options) else name
 
 
 class Sharing:
@@ -50,6 +50,7 @@ class Sharing:
         self._another = another
         self._loop, self._life = asyncio.get_running_loop(), forks.current
         self.lanes = LanePool(self._connect, connections)
+        self._seat: ContextVar[Seat | None] = ContextVar("inorder", default=None)
         self._asking: Lane | None = None
         self._brief: BriefLane | None = None
         self._watches: dict[str, QueueWatch] = {}
@@ -58,7 +59,7 @@ class Sharing:
 
     def _connect(self) -> Connection:
         connection = self._another()
-        self._clock, self._path = connection.clock, connection.path
+        self._clock, self._path = connection.internals.clock, connection.inspect.path
         return connection
 
     # --- who has what
@@ -76,10 +77,7 @@ class Sharing:
     @property
     def seat_around(self) -> Seat | None:
         """What this task, or the one that started it, holds."""
-        for of, seat in _seats.get():
-            if of is self:
-                return seat
-        return None
+        return self._seat.get()
 
     def seat(self, joins: str = "") -> Seat:
         """What this task holds; a new one if it holds nothing.
@@ -95,24 +93,15 @@ class Sharing:
             if seat.caller.is_calling() or (not seat.is_empty and seat.caller.admits_caller()):
                 return seat
             if joins and seat.has_unit:
-                self._refuse(seat)
+                _refuse(seat)
         return Seat(Caller.now())
-
-    def _refuse(self, seat: Seat) -> None:
-        names: dict[str, Any] = seat.caller.names
-        raise UnitOfAnother(
-            f"task {names['task']!r} has a unit of work open, and this call, of a task that was started in it, is not "
-            "its own: make the call in that task, or begin a unit of its own in this one",
-            **names,
-        )
 
     def keep(self, seat: Seat) -> None:
         """Later calls of the task find its seat, as long as it holds something."""
         if seat.is_known or seat.is_empty:
             return
         seat.is_known = True
-        others = tuple((of, one) for of, one in _seats.get() if of is not self)
-        _seats.set((*others, (self, seat)))
+        self._seat.set(seat)
         task = asyncio.current_task()
         if task is not None:
             task.add_done_callback(lambda _: seat.ended())
@@ -133,8 +122,8 @@ class Sharing:
         lane = await self._lane_for(seat)
         try:
             async with lane:
-                job = lane.submit(block.begin_with(lane, call) if begins and block is not None else call)
-                return await finished(job, hurry)
+                made = block.begin_with(lane, call) if begins and block is not None else call
+                return await finished(lane.submit(made), hurry)
         finally:
             self.keep(seat)
 
@@ -142,19 +131,18 @@ class Sharing:
         """A brief call, together with those of other tasks; on the task's own connection, if it has one."""
         self._check()
         if self._brief is None:
-            self._brief = BriefLane(self._connect)
-            self.lanes.all.append(self._brief)
+            self._brief = self.lanes.add(BriefLane(self._connect))
         if self.seat_around is not None or self._brief.is_held_up:
             seat = self.seat("run")
             if not seat.is_empty or self._brief.is_held_up:
                 return await self.run(seat, call)
         return await self._brief.make(call)
 
-    async def on(self, lane: Lane, joins: str, call: Callable[[Connection], T]) -> T:
-        """A call on the connection of something that is open: a queue, a group, a loop."""
+    async def on(self, lane: Lane, joins: str, call: Callable[[], T], hurry: Callable[[], object] | None = None) -> T:
+        """A call on something that is open on a connection: a queue, a group, a loop."""
         self.seat_of(lane, joins)
         async with lane:
-            return await finished(lane.submit(call))
+            return await lane.call(lambda _: call(), hurry)
 
     def seat_of(self, lane: Lane, joins: str) -> Seat:
         """That of the task that has a lane, even if it is another one."""
@@ -165,9 +153,9 @@ class Sharing:
                 "this was opened outside of the task's unit of work: open it inside the unit that it is to be part of",
                 reason=Reason.UOW_NOT_AVAILABLE,
             )
-        seat = lane.seat or Seat(Caller.now(), lane, is_known=True)
+        seat = lane.seat or Seat(Caller.now(), lane)
         if joins and seat.has_unit and not seat.caller.admits_caller():
-            self._refuse(seat)
+            _refuse(seat)
         return seat
 
     async def let_go(self, queue: object) -> bool:
@@ -176,40 +164,41 @@ class Sharing:
             return False
         watch = self._watches.get(queue)
         if watch is not None and not watch.is_used:
-            await asyncio.wait([watch.end()])  # so that a cancel of this call is not one of the watch
+            await finished(watch.end())
         for lane in list(self.lanes.all):
             if not lane.is_out:  # now: a task may have borrowed it while the others were asked
-                await finished(lane.submit(lambda one: one.close_queue(queue)))
+                await lane.call(lambda one: one.close_queue(queue))
         return True
 
     async def close_unused(self) -> None:
         """Closes what calls by name hold open on free connections, and have not used since this was called last."""
         for lane in list(self.lanes.all):
             if not lane.is_out and lane.has_queues:
-                await finished(lane.submit(lambda one: one.close_unused_queues()))
+                await lane.call(lambda one: one.internals.close_unused_queues())
 
     def asking(self) -> Lane:
         """Where requests are put and replies come, beside all others; it waits for nobody."""
         self._check()
         if self._asking is None:
-            self._asking = Lane(self._connect, lambda _: None)
-            self.lanes.all.append(self._asking)
+            self._asking = self.lanes.add(Lane(self._connect))
         return self._asking
+
+    # --- gets
 
     async def take(
         self,
         seat: Seat,
         queue: str,
         options: GetOptions,
-        call: Callable[[Connection, bool], T],
-        keeps: Adopting | None = None,
+        call: Callable[[Connection, float], T],
+        keeps: UnitBlock | None = None,
         hurry: Callable[[], object] | None = None,
     ) -> T:
         """A get, which waits if its options say so.
 
         Args:
-            call: makes it; whether it waits there, or looks once.
-            keeps: who has the unit of work that the get was made in, if it was made in one of its own; None: it is
+            call: makes it, and waits so many seconds there.
+            keeps: has the unit of work that the get was made in, if it was made in one of its own; None: it is
                 committed.
             hurry: makes it fail, after a cancel.
         """
@@ -218,7 +207,7 @@ class Sharing:
         )
         if in_unit and options.wait and seat.lane is not None:
             ends = seat.lane.end_waits
-            return await self.run(seat, lambda one: call(one, True), hurry=lambda: (ends(), hurry and hurry()))
+            return await self.run(seat, lambda one: call(one, options.wait), hurry=lambda: (ends(), hurry and hurry()))
         is_plain = not (
             in_unit
             or options.browse
@@ -229,15 +218,60 @@ class Sharing:
             or (options.syncpoint is False and seat.has_unit)
         )
 
-        def look(taken: Callable[[], object]) -> Any:
+        def look(taken: Callable[[], object]) -> Awaitable[T]:
             if is_plain:
-                return self._taken(seat, lambda one: call(one, False), taken, keeps, hurry)
-            return self.run(seat, lambda one: call(one, False), hurry=hurry)
+                return self._taken(seat, lambda one: call(one, 0), taken, seat.block or keeps, hurry)
+            return self.run(seat, lambda one: call(one, 0), hurry=hurry)
 
         if not options.wait or options.by_cursor:
-            answer: T = await look(_nothing)
-            return answer
+            return await look(_nothing)
         return await self.awaited(queue, replace(options, wait=0), rank_of(options), options.wait, look)
+
+    async def _taken(
+        self,
+        seat: Seat,
+        call: Callable[[Connection], T],
+        taken: Callable[[], object],
+        block: UnitBlock | None,
+        hurry: Callable[[], object] | None,
+    ) -> T:
+        """What a get takes in a unit of work of its own, which is committed when the task has it in hand."""
+        lane, units = await self._lane_for(seat), list[UnitOfWork]()
+
+        def take(connection: Connection) -> T:
+            unit = connection.unit_of_work().__enter__()
+            try:
+                found = call(connection)
+            except BaseException as error:
+                leave(unit, error)
+                raise
+            units.append(unit)
+            return found
+
+        async def settle(error: BaseException | None) -> None:
+            await finished(lane.submit(lambda _: leave(units[0], error), is_revocable=error is None))
+
+        try:
+            async with lane:
+                job = lane.submit(take)
+                cancel = await job.ended(hurry)
+                if cancel is not None:
+                    if not job.has_failed:
+                        await settle(cancel)
+                    raise cancel
+                found = job.answer()
+                taken()
+                if block is not None:
+                    block.adopt(lane, units[0])
+                    return found
+                try:
+                    await settle(None)
+                except asyncio.CancelledError as revoked:  # the commit had not begun
+                    await settle(revoked)
+                    raise
+                return found
+        finally:
+            self.keep(seat)
 
     async def awaited(
         self,
@@ -261,66 +295,14 @@ class Sharing:
             except NOTHING:
                 self._check()
         assert self._clock is not None, "a connection was made"
-        watch = self._watches.get(queue) or self._watch(queue, self._clock)
+        watch = self._watches.get(queue)
+        if watch is None:
+            lane = Lane(self._another, name=f"inorder aio watch {queue}")
+            watch = self._watches[queue] = QueueWatch(queue, self._clock, lane, self._watches)
         began = self._clock.monotonic() if began is None else began
-        waiter = WaitingTask(key, rank, began + seconds)
-        watch.join(waiter)
-        try:
-            while True:
-                await watch.turn(waiter)
-                now = self._clock.monotonic()
-                try:
-                    return await look(lambda: watch.leave(waiter))
-                except NOTHING:
-                    if waiter.deadline <= now:
-                        raise
-                    if watch.error is not None:
-                        raise watch.error from None
-                watch.has_looked(waiter)
-        finally:
-            watch.leave(waiter)
+        return await watch.found(WaitingTask(key, rank, began + seconds), look)
 
-    def _watch(self, queue: str, clock: Clock) -> QueueWatch:
-        def ended(watch: QueueWatch) -> None:
-            if self._watches.get(queue) is watch:
-                del self._watches[queue]
-
-        watch = self._watches[queue] = QueueWatch(queue, clock, self._another, ended)
-        return watch
-
-    async def _taken(
-        self,
-        seat: Seat,
-        call: Callable[[Connection], T],
-        taken: Callable[[], object],
-        keeps: Adopting | None,
-        hurry: Callable[[], object] | None,
-    ) -> T:
-        """What a get takes in a unit of work of its own, which is committed when the task has it in hand."""
-        lane = await self._lane_for(seat)
-        attempt = Attempt(call)
-        try:
-            async with lane:
-                job = lane.submit(attempt.take)
-                cancel = await job.ended(hurry)
-                if cancel is not None:
-                    if not job.has_failed:
-                        await finished(lane.submit(attempt.back_out, is_revocable=False))
-                    raise cancel
-                found = job.answer()
-                taken()
-                adopting = seat.block or keeps
-                try:
-                    if adopting is not None:
-                        adopting.adopt(lane, attempt.unit, lane.connection)
-                    else:
-                        await finished(lane.submit(attempt.commit))
-                except asyncio.CancelledError:  # it had not begun
-                    await finished(lane.submit(attempt.back_out, is_revocable=False))
-                    raise
-                return found
-        finally:
-            self.keep(seat)
+    # --- the end
 
     async def end(self, ends_well: Callable[[Lane], bool]) -> None:
         """Ends all connections; those that end well commit. Harmless when repeated."""
@@ -330,14 +312,17 @@ class Sharing:
         try:
             await self.lanes.close(ends_well)
         finally:
-            if watches:
-                await asyncio.wait(watches)
+            for watch in watches:
+                await finished(watch)
 
 
-class Adopting(Protocol):
-    """The call that keeps a unit of work that a get has begun."""
-
-    def adopt(self, lane: Lane, unit: UnitOfWork, connection: Connection | None) -> None: ...
+def _refuse(seat: Seat) -> None:
+    names: dict[str, Any] = seat.caller.names
+    raise UnitOfAnother(
+        f"task {names['task']!r} has a unit of work open, and this call, of a task that was started in it, is not "
+        "its own: make the call in that task, or begin a unit of its own in this one",
+        **names,
+    )
 
 
 def _nothing() -> None:

@@ -1,10 +1,10 @@
 """Gets that wait: any number of tasks, and one thread for each queue that is waited for.
 
-A task that was given nothing joins the `QueueWatch` of its queue. The thread of that, with a connection of its own,
-calls whenever a get may find something now (`LocalStore.watch`), and the loop lets the tasks look again: one look at a
-time, in the order of R3.27, gets that name a message first. They look in rounds: none looks twice before each has
-looked once. Of tasks that ask for the very same only the first looks: what it does not find nobody finds. When it has
-found something the next one looks.
+A task that was given nothing joins the `QueueWatch` of its queue. That has a lane, whose thread calls whenever a get
+may find something now (`LocalStore.watch`), and the loop lets the tasks look again: one look at a time, in the order of
+R3.27, gets that name a message first. They look in rounds: none looks twice before each has looked once. Of tasks that
+ask for the very same only the first looks: what it does not find nobody finds. When it has found something the next one
+looks.
 
 No wake-up is lost. A task joins first and looks then, and whatever changes after the thread has said that it watches
 calls again, however many changes one call stands for. While nobody waits it rests, and a put wakes nobody.
@@ -13,17 +13,19 @@ calls again, however many changes one call stands for. While nobody waits it res
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import threading
+import contextvars
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
+from typing import TypeVar
 
-from ..errors import InorderError, WaitEnded
+from ..errors import NoMessageAvailable, OrderPending, WaitEnded
 from ..support.clock import Clock
-from .lanes import Connection
+from .jobs import Job, tell
+from .lanes import Lane
 
+T = TypeVar("T")
+NOTHING = (NoMessageAvailable, OrderPending)  # a look has found nothing
 KEPT_SECONDS = 5.0  # how long a thread rests before it ends
-LOOK_SECONDS = 60.0  # how often one that rests checks whether its loop is still there
 
 
 class _Rests(Exception):
@@ -53,64 +55,37 @@ class WaitingTask:
 class QueueWatch:
     """The tasks that wait for one queue, and the thread that says when they should look.
 
-    Attributes:
-        error: why the thread has stopped watching.
-
     Args:
-        ended: called when the thread has stopped watching.
+        lane: for it alone.
+        all: those there are, by queue; this one is out when its thread stops watching.
     """
 
-    def __init__(
-        self, queue: str, clock: Clock, connect: Callable[[], Connection], ended: Callable[[QueueWatch], object]
-    ) -> None:
-        self.queue, self._clock, self._connect, self._ended = queue, clock, connect, ended
+    def __init__(self, queue: str, clock: Clock, lane: Lane, all: dict[str, QueueWatch]) -> None:
+        self.queue, self._clock, self._lane, self._all = queue, clock, lane, all
         self._loop = asyncio.get_running_loop()
         self._lines: dict[Hashable, deque[WaitingTask]] = {}  # by what they ask for; the first of each looks
         self._round: deque[WaitingTask] = deque()  # who is still to look in this round
         self._again = False  # something has happened: another round follows
         self._looking: WaitingTask | None = None
         self._keeping: asyncio.TimerHandle | None = None
-        self._connection: Connection | None = None
-        self._is_watching = self._is_told = self._is_ending = False
-        self._wanted = threading.Event()  # somebody waits, or it is to end
-        self.error: BaseException | None = None
-        self._over: asyncio.Future[None] = self._loop.create_future()
-        threading.Thread(target=self._run, name=f"inorder aio watch {queue}", daemon=True).start()
+        self._job: Job[None] | None = None  # that the thread is at; None: it rests
+        self._is_watching = self._is_told = False
+        self._error: BaseException | None = None  # why the thread has stopped watching
 
     # --- in the thread
 
-    def _run(self) -> None:
-        error: BaseException = _ended()
-        try:
-            connection = self._connection = self._connect()
-            try:
-                self._watch(connection)
-            finally:
-                connection.abandon()
-        except BaseException as failure:  # noqa: BLE001 - raised by those who wait
-            error = failure
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
-            self._loop.call_soon_threadsafe(self._is_over, error)
-
-    def _watch(self, connection: Connection) -> None:
-        while not self._loop.is_closed():
-            if self._wanted.wait(LOOK_SECONDS):
-                with contextlib.suppress(_Rests):
-                    connection.watch(self.queue, self._changed)
+    def _watch(self) -> None:
+        self._lane.connected().internals.watch(self.queue, self._changed)
 
     def _changed(self) -> None:
-        if self._is_ending:
-            raise _ended()
-        self._is_watching = False  # in this order: `join` says that it is wanted, and then asks this
-        if not self._wanted.is_set():
+        self._is_watching = False  # in this order: `_join` adds a line, and then asks this
+        if self._lane.is_over or not self._lines:
             raise _Rests
         self._is_watching = True
         if not self._is_told:  # else the loop is still to hear of it, and everyone looks after that
             self._is_told = True
-            try:
-                self._loop.call_soon_threadsafe(self._let_look)
-            except RuntimeError:  # the loop is closed: nobody waits
-                raise _ended() from None
+            if not tell(self._loop, self._let_look):
+                raise _Rests
 
     # --- in the loop: who looks
 
@@ -121,10 +96,26 @@ class QueueWatch:
             self._is_late(waiter)
         self._next()
 
-    def _is_over(self, error: BaseException) -> None:
-        self.error = error
-        self._ended(self)
-        self._over.set_result(None)
+    def _go_on(self) -> None:
+        """Somebody waits, and the thread rests. Its call is nobody's: it is made in the context of no task."""
+        self._job = Job(self._watch, self._has_ended, self._loop, is_revocable=False)
+        contextvars.Context().run(self._lane.give, self._job)
+
+    def _has_ended(self) -> None:
+        job, self._job = self._job, None
+        assert job is not None, "the thread was at it"
+        try:
+            job.answer()
+        except _Rests:
+            if not self._lane.is_over:
+                if self._lines:
+                    self._go_on()
+                return
+            self._error = WaitEnded("the queue is not watched any more")
+        except BaseException as error:  # noqa: BLE001 - raised by those who wait
+            self._error = error
+        if not self._lane.is_over:
+            self.end()
         for line in self._lines.values():
             for waiter in line:
                 waiter.has_news = True
@@ -147,21 +138,46 @@ class QueueWatch:
             else:
                 return
 
+    async def found(self, waiter: WaitingTask, look: Callable[[Callable[[], object]], Awaitable[T]]) -> T:
+        """What the looks of a task that waits find.
+
+        Args:
+            look: one look. It raises what is in `NOTHING`, or calls what it is given as soon as it has found something.
+
+        Raises: what the last look raises.
+        """
+        self._join(waiter)
+        try:
+            while True:
+                await self._turn(waiter)
+                is_last = waiter.deadline <= self._clock.monotonic()
+                try:
+                    return await look(lambda: self._leave(waiter))
+                except NOTHING:
+                    if is_last:
+                        raise
+                    if self._error is not None:
+                        raise self._error from None
+                self._has_looked(waiter)
+        finally:
+            self._leave(waiter)
+
     def has_line(self, key: Hashable) -> bool:
         """Whether somebody waits who asks for the same."""
         return key in self._lines
 
-    def join(self, waiter: WaitingTask) -> None:
+    def _join(self, waiter: WaitingTask) -> None:
         """The task waits here until it leaves."""
         if self._keeping is not None:
             self._keeping.cancel()
             self._keeping = None
         line = self._lines.setdefault(waiter.key, deque())
         line.append(waiter)
-        self._wanted.set()
-        waiter.has_news = self.error is not None or (self._is_watching and line[0] is waiter)
+        if self._job is None and not self._lane.is_over:
+            self._go_on()
+        waiter.has_news = self._error is not None or (self._is_watching and line[0] is waiter)
 
-    def leave(self, waiter: WaitingTask) -> None:
+    def _leave(self, waiter: WaitingTask) -> None:
         """It has something, or gives up. Harmless when repeated."""
         line = self._lines.get(waiter.key)
         if line is None or waiter not in line:
@@ -173,13 +189,12 @@ class QueueWatch:
         elif was_first:
             line[0].has_news = True
             self._round.appendleft(line[0])
-        self.has_looked(waiter)
-        if not self._lines:
-            self._wanted.clear()
+        self._has_looked(waiter)
+        if not self._lines and not self._lane.is_over:
             self._keeping = self._loop.call_later(KEPT_SECONDS, self._end_unless_used)
 
-    async def turn(self, waiter: WaitingTask) -> None:
-        """Returns when the task should look: it has the turn until `has_looked` or `leave`."""
+    async def _turn(self, waiter: WaitingTask) -> None:
+        """Returns when the task should look: it has the turn until `_has_looked` or `_leave`."""
         waiter.turn = self._loop.create_future()
         try:
             if waiter.has_news:
@@ -192,7 +207,7 @@ class QueueWatch:
             if waiter.timer is not None:
                 waiter.timer.cancel()
 
-    def has_looked(self, waiter: WaitingTask) -> None:
+    def _has_looked(self, waiter: WaitingTask) -> None:
         """It has found nothing."""
         if self._looking is waiter:
             self._looking = None
@@ -220,27 +235,15 @@ class QueueWatch:
         if not self._lines:
             self.end()
 
-    def end(self) -> asyncio.Future[None]:
-        """Ends the thread, and the wait of those who still wait; done when it has ended."""
-        self._is_ending = True
-        self._ended(self)
-        self._wanted.set()
-        if self._connection is not None:
-            with contextlib.suppress(InorderError):  # it has ended
-                self._connection.end_waits()  # or its first look ends it
-        return self._over
-
-    @property
-    def is_asleep(self) -> bool:
-        """Whether the thread watches, and nobody has anything left to look at."""
-        busy = self._is_told or self._looking is not None or bool(self._round) or self._again
-        return self._is_watching and not busy and not any(line[0].has_news for line in self._lines.values())
+    def end(self) -> Job[None]:
+        """Ends the thread, and the wait of those who still wait; once."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+        if self._all.get(self.queue) is self:
+            del self._all[self.queue]
+        return self._lane.end(commits=False)
 
     @property
     def is_used(self) -> bool:
         """Whether somebody waits."""
         return bool(self._lines)
-
-
-def _ended() -> WaitEnded:
-    return WaitEnded("the queue is not watched any more")

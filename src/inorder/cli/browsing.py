@@ -10,7 +10,7 @@ from typing import get_args
 import click
 
 from .. import Match, QueueManager
-from ..client.operating import Gaps, MessageView, QueueView
+from ..client.inspection import Gaps, MessageView, QueueView
 from ..model.fields import NUMBER_MAX
 from ..model.message import ANY_GROUP, ANY_SEGMENT
 from ..stores.seam.views import ListingOrder, SightState
@@ -109,14 +109,16 @@ class PrintedListing:
 
     def view(self) -> QueueView:
         """The queue as it is now. Raises: UnknownQueue 2085, WrongQueueType 2045."""
-        while not (found := self._qm.overview(local_name(self._qm, self._queue))):
-            list(self._qm.look(self._queue, most=1))  # which raises the right error if there is no such queue
+        while not (found := self._qm.inspect.overview(local_name(self._qm, self._queue))):
+            list(self._qm.inspect.look(self._queue, most=1))  # which raises the right error if there is no such queue
             pause(PAUSE_SECONDS)  # the queue has not been used yet
         return found[0]
 
     def look(self, order: ListingOrder, *, upto: int | None = None, after: int | None = None) -> Iterator[MessageView]:
         """The messages in this order, optionally only those numbered up to `upto`, or after `after`."""
-        found = self._qm.look(self._queue, order=order, match=self._match, preview=self._preview, numbered_after=after)
+        found = self._qm.inspect.look(
+            self._queue, order=order, match=self._match, preview=self._preview, numbered_after=after
+        )
         return (
             one
             for one in found
@@ -188,7 +190,7 @@ class GroupGaps:
         if group_id not in self._known:
             if self._order == "logical" or len(self._known) >= GROUPS_MAX:
                 self._known.clear()  # in logical order groups come one after the other
-            self._known[group_id] = self._qm.gaps(self._queue, group_id)
+            self._known[group_id] = self._qm.inspect.gaps(self._queue, group_id)
         return self._known[group_id]
 
     def before(self, sight: MessageView) -> Iterator[tuple[bytes, Gaps]]:

@@ -216,7 +216,7 @@ class _Carrier(threading.Thread):
         self._noted, self._told = "", ""  # the status that the run noted last, and the text that was printed last
 
     def run(self) -> None:
-        observation = self._qm.observe(self._hear)
+        observation = self._qm.inspect.observe(self._hear)
         try:
             self._carry()
         finally:

@@ -45,7 +45,7 @@ def claim() -> None:
 def list_claims(run: Run) -> None:
     """List the applications that read in claims, with their progress and the messages they hold."""
     with run.opened() as qm:
-        records = [_record(one) for one in qm.claims()]
+        records = [_record(one) for one in qm.bulk.claims()]
     run.output.listing(records, COLUMNS, nothing="no application has read in claims")
 
 
@@ -85,7 +85,7 @@ def finish(run: Run, queue: str, application: str, checkpoint: str | None, upto:
         raise click.UsageError("Say either --checkpoint FOLDER or --upto N.")
     with run.opened() as qm:
         if upto is not None:
-            confirmed = qm.finish_claims(queue, application, upto)
+            confirmed = qm.bulk.finish_claims(queue, application, upto)
         else:
             check_extras()
             confirmed = import_module("inorder.spark").finish(str(run.store.given), queue, application, checkpoint)
@@ -107,12 +107,12 @@ def release(run: Run, queue: str, application: str, yes: bool) -> None:
     """
     with run.opened() as qm:
         local = local_name(qm, queue)
-        known = (one for one in qm.claims() if (one.queue, one.application) == (local, application))
+        known = (one for one in qm.bulk.claims() if (one.queue, one.application) == (local, application))
         held = sum(claim.messages for one in known for claim in one.held if claim.number > one.settled)
         if held:
             again = "The next reader processes them again."
             run.output.confirm(f"Return {count(held, 'message')} of {application} to {queue}? {again}", yes=yes)
-        released = qm.release_claims(queue, application)
+        released = qm.bulk.release_claims(queue, application)
     run.output.tell(
         {"queue": queue, "application": application, "released": released},
         f"returned {count(released, 'message')} to {queue}",
@@ -133,7 +133,7 @@ def leave(run: Run, queue: str, application: str, yes: bool) -> None:
     with run.opened() as qm:
         rest = "After that, the rest of its group can only be read by group id and sequence number."
         run.output.confirm(f"Take {application} out of its unfinished group on {queue}? {rest}", yes=yes)
-        was_inside = qm.leave_claimed_group(queue, application)
+        was_inside = qm.bulk.leave_claimed_group(queue, application)
     text = (
         f"{application} has left its group on {queue}"
         if was_inside

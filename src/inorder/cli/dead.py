@@ -74,8 +74,8 @@ def dead() -> None:
 def list_letters(run: Run, chosen: dict[str, Any]) -> None:
     """List dead letters with the reason, the time and the queue each was meant for."""
     with run.opened() as qm:
-        dropped = qm.dropped()
-        letters = (_record(run, letter) for letter in qm.dead_letters(**chosen))
+        dropped = qm.inspect.dropped()
+        letters = (_record(run, letter) for letter in qm.dead.letters(**chosen))
         run.output.listing(letters, COLUMNS, nothing="there are no dead letters", wide=("program", "message_id"))
     for one in dropped:
         about = f"messages of {one.queue}" if one.queue else "messages of no queue here"
@@ -102,7 +102,7 @@ def replay(run: Run, chosen: dict[str, Any], to: str | None, most: int | None) -
     that cannot be put stays; exit status 1 means that at least one stayed.
     """
     with run.opened() as qm, run.output.progress("replaying", "dead letters") as advance:
-        done = qm.replay(to=to, most=most, progress=advance, **chosen)
+        done = qm.dead.replay(to=to, most=most, progress=advance, **chosen)
     for one in done.stayed:
         run.output.note(f"{_named(one.letter)} stays: {one.error}")
     run.output.tell(
@@ -120,11 +120,11 @@ def replay(run: Run, chosen: dict[str, Any], to: str | None, most: int | None) -
 def discard(run: Run, chosen: dict[str, Any], yes: bool) -> None:
     """Remove dead letters for good."""
     with run.opened() as qm:
-        total = sum(1 for _ in qm.dead_letters(**chosen))
+        total = sum(1 for _ in qm.dead.letters(**chosen))
         if total:
             run.output.confirm(f"Discard {count(total, 'dead letter')} for good?", yes=yes)
         with run.output.progress("discarding", "dead letters") as advance:
-            discarded = qm.discard_dead(progress=advance, **chosen) if total else 0
+            discarded = qm.dead.discard(progress=advance, **chosen) if total else 0
     run.output.tell({"discarded": discarded}, f"discarded {count(discarded, 'dead letter')}")
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from ..client.inspection import Gaps, MessageView
 from ..client.labels import in_words, name_of, place_of, text_of
-from ..client.operating import Gaps, MessageView
 from ..formats.json_lines import record_of, when
 from ..formats.property_text import write_property
 from ..model.message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, Message

@@ -172,7 +172,7 @@ class LengthLimit(NamedTuple):
 
 def _limit(qm: QueueManager, queue: str, manager: str | None) -> LengthLimit:
     """The longest message that can be put. Raises: UnknownQueue 2085."""
-    found = qm.manager_attributes()
+    found = qm.admin.manager_attributes()
     most = LengthLimit(found.max_length, f"queue manager {found.name}", Reason.MSG_TOO_BIG_FOR_Q_MGR)
     if manager:
         return most

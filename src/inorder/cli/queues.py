@@ -6,23 +6,22 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
 from .. import QueueManager
-from ..client.operating import QueueView
+from ..client.inspection import QueueView
 from ..errors import UnknownQueue, WrongQueueType
 from ..formats.json_lines import when
 from ..model.attribute import Attribute
-from ..model.attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus
+from ..model.attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus, QueueType
 from .choosing import Of
 from .output import count, shown, table
 from .running import CommandGroup, Run, as_json_value, queue_names, says_yes, takes_store
 
 F = TypeVar("F", bound=Callable[..., Any])
 OPTIONS = [name for name in QUEUE_ATTRIBUTES if name not in ("name", "type")]
-MAKERS = {"local": "create_queue", "alias": "create_alias", "model": "create_model", "remote": "create_remote_queue"}
 TIMES = ("created_at", "altered_at")
 STATUS_IN_MQ = {
     "current_depth": "CurrentQDepth",
@@ -102,20 +101,20 @@ takes_attributes = takes_attributes_of({name: QUEUE_ATTRIBUTES[name] for name in
 @click.option(
     "--type",
     "kind",
-    type=click.Choice(tuple(MAKERS)),
+    type=click.Choice(get_args(QueueType)),
     default="local",
     show_default=True,
     help=_help(QUEUE_ATTRIBUTES["type"]),
 )
 @takes_attributes
 @takes_store
-def create(run: Run, name: str, kind: str, changes: dict[str, Any]) -> None:
+def create(run: Run, name: str, kind: QueueType, changes: dict[str, Any]) -> None:
     """Define a queue, and create the store if it is missing.
 
     NAME must be 1 to 48 of the characters A-Z a-z 0-9 . / _ %
     """
     with run.opened(make=True) as qm:
-        getattr(qm, MAKERS[kind])(name, **changes)
+        qm.create_queue(name, type=kind, **changes)
     run.output.tell({"queue": name, "type": kind, "done": "created"}, f"created {kind} queue {name}")
 
 
@@ -163,9 +162,9 @@ def list_queues(run: Run, pattern: str) -> None:
     PATTERN selects queues by name: * is any text, ? any character.
     """
     with run.opened() as qm:
-        while qm.discard_expired():
+        while qm.admin.discard_expired():
             pass
-        views = {one.name: one for one in qm.overview()}
+        views = {one.name: one for one in qm.inspect.overview()}
         records = [_summary(qm, one, views) for one in qm.queues() if fnmatchcase(one.name, pattern)]
     where = f"no queue matches {pattern!r}" if pattern != "*" else "the store has no queues"
     run.output.listing(records, COLUMNS, nothing=where, wide=WIDE)
@@ -176,7 +175,7 @@ def _status(qm: QueueManager, one: QueueAttributes) -> QueueStatus | None:
     was just deleted.
     """
     try:
-        return None if one.type == "model" else qm.status(one.name)
+        return None if one.type == "model" else qm.inspect.status(one.name)
     except (UnknownQueue, WrongQueueType):
         return None
 
@@ -217,7 +216,7 @@ def clear(run: Run, name: str, yes: bool) -> None:
     with run.opened() as qm:
         depth = qm.depth(name)
         run.output.confirm(f"Remove {count(depth, 'message')} from {name}?", yes=yes)
-        removed = qm.clear_queue(name)
+        removed = qm.admin.clear_queue(name)
     run.output.tell(
         {"queue": name, "done": "cleared", "messages": removed}, f"removed {count(removed, 'message')} from {name}"
     )

@@ -97,7 +97,7 @@ class Run:
             qm = connect(self.store.given, program=program)
         with qm:
             if not is_there:
-                self.output.note(f"made the store {self.store}: queue manager {qm.manager_attributes().name}")
+                self.output.note(f"made the store {self.store}: queue manager {qm.admin.manager_attributes().name}")
             yield qm
 
 

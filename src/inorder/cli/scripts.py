@@ -78,7 +78,7 @@ def mqsc(run: Run, script: str | None, check: bool, stop: bool, skip: bool, expo
     if check:
         return report.all(run_commands(sources, None, stop=stop, skip=skip))
     with run.opened(make=any(_defines(source) for source in sources)) as qm:
-        run.output.say(f"Starting MQSC for queue manager {qm.manager_attributes().name}.")
+        run.output.say(f"Starting MQSC for queue manager {qm.admin.manager_attributes().name}.")
         return report.all(run_commands(sources, qm, stop=stop, skip=skip))
 
 
@@ -233,9 +233,9 @@ def _export(run: Run) -> int:
     """Writes the definitions."""
     with run.opened() as qm:
         manager, queues, processes, carriers = (
-            qm.manager_attributes(),
+            qm.admin.manager_attributes(),
             qm.queues(),
-            qm.processes(),
+            qm.admin.processes(),
             channels.channels(qm),
         )
     altered = export_manager(manager)

@@ -130,7 +130,7 @@ def serve(
     _check_tls(certificate, key, client_ca, client_crl, self_signed=self_signed)
     address = _address(host, names, token_file, has_tls=certificate is not None or self_signed)
     with run.opened() as qm:
-        name = qm.manager_attributes().name
+        name = qm.admin.manager_attributes().name
         if not address.is_ours and not _may_come_in(qm, by_certificate=client_ca is not None):
             raise click.UsageError(f"--host {host} {NEEDS_USERS}")
     token = _token(run, token_file) if address.is_ours else None
@@ -187,9 +187,9 @@ def _checked_name(name: str) -> str:
 
 def _may_come_in(qm: QueueManager, *, by_certificate: bool) -> bool:
     """Whether any user can log in: with a password, a token or, where certificates are requested, a certificate."""
-    users = [one for one in qm.users() if one.enabled]
+    users = [one for one in qm.accounts.users() if one.enabled]
     now = time.time()
-    owners = {token.user_identifier for token in qm.tokens() if token.expires_at > now}
+    owners = {token.user_identifier for token in qm.accounts.tokens() if token.expires_at > now}
     return any(one.has_password or one.identifier in owners or (by_certificate and bool(one.subjects)) for one in users)
 
 

@@ -53,7 +53,7 @@ CONNECTION_COLUMNS = {
 def unit_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """The units of the store, for completion."""
     del parameter
-    return completions(context, lambda qm: [key_of(one) for one in qm.units()], incomplete)
+    return completions(context, lambda qm: [key_of(one) for one in qm.inspect.units()], incomplete)
 
 
 UNIT = click.argument("unit", shell_complete=unit_names)
@@ -75,7 +75,7 @@ def unit() -> None:
 def list_units(run: Run) -> None:
     """List all unsettled units, oldest first."""
     with run.opened() as qm:
-        records = [_record_of_unit(one) for one in qm.units()]
+        records = [_record_of_unit(one) for one in qm.inspect.units()]
     run.output.listing(records, UNIT_COLUMNS, nothing="no unit is open")
 
 
@@ -86,7 +86,7 @@ def show(run: Run, unit: str) -> None:
     """Show one unit and the messages that it holds."""
     with run.opened() as qm:
         found = find_unit(qm, unit)
-        held = [(queue, sight) for queue in found.queues for sight in qm.look(queue, unit=found)]
+        held = [(queue, sight) for queue in found.queues for sight in qm.inspect.look(queue, unit=found)]
     record = _record_of_unit(found)
     if run.output.as_json:
         run.output.line(record | {"messages": [record_of_sight(queue, sight, None) for queue, sight in held]})
@@ -177,7 +177,7 @@ def list_locks(run: Run) -> None:
     A lock id lasts until it is released, or until its lease ends. A lock of a handle ends with its program.
     """
     with run.opened() as qm:
-        records = [_record_of_lock(one) for one in qm.locks()]
+        records = [_record_of_lock(one) for one in qm.inspect.locks()]
     run.output.listing(records, LOCK_COLUMNS, nothing="nothing is locked")
 
 
@@ -190,7 +190,7 @@ def release(run: Run, queue: str, lock_id: int, yes: bool) -> None:
     """Unlock all messages under a lock id."""
     with run.opened() as qm:
         run.output.confirm(f"Release lock id {lock_id} on {queue}?", yes=yes)
-        released = qm.release_lock(queue, lock_id)
+        released = qm.admin.release_lock(queue, lock_id)
     run.output.tell(
         {"queue": queue, "lock_id": lock_id, "released": released},
         f"unlocked {count(released, 'message')} on {queue}",
@@ -230,10 +230,10 @@ def list_connections(run: Run, queue: str | None) -> None:
     server. Processes that 'inorder work' starts are listed under that name.
     """
     with run.opened() as qm:
-        own = qm.owner
+        own = qm.internals.owner
         if queue is not None:
             qm.attributes(queue)
-        found = [one for one in qm.connections() if one.connection != own]
+        found = [one for one in qm.inspect.connections() if one.connection != own]
     wanted = [one for one in found if queue is None or any(queue in (each.queue, each.name) for each in one.opened)]
     records = [_record_of_connection(one) for one in wanted]
     if not run.output.as_json:

@@ -29,7 +29,7 @@ def create(store: Location, name: str | None, as_json: bool) -> None:
     if store.is_there(PROGRAM):
         raise StoreError(f"there is a store or another file at {store} already", path=str(store))
     with connect(store.given, program=PROGRAM, name=name) as qm:
-        called = qm.manager_attributes().name
+        called = qm.admin.manager_attributes().name
     made = f"made the store {store}: queue manager {called}"
     Output(as_json=as_json).tell({"store": str(store), "name": called}, made)
 
@@ -58,7 +58,7 @@ def check(run: Run) -> int:
     """
     try:
         with run.opened() as qm, run.output.progress("checking", "parts") as advance:
-            problems = qm.check(advance)
+            problems = qm.admin.check(advance)
     except StoreDamaged as error:  # it cannot be opened
         problems = [str(error.args[0]), *run.store.problems()]
     for problem in problems:
@@ -79,7 +79,7 @@ def backup(run: Run, path: Path, replace: bool) -> None:
     PostgreSQL's own tools, such as pg_dump.
     """
     with run.opened() as qm, run.output.progress("copying", "bytes") as advance:
-        qm.backup(path, replace=replace, progress=advance)
+        qm.admin.backup(path, replace=replace, progress=advance)
     length = path.stat().st_size
     run.output.tell({"copy": str(path), "bytes": length}, f"copied to {path}, {size(length)}B")
 

@@ -53,7 +53,7 @@ ACT_COLUMNS = {
 def user_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """The users of the store, for completion."""
     del parameter
-    return completions(context, lambda qm: [one.name for one in qm.users()], incomplete)
+    return completions(context, lambda qm: [one.name for one in qm.accounts.users()], incomplete)
 
 
 NAME = click.argument("name", shell_complete=user_names)
@@ -115,7 +115,7 @@ def add(run: Run, name: str, given: dict[str, Any], asks: bool, password_stdin: 
     with run.opened() as qm:
         _refuse_known(qm, name)
         kept = passwords.hashed(_password(from_stdin=password_stdin)) if asks or password_stdin else None
-        found = qm.create_user(name, **given, password_hash=kept)
+        found = qm.accounts.create_user(name, **given, password_hash=kept)
     run.output.tell(_record(found) | {"done": "created"}, f"created user {name}: {', '.join(found.roles)}")
 
 
@@ -124,7 +124,7 @@ def add(run: Run, name: str, given: dict[str, Any], asks: bool, password_stdin: 
 def list_users(run: Run) -> None:
     """List the users and their permissions."""
     with run.opened() as qm:
-        records = [_record(one) for one in qm.users()]
+        records = [_record(one) for one in qm.accounts.users()]
     run.output.listing(records, USER_COLUMNS, nothing="no user is defined")
 
 
@@ -145,7 +145,7 @@ def alter(run: Run, name: str, given: dict[str, Any], enabled: bool | None) -> N
     if "application" not in given.get("roles", ["application"]):
         given.setdefault("queues", {})
     with run.opened() as qm:
-        found = qm.alter_user(name, **given, enabled=enabled)
+        found = qm.accounts.alter_user(name, **given, enabled=enabled)
     run.output.tell(_record(found) | {"done": "altered"}, f"altered user {name}")
 
 
@@ -156,9 +156,9 @@ def alter(run: Run, name: str, given: dict[str, Any], enabled: bool | None) -> N
 def delete(run: Run, name: str, yes: bool) -> None:
     """Delete a user, with its tokens."""
     with run.opened() as qm:
-        qm.user(name)
+        qm.accounts.user(name)
         run.output.confirm(f"Delete user {name} and its tokens?", yes=yes)
-        qm.delete_user(name)
+        qm.accounts.delete_user(name)
     run.output.tell({"user": name, "done": "deleted"}, f"deleted user {name}")
 
 
@@ -172,15 +172,17 @@ def password(run: Run, name: str, password_stdin: bool, remove: bool) -> None:
     if remove and password_stdin:
         raise click.UsageError("Give --remove or --password-stdin, not both.")
     with run.opened() as qm:
-        qm.user(name)
-        qm.alter_user(name, password_hash="" if remove else passwords.hashed(_password(from_stdin=password_stdin)))
+        qm.accounts.user(name)
+        qm.accounts.alter_user(
+            name, password_hash="" if remove else passwords.hashed(_password(from_stdin=password_stdin))
+        )
     done = "removed" if remove else "set"
     run.output.tell({"user": name, "done": f"password {done}"}, f"{done} the password of {name}")
 
 
 def _refuse_known(qm: QueueManager, name: str) -> None:
     """Checks the name before the password prompt. Raises: ObjectExists."""
-    if name in [one.name for one in qm.users()]:
+    if name in [one.name for one in qm.accounts.users()]:
         raise ObjectExists(f"there is a user {name!r} already", kind="user", object=name)
 
 
@@ -234,8 +236,8 @@ def create(run: Run, name: str, label: str, days: float) -> None:
     describes its purpose.
     """
     with run.opened() as qm:
-        made = qm.create_token(name, label, seconds=days * DAY_SECONDS)
-        found = next(one for one in qm.tokens(name) if made.startswith(f"{one.name}."))
+        made = qm.accounts.create_token(name, label, seconds=days * DAY_SECONDS)
+        found = next(one for one in qm.accounts.tokens(name) if made.startswith(f"{one.name}."))
     run.output.tell(_token_record(found) | {"secret": made}, made)
 
 
@@ -245,7 +247,7 @@ def create(run: Run, name: str, label: str, days: float) -> None:
 def list_tokens(run: Run, name: str | None) -> None:
     """List tokens by id, without their secrets."""
     with run.opened() as qm:
-        records = [_token_record(one) for one in qm.tokens(name)]
+        records = [_token_record(one) for one in qm.accounts.tokens(name)]
     run.output.listing(records, TOKEN_COLUMNS, nothing="there is no token")
 
 
@@ -257,7 +259,7 @@ def revoke(run: Run, token: str) -> None:
     name = token.partition(".")[0]
     with run.opened() as qm:
         try:
-            qm.revoke_token(name)
+            qm.accounts.revoke_token(name)
         except UnknownObject:
             raise UnknownObject(f"there is no token {name!r}", kind="token", object=name) from None
     run.output.tell({"token": name, "done": "revoked"}, f"revoked token {name}")
@@ -290,7 +292,7 @@ def acts(run: Run, name: str | None, queue: str | None, limit: int) -> None:
     that open the store directly are not in the log.
     """
     with run.opened() as qm:
-        records = [_act_record(one) for one in qm.acts(user=name, queue=queue, most=limit)]
+        records = [_act_record(one) for one in qm.accounts.acts(user=name, queue=queue, most=limit)]
     run.output.listing(records, ACT_COLUMNS, nothing="the log is empty")
 
 

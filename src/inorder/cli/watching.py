@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.text import Text
 
 from .. import QueueManager
-from ..client.operating import Dropped, QueueView, Wait
+from ..client.inspection import Dropped, QueueView, Wait
 from ..formats.json_lines import when
 from ..model.parameters import Seconds
 from ..mq.channels import ChannelNow
@@ -77,7 +77,7 @@ def watch(run: Run, queues: Sequence[str], interval: float, most: int | None) ->
         while most is None or number < most:
             if number:
                 pause(interval)
-                qm.check_store()
+                qm.admin.check_store()
             now = _look(qm, names)
             show(before, now)
             before = now
@@ -97,10 +97,10 @@ def _look(qm: QueueManager, names: Sequence[str]) -> QueuesSnapshot:
     def is_meant(name: str) -> bool:
         return not names or any(fnmatchcase(name, pattern) for pattern in names)
 
-    found = [one for one in qm.overview() if is_meant(one.name)]
-    waits = [one for one in qm.waits() if is_meant(one.queue)]
+    found = [one for one in qm.inspect.overview() if is_meant(one.name)]
+    waits = [one for one in qm.inspect.waits() if is_meant(one.queue)]
     carried = [one for view in found for one in view.channels]
-    dropped = [one for one in qm.dropped() if is_meant(one.queue)]
+    dropped = [one for one in qm.inspect.dropped() if is_meant(one.queue)]
     return QueuesSnapshot(time.time(), time.monotonic(), found, waits, carried, dropped)
 
 

@@ -163,7 +163,7 @@ def _metrics(run: Run, address: str | None) -> Iterator[tuple[Mapping[str, str],
             environment = stack.enter_context(serving)
         except ArgumentError as error:
             raise click.UsageError(f"--metrics: {error.args[0]}") from error
-        yield environment, qm.check_store
+        yield environment, qm.admin.check_store
 
 
 def _loaded(run: Run, named: str) -> Tasks:
@@ -283,4 +283,4 @@ def _dead_letters(qm: QueueManager, queue: QueueAttributes) -> str:
     """The queue for messages whose attempts are used up."""
     if queue.read_order == "required":
         return "none: it stops"
-    return queue.backout_requeue_queue or qm.manager_attributes().dead_letter_queue or DEAD_LETTERS
+    return queue.backout_requeue_queue or qm.admin.manager_attributes().dead_letter_queue or DEAD_LETTERS

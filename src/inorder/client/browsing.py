@@ -9,7 +9,6 @@ message that has been gone for more than that second.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -18,13 +17,10 @@ from typing import Final, NamedTuple, Protocol
 from ..errors import NoMessageAvailable, OrderPending
 from ..model.message import Got
 from ..model.options import GetOptions
-from ..rules.browse_token import encode
-from ..rules.grouping import Numbers, next_member
+from ..rules.grouping import Numbers
 from ..rules.ordering import UNSET, Cursor
-from ..stores.seam.protocol import Store
-from ..stores.seam.records import GetOutcome, GetRequest
-from .confirming import Use
-from .session import NOT_OPEN, Retained, Session
+from ..stores.seam.records import GetOutcome
+from .session import Session
 
 PAGES: Final = (4, 8, 256)  # messages of the first page, how many times more those of the next, and of any at most
 PAGE_SECONDS: Final = 1.0
@@ -80,6 +76,13 @@ class Browsed(Protocol):
 
     def browse_first(self, options: GetOptions) -> Got: ...
 
+    @property
+    def internals(self) -> BrowsedOn: ...
+
+
+class BrowsedOn(Protocol):
+    """The part of it that is not for programs."""
+
     def browse_on(self, options: GetOptions, page: FetchedPage) -> Got: ...
 
     def go_on(self, token: str, options: GetOptions) -> GetOptions:
@@ -131,59 +134,7 @@ class Browsing(Iterator[Got]):
     @property
     def _where(self) -> BrowsePosition:
         place = self._place
-        return place.last if place.browsed is None else place.browsed.standing
-
-
-class BrowsingAhead(ABC):
-    """The part of `Queue` from which a loop fetches its pages."""
-
-    _session: Session
-    _store: Store
-    _handle: int
-    _incarnation: int
-    _cursor: Cursor
-    _browses: Retained
-
-    @abstractmethod
-    def _need(self, use: Use) -> None: ...
-
-    @abstractmethod
-    def _need_for_reading(self, options: GetOptions) -> None: ...
-
-    @abstractmethod
-    def browse_next(self, options: GetOptions) -> Got: ...
-
-    @property
-    def incarnation(self) -> int:
-        """Names the queue since it was created: one made again under its name has another."""
-        return self._incarnation
-
-    @property
-    def standing(self) -> BrowsePosition:
-        """Where the browse of this handle stands."""
-        state = self._browses.state
-        has_token = self._handle != NOT_OPEN and (self._cursor.logical is None or self._cursor.strict)
-        token = encode(self._incarnation, self._cursor, state) if has_token else None
-        return BrowsePosition(token, next_member(state))
-
-    def browse_on(self, options: GetOptions, page: FetchedPage) -> Got:
-        """`browse_next` of a loop that fetches ahead."""
-        most = self._store.page_messages
-        if most == 1:
-            return self.browse_next(options)
-        with self._session:
-            self._need_for_reading(options)
-            outcome = page.next(self._session, self._cursor)
-            if outcome is None:
-                request = GetRequest(self._handle, options, self._browses.state, self._cursor, False, 1, False)
-                found = self._store.browse_page(request, min(page.fetch, most))
-                outcome = page.fill(found, self._session.services.now())
-            if outcome is not None:
-                self._browses.advance(outcome.state, None)
-                self._cursor = outcome.cursor
-                page.stands(self._session, self._cursor)
-                return outcome.messages[0]
-        return self.browse_next(options)
+        return place.last if place.browsed is None else place.browsed.internals.standing
 
 
 @dataclass(slots=True)
@@ -209,14 +160,14 @@ def _run(
             if after is None:
                 yield browsed.browse_first(replace(options, browse="first"))
             else:
-                following = browsed.go_on(after, following)
-            page = FetchedPage()
+                following = browsed.internals.go_on(after, following)
+            page, ahead = FetchedPage(), browsed.internals
             while True:
-                yield browsed.browse_on(following, page)
+                yield ahead.browse_on(following, page)
         except NoMessageAvailable:
             return
         except OrderPending as pending:
-            pending.data["token"] = browsed.standing.token
+            pending.data["token"] = browsed.internals.standing.token
             raise
         finally:
-            place.browsed, place.last = None, browsed.standing
+            place.browsed, place.last = None, browsed.internals.standing

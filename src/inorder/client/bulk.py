@@ -3,7 +3,7 @@
 * `ClaimReader` removes messages exactly once. It takes them in numbered claims, which any number of processes can read
   any number of times, and confirms a claim once its work is on disk.
 * `BulkBrowser` reads the messages that a browse would show, in stretches that can be read in parallel.
-* `Stager` writes rows next to the queue, where they are not visible. `QueueManager.settle_staging` puts the rows of
+* `Stager` writes rows next to the queue, where they are not visible. `qm.bulk.settle_staging` puts the rows of
   several stagers in one step, exactly once for each key.
 
 Rows are plain tuples in the order of `BULK_COLUMNS`. Their pages also offer whole columns. The Spark source and sink
@@ -22,7 +22,6 @@ from ..rules.browse_token import decode, encode
 from ..rules.grouping import NOTHING_OPEN
 from ..rules.ordering import UNSET, Cursor
 from ..stores.seam.bulk_page import BulkPage
-from ..stores.seam.protocol import Store
 from ..stores.seam.records import (
     BULK_COLUMNS,
     BulkRow,
@@ -41,8 +40,8 @@ from ..stores.seam.records import (
     Survey,
     SurveyRequest,
 )
+from .namespace import Namespace
 from .queue import Queue
-from .session import Session
 
 NO_LIMIT = 2**62
 NAME_LENGTH_MAX = 200
@@ -63,7 +62,7 @@ class ClaimReader:
     """
 
     def __init__(self, queue: Queue, application: str, *, epoch: int | None = None, delivers: bool = True) -> None:
-        self._queue = queue
+        self._queue = queue.internals
         self.application = check_name("application", application)
         self.epoch = epoch
         check_instance("delivers", delivers, bool, "True or False")
@@ -172,7 +171,7 @@ class BulkBrowser:
     """
 
     def __init__(self, queue: Queue) -> None:
-        self._queue = queue
+        self._queue = queue.internals
 
     def survey(
         self,
@@ -214,7 +213,8 @@ class BulkBrowser:
     @property
     def incarnation(self) -> int:
         """Names the queue since it was created: one made again under its name has another."""
-        return self._queue.checked_for("browse").incarnation
+        self._queue.checked_for("browse")
+        return self._queue.incarnation
 
     def token(self, cursor: Cursor) -> str:
         """The strict cursor as a token, to go on from after a restart."""
@@ -244,7 +244,7 @@ class Stager:
     def __init__(
         self, queue: Queue, name: str, *, lasts: float, checks_numbers: bool = True, arrives: bool = True
     ) -> None:
-        self._queue = queue
+        self._queue = queue.internals
         self.name = check_name("name", name)
         self._lasts = lasts
         check_instance("checks_numbers", checks_numbers, bool, "True or False")
@@ -275,11 +275,8 @@ class Stager:
         return Staged(self.name, self.count)
 
 
-class BulkCalls:
-    """What a queue manager does about claims and staged rows without a handle; part of `QueueManager`."""
-
-    _session: Session
-    _store: Store
+class Bulk(Namespace):
+    """Claims and staged rows of a queue manager, `qm.bulk`."""
 
     def claims(self) -> Sequence[Claims]:
         """The claims and the progress of each application, by queue and application."""
@@ -371,6 +368,7 @@ def check_name(argument: str, value: object) -> str:
 
 __all__ = [
     "BULK_COLUMNS",
+    "Bulk",
     "BulkBrowser",
     "BulkPage",
     "BulkRow",

@@ -161,13 +161,6 @@ class ConfirmedCalls(ABC):
             self._need_nothing()
             return self._store.undo(self._handle, confirm_id)
 
-    def release_lock(self, lock_id: int) -> int:
-        """The operator's way: unlocks all that a lock id still locks; how many. Raises: NotFound."""
-        CALLERS_ID.check("lock_id", lock_id)
-        with self._session:
-            self._need_nothing()
-            return self._store.release_lock(self._handle, lock_id)
-
     def _one_message(self, event: Event, uid: object, *, lock_id: int = 0, confirm_id: int = 0) -> Reason | None:
         unique = UniqueIds().check("uid", uid)
         ID_OR_NONE.check("lock_id", lock_id)

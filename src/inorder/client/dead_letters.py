@@ -1,4 +1,4 @@
-"""The part of a connection that lists, replays and discards dead letters.
+"""`qm.dead`: lists, replays and discards dead letters, and makes a message one.
 
 A dead letter is the original message, with the reason among its properties (`rules.dead_letters`). It is on an ordinary
 queue: the queue manager's `dead_letter_queue`, or SYSTEM.DEAD.LETTER.QUEUE if that names none. Only these calls and
@@ -7,7 +7,6 @@ readers of that queue remove it. The queue manager's own dead letters, from chan
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,31 +20,21 @@ from ..errors import (
     Undeliverable,
     bad_argument,
 )
-from ..model.attributes import DEAD_LETTERS, ManagerAttributes, QueueAttributes
+from ..model.attributes import DEAD_LETTERS
 from ..model.kinds import Report
 from ..model.message import Got, Message
 from ..model.options import (
     EVERYTHING,
-    BrowseKeywords,
-    GetKeywords,
-    GetOptions,
     Match,
-    PutOptions,
     check_instance,
     check_whole,
 )
 from ..model.parameters import is_storable
 from ..rules.dead_letters import Buried, WhyDead, buried, revived, why_dead
-from ..rules.puts import PutResult
-from ..stores.seam.protocol import Store
-from ..support.clock import Clock
-from .browsing import Browsing
-from .keywords import PutCall
-from .session import Session
-from .unit_of_work import UnitOfWork
+from .namespace import Namespace
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    pass
 
 Data = bytes | bytearray | memoryview | Message
 Progress = Callable[[int], object]  # how many dead letters were looked at
@@ -77,13 +66,10 @@ class Replayed(NamedTuple):
     stayed: list[Stayed]
 
 
-class DeadLetters(ABC):
-    """What `QueueManager` has of it."""
+class DeadLetters(Namespace):
+    """The dead letters of a queue manager, `qm.dead`."""
 
-    _session: Session
-    _store: Store
-
-    def dead_letters(
+    def letters(
         self,
         *,
         reason: int | None = None,
@@ -107,10 +93,10 @@ class DeadLetters(ABC):
         if queue is not None and not isinstance(queue, str):
             raise bad_argument("queue", queue, "the name of a queue")
         check_instance("match", match, Match, "a Match")
-        return self._letters(self._dead_letter_queue(dead_letter_queue), reason, queue, match)
+        return self._letters(self.place(dead_letter_queue), reason, queue, match)
 
     def _letters(self, there: str, reason: int | None, queue: str | None, match: Match) -> Iterator[DeadLetter]:
-        for message in self.browse(there, match=match, read_order="relaxed"):
+        for message in self._manager.browse(there, match=match, read_order="relaxed"):
             why = why_dead(message)
             if reason in (None, why.reason) and queue in (None, why.queue):
                 yield DeadLetter(message, why)
@@ -130,21 +116,21 @@ class DeadLetters(ABC):
 
         Args:
             to: the queue where they are put; None: each where it should have gone.
-            reason, queue, match, dead_letter_queue: which, as in `dead_letters`.
+            reason, queue, match, dead_letter_queue: which, as in `letters`.
             most: at most so many, from 1; None: all.
             progress: called with how many were looked at. What it raises ends the replay.
 
         What cannot be put stays where it is, and is in the answer with the error. The messages keep their ids, group,
         priority, what is left of their life and who put them when; unique ids and places are new.
 
-        Raises: CallerError 2128, the connection has a unit of work. And what `dead_letters` raises.
+        Raises: CallerError 2128, the connection has a unit of work. And what `letters` raises.
         """
         if most is not None:
             check_whole("most", most, 1)
         _check_progress(progress)
-        there = self._dead_letter_queue(dead_letter_queue)
+        there = self.place(dead_letter_queue)
         done, stayed = 0, list[Stayed]()
-        letters = self.dead_letters(reason=reason, queue=queue, match=match, dead_letter_queue=there)
+        letters = self.letters(reason=reason, queue=queue, match=match, dead_letter_queue=there)
         for looked_at, letter in enumerate(letters, 1):
             if most is not None and done >= most:
                 break
@@ -163,12 +149,12 @@ class DeadLetters(ABC):
     def _replay_one(self, there: str, letter: DeadLetter, to: str | None) -> bool:
         """Whether it was there still."""
         target, manager = self._target(letter, to)
-        with self.unit_of_work():
+        with self._manager.unit_of_work():
             try:
-                message = self.get(there, match=Match(uid=letter.message.uid), read_order="relaxed")
+                message = self._manager.get(there, match=Match(uid=letter.message.uid), read_order="relaxed")
             except NoMessageAvailable:
                 return False
-            self.put(target, revived(message), manager=manager, context="set_all")
+            self._manager.put(target, revived(message), manager=manager, context="set_all")
         return True
 
     def _target(self, letter: DeadLetter, to: str | None) -> tuple[str, str]:
@@ -184,7 +170,7 @@ class DeadLetters(ABC):
             )
         return why.queue, why.manager
 
-    def bury(
+    def add(
         self,
         message: Got,
         *,
@@ -219,9 +205,9 @@ class DeadLetters(ABC):
         Rules: R6.8, R6.9, B-24.
         """
         _check_letter(message, reason, attempts, error)
-        found = self.attributes(queue)
+        found = self._manager.attributes(queue)
         if found.type == "alias":
-            found = self.attributes(found.base_queue)
+            found = self._manager.attributes(found.base_queue)
         if found.read_order == "required":
             raise Undeliverable(
                 f"{queue} requires strict order: no message may overtake another, so this one cannot become a dead "
@@ -237,7 +223,8 @@ class DeadLetters(ABC):
                 self._store.report_exception(session.owner, message, reason, in_unit=in_unit)
         if message.report & Report.DISCARD_MESSAGE:
             return "discarded"
-        why = WhyDead(reason, queue, "", self.clock.now(), program or self.program, attempts, error)
+        now, said_by = self._session.services.now(), program or self._manager.inspect.program
+        why = WhyDead(reason, queue, "", now, said_by, attempts, error)
         try:
             self._put_letter(found.backout_requeue_queue, buried(message, why))
         except StoreError:
@@ -249,9 +236,9 @@ class DeadLetters(ABC):
     def _put_letter(self, queue: str, letter: Message | Reason) -> None:
         if isinstance(letter, Reason):
             raise CallerError(REASON_TEXT[letter], reason=letter)
-        self.put(queue or self._dead_letter_queue(None), letter, context="set_all")
+        self._manager.put(queue or self.place(None), letter, context="set_all")
 
-    def discard_dead(
+    def discard(
         self,
         *,
         reason: int | None = None,
@@ -262,9 +249,9 @@ class DeadLetters(ABC):
     ) -> int:
         """Removes dead letters for good; how many. Arguments and errors: as `replay`."""
         _check_progress(progress)
-        there = self._dead_letter_queue(dead_letter_queue)
+        there = self.place(dead_letter_queue)
         done = 0
-        letters = self.dead_letters(reason=reason, queue=queue, match=match, dead_letter_queue=there)
+        letters = self.letters(reason=reason, queue=queue, match=match, dead_letter_queue=there)
         for looked_at, letter in enumerate(letters, 1):
             done += self._discard_one(there, letter)
             if progress is not None:
@@ -273,39 +260,17 @@ class DeadLetters(ABC):
 
     def _discard_one(self, there: str, letter: DeadLetter) -> bool:
         try:
-            self.get(there, match=Match(uid=letter.message.uid), read_order="relaxed", syncpoint=False)
+            self._manager.get(there, match=Match(uid=letter.message.uid), read_order="relaxed", syncpoint=False)
         except NoMessageAvailable:
             return False
         return True
 
-    def _dead_letter_queue(self, given: str | None) -> str:
+    def place(self, given: str | None = None) -> str:
+        """The queue where dead letters lie, unless the caller gives another."""
         if given is not None:
             return given
-        return self.manager_attributes().dead_letter_queue or DEAD_LETTERS
-
-    # --- what it is made of
-
-    @property
-    @abstractmethod
-    def program(self) -> str: ...
-    @property
-    @abstractmethod
-    def clock(self) -> Clock: ...
-    @abstractmethod
-    def attributes(self, name: str) -> QueueAttributes: ...
-    @abstractmethod
-    def manager_attributes(self) -> ManagerAttributes: ...
-    @abstractmethod
-    def put(
-        self, queue: str, body: bytes | bytearray | memoryview | Message, options: PutOptions | None = None, *,
-        manager: str = "", **keywords: Unpack[PutCall],
-    ) -> PutResult: ...  # fmt: skip
-    @abstractmethod
-    def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got: ...
-    @abstractmethod
-    def browse(self, queue: str, *, after: str | None = None, **keywords: Unpack[BrowseKeywords]) -> Browsing: ...
-    @abstractmethod
-    def unit_of_work(self) -> UnitOfWork: ...
+        with self._session:
+            return self._store.manager().dead_letter_queue or DEAD_LETTERS
 
 
 def _check_letter(message: object, reason: object, attempts: int, error: object) -> None:

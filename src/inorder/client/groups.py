@@ -53,7 +53,8 @@ class GroupWriter:
         self._own_unit: UnitOfWork | None = None
         self._closed = False
         self._put_any = False
-        self._state = queue.put_state
+        self._handle = queue.internals
+        self._state = self._handle.put_state
         self.group_id = NO_ID
 
     def __enter__(self) -> GroupWriter:
@@ -94,8 +95,8 @@ class GroupWriter:
         given = fields.get("flags", body.flags if isinstance(body, Message) else 0)
         fields["flags"] = _flags(given) | (LAST_IN_GROUP if last else IN_GROUP)
         result = self._queue.put(body, LOGICAL_IN_UNIT, **fields)
-        self.group_id, self._put_any, self._state = result.group_id, True, self._queue.put_state
-        self._closed = last and not self._queue.put_state.message_open
+        self.group_id, self._put_any, self._state = result.group_id, True, self._handle.put_state
+        self._closed = last and not self._handle.put_state.message_open
         return result
 
     def put_stream(self, stream: IO[bytes], *, last: bool = False, chunk: int = CHUNK_BYTES) -> PutResult:
@@ -105,13 +106,13 @@ class GroupWriter:
         self._have_unit()
         flags = LAST_IN_GROUP if last else IN_GROUP
         result = put_stream(self._session, self._queue, stream, chunk=chunk, flags=flags)
-        self.group_id, self._put_any, self._state = result.group_id, True, self._queue.put_state
+        self.group_id, self._put_any, self._state = result.group_id, True, self._handle.put_state
         self._closed = last
         return result
 
     def _check_goes_on(self) -> None:
         """Raises: InconsistentCall 2241, what the group has put was backed out."""
-        if self._queue.put_state != self._state:
+        if self._handle.put_state != self._state:
             raise InconsistentCall(
                 "the puts of this group were backed out: start the group again", reason=Reason.INCOMPLETE_GROUP
             )
@@ -169,13 +170,13 @@ def get_group(session: Session, queue: Queue, options: GetOptions) -> Generator[
     UnitOfAnother, the unit of work that is open is that of another thread or task; UnitNotFound, it was settled before
     all of a large group was read.
     """
-    state = queue.get_state
+    state = queue.internals.get_state
     if state.group_open or state.message_open:
         raise InconsistentCall(
             "this handle has a group open: finish it first, or close the handle", reason=Reason.INCOMPLETE_GROUP
         )
     with _unit(session):
-        yield from queue.take_group(options)
+        yield from queue.internals.take_group(options)
 
 
 def put_stream(
@@ -213,25 +214,25 @@ def put_stream(
     _check_fields(fields)
     given = _flags(fields.pop("flags", 0))
     behind = {name: value for name, value in fields.items() if name != "properties"}
-    before = queue.put_state
+    before = queue.internals.put_state
     if before.message_open:
         raise InconsistentCall("this handle has a logical message open: end it first", reason=Reason.INCOMPLETE_MSG)
     if as_group and (given & ANY_GROUP or before.group_open):
         raise InconsistentCall(
             "a stream that is put as a group makes a group of its own", reason=Reason.INCOMPLETE_GROUP
         )
-    queue.checked_for("output")  # a call that is made again then has a stream of which nothing was read
+    queue.internals.checked_for("output")  # a call that is made again then has a stream of which nothing was read
     with _unit(session):
         try:
             for data, flags in _pieces(stream, chunk, most, IN_GROUP if as_group else 0):
-                own = behind if queue.put_state.message_open else fields
+                own = behind if queue.internals.put_state.message_open else fields
                 result = queue.put(data, LOGICAL_IN_UNIT, flags=given | flags, **own)
             if as_group:
                 queue.end_group()
         except BaseException:
-            after = queue.put_state
+            after = queue.internals.put_state
             if after.message_open or (as_group and after.group_open):
-                queue.withdraw(before, whole_group=as_group)
+                queue.internals.withdraw(before, whole_group=as_group)
             raise
         return result
 
@@ -286,7 +287,7 @@ def get_stream(
     if not callable(getattr(stream, "write", None)):
         raise bad_argument("stream", stream, "a binary stream to write to")
     check_switch("as_group", as_group)
-    state = queue.get_state
+    state = queue.internals.get_state
     if state.message_open:
         raise InconsistentCall("this handle has a logical message open: finish it first", reason=Reason.INCOMPLETE_MSG)
     if as_group and state.group_open:
@@ -297,7 +298,7 @@ def get_stream(
         first = message = queue.get(options)
         length = message.length
         write_whole(stream, message.body)
-        while _goes_on(queue.get_state, as_group=as_group):
+        while _goes_on(queue.internals.get_state, as_group=as_group):
             message = queue.get(following)
             write_whole(stream, message.body)
             length += message.length

@@ -15,6 +15,7 @@ from ..model.options import BrowseKeywords, GetKeywords, GetOptions, Match, PutK
 from ..rules.selectors import selector_of
 from ..support.advice import unknown_name
 
+Data = bytes | bytearray | memoryview | Message
 DEFAULT_PUT = PutOptions()
 BROWSE_FIRST = GetOptions(browse="first")
 BROWSE_NEXT = GetOptions(browse="next")
@@ -53,7 +54,7 @@ def split_put(keywords: Any, options: PutOptions | None) -> tuple[dict[str, Any]
                 reason=Reason.SELECTOR_INVALID_FOR_TYPE,
             )
         else:
-            raise unknown_name("field or option", name, PutCall.__annotations__, Reason.ARGUMENT_ERROR)
+            raise unknown_name("field or option", name, PutCall.__annotations__)
     return fields, changed(options or DEFAULT_PUT, chosen)
 
 

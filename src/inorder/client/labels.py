@@ -6,7 +6,7 @@ import codecs
 from typing import Final
 
 from ..model.message import Message
-from .operating import Gaps, MessageView
+from .inspection import Gaps, MessageView
 
 GENERATED_ID: Final = b"AMQ "
 NAME_WIDTH: Final = 24

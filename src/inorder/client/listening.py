@@ -1,4 +1,4 @@
-"""The part of a connection that reports events to a program: listeners, hooks, observers.
+"""The part of a connection that works in other threads: listeners, and the end of waits.
 
 A *listener* is a function that is called for each message. It has its own thread and its own connection with a waiting
 strict browse. So it receives messages from any process, each once while it lives, and misses none that stays on the
@@ -34,9 +34,9 @@ from ..model.message import Message, UniqueId
 from ..model.options import EVERYTHING, GetOptions, Match, OpenOptions
 from ..rules.selectors import selector_of
 from ..stores.seam.protocol import Store
-from ..stores.seam.telemetry import Observation, StoreEvent, StoreObserver
-from .events import Hook, HookName, Registration, check_callable
-from .queue import Queue
+from ..stores.seam.telemetry import Observation, StoreEvent
+from .events import Registration, check_callable
+from .internals import Internals
 from .services import Services
 from .session import Session
 
@@ -64,17 +64,6 @@ class Arrival:
 Told = Callable[[Arrival], object]
 
 
-class Own(Protocol):
-    """A connection that a listener has for itself."""
-
-    @property
-    def owner(self) -> int: ...
-
-    def open_growing(self, name: str, options: OpenOptions) -> Queue: ...
-
-    def abandon(self) -> None: ...
-
-
 class Listener:
     """A listener of a queue, made by `QueueManager.listen`; it ends with the connection, or by `cancel`.
 
@@ -82,11 +71,11 @@ class Listener:
         error: what ended it, if that was an error; it was logged.
     """
 
-    def __init__(self, own: Own, queue: str, told: Told, match: Match) -> None:
+    def __init__(self, own: Connected, queue: str, told: Told, match: Match) -> None:
         self.queue, self.match, self.error = queue, match, None
         self.own = own
         self._told, self._is_over = told, threading.Event()
-        self._handle = own.open_growing(queue, TO_LISTEN)
+        self._handle = own.internals.open_growing(queue, TO_LISTEN)
         self._thread = threading.Thread(target=self._run, name=f"inorder listener {queue}", daemon=True)
         self._thread.start()
 
@@ -100,7 +89,7 @@ class Listener:
     def cancel(self) -> None:
         """Ends it. Harmless when repeated. When this returns it is called no more, unless a call takes 5 seconds."""
         self._is_over.set()
-        self.own.abandon()
+        self.own.internals.abandon()
         if self._thread is threading.current_thread():
             return
         self._thread.join(JOIN_SECONDS)
@@ -118,7 +107,7 @@ class Listener:
             log.error("a listener of %s ends: %s", self.queue, error)
         finally:
             self._is_over.set()
-            self.own.abandon()
+            self.own.internals.abandon()
 
     def _listen(self) -> None:
         browse = self._handle.browse_first
@@ -182,45 +171,35 @@ class Listening(ABC):
         try:
             made = Listener(own, queue, listener, match)
         except BaseException:
-            own.abandon()
+            own.internals.abandon()
             raise
         self._session.keep(made)
         # A connection that is dropped is not ended by the collector: the listener's is forgotten with it.
-        own._session.services.forget_with(self._session, own.owner)
+        own.internals.end_with(self._session)
         return made
+
+    def end_waits(self) -> bool:
+        """Ends the wait of a call that is under way on this connection; for another thread, and never waits itself.
+
+        The call raises WaitEnded 9022, and nothing else has happened: the connection, and its unit of work if it has
+        one, go on. A call that has found its message already returns it.
+
+        Returns: whether a call waited. A call that only comes to wait is not ended.
+
+        Raises: ConnectionClosed 2018.
+        """
+        self._session.check()  # not more: a call is in progress
+        return self._store.end_waits(self._session.owner)
 
     @abstractmethod
     def connect(self, *, program: str | None = None) -> Connected: ...
 
-    def hook(self, name: HookName, called: Hook) -> Registration:
-        """Calls `called(queue, message)` for what calls of this process do, on any queue.
 
-        "put" is reported after each put, "visible" when everyone can see a message, "expired" when one is
-        discarded by a call of this process, "duplicate" of puts refused as duplicates. All hooks are called on one
-        thread of their own, in the order of what happened; what they raise is logged.
-
-        Rules: A-36.
-        """
-        with self._session:
-            return self._services.hub.hook(name, called)
-
-    def observe(self, observer: StoreObserver) -> Observation:
-        """Calls `observer` with a `StoreEvent` for each call on the store, of all connections of this process to it.
-
-        It is called on the thread of the call, when that is over and before the caller has the answer; so it should be
-        quick. What it raises is logged. Calls that it makes itself, on another connection, report nothing. It ends with
-        `Observation.cancel`, or with the last connection. docs/reference/events.md lists the events.
-
-        Raises: ArgumentError, `observer` cannot be called.
-        """
-        with self._session:
-            return self._services.telemetry.observe(observer)
-
-
-class Connected(Own, Protocol):
+class Connected(Protocol):
     """What `connect` of a connection returns, as far as it matters here."""
 
-    _session: Session
+    @property
+    def internals(self) -> Internals: ...
 
 
 __all__ = ["Arrival", "Listener", "Observation", "Registration", "StoreEvent"]

@@ -5,73 +5,54 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import OrderedDict
-from collections.abc import Generator, Iterable, Iterator, Set
+from collections.abc import Callable
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..errors import (
     IN_MEMORY,
     CallInProgress,
     ConnectionBroken,
-    QueueDeleted,
     QueueManagerStopping,
     Reason,
-    TooManyHandles,
-    UnknownQueue,
-    WrongQueueType,
+    UnitNotFound,
     bad_argument,
+    written,
 )
 from ..model.attribute import check_queue_name
-from ..model.message import Got, Message, UniqueId
 from ..model.options import (
-    EVERYTHING,
-    BrowseKeywords,
-    GetKeywords,
-    GetOptions,
-    Match,
     OpenKeywords,
     OpenOptions,
-    PutOptions,
-    check_instance,
 )
-from ..rules.ordering import ReadOrder
-from ..rules.puts import Program, PutResult
+from ..model.parameters import Choice, is_storable
+from ..rules.puts import Program
 from ..stores.open import locate
 from ..stores.seam.protocol import LocalStore
-from ..stores.seam.records import Locked
-from . import groups, housekeeping
-from .browsing import Browsing
-from .bulk import BulkCalls
+from ..stores.seam.records import Outcome
+from ..support import old_paths
+from . import housekeeping
+from .admin import Admin
+from .bulk import Bulk
+from .by_name import name_of
 from .dead_letters import DeadLetters
-from .defining import Defining
-from .keywords import PutCall, sweep_options
+from .inspection import Inspect
+from .internals import Internals
 from .leases import Lease, LeaseCalls
 from .listening import Listening
-from .operating import OperatorCalls
-from .operator_log import ActCalls
-from .pooling import Lending
-from .processes import ProcessCalls
 from .programs import program_name, running_script, user_name
 from .queue import Queue
-from .requesting import Data, Requesting
+from .requesting import Requesting
 from .services import Services, connect_at, services_of
-from .session import Session, by_name
+from .session import Session
 from .unit_of_work import UnitOfWork, later_of
-from .users import UserCalls
+from .users import Accounts
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-
-class Elsewhere(NamedTuple):
-    """The name of a queue, and of the queue manager that has it; no tuple that a caller gives as a name is one."""
-
-    queue: str
-    manager: str
-
-
-Name = str | Elsewhere
-_HERE = ""  # the default, which a put by name knows by `is`: what is given may be nothing that can be compared
+    from ..work.reporting import WorkerEvent
+    from ..work.tasks import Tasks
+    from ..work.worker import Worker
 
 
 def connect(
@@ -101,13 +82,13 @@ def connect(
     if name is not None:
         check_queue_name(name, argument="name", reason=Reason.Q_MGR_NAME_ERROR)
     if isinstance(store, str | os.PathLike):
-        return _connect_by_name(store, who, name)
+        return _connect_bynamed(store, who, name)
     if not hasattr(store, "begin_claims"):
         raise bad_argument("store", store, f"a path, {IN_MEMORY!r} or a store")
     return QueueManager(services_of(store), who)
 
 
-def _connect_by_name(store: str | os.PathLike[str], who: Program, name: str | None) -> QueueManager:
+def _connect_bynamed(store: str | os.PathLike[str], who: Program, name: str | None) -> QueueManager:
     where = locate(store)
     chosen = name or where.default_name
 
@@ -123,16 +104,8 @@ def _connect_by_name(store: str | os.PathLike[str], who: Program, name: str | No
 
 
 class QueueManager(
-    Defining,
-    ProcessCalls,
-    UserCalls,
-    ActCalls,
     LeaseCalls,
     Requesting,
-    OperatorCalls,
-    BulkCalls,
-    Lending,
-    DeadLetters,
     Listening,
 ):
     """A connection to a queue manager; made by `inorder.connect`.
@@ -148,7 +121,7 @@ class QueueManager(
         self._program = program
         self._session = Session(services, program)
         self._store = services.store
-        self._queues: OrderedDict[Name, Queue] = OrderedDict()
+        self._queues = OrderedDict()
         self._reply_queues = {}
         housekeeping.tidy(self._store)
 
@@ -156,6 +129,43 @@ class QueueManager(
         """Another connection to the same queue manager: with its own unit of work, for another thread or task."""
         chosen = self._program if program is None else self._program._replace(name=program_name(program))
         return self._services.another(lambda services: QueueManager(services, chosen))
+
+    # --- what else it does
+
+    @property
+    def admin(self) -> Admin:
+        """Administration: process definitions, the queue manager's attributes, backup, check, stop."""
+        return Admin(self)
+
+    @property
+    def accounts(self) -> Accounts:
+        """Users of servers, their tokens, and the log of their acts."""
+        return Accounts(self)
+
+    @property
+    def bulk(self) -> Bulk:
+        """Bulk reads and writes: claims and staged rows."""
+        return Bulk(self)
+
+    @property
+    def dead(self) -> DeadLetters:
+        """Dead letters: list, replay, discard, add."""
+        return DeadLetters(self)
+
+    @property
+    def inspect(self) -> Inspect:
+        """Looks: queues and their messages, units of work, locks, waits, connections, events."""
+        return Inspect(self)
+
+    @property
+    def internals(self) -> Internals:
+        """For other parts of this package, not for programs: it may change with any version."""
+        return Internals(self)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return old_paths.member(self, name)
 
     # --- handles
 
@@ -166,7 +176,8 @@ class QueueManager(
             name: a local, alias, model or remote queue, the last for output alone.
             manager: the queue manager that has the queue, as MQ's ObjectQMgrName; "": this one.
             dynamic_name: for a model: the new queue's name, or a prefix of at most 33 characters and "*".
-            **options: see `OpenOptions`; without any: shared input by the queue's default, output and browse.
+            **options: `OpenOptions` has their meaning: input=None, output=False, browse=False, co_op=False,
+                read_order=None. Without any: shared input by the queue's default, output and browse.
 
         Raises: UnknownQueue 2085, ObjectInUse 2042, WrongQueueType 2001, 2045, 2082; of a remote name 2087, 2091, 2092,
         2184, 2196, 2197, 2198, 2199; TooManyHandles 2017, OptionsError 2046, ObjectExists 2100, ArgumentError 2011.
@@ -178,299 +189,7 @@ class QueueManager(
             allowed = ", ".join(OpenOptions.__slots__)
             raise bad_argument("option", unknown[0], f"one of: {allowed}", Reason.OPTIONS_ERROR)
         chosen = OpenOptions(**options)
-        return self._open(_name(name, manager), chosen, dynamic_name=dynamic_name).given()
-
-    def open_growing(self, name: str, options: OpenOptions, *, manager: str = "") -> Queue:
-        """A handle that is opened for more whenever a call needs it, as the default handles are."""
-        check_instance("options", options, OpenOptions, "OpenOptions")
-        return self._open(_name(name, manager), options, grows=True).given()
-
-    @property
-    def owner(self) -> int:
-        """The connection's number in the store."""
-        return self._session.owner
-
-    def close_queue(self, name: str, *, manager: str = "") -> Reason | None:
-        """Closes the default handle of a queue; the warning as `Queue.close`, None if it was not open."""
-        return self._close_default(_name(name, manager)) if isinstance(name, str) else None
-
-    def _close_default(self, name: Name) -> Reason | None:
-        queue = self._queues.get(name)
-        if queue is None:
-            return None
-        warning = None if queue.closed else queue.close()
-        self._queues.pop(name, None)
-        return warning
-
-    def _close_idle(self, handles: Set[int]) -> bool:
-        """Closes these if all are default handles that nobody would miss; whether they were."""
-        idle = {queue.number: name for name, queue in self._queues.items() if queue.is_idle}
-        if not handles <= idle.keys():
-            return False
-        for number in handles:
-            self._close_default(idle[number])
-        return True
-
-    def _default(self, name: Name) -> Queue:
-        """The default handle of a queue, not opened before a call needs it; the one used last is the last."""
-        queue = self._queues.get(name) if isinstance(name, str | Elsewhere) else None
-        if queue is None or queue.closed:
-            self._check_no_model(name)
-            if queue is not None:  # its close was interrupted
-                self._queues.pop(name, None)
-            return self._queues.setdefault(name, self._made(name, _FOR_BROWSE, grows=True, lazy=True))
-        self._queues.move_to_end(name)
-        queue.was_used = True
-        return queue
-
-    def _open(self, name: Name, options: OpenOptions, **how: Any) -> Queue:
-        while True:
-            try:
-                with self._session:
-                    return self._made(name, options, **how)
-            except TooManyHandles:
-                if not self._make_room():
-                    raise
-
-    def _made(self, name: Name, options: OpenOptions, **how: Any) -> Queue:
-        if isinstance(name, Elsewhere):
-            name, how["manager"] = name
-        return Queue(self._session, name, options, **how)
-
-    def _check_no_model(self, name: Name) -> None:
-        if not isinstance(name, Elsewhere) and self.attributes(name).type == "model":
-            raise WrongQueueType(
-                f"{name} is a model queue: open it, which makes a queue to use", reason=Reason.Q_TYPE_ERROR
-            )
-
-    def _make_room(self, queue: str = "", manager: str = _HERE) -> bool:
-        """At the limit of handles: closes the default handle used longest ago that nobody would miss; whether any.
-
-        Args:
-            queue, manager: whose default handle the call is on. If that is open the limit is another's, which what the
-                call was given has reached: a stream, or a function.
-        """
-        own = self._queues.get(_name(queue, manager))
-        if own is not None and own.number and not own.closed:
-            return False
-        idle = next((name for name, queue in self._queues.items() if queue.is_idle), None)
-        if idle is not None:
-            self._close_default(idle)
-        return idle is not None
-
-    def _renew(self, queue: str, manager: str = _HERE) -> bool:
-        """The queue of a default handle was deleted: closes it; whether another queue has the name now.
-
-        A handle inside a group is closed alone: the group is not silently begun again. If the handle has its queue the
-        error is another's, of a stream or a function that the call was given: that has read or done something.
-        """
-        name = _name(queue, manager)
-        own = self._queues.get(name)
-        if own is None or own.closed or self._has_queue(own):
-            return False
-        was_idle = own.is_idle
-        self._close_default(name)
-        if was_idle:
-            with contextlib.suppress(UnknownQueue):
-                self._default(name)
-                return True
-        return False
-
-    def _has_queue(self, handle: Queue) -> bool:
-        """Whether the queue of an open handle is there still."""
-        try:
-            with self._session:
-                if handle.number:
-                    self._store.check_handle(handle.number)
-                return handle.number != 0
-        except QueueDeleted:
-            return False
-
-    # --- messages
-
-    @by_name
-    def put(
-        self,
-        queue: str,
-        body: Data,
-        options: PutOptions | None = None,
-        *,
-        manager: str = "",
-        **keywords: Unpack[PutCall],
-    ) -> PutResult:
-        """Puts one message through the default handle of a queue; see `Queue.put`.
-
-        Args:
-            manager: the queue manager that has the queue, as with `open`.
-        """
-        name = queue if manager is _HERE else _name(queue, manager)
-        return self._default(name).put(body, options, **keywords)
-
-    def put_json(
-        self,
-        queue: str,
-        value: Any,
-        options: PutOptions | None = None,
-        *,
-        manager: str = "",
-        **keywords: Unpack[PutCall],
-    ) -> PutResult:
-        """Puts a value as JSON, which `Message.json` of the message is again; see `Message.of_json`, `Queue.put`."""
-        return self.put(queue, Message.of_json(value), options, manager=manager, **keywords)
-
-    def put_many(
-        self,
-        queue: str,
-        messages: Iterable[Data],
-        options: PutOptions | None = None,
-        *,
-        manager: str = "",
-        **keywords: Unpack[PutCall],
-    ) -> list[PutResult]:
-        """Puts messages in order, all or none; see `put` and `Queue.put_many`."""
-        again = list(messages) if isinstance(messages, Iterator) else messages  # for a call that is made twice
-        return self._put_many(queue, again, options, manager=manager, **keywords)
-
-    @by_name
-    def _put_many(
-        self, queue: str, messages: Iterable[Data], options: PutOptions | None, *, manager: str, **keywords: Any
-    ) -> list[PutResult]:
-        name = queue if manager is _HERE else _name(queue, manager)
-        return self._default(name).put_many(messages, options, **keywords)
-
-    @by_name
-    def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got:
-        """Removes one message and returns it; see `Queue.get`."""
-        return self._default(queue).get(options, **keywords)
-
-    @by_name
-    def get_many(
-        self, queue: str, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]
-    ) -> list[Got]:
-        """Removes up to `count` messages; see `Queue.get_many`."""
-        return self._default(queue).get_many(count, options, **keywords)
-
-    def browse(self, queue: str, *, after: str | None = None, **keywords: Unpack[BrowseKeywords]) -> Browsing:
-        """Copies every suitable message, from the first on, or on from a token; see `Queue.browse`.
-
-        Each call has a handle of its own, closed at the end of the loop, so loops may be nested.
-        """
-        return Browsing(self._opened_to_browse(queue), sweep_options(None, keywords), after)
-
-    @contextlib.contextmanager
-    def _opened_to_browse(self, queue: str) -> Iterator[Queue]:
-        with self._open(queue, _FOR_BROWSE) as handle:
-            yield handle
-
-    @by_name
-    def leave_group(self, queue: str) -> bool:
-        """Leaves the group that the default handle of a queue is inside for its gets; see `Queue.leave_group`."""
-        return self._default(queue).leave_group()
-
-    def group(self, queue: str, *, manager: str = "") -> groups.GroupWriter:
-        """A block that puts one group in logical order, through a handle of its own; see `GroupWriter` and `put`."""
-        name = _name(queue, manager)
-        self._check_no_model(name)
-        return groups.GroupWriter(self._session, self._open(name, _FOR_OUTPUT))
-
-    def get_group(
-        self,
-        queue: str,
-        *,
-        wait: float = 0,
-        match: Match = EVERYTHING,
-        read_order: ReadOrder | None = None,
-    ) -> Generator[Got, None, None]:
-        """A complete group in order, or one message in no group, segments joined; taken as one step.
-
-        Args:
-            wait: seconds to wait until a whole group is there, from 0; or `FOREVER`.
-            match: which group: what its first message must be.
-            read_order: "strict", "relaxed" or "notify"; None: as the queue says.
-
-        Outside a unit of work it makes one: committed when the loop ends, backed out when it is left early. Until
-        then puts and gets of this connection belong to that unit; an iterator kept in a name wants its `close()`.
-
-        Raises: NoMessageAvailable 2033; InconsistentCall 2241, the default handle is inside a group; as `Queue.get`.
-        """
-        return self._take_groups(queue, groups.whole_group(wait=wait, match=match, read_order=read_order))
-
-    def _take_groups(self, queue: str, options: GetOptions) -> Generator[Got, None, None]:
-        yield from groups.get_group(self._session, self._for_groups(queue), options)
-
-    @by_name
-    def _for_groups(self, queue: str) -> Queue:
-        return self._default(queue).checked_for("input")
-
-    @by_name
-    def put_stream(self, queue: str, stream: IO[bytes], *, manager: str = "", **options: Any) -> PutResult:
-        """Puts a binary stream as one logical message in segments, or as a group; see `client.groups.put_stream`."""
-        name = _name(queue, manager)
-        return groups.put_stream(self._session, self._default(name), stream, **options)
-
-    @by_name
-    def get_stream(
-        self,
-        queue: str,
-        stream: IO[bytes],
-        *,
-        wait: float = 0,
-        match: Match = EVERYTHING,
-        as_group: bool = False,
-    ) -> Got:
-        """Gets one logical message, or a group, into a binary stream; see `client.groups.get_stream`."""
-        handle = self._default(queue)
-        return groups.get_stream(self._session, handle, stream, wait=wait, match=match, as_group=as_group)
-
-    # --- confirmed calls: confirm ids, lock ids and unique ids live per queue (A-15)
-
-    @by_name
-    def confirm_put(self, queue: str, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
-        """Makes a message that was put under a confirm id visible; see `Queue.confirm_put`."""
-        return self._default(queue).confirm_put(uid, confirm_id=confirm_id)
-
-    @by_name
-    def confirm_get(self, queue: str, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
-        """Removes for good a message that was got under a confirm id; see `Queue.confirm_get`."""
-        return self._default(queue).confirm_get(uid, confirm_id=confirm_id)
-
-    @by_name
-    def browse_and_lock(
-        self,
-        queue: str,
-        match: Match = EVERYTHING,
-        *,
-        confirm_id: int = 0,
-        most: int | None = None,
-        lease: float | None = None,
-    ) -> Locked:
-        """Copies and locks messages that match, under one new lock id; see `Queue.browse_and_lock`."""
-        return self._default(queue).browse_and_lock(match, confirm_id=confirm_id, most=most, lease=lease)
-
-    @by_name
-    def unlock(self, queue: str, uid: UniqueId, *, lock_id: int) -> None:
-        """Frees one message that `browse_and_lock` locked. Raises: NotFound, WrongState, LockMismatch."""
-        self._default(queue).unlock(uid, lock_id=lock_id)
-
-    @by_name
-    def delete(self, queue: str, uid: UniqueId, *, lock_id: int = 0) -> None:
-        """Removes one message, unlocked, or locked under `lock_id`; see `Queue.delete`."""
-        self._default(queue).delete(uid, lock_id=lock_id)
-
-    @by_name
-    def undo(self, queue: str, confirm_id: int) -> int:
-        """Takes back everything put, got or locked under a confirm id; see `Queue.undo`."""
-        return self._default(queue).undo(confirm_id)
-
-    @by_name
-    def release_lock(self, queue: str, lock_id: int) -> int:
-        """Unlocks all messages that are still locked under a lock id; see `Queue.release_lock`."""
-        return self._default(queue).release_lock(lock_id)
-
-    @by_name
-    def unique_ids(self, queue: str, *, confirm_id: int = 0, lock_id: int = 0) -> list[UniqueId]:
-        """The unique ids of what stands under a confirm id or a lock id; see `Queue.unique_ids`."""
-        return self._default(queue).unique_ids(confirm_id=confirm_id, lock_id=lock_id)
+        return self._open(name_of(name, manager), chosen, dynamic_name=dynamic_name).internals.given()
 
     # --- units of work
 
@@ -525,6 +244,35 @@ class QueueManager(
         else:
             self._session.prepare(name)
 
+    def settle(self, name: str, outcome: Outcome) -> None:
+        """Settles a prepared unit: outcome is "commit" or "back_out". Raises: UnitNotFound."""
+        Choice(("commit", "back_out")).check("outcome", outcome)
+        if not isinstance(name, str) or not is_storable(name):
+            raise UnitNotFound(f"no unit is named {written(name)}", unit=name)
+        with self._session:
+            self._store.settle_prepared(name, outcome)
+
+    def worker(self, tasks: Tasks, *, threads: int = 1, log: Callable[[WorkerEvent], object] | None = None) -> Worker:
+        """Runs functions for the messages of queues, in threads of this process; see `inorder.work.Worker`.
+
+        Schedules among the tasks are run by one thread more. Each thread has a connection of its own; this one is free
+        for other calls, and must stay open.
+
+        Args:
+            tasks: what is to be run.
+            threads: how many work on each task that does not say it itself, 1 to 1,000.
+            log: called with each attempt that has ended, and whatever else happens, one after another; None: it goes to
+                the logger `inorder.work`.
+
+        Returns: a worker, to be used as a context manager, or started and stopped.
+
+        Raises: ArgumentError.
+        """
+        from ..work.worker import Worker  # noqa: PLC0415 - who has no tasks does not load it
+
+        self._session.check()
+        return Worker(self, tasks, threads=threads, log=log)
+
     # --- the end
 
     def close(self) -> None:
@@ -548,19 +296,10 @@ class QueueManager(
         except CallInProgress:  # refused before anything was done: the call of the other thread goes on
             raise
         except BaseException as error:
-            self.abandon()
+            self._session.end()
             if isinstance(error, ConnectionBroken) and "known" in error.data:
                 return  # an earlier call has said so, and that the unit of work is lost
             raise
-        self.abandon()
-
-    def stop(self) -> None:
-        """Stops the queue manager for everyone: calls that wait, and all later ones, end with 2162."""
-        self._session.check()  # not more: it may end a call that waits on this connection
-        self._store.stop()
-
-    def abandon(self) -> None:
-        """Ends the connection as if the program had died: an open unit of work is backed out."""
         self._session.end()
 
     def __enter__(self) -> QueueManager:
@@ -572,22 +311,13 @@ class QueueManager(
         if error is None:
             self.close()
         else:
-            self.abandon()
+            self._session.end()
 
     def __repr__(self) -> str:
         return f"<connection to queue manager{' (closed)' if self._session.closed else ''}>"
 
 
-def _name(queue: str, manager: str) -> Name:
-    """A queue, and the queue manager that has it, if one is named. Raises: ArgumentError 2058, it is not a name."""
-    if isinstance(manager, str) and manager == _HERE:
-        return queue
-    manager = check_queue_name(manager, argument="manager", reason=Reason.Q_MGR_NAME_ERROR)
-    return Elsewhere(queue, manager) if isinstance(queue, str) else queue  # which is then refused as a name here is
-
-
 _FOR_OUTPUT = OpenOptions(output=True)
-_FOR_BROWSE = OpenOptions(browse=True)
 
 
 __all__ = ["QueueManager", "connect"]

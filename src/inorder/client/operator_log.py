@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -10,9 +9,8 @@ from typing import Final
 from ..errors import bad_argument
 from ..model.options import check_whole
 from ..model.parameters import WHOLE_MAX, is_storable
-from ..stores.seam.protocol import Store
 from ..stores.seam.records import Act
-from .session import Session
+from .namespace import Namespace
 
 TEXT_LENGTH_MAX: Final = 256
 ERROR_LENGTH_MAX: Final = 1000
@@ -20,7 +18,7 @@ PAGE: Final = 500
 
 
 class Acting:
-    """An act that goes on; made by `QueueManager.acting`.
+    """An act that goes on; made by `qm.accounts.acting`.
 
     Attributes:
         messages: how many it was about, for the block to set; None: it does not say.
@@ -29,11 +27,8 @@ class Acting:
     messages: int | None = None
 
 
-class ActCalls(ABC):
-    """What `QueueManager` has of it."""
-
-    _session: Session
-    _store: Store
+class ActCalls(Namespace):
+    """The part of `qm.accounts` for that log."""
 
     @contextmanager
     def acting(self, act: str, queue: str = "", *, user: str, address: str = "") -> Iterator[Acting]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,23 +31,22 @@ from ..model.options import (
     GetOptions,
     OpenOptions,
     PutOptions,
-    check_instance,
     check_switch,
     check_whole,
 )
 from ..model.selecting import NO_CHANGES, Selector, in_our_words
 from ..rules.browse_token import decode, encode
-from ..rules.grouping import GroupState, unfinished
+from ..rules.grouping import unfinished
 from ..rules.lifecycle import Event
 from ..rules.ordering import UNSET, pending_text
 from ..rules.puts import PutResult
-from ..stores.seam.protocol import Store
 from ..stores.seam.records import GetOutcome, GetRequest, PutRequest
+from ..support import old_paths
 from ..support.locks import may_have_happened
-from .browsing import Browsing, BrowsingAhead
-from .confirming import USES, ConfirmedCalls, Use, check_use
-from .events import check_callable
+from .browsing import Browsing
+from .confirming import USES, ConfirmedCalls, Use
 from .keywords import BROWSE_FIRST, BROWSE_NEXT, DEFAULT_PUT, PutCall, get_options, message_of, split_put, sweep_options
+from .queue_internals import QueueInternals
 from .session import NOT_OPEN, Retained, Session
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ NO_USES: frozenset[Use] = frozenset()
 COUNT_MAX = 2**31 - 1  # messages that are got at once
 
 
-class Queue(ConfirmedCalls, BrowsingAhead):
+class Queue(ConfirmedCalls):
     """An open queue.
 
     Made by `QueueManager.open`. It has its own browse cursor, browse lock, and group state for puts, gets and
@@ -107,6 +106,16 @@ class Queue(ConfirmedCalls, BrowsingAhead):
         self.options = options
         self._uses = frozenset(use for use, (needed, _) in USES.items() if options.covers(needed))
 
+    @property
+    def internals(self) -> QueueInternals:
+        """For other parts of this package, not for programs: it may change with any version."""
+        return QueueInternals(self)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return old_paths.member(self, name)
+
     # --- put
 
     def put(
@@ -119,7 +128,8 @@ class Queue(ConfirmedCalls, BrowsingAhead):
 
         Args:
             body: the data, or a whole `Message`; fields given by keyword replace the message's.
-            options, **keywords: fields of `Message` by keyword, and options, by keyword or as `PutOptions`.
+            options, **keywords: fields of `Message` by keyword, and options, by keyword or as `PutOptions`:
+                `QueueManager.put` lists them.
 
         Returns: the ids and numbers used, and the warning: 2049 the priority counts as 9; 2241 or 2242, a group
         or logical message is left open by a put without logical order.
@@ -200,50 +210,10 @@ class Queue(ConfirmedCalls, BrowsingAhead):
                 self._puts.is_lost = True
                 raise
 
-    def withdraw(self, before: GroupState, *, whole_group: bool = False) -> None:
-        """For streams: takes back what the unit put of the logical message, or group, to where the handle stood."""
-        check_instance("before", before, GroupState, "a state that the handle had")
-        check_switch("whole_group", whole_group)
-        with self._session:
-            try:
-                self._store.withdraw(self._handle, self._puts.state, whole_group=whole_group)
-                self._puts.state = before
-            except InorderError:
-                raise
-            except BaseException:
-                self._puts.is_lost = True
-                raise
-
-    @property
-    def put_state(self) -> GroupState:
-        """Where this handle stands in a group and logical message that it puts."""
-        return self._puts.state
-
-    @property
-    def get_state(self) -> GroupState:
-        """Where this handle stands in a group and logical message that it gets."""
-        return self._gets.state
-
-    def given(self) -> Queue:
-        """The program has it from now on: it stays open when its object is dropped."""
-        self._watched.is_kept = True
-        return self
-
-    @property
-    def number(self) -> int:
-        """Names it in the store while it is open; else 0."""
-        return self._handle
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is lost if it is closed: no block, group, message or cursor, and so no lock or mark."""
-        is_open = self._handle != NOT_OPEN
-        return is_open and not (self._puts.in_use or self._gets.in_use or self._cursor != UNSET)
-
     # --- get
 
     def get(self, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got:
-        """Removes one message and returns it. Options are given by keyword, or as `GetOptions`.
+        """Removes one message and returns it. Options: by keyword, as `QueueManager.get` has them, or as `GetOptions`.
 
         Returns: the message; its `warning` says if something is to be known: 2079, 2080 (truncated, and then
         not removed), 2241, 2242, 2243, 2244.
@@ -271,20 +241,6 @@ class Queue(ConfirmedCalls, BrowsingAhead):
         """
         check_whole("count", count, 1, COUNT_MAX)
         return list(self._get(get_options(keywords, options, DEFAULT_GET), count).messages)
-
-    def take_group(self, options: GetOptions) -> Iterator[Got]:
-        """One complete group, or one message in no group, as one step; see `groups.get_group`.
-
-        What a large group holds is read while the caller goes through it: before the unit of work is settled.
-        """
-        check_instance("options", options, GetOptions, "GetOptions")
-        outcome = self._get(get_options({}, options, DEFAULT_GET), 2**62, one_group=True)
-        yield from outcome.messages
-        rest = outcome.rest
-        while rest is not None:
-            with self._session:
-                messages, rest = self._store.read_rest(self._handle, rest)
-            yield from messages
 
     # --- browse
 
@@ -320,12 +276,6 @@ class Queue(ConfirmedCalls, BrowsingAhead):
         Rules: R3.59 to R3.68, B-38 to B-44.
         """
         return Browsing(contextlib.nullcontext(self), sweep_options(options, keywords), after)
-
-    def go_on(self, token: str, options: GetOptions) -> GetOptions:
-        """Resumes a browse; the options with which it goes on as it began."""
-        self.resume(token)
-        logical = options.logical if self._cursor.logical is None else options.logical or self._cursor.logical
-        return replace(options, read_order=options.read_order or "strict", logical=logical)
 
     def leave_group(self, *, browsing: bool = False) -> bool:
         """Leaves the group, or message in segments, that this handle is inside, without closing it.
@@ -400,11 +350,6 @@ class Queue(ConfirmedCalls, BrowsingAhead):
             options = replace(options, browse=position)
         return self._get(options, 1).messages[0]
 
-    def get_if(self, accepts: Callable[[Got], object], options: GetOptions | None = None) -> Got:
-        """For doors: a get that `accepts` may refuse before it has happened; see `QueueManager.get_if`."""
-        check_callable(accepts)
-        return self._get(get_options({}, options, DEFAULT_GET), 1, accepts=accepts).messages[0]
-
     def _get(
         self,
         options: GetOptions,
@@ -474,25 +419,6 @@ class Queue(ConfirmedCalls, BrowsingAhead):
     def _alive(self) -> None:
         if self.closed:
             raise HandleError(f"this handle of {self.name} is closed")
-
-    def checked_for(self, use: Use) -> Queue:
-        """This handle, open for what is asked. Raises: QueueDeleted 2052, its queue is gone; HandleError 2019."""
-        check_use(use)
-        with self._session:
-            self._need(use)
-            self._store.check_handle(self._handle)
-        return self
-
-    @property
-    def session(self) -> Session:
-        """The connection, whose calls are blocks of it."""
-        return self._session
-
-    def opened_for(self, use: Use) -> tuple[Store, int]:
-        """Inside a call: the store, and this handle's id in it, open for what is asked."""
-        check_use(use)
-        self._need(use)
-        return self._store, self._handle
 
     def _need_nothing(self) -> None:
         """The call may be made through any open handle."""

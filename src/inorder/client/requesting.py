@@ -18,17 +18,15 @@ from __future__ import annotations
 
 import logging
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from ..errors import ArgumentError, CallerError, NoMessageAvailable, QueueDeleted, Reason, UnknownQueue, bad_argument
-from ..model.attributes import ManagerAttributes, QueueAttributes
 from ..model.fields import EXPIRY_SECONDS_MAX
 from ..model.message import NO_ID, Descriptor, Got, Message, MessageType, Report
 from ..model.options import (
     FOREVER,
-    GetKeywords,
     GetOptions,
     Match,
     OpenKeywords,
@@ -40,9 +38,10 @@ from ..model.parameters import Seconds
 from ..rules.puts import PutResult
 from ..rules.reports import ACTIONS, fields_of_report
 from ..support.advice import unknown_name
-from .keywords import DEFAULT_PUT, MESSAGE_FIELDS, PutCall, changed, split_put
+from .by_name import by_name
+from .defining import Defining
+from .keywords import DEFAULT_PUT, MESSAGE_FIELDS, Data, PutCall, changed, split_put
 from .queue import Queue
-from .session import Session, by_name
 from .unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
@@ -52,7 +51,6 @@ log = logging.getLogger("inorder.requesting")
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Data = bytes | bytearray | memoryview | Message
 Answer = Callable[[Got], Data | None]
 
 MODEL = "SYSTEM.DEFAULT.MODEL.QUEUE"  # as in MQ
@@ -123,10 +121,9 @@ class Replies(Iterator[Got]):
         return reply_to.name if isinstance(reply_to, Queue) else reply_to
 
 
-class Requesting(ABC):
+class Requesting(Defining):
     """What `QueueManager` has of it."""
 
-    _session: Session
     _reply_queues: dict[str, Queue]  # those that were made for this connection, by the name of their model
     _name = ""
 
@@ -212,7 +209,7 @@ class Requesting(ABC):
     def _open_for_input(self, queue: str) -> None:
         handle = self._default(queue)
         with self._session:
-            handle.opened_for("input")
+            handle.internals.opened_for("input")
 
     def _opened_for_replies(self, name: str) -> Queue | str:
         """A queue of the connection's own, made from a model, or the name of one that is there; open, before we ask."""
@@ -305,7 +302,8 @@ class Requesting(ABC):
     def _own_name(self) -> str:
         """What the queue manager is called, which is for good."""
         if not self._name:
-            self._name = self.manager_attributes().name
+            with self._session:
+                self._name = self._session.store.manager().name
         return self._name
 
     def serve(self, queue: str, answer: Answer, *, wait: float = FOREVER) -> int:
@@ -370,32 +368,12 @@ class Requesting(ABC):
 
     # --- what it is made of
 
-    _queues: Mapping[Any, Queue]
-
-    @abstractmethod
-    def attributes(self, name: str) -> QueueAttributes: ...
-    @abstractmethod
-    def manager_attributes(self) -> ManagerAttributes: ...
     @abstractmethod
     def open(
         self, name: str, *, manager: str = "", dynamic_name: str = "*", **options: Unpack[OpenKeywords]
     ) -> Queue: ...
     @abstractmethod
-    def put(
-        self,
-        queue: str,
-        body: Data,
-        options: PutOptions | None = None,
-        *,
-        manager: str = "",
-        **keywords: Unpack[PutCall],
-    ) -> PutResult: ...
-    @abstractmethod
-    def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got: ...
-    @abstractmethod
     def unit_of_work(self) -> UnitOfWork: ...
-    @abstractmethod
-    def _default(self, name: str) -> Queue: ...
 
 
 def _fields_of_reply(request: Message, reply: Message) -> dict[str, Any]:

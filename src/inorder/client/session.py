@@ -7,12 +7,11 @@ rule that only one call is in progress at a time.
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..errors import (
     CallerError,
@@ -22,10 +21,8 @@ from ..errors import (
     InconsistentCall,
     InorderError,
     OutcomeUnknown,
-    QueueDeleted,
     Reason,
     StoreError,
-    TooManyHandles,
     UnitOfAnother,
     bad_argument,
     forked,
@@ -45,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 log = logging.getLogger("inorder.session")
 
@@ -102,38 +98,6 @@ class Retained:
             if self._saved is not None:
                 self.state = self._saved
         self._saved = None
-
-
-class NamesQueues(Protocol):
-    """A connection, with a default handle for each queue that its calls name."""
-
-    def _make_room(self, queue: str = "", manager: str = "") -> bool: ...
-    def _renew(self, queue: str, manager: str = "") -> bool: ...
-
-
-def by_name(call: F) -> F:
-    """A call on the default handle of the queue that is its first argument, made again where that can help.
-
-    At the limit of handles another one is closed first. If the queue was deleted the handle is opened anew, once.
-    """
-
-    @functools.wraps(call)
-    def attempts(connection: NamesQueues, /, *given: Any, **named: Any) -> Any:
-        is_new = False
-        while True:
-            try:
-                return call(connection, *given, **named)
-            except TooManyHandles:
-                queue = given[0] if given else named["queue"]
-                if not connection._make_room(queue, named.get("manager", "")):
-                    raise
-            except QueueDeleted:
-                queue = given[0] if given else named["queue"]
-                if is_new or not connection._renew(queue, named.get("manager", "")):
-                    raise
-                is_new = True
-
-    return cast(F, attempts)
 
 
 class Belonging(Protocol):
@@ -258,7 +222,7 @@ class Session(Lock):
         self._watched[id(one)] = one
         return one
 
-    def handles(self) -> list[object]:
+    def handles(self) -> list[Any]:
         """Those that the program, or a loop, still has."""
         return [handle for one in self._watched.copy().values() if (handle := one()) is not None]
 

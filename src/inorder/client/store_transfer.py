@@ -102,7 +102,7 @@ def move(
                 return
             batch = f"{claim.number} {claim.started_at!r}"  # a store that was put back gives the number again
             if batch != onto.last:
-                age = reading.session.services.now() - claim.started_at
+                age = reading.internals.session.services.now() - claim.started_at
                 pages = reader.read(Slice(claim.number, 1, claim.messages, claim.delivered))
                 onto.put(batch, (_of_page(page, age) for page in pages), may_be_there=True)
             reader.settle(claim.number)
@@ -169,7 +169,7 @@ class _Target:
         check_name("application", application)
         self._manager, self._queue, self._application, self._query = manager, queue, application, query
         self._local = queue.local_name
-        self.last = manager.last_settled(self._local, application, query)
+        self.last = manager.bulk.last_settled(self._local, application, query)
 
     def room(self) -> int:
         """For how many messages there is room now. Raises: PutInhibited 2051."""
@@ -202,10 +202,10 @@ class _Target:
                 self._check_lengths(columns["body"])
                 stager.stage(len(columns["body"]), columns)
             key = LedgerKey(self._application, self._query, batch)
-            settled = self._manager.settle_staging(key, [stager.staged], after=self.last)
+            settled = self._manager.bulk.settle_staging(key, [stager.staged], after=self.last)
         except BaseException:
             with contextlib.suppress(InorderError):  # else it expires
-                self._manager.undo_staging([stager.name])
+                self._manager.bulk.undo_staging([stager.name])
             raise
         if settled.already and not may_be_there:
             raise Fenced(
@@ -218,7 +218,7 @@ class _Target:
     def _check_lengths(self, bodies: Sequence[bytes]) -> None:
         """What is staged would be cut into segments; a message that goes over stays what it is."""
         of_queue = self._manager.attributes(self._local).max_length
-        of_manager = self._manager.manager_attributes().max_length
+        of_manager = self._manager.admin.manager_attributes().max_length
         longest, limit = max(map(len, bodies)), min(of_queue, of_manager)
         if longest > limit:
             raise MessageTooBig(
@@ -238,7 +238,7 @@ def _local(manager: QueueManager, name: str) -> str:
 def _made(manager: QueueManager, queue: str) -> str:
     """Names a queue for all stores, as it was made: one that is made again under its name is another one."""
     local = _local(manager, queue)
-    return f"{manager.manager_attributes().origin} {local} {manager.status(local).created_at!r}"
+    return f"{manager.admin.manager_attributes().origin} {local} {manager.inspect.status(local).created_at!r}"
 
 
 def _claimer(application: str, target: QueueManager, to: str) -> str:
@@ -258,7 +258,7 @@ def _claiming(application: str) -> str:
 def _is_claimed(manager: QueueManager, queue: str, application: str, name: str) -> bool:
     """Whether an earlier run has left a batch. Raises: ObjectInUse, one to another target has."""
     local, begins = _local(manager, queue), _claiming(application)
-    left = {one.application for one in manager.claims() if one.queue == local and one.open is not None}
+    left = {one.application for one in manager.bulk.claims() if one.queue == local and one.open is not None}
     for other in sorted(left - {name}):
         if other.startswith(begins) and len(other) == len(name):
             raise ObjectInUse(

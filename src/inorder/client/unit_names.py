@@ -53,7 +53,7 @@ def key_in(queue: str | None, one: Unit | Holder) -> str:
 
 def find_unit(qm: QueueManager, name: str) -> Unit:
     """The unit of that name; of a prepared one the name alone will do. Raises: UnitNotFound, with the nearest names."""
-    units = {key_of(one): one for one in qm.units()}
+    units = {key_of(one): one for one in qm.inspect.units()}
     found = units.get(name) or units.get(f"prepared:{name}")
     if found is None:
         near = nearest_names(name, units)
@@ -80,9 +80,9 @@ def settle_by_hand(qm: QueueManager, one: Unit, outcome: Outcome) -> None:
     elif one.kind == "confirm":
         qm.undo(one.queue, int(one.name))
     elif one.kind == "lease":
-        qm.end_lease(one.name)
+        qm.admin.end_lease(one.name)
     else:
-        qm.undo_staging([one.name])
+        qm.bulk.undo_staging([one.name])
 
 
 __all__ = ["INSTEAD", "check_settled_here", "find_unit", "key_of", "settle_by_hand"]

@@ -1,4 +1,4 @@
-"""The part of a connection for users, their tokens and authentication; for servers.
+"""`qm.accounts`: users, their tokens and authentication; for servers.
 
 Users are kept in the store, so all of its servers share them. They apply only to a server. A program that can open the
 store, such as this connection, may do everything, and defines them. Passwords arrive here as hashes. The server
@@ -7,15 +7,16 @@ compares them, because it has the library: see `inorder.support.passwords`.
 
 from __future__ import annotations
 
+import contextlib
 import json
-from abc import ABC
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from ..errors import (
     CallerError,
+    ConnectionBroken,
     LogInRefused,
     NotAuthorized,
     ObjectExists,
@@ -28,14 +29,14 @@ from ..model.options import check_switch
 from ..model.parameters import Seconds, is_storable
 from ..rules import authorities, log_ins
 from ..stores.seam.damage import decodes
-from ..stores.seam.protocol import Store
-from .session import Session
+from .operator_log import ActCalls
 
 USER, TOKEN = "user", "token"  # kinds of objects
 NAME_LENGTH_MAX: Final = 64
 SUBJECT_LENGTH_MAX: Final = 1024
 DESCRIPTION_LENGTH_MAX: Final = 256
 SUBJECTS_MAX, GRANTS_MAX, TOKENS_MAX = 16, 1000, 100
+USER_LENGTH_MAX: Final = 256
 ID_BYTES = 8
 DAY_SECONDS: Final = 86_400.0
 TOKEN_SECONDS, TOKEN_SECONDS_MAX = 90 * DAY_SECONDS, 3650 * DAY_SECONDS
@@ -102,11 +103,8 @@ class Token:
     secret_hash: str = field(repr=False)
 
 
-class UserCalls(ABC):
-    """What `QueueManager` has of it."""
-
-    _session: Session
-    _store: Store
+class Accounts(ActCalls):
+    """The users of a queue manager, their tokens, and what they have done, `qm.accounts`."""
 
     # --- users
 
@@ -306,6 +304,31 @@ class UserCalls(ABC):
             self._count(_keys(None, address))
             raise _refused()
         return found
+
+    @contextlib.contextmanager
+    def on_behalf_of(self, user: str) -> Iterator[None]:
+        """A block for servers, whose calls are those of one of the store's users.
+
+        A message that is put in it and asks for reports is put with the user's authority: the user needs `put` where
+        the reports go, now and when they are made. Confirm ids and lock ids that begin in it are listed under the
+        user, as leases are; they belong to nobody, and whoever knows one ends it. What else the user may do the
+        server asks before.
+
+        Args:
+            user: 1 to 256 characters; "launch-token": whoever may do what the server may.
+
+        Raises: ArgumentError. In the block: NotAuthorized 2035, by a put.
+        """
+        if not isinstance(user, str) or not is_storable(user) or not 1 <= len(user) <= USER_LENGTH_MAX:
+            raise bad_argument("user", user, f"a text of 1 to {USER_LENGTH_MAX} characters")
+        self._session.check()
+        store, owner = self._session.services.store, self._session.owner
+        before = store.set_user(owner, user)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(ConnectionBroken):  # it was lost, and its user with it
+                store.set_user(owner, before)
 
     def _by_password(self, name: str, verify: Verify, address: str) -> User:
         keys = _keys(name, address)

@@ -73,9 +73,9 @@ def put_file(
     for name in sorted(OURS & fields.keys()):
         raise bad_argument("field", name, "one that does not set a message's group, or its kind")
     with _unit(manager), manager.open(queue, output=True) as handle:
-        limits = manager.attributes(handle.local_name).max_length, manager.manager_attributes().max_length
+        limits = manager.attributes(handle.local_name).max_length, manager.admin.manager_attributes().max_length
         segment = min(chunk, *limits) if str(rule) == "whole" else chunk
-        before = handle.put_state
+        before = handle.internals.put_state
         try:
             manifest, group_id = None, b""
             for batch in _batches(records(root, path, rule, chunk=segment, record_max=record_max)):
@@ -84,8 +84,8 @@ def put_file(
                 messages = [_message(one, record_format, fields) for one in batch]
                 group_id = handle.put_many(messages, LOGICAL_IN_UNIT)[-1].group_id
         except BaseException:
-            if handle.put_state.group_open or handle.put_state.message_open:
-                handle.withdraw(before, whole_group=True)
+            if handle.internals.put_state.group_open or handle.internals.put_state.message_open:
+                handle.internals.withdraw(before, whole_group=True)
             raise
     assert manifest is not None, "a file has a manifest"
     return FilePut(manifest, group_id)

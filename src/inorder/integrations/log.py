@@ -43,7 +43,7 @@ def log_events(
         if to.isEnabledFor(chosen):
             to.log(chosen, "%s", text_of(event), extra={"event": event})
 
-    return manager.observe(write)
+    return manager.inspect.observe(write)
 
 
 def text_of(event: StoreEvent) -> str:

@@ -110,7 +110,7 @@ def instrument(
             span.set_status(Status(StatusCode.ERROR, str(event.metadata["error"])))
         span.end(ended)
 
-    carrying.append(manager.observe(observe))
+    carrying.append(manager.inspect.observe(observe))
     services.carry = carry
     return carrying[0]
 

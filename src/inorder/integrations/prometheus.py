@@ -55,7 +55,7 @@ class Counters:
         self._ended: dict[tuple[str, object], tuple[Callable[[], object], Callable[[float], object]]] = {}
         self._moved: dict[tuple[str, str, str], Callable[[float], object]] = {}
         self._of_moved = (self._messages, "messages"), (self._bytes, "bytes")
-        self._observation = manager.observe(self._observe)
+        self._observation = manager.inspect.observe(self._observe)
 
     def cancel(self) -> None:
         """Stops counting. Harmless when repeated."""
@@ -144,7 +144,7 @@ class Gauges(Collector):
         up = _gauge("up", UP)
         try:
             with self._lock:
-                views = self._connection.overview()
+                views = self._connection.inspect.overview()
         except InorderError:
             log.exception("the queues cannot be read; the scrape says inorder_up 0")
             up.add_metric([], 0)

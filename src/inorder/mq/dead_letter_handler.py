@@ -121,10 +121,10 @@ class _Handler:
         self, own: QueueManager, rules: DeadRules, queue: str | None, wait: Wait, report: Report, *, dry_run: bool
     ) -> None:
         self._own, self._rules, self._wait, self._report, self._dry_run = own, rules, wait, report, dry_run
-        self._manager = own.manager_attributes().name
+        self._manager = own.admin.manager_attributes().name
         if rules.manager not in ("", self._manager):
             raise bad_argument("rules", rules.manager, f"for queue manager {self._manager}, or for any: INPUTQM(' ')")
-        self._queue = self._local(own._dead_letter_queue(queue or rules.queue or None))
+        self._queue = self._local(own.dead.place(queue or rules.queue or None))
         self._known: dict[UniqueId, _Known] = {}
         self._seen: object = None
         self.handled = Handled()
@@ -146,7 +146,7 @@ class _Handler:
 
     def _pass(self) -> bool:
         """Handles all letters that are due; returns whether there were any."""
-        self._own.check_store()
+        self._own.admin.check_store()
         now = self._now()
         due = [uid for uid, one in self._known.items() if one.due_at <= now]
         before = self._moment()
@@ -167,7 +167,7 @@ class _Handler:
 
     def _letters(self) -> Iterator[DeadLetter]:
         """The letters that can be got, without bodies."""
-        for sight in self._own.look(self._queue, preview=0):
+        for sight in self._own.inspect.look(self._queue, preview=0):
             if sight.state == "available":
                 yield DeadLetter(
                     cast(Got, sight.message), why_dead(sight.message)
@@ -175,7 +175,7 @@ class _Handler:
 
     def _moment(self) -> object:
         """A value that changes when a message comes, goes, or can be got again; None: the queue was never used."""
-        found = next(iter(self._own.overview(self._queue)), None)
+        found = next(iter(self._own.inspect.overview(self._queue)), None)
         return (
             None if found is None else (found.arrived, found.depth, found.puts, found.gets, found.locked, found.delayed)
         )

@@ -164,7 +164,7 @@ class _Monitor:
         self._own, self._queue, self._until_empty = own, queue, until_empty
         self._ends, self._report, self._output = ends, report, output
         self._environment = {**os.environ, **environment}
-        self._manager = own.manager_attributes().name
+        self._manager = own.admin.manager_attributes().name
         self._running: list[_Started] = []
         self._count = 0
         _GOING_ON[:] = [one for one in _GOING_ON if one.poll() is None]
@@ -187,7 +187,7 @@ class _Monitor:
 
     def _start_next(self) -> bool:
         """Starts the program of the next trigger message; waits for one as long as one check."""
-        self._own.check_store()
+        self._own.admin.check_store()
         try:
             with self._own.unit_of_work():
                 message = self._own.get(self._queue, wait=0 if self._until_empty else LOOK_SECONDS)
@@ -286,7 +286,7 @@ class _Monitor:
     def _set_aside(self, message: Got, error: _Unstartable) -> None:
         """Makes a trigger message a dead letter, in the unit that has got it. Raises Undeliverable."""
         why = WhyDead(int(error.feedback), self._queue, "", self._now(), PROGRAM, 0, str(error))
-        dead, to = buried(message, why), self._own.manager_attributes().dead_letter_queue
+        dead, to = buried(message, why), self._own.admin.manager_attributes().dead_letter_queue
         text = f"a trigger message of {self._queue} names no program that can be started ({error}), and "
         if isinstance(dead, Reason):
             raise Undeliverable(f"{text}its properties leave no room for that", reason=dead, queue=self._queue)

@@ -67,7 +67,7 @@ def application(
         del app
         try:
             async with aio.connect(settings.store, program=PROGRAM, connections=settings.connections) as qm:
-                name = (await qm.manager_attributes()).name
+                name = (await qm.admin.manager_attributes()).name
                 metrics = await asyncio.to_thread(lambda: Metrics(settings.store, workers=settings.workers))
                 held["context"] = Context(
                     settings=settings,
@@ -248,8 +248,8 @@ async def _look_after(qm: aio.QueueManager, troubles: list[InorderError]) -> Non
     while True:
         await asyncio.sleep(UNUSED_SECONDS)
         try:
-            await qm.check_store()
-            await qm.close_unused_queues()
+            await qm.admin.check_store()
+            await qm.internals.close_unused_queues()
         except InorderError as error:  # such as a store that is away for a while; requests report it
             if error.data.get("must_reopen"):
                 log.error("this process ends: %s", error)

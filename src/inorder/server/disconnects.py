@@ -61,7 +61,7 @@ async def taken_in_one_call(
                 raise ClientDisconnect
 
         try:
-            qm.get_if(call.queue, accept, options)
+            qm.internals.get_if(call.queue, accept, options)
         finally:
             if left is not None:
                 left(qm)

@@ -39,7 +39,7 @@ async def acted(
     address = address_of(request)
 
     def noted(qm: QueueManager) -> T:
-        with qm.acting(act, _storable(queue), user=identity.name, address=address) as acting:
+        with qm.accounts.acting(act, _storable(queue), user=identity.name, address=address) as acting:
             return work(qm, acting)
 
     if queue:
@@ -67,7 +67,7 @@ def _users_elsewhere(qm: QueueManager, queue: str) -> set[str]:
     """The programs of other processes that have a queue open."""
     return {
         one.program.name
-        for one in qm.connections()
+        for one in qm.inspect.connections()
         if one.process != os.getpid() and any(queue in (opened.queue, opened.name) for opened in one.opened)
     }
 

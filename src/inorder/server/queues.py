@@ -79,7 +79,7 @@ def _filter(given: dict[str, str]) -> Filter | None:
 def _ages(qm: QueueManager) -> dict[str, int]:
     """The age of the oldest message on each queue, in seconds."""
     now = time.time()
-    return {one.name: age(one.oldest_put_at, now) for one in qm.overview()}
+    return {one.name: age(one.oldest_put_at, now) for one in qm.inspect.overview()}
 
 
 def paths_in(given: dict[str, str], parameter: str, groups: tuple[str, ...], paths: frozenset[str]) -> frozenset[str]:
@@ -109,7 +109,7 @@ def _object(
     status: QueueStatus | None = None
     if needs_status and queue.type == "local":
         try:
-            status = qm.status(queue.name)
+            status = qm.inspect.status(queue.name)
         except UnknownQueue:
             return None
     found = object_of(queue, paths, status)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from .. import aio
-from ..client.operating import QueueView
+from ..client.inspection import QueueView
 
 SAMPLE_SECONDS: Final = 0.5
 
@@ -32,6 +32,6 @@ class Samples:
         now = asyncio.get_running_loop().time
         async with self._alone:
             if self._newest is None or now() >= self._newest.at + SAMPLE_SECONDS:
-                views = await self._qm.overview()
+                views = await self._qm.inspect.overview()
                 self._newest = SampledQueues(now(), views)
             return self._newest

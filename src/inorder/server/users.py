@@ -66,7 +66,7 @@ class Users:
 
     async def _verified(self, name: str, password: str, address: str) -> User | None:
         try:
-            user = await self._qm.identify(name=name, verify=passwords.verifier(password), address=address)
+            user = await self._qm.accounts.identify(name=name, verify=passwords.verifier(password), address=address)
         except LogInRefused:
             return None
         self._remembered.add(user, password)
@@ -77,7 +77,7 @@ class Users:
         if self._launch is not None and (launched := self._launch.identity_of(token)):
             return launched
         try:
-            user = await self._qm.identify(token=token, address=address)
+            user = await self._qm.accounts.identify(token=token, address=address)
         except LogInRefused:
             return None
         return _identity(user, token=token.partition(".")[0])
@@ -92,7 +92,7 @@ class Users:
     async def by_subject(self, subject: str, *, address: str) -> Identity | None:
         """Raises: TooManyLogIns."""
         try:
-            user = await self._qm.identify(subject=subject, address=address)
+            user = await self._qm.accounts.identify(subject=subject, address=address)
         except LogInRefused:
             return None
         return _identity(user, subject=subject)
@@ -116,7 +116,7 @@ class Users:
     async def _is_valid(self, token: str) -> bool:
         """Whether the token with this name still exists. No other token ever gets its name."""
         try:
-            return time.time() < (await self._qm.token(token)).expires_at
+            return time.time() < (await self._qm.accounts.token(token)).expires_at
         except UnknownObject:
             return False
 
@@ -125,7 +125,7 @@ class Users:
         if not is_storable(name):
             return None
         try:
-            user = await self._qm.user(name)
+            user = await self._qm.accounts.user(name)
         except UnknownObject:
             return None
         return user if user.enabled else None

@@ -37,7 +37,7 @@ async def ready(context: Context) -> Response:
     if context.stopping.is_set():
         raise problem("INWB0009E", Retry_After="1")
     try:
-        await asyncio.wait_for(context.qm.manager_attributes(), READY_SECONDS)
+        await asyncio.wait_for(context.qm.admin.manager_attributes(), READY_SECONDS)
     except InorderError as error:
         log.warning("the store cannot be used: %s", error)  # only for the log, because this address needs no token
         raise problem("INWB0012E", "see the server's log", reason=error.reason.value) from error

@@ -121,7 +121,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The last claim that is over. Changes nothing and takes no epoch, because Spark asks more than once."""
         options, qm = self._options, self._planner.manager()
         local = check_queue(qm, options.queue).name
-        known = (one for one in qm.claims() if (one.queue, one.application) == (local, options.application))
+        known = (one for one in qm.bulk.claims() if (one.queue, one.application) == (local, options.application))
         return self._offset(next((one.settled for one in known), 0), 0) | {"initial": True}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -161,11 +161,11 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         options, qm = self._options, self._planner.manager()
         local = check_queue(qm, options.queue).name
-        known = (one for one in qm.claims() if (one.queue, one.application) == (local, options.application))
+        known = (one for one in qm.bulk.claims() if (one.queue, one.application) == (local, options.application))
         held = next((one.held for one in known), ())
         given = self._given.number if self._given is not None else 0
         at_work = sum(one.messages for one in held if one.number <= given)
-        lag = max(0, qm.status(options.queue).current_depth - at_work)
+        lag = max(0, qm.inspect.status(options.queue).current_depth - at_work)
         return self._offset(max([given, *(one.number for one in held)]), 0) | {"lag": lag}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802

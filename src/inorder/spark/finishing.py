@@ -69,7 +69,7 @@ def finish(url: str, queue: str, application: str, checkpoint: str | Checkpoint)
         local = check_queue(qm, queue).name
         found = LocalCheckpoint(checkpoint) if isinstance(checkpoint, str) else checkpoint
         claim = committed_claim(found, options, made_at(qm, local))
-        return qm.finish_claims(local, application, claim)
+        return qm.bulk.finish_claims(local, application, claim)
 
 
 def release(url: str, queue: str, application: str) -> int:
@@ -79,7 +79,7 @@ def release(url: str, queue: str, application: str) -> int:
     Raises NotFound if the application never claimed.
     """
     with open_store(store_place("url", url), application) as qm:
-        return qm.release_claims(check_queue(qm, queue).name, application)
+        return qm.bulk.release_claims(check_queue(qm, queue).name, application)
 
 
 def transaction_time(
@@ -90,7 +90,7 @@ def transaction_time(
     Another write under a committed name puts nothing.
     """
     with open_store(store_place("url", url), application) as qm:
-        noted = qm.in_ledger(queue, LedgerKey(application, "", transaction))
+        noted = qm.bulk.in_ledger(queue, LedgerKey(application, "", transaction))
     return None if noted is None else utc(noted.at)
 
 

@@ -71,7 +71,7 @@ def store_for_task(url: str, application: str = "") -> Iterator[QueueManager]:
     try:
         yield qm
     except BaseException:
-        qm.abandon()
+        qm.internals.abandon()
         raise
     if time.monotonic() - opened_at > LIFE_SECONDS:
         qm.close()
@@ -93,10 +93,10 @@ def _taken(key: tuple[int, str, str]) -> tuple[QueueManager, float] | None:
         return None
     kept.closing.cancel()
     try:
-        kept.qm.manager_attributes()
+        kept.qm.admin.manager_attributes()
     except InorderError:  # the server has ended it meanwhile
         with suppress(InorderError):
-            kept.qm.abandon()
+            kept.qm.internals.abandon()
         return None
     return kept.qm, kept.opened_at
 
@@ -124,7 +124,7 @@ def check_queue(qm: QueueManager, queue: str) -> QueueAttributes:
 
 def made_at(qm: QueueManager, queue: str) -> int:
     """When a local queue was created, in microseconds since 1970: another one with its name is another queue (B-41)."""
-    return round(qm.status(queue).created_at * 1_000_000)
+    return round(qm.inspect.status(queue).created_at * 1_000_000)
 
 
 def check_same(qm: QueueManager, queue: str, made: int) -> None:

@@ -102,7 +102,7 @@ class Planner:
         """Ends the connection, if there is one. It does not affect claims and stagings."""
         qm, self._qm, self._queue = self._qm, None, None
         if qm is not None:
-            qm.abandon()
+            qm.internals.abandon()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_qm": None, "_queue": None}

@@ -103,7 +103,7 @@ class SinkTask:
                         self._stage(judge(chunk, options), chunk, *stagers)
                         tally.note(self._rows, self._size)
             except BaseException:
-                qm.undo_staging([one.name for one in stagers])
+                qm.bulk.undo_staging([one.name for one in stagers])
                 raise
         if points.reached:
             points.reached("staged")
@@ -204,7 +204,7 @@ class Writer:
                     empty = Stager(queue, f"spark-{uuid.uuid4()}", lasts=options.staging_expiry)
                     empty.stage(0, {"body": []})
                     stagings = [empty.staged]
-            settled = qm.settle_staging(key, stagings) if stagings else Settled(False, 0)
+            settled = qm.bulk.settle_staging(key, stagings) if stagings else Settled(False, 0)
         if points.reached:
             points.reached("settled")
         high = sum(one.high_priorities for one in told)
@@ -220,7 +220,7 @@ class Writer:
         names = [one.name for each in messages if isinstance(each, TaskMessage) for one in each.stagings]
         if names:
             with store_for_task(self._options.url, self._options.application) as qm:
-                qm.undo_staging(names)
+                qm.bulk.undo_staging(names)
 
 
 def reported(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage]:

@@ -16,13 +16,30 @@ from ..errors import IN_MEMORY, ArgumentError, CallerError, Reason, bad_argument
 SOURCE: Final = Path(__file__).resolve().parents[3]  # for a copy of the source: its folder
 
 Translations = tuple[tuple[str, str], ...]
-RUN_LATER: Final[Translations] = (("delay", "delay=SECONDS, the time until the message may be read"),)
-LIFE: Final[Translations] = (("expiry", "expiry=SECONDS, the message's time to live"),)
+# In a task or a schedule of a worker. A schedule has `cron`, a task `attempts`.
+PUT_SAYS: Final = "left out: the put of the message says it, as qm.put(QUEUE, BODY, {})"
+RUN_LATER: Final[Translations] = (
+    ("delay", "delay=SECONDS, the time until the message may be read"),
+    ("attempts", PUT_SAYS.format("delay=SECONDS")),
+    ("cron", "left out: cron says when"),
+)
+LIFE: Final[Translations] = (
+    ("expiry", "expiry=SECONDS, the message's time to live"),
+    ("attempts", PUT_SAYS.format("expiry=SECONDS")),
+    ("cron", "left out: the function may return inorder.Message(BODY, expiry=SECONDS)"),
+)
+TIME_LIMIT: Final[Translations] = (("timeout", "timeout=SECONDS, the longest time that a call may take"), *LIFE)
+ATTEMPTS: Final[Translations] = (("attempts", "attempts=NUMBER, after which the message is set aside"),)
+BACKOFF: Final[Translations] = (("backoff", "backoff=inorder.work.Backoff(first=SECONDS), the wait between attempts"),)
+THREADS: Final[Translations] = (("threads", "threads=NUMBER, how many work on it in each process"),)
+CRON: Final[Translations] = (("cron", "cron, the first argument, such as '30 2 * * *'"),)
 NAMES_AND_VALUES: Final[Translations] = (("properties", "properties={NAME: VALUE}"),)
 ONCE: Final[Translations] = (("deduplicate", "deduplicate=KEY: a second put under the key puts nothing"),)
 A_WAIT: Final[Translations] = (
     ("wait", "wait=SECONDS, the longest time to wait for a message; or inorder.FOREVER"),
     ("expiry", "left out: a put never waits: a full queue raises QueueFull. expiry=SECONDS is a time to live"),
+    ("attempts", "left out: a worker waits for messages as long as it runs"),
+    ("cron", "left out: the function only makes a message; the task that handles it has timeout=SECONDS"),
 )
 ACKNOWLEDGED: Final[Translations] = (
     ("syncpoint", "syncpoint=True for a get that takes effect at the commit: with qm.unit_of_work(): ..."),
@@ -45,11 +62,19 @@ FOREIGN_WORDS: Final[Mapping[str, Translations]] = {
     "blocking": A_WAIT,
     "maxsize": A_DEPTH,
     "ttl": LIFE,
-    "job_timeout": LIFE,
+    "job_timeout": TIME_LIMIT,
+    "retry": ATTEMPTS,
     # Celery
     "countdown": RUN_LATER,
     "eta": RUN_LATER,
     "expires": LIFE,
+    "max_retries": ATTEMPTS,
+    "retry_backoff": BACKOFF,
+    "default_retry_delay": BACKOFF,
+    "time_limit": TIME_LIMIT,
+    "concurrency": THREADS,
+    "run_every": CRON,
+    "schedule": CRON,
     # pika and other clients of AMQP
     "expiration": LIFE,
     "delivery_mode": (("persistent", "persistent=True for delivery mode 2, persistent=False for 1"),),
@@ -112,7 +137,9 @@ def check_store_name(store: object, argument: str = "store") -> None:
         raise ArgumentError(text, argument=argument, value="(not shown)", allowed=allowed)
 
 
-def unknown_name(argument: str, name: object, known: Iterable[str], reason: Reason) -> ArgumentError:
+def unknown_name(
+    argument: str, name: object, known: Iterable[str], reason: Reason = Reason.ARGUMENT_ERROR
+) -> ArgumentError:
     """Makes the error for a keyword that does not exist: with the most similar names, or with all names.
 
     A word of another library is translated.

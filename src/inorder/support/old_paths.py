@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -25,7 +26,7 @@ MOVED: Final = {
     "inorder.kinds": "inorder.model.kinds",
     "inorder.message": "inorder.model.message",
     "inorder.mqsc": "inorder.mq.mqsc",
-    "inorder.operating": "inorder.client.operating",
+    "inorder.operating": "inorder.client.inspection",
     "inorder.options": "inorder.model.options",
     "inorder.passwords": "inorder.support.passwords",
     "inorder.process_attributes": "inorder.model.process_attributes",
@@ -47,7 +48,7 @@ LEFT_THE_ROOT: Final = {
     for module, names in {
         "inorder.client.confirming": "Locked",
         "inorder.client.listening": "Observation Registration StoreEvent",
-        "inorder.client.operating": "OrderView Unit",
+        "inorder.client.inspection": "OrderView Unit",
         "inorder.client.upgrading": "Upgraded",
         "inorder.errors": """
             CallInProgress ChannelStopped CheckpointLost CheckpointTooOld Completion ConfirmIdMismatch
@@ -68,13 +69,59 @@ LEFT_THE_ROOT: Final = {
     for name in names.split()
 }
 
+# Calls of `QueueManager` and `Queue` that are now elsewhere: the namespace, and where it has them under another name.
+MOVED_CALLS: Final = {
+    namespace: {old: now or old for old, _, now in (one.partition(":") for one in calls.split())}
+    for namespace, calls in {
+        "admin": """
+            alter_manager alter_process backup check check_store clear_queue create_process delete_process
+            discard_expired end_lease manager_attributes process processes release_lock stop
+        """,
+        "accounts": """
+            acting acts alter_user create_token create_user delete_user identify on_behalf_of revoke_token token tokens
+            user users
+        """,
+        "bulk": """
+            claims finish_claims in_ledger last_settled leave_claimed_group release_claims settle_staging undo_staging
+        """,
+        "dead": "bury:add dead_letters:letters discard_dead:discard replay",
+        "inspect": """
+            connections dropped gaps has_unit hook locks look observe order_view overview path program
+            status unique_ids units waits
+        """,
+        "internals": """
+            abandon browse_on checked_for clock close_unused_queues get_if get_state give_up given go_on
+            has_queues incarnation is_idle is_observed number open_growing opened_for owner promises put_state
+            release_lock session standing take_group tell watch withdraw
+        """,
+    }.items()
+}
+CREATED: Final = {"create_alias": "alias", "create_model": "model", "create_remote_queue": "remote"}
+
+
+def member(owner: object, name: str) -> Any:
+    """`__getattr__` of `QueueManager` and `Queue`: their calls of 0.1.0 that are elsewhere now, with a warning."""
+    if name in CREATED and hasattr(owner, "create_queue"):
+        _warn(f"{name}(...) is now create_queue(..., type={CREATED[name]!r}); the old name ends with 0.2")
+        return partial(owner.create_queue, type=CREATED[name])
+    for namespace, calls in MOVED_CALLS.items():
+        if name in calls and hasattr(type(owner), namespace):
+            _warn(f"{name} is now {namespace}.{calls[name]}; the old name ends with 0.2")
+            return getattr(getattr(owner, namespace), calls[name])
+    raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}", name=name, obj=owner)
+
 
 def warn(text: str) -> None:
-    """Raises a DeprecationWarning about an argument, at the line of the program that makes the call."""
+    """Raises a DeprecationWarning about an argument."""
+    _warn(f"{text}; the old value ends with 0.2")
+
+
+def _warn(text: str) -> None:
+    """Raises a DeprecationWarning at the line of the program that makes the call."""
     level, frame = 1, sys._getframe()
     while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in ("inorder", "dataclasses"):
         level, frame = level + 1, frame.f_back
-    warnings.warn(f"{text}; the old value ends with 0.2", DeprecationWarning, stacklevel=level)
+    warnings.warn(text, DeprecationWarning, stacklevel=level)
 
 
 def in_root(name: str) -> Any:

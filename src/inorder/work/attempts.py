@@ -31,33 +31,17 @@ import inspect
 import random
 import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
+from ..client.manager import QueueManager
 from ..errors import InorderError, PutInhibited, QueueFull, Reason, StoreFull, Undeliverable
 from ..model.attributes import QueueAttributes
 from ..model.message import IN_GROUP, LAST_IN_GROUP, Got
-from ..model.options import GetOptions, Match
+from ..model.options import Match
 from ..rules.retries import GivenUp, Later, failure_of, given_up
-from ..support.clock import Clock
 from .tasks import ATTEMPTS, Dead, Discard, Retry, Task
-
-
-class WorkerConnection(Protocol):
-    """The calls that a worker makes on a `QueueManager`."""
-
-    @property
-    def clock(self) -> Clock: ...
-    def get(self, queue: str, options: GetOptions | None = None, **keywords: Any) -> Got: ...
-    def get_group(self, queue: str, **keywords: Any) -> Iterator[Got]: ...
-    def attributes(self, name: str) -> QueueAttributes: ...
-    def bury(self, message: Got, *, queue: str, reason: int, error: str = "", attempts: int = 0) -> object: ...
-    def unit_of_work(self) -> AbstractContextManager[Any]: ...
-    def end_waits(self) -> bool: ...
-    def give_up(self, *, delay: float = 0, error: str = "") -> None: ...
-    def abandon(self) -> None: ...
 
 
 class Outcome(enum.Enum):
@@ -133,7 +117,7 @@ class OrderStops(Exception):
     """The task must stop: a message cannot be worked on, and the read order allows no other to pass it."""
 
 
-def take(qm: WorkerConnection, task: Task) -> TakenMessages:
+def take(qm: QueueManager, task: Task) -> TakenMessages:
     """Gets the message or group for the next call, in the open unit of work. Raises as a get."""
     options = task.options
     if task.group is None:
@@ -145,7 +129,7 @@ def take(qm: WorkerConnection, task: Task) -> TakenMessages:
     return TakenMessages(first, list(whole) if task.group == "list" else whole, group)
 
 
-def call(qm: WorkerConnection, task: Task, taken: TakenMessages) -> None:
+def call(qm: QueueManager, task: Task, taken: TakenMessages) -> None:
     """Calls the function, and reads any rest of a group that comes as an iterator.
 
     Raises the function's exceptions; TypeError if it only returned a coroutine or generator that would do the work.
@@ -159,12 +143,12 @@ def call(qm: WorkerConnection, task: Task, taken: TakenMessages) -> None:
         pass
 
 
-def attempts_of(qm: WorkerConnection, task: Task) -> int:
+def attempts_of(qm: QueueManager, task: Task) -> int:
     """The number of attempts after which a message is set aside."""
     return task.attempts or local(qm, task.queue).backout_threshold or ATTEMPTS
 
 
-def local(qm: WorkerConnection, queue: str) -> QueueAttributes:
+def local(qm: QueueManager, queue: str) -> QueueAttributes:
     """The attributes of a queue, or of the one that an alias names."""
     found = qm.attributes(queue)
     return qm.attributes(found.base_queue) if found.type == "alias" else found
@@ -294,15 +278,15 @@ def why_stopped(task: Task, first: Got, attempt: int, error: str) -> str:
     )
 
 
-def set_aside(qm: WorkerConnection, task: Task, messages: Iterable[Got], why: AttemptVerdict) -> None:
+def set_aside(qm: QueueManager, task: Task, messages: Iterable[Got], why: AttemptVerdict) -> None:
     """Makes dead letters of the messages, in the unit of work that got them. Raises Undeliverable if that is not
     possible now.
     """
     for message in messages:
-        qm.bury(message, queue=task.queue, reason=why.reason, error=why.error, attempts=message.backout_count)
+        qm.dead.add(message, queue=task.queue, reason=why.reason, error=why.error, attempts=message.backout_count)
 
 
-def taken_again(qm: WorkerConnection, task: Task, first: Got) -> list[Got]:
+def taken_again(qm: QueueManager, task: Task, first: Got) -> list[Got]:
     """Gets messages again that were just backed out, in the open unit. Raises as a get if another reader has them."""
     if task.group is not None and first.flags & (IN_GROUP | LAST_IN_GROUP):
         return list(qm.get_group(task.queue, match=Match(group_id=first.group_id)))

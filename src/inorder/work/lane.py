@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, Final, Protocol
 
+from ..client.manager import QueueManager
 from ..errors import (
     CallInProgress,
     ConnectionBroken,
@@ -25,7 +26,7 @@ from ..errors import (
 from ..model.message import Got
 from ..rules.retries import Backoff, Failure, failure_of
 from . import attempts
-from .attempts import AttemptVerdict, Ended, OrderStops, Outcome, TakenMessages, WorkerConnection
+from .attempts import AttemptVerdict, Ended, OrderStops, Outcome, TakenMessages
 from .reporting import WorkerEvent
 from .tasks import ATTEMPTS_MAX, Task
 
@@ -69,7 +70,7 @@ class WorkerLane:
         self.task, self._worker = task, worker
         self.thread = threading.Thread(target=self._run, name=f"inorder work {task.name}", daemon=True)
         self._lock = threading.Lock()
-        self._qm: WorkerConnection | None = None
+        self._qm: QueueManager | None = None
         self._called: TakenMessages | None = None  # the messages of the running call
         self._began = 0.0
         self._is_lost = self._is_shut = False
@@ -127,7 +128,7 @@ class WorkerLane:
         assert self._qm is not None
         self._is_lost = True
         try:
-            self._qm.give_up(delay=verdict.delay, error=verdict.error)
+            self._qm.internals.give_up(delay=verdict.delay, error=verdict.error)
         except Exception:
             log.exception("a connection could not be ended; its messages are backed out later")
 
@@ -189,11 +190,11 @@ class WorkerLane:
         qm, self._qm = self._qm, None
         if qm is not None:
             with contextlib.suppress(InorderError):
-                qm.abandon()
+                qm.internals.abandon()
 
     # --- one message or group
 
-    def _work(self, qm: WorkerConnection) -> str:
+    def _work(self, qm: QueueManager) -> str:
         """Gets and handles one message or group; returns the trouble because of which it is retried without an attempt,
         or "".
 
@@ -244,7 +245,7 @@ class WorkerLane:
         """Seconds before a message in trouble may be read again: longer than the pause, so that others have a turn."""
         return 2 * TROUBLE.after(self._troubles + 1, 0.5)
 
-    def _settled_before(self, qm: WorkerConnection, taken: TakenMessages) -> AttemptVerdict | None:
+    def _settled_before(self, qm: QueueManager, taken: TakenMessages) -> AttemptVerdict | None:
         """Sets aside or removes, in the open unit, a message that was given up or has no attempts left. None: call the
         function.
         """
@@ -263,7 +264,7 @@ class WorkerLane:
         self._carry_out(qm, (first,) if self.task.group is None else taken.given, why)
         return why
 
-    def _call(self, qm: WorkerConnection, taken: TakenMessages) -> AttemptVerdict | None:
+    def _call(self, qm: QueueManager, taken: TakenMessages) -> AttemptVerdict | None:
         """Calls the function; None if another thread has decided the attempt."""
         failure: BaseException | None = None
         with self._lock:
@@ -280,7 +281,7 @@ class WorkerLane:
                 return None
         if failure is None:
             return attempts.WELL_DONE
-        now = qm.clock.now()
+        now = qm.internals.clock.now()
         trouble = attempts.judge_trouble(self.task, failure, taken.first, now, self._delay)
         if trouble is not None:
             return trouble
@@ -291,7 +292,7 @@ class WorkerLane:
         verdict = attempts.judge(self.task, failure, taken.first.backout_count + 1, most)
         return verdict._replace(since=attempts.since_of(failure, taken.first, now))
 
-    def _finish(self, qm: WorkerConnection, first: Got, verdict: AttemptVerdict) -> str | None:
+    def _finish(self, qm: QueueManager, first: Got, verdict: AttemptVerdict) -> str | None:
         """Gets a backed-out message again without calling the function, and makes it a dead letter or removes it.
 
         Returns: None if that is done; the trouble because of which it is retried; "" if another reader has it.
@@ -313,7 +314,7 @@ class WorkerLane:
             return ""
         return None
 
-    def _carry_out(self, qm: WorkerConnection, messages: Iterable[Got], why: AttemptVerdict) -> None:
+    def _carry_out(self, qm: QueueManager, messages: Iterable[Got], why: AttemptVerdict) -> None:
         """In the unit that got the messages: makes them dead letters, or lets the commit remove them."""
         if why.outcome is Outcome.DEAD:
             attempts.set_aside(qm, self.task, messages, why)

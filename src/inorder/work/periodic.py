@@ -35,9 +35,10 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..client.bulk import BulkCalls, LedgerKey, Stager, check_name
+from ..client.bulk import LedgerKey, Stager, check_name
+from ..client.manager import QueueManager
 from ..errors import (
     ConnectionBroken,
     ConnectionClosed,
@@ -55,8 +56,6 @@ from ..model.options import check_instance
 from ..rules.staged_columns import KEYS, STAGED_COLUMNS
 from ..stores.seam.clocks import is_ahead
 from ..stores.seam.damage import damaged
-from ..stores.seam.records import Settled, Staged
-from ..support.clock import Clock
 from ..support.old_paths import renamed
 from .due import MISSED, Cron, Missed, check_cron, to_put, zone_of
 
@@ -73,17 +72,6 @@ ENDS: Final = (ConnectionBroken, ConnectionClosed, ForkedConnection, QueueManage
 
 log = logging.getLogger(__name__)
 Body = bytes | Message | Callable[[datetime], bytes | Message]
-
-
-class ScheduleConnection(Protocol):
-    """The calls that schedules make on a `QueueManager`."""
-
-    @property
-    def clock(self) -> Clock: ...
-    def open(self, name: str, *, output: bool) -> Any: ...
-    def last_settled(self, queue: str, application: str, query: str) -> str: ...
-    def settle_staging(self, key: LedgerKey, stagings: Sequence[Staged], *, after: str | None = None) -> Settled: ...
-    def undo_staging(self, names: Sequence[str]) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,25 +166,25 @@ def checked(schedules: Iterable[Schedule]) -> list[Schedule]:
     return [named[key] for key in sorted(named)]
 
 
-def standings(qm: ScheduleConnection, schedules: Iterable[Schedule]) -> list[Standing]:
+def standings(qm: QueueManager, schedules: Iterable[Schedule]) -> list[Standing]:
     """Returns how far schedules have run; changes nothing. Raises UnknownQueue 2085 if a queue does not exist."""
-    now = qm.clock.now()
+    now = qm.internals.clock.now()
     found = []
     for one in checked(schedules):
-        last = _instant(qm.last_settled(one.queue, APPLICATION, one.name))
+        last = _instant(qm.bulk.last_settled(one.queue, APPLICATION, one.name))
         due = one.times.next(now if last is None else min(last, now))
         is_late = last is not None and (is_ahead(last, now) or (due is not None and due <= now))
         found.append(Standing(one, last, due, is_late))
     return found
 
 
-def restart(qm: ScheduleConnection, schedule: Schedule) -> None:
+def restart(qm: QueueManager, schedule: Schedule) -> None:
     """Restarts a schedule from now, as if it were new: for one whose last run lies in the future.
 
     Raises UnknownQueue 2085.
     """
-    periodic, now = Periodic(qm, [schedule]), qm.clock.now()
-    while not periodic._note(schedule, qm.last_settled(schedule.queue, APPLICATION, schedule.name), now, []):
+    periodic, now = Periodic(qm, [schedule]), qm.internals.clock.now()
+    while not periodic._note(schedule, qm.bulk.last_settled(schedule.queue, APPLICATION, schedule.name), now, []):
         now += 0.001  # the ledger has a line with this instant, or another process was first
 
 
@@ -217,13 +205,13 @@ class Periodic:
 
     def __init__(
         self,
-        qm: ScheduleConnection,
+        qm: QueueManager,
         schedules: Iterable[Schedule],
         *,
         on_put: Callable[[ScheduledRun], object] | None = None,
         on_failure: Callable[[Schedule, BaseException], object] | None = None,
     ) -> None:
-        check_instance("qm", qm, BulkCalls, "a QueueManager")
+        check_instance("qm", qm, QueueManager, "a QueueManager")
         self._qm, self._on_put, self._on_failure = qm, on_put, on_failure or _log_failure
         self.failing: dict[Schedule, BaseException] = {}
         self.schedules: Sequence[Schedule] = checked(schedules)
@@ -259,15 +247,15 @@ class Periodic:
 
     def next_due(self) -> float | None:
         """When the next run is due as far as this process knows, seconds since 1970; None: never."""
-        dues = [one.times.next(self._last.get(one, self._qm.clock.now())) for one in self.schedules]
+        dues = [one.times.next(self._last.get(one, self._qm.internals.clock.now())) for one in self.schedules]
         return min((due for due in dues if due is not None), default=None)
 
     def _put_due_of(self, schedule: Schedule, runs: list[ScheduledRun]) -> None:
         for _ in range(PUTS_MAX):
-            now, seen = self._qm.clock.now(), self._last.get(schedule, -math.inf)
+            now, seen = self._qm.internals.clock.now(), self._last.get(schedule, -math.inf)
             if seen > -math.inf and not is_ahead(seen, now) and (schedule.times.next(seen) or now + 1) > now:
                 return
-            noted = self._qm.last_settled(schedule.queue, APPLICATION, schedule.name)
+            noted = self._qm.bulk.last_settled(schedule.queue, APPLICATION, schedule.name)
             last = _instant(noted)
             if last is None:
                 self._note(schedule, noted, float(int(now)), [])
@@ -294,13 +282,13 @@ class Periodic:
             try:
                 stager.stage(len(messages), _columns(messages))
                 key = LedgerKey(APPLICATION, schedule.name, _text(due))
-                settled = qm.settle_staging(key, [stager.staged], after=after)
+                settled = qm.bulk.settle_staging(key, [stager.staged], after=after)
             except Fenced:  # another process has put it meanwhile, or a later one
-                qm.undo_staging([stager.name])
+                qm.bulk.undo_staging([stager.name])
                 return False
             except BaseException:
                 with contextlib.suppress(InorderError):  # otherwise it expires
-                    qm.undo_staging([stager.name])
+                    qm.bulk.undo_staging([stager.name])
                 raise
         self._last[schedule] = due
         return not settled.already
@@ -331,7 +319,9 @@ class Periodic:
         if self.failing:
             return RETRY_SECONDS
         due = self.next_due()
-        return LOOK_SECONDS_MAX if due is None else min(max(0.0, due - self._qm.clock.now()), LOOK_SECONDS_MAX)
+        return (
+            LOOK_SECONDS_MAX if due is None else min(max(0.0, due - self._qm.internals.clock.now()), LOOK_SECONDS_MAX)
+        )
 
 
 def _ahead(schedule: Schedule, last: float) -> QueueCondition:

@@ -17,10 +17,10 @@ raising `Retry`, `Discard` or `Dead`. Any other exception is a failure, and the 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, NoReturn, TypeVar
 
 from ..errors import ArgumentError, bad_argument
 from ..model.attribute import check_queue_name
@@ -29,6 +29,7 @@ from ..model.options import EVERYTHING, GetOptions, Match, check_instance, check
 from ..model.parameters import NONE, Choice, Seconds
 from ..rules.ordering import ReadOrder
 from ..rules.retries import SECONDS_MAX, Backoff
+from ..support.advice import unknown_name
 from .due import Missed
 from .periodic import Schedule
 
@@ -124,6 +125,7 @@ class Tasks:
         threads: int | None = None,
         dead_on: type[Exception] | tuple[type[Exception], ...] = (),
         trouble_for: float = TROUBLE_SECONDS,
+        **unknown: NoReturn,
     ) -> Callable[[F], F]:
         """Registers the decorated function for a queue. The function itself is unchanged, and may be called as before.
 
@@ -149,9 +151,10 @@ class Tasks:
                 backed out and tried again later without using up an attempt, for this long after the first time; after
                 that each try uses one up. A full disk (StoreFull 2192) uses up no attempt, however long it lasts.
 
-        Raises ArgumentError if a value is out of range, the name is taken, or the function has another number of
-        parameters, or is a generator or a coroutine function.
+        Raises ArgumentError if a value is out of range, there is no such keyword, the name is taken, or the function
+        has another number of parameters, or is a generator or a coroutine function.
         """
+        _check_known(unknown, Tasks.task)
         _check_called(queue)
         check_queue_name(queue, argument="queue")
         _check_choices(name, group, attempts, threads)
@@ -189,7 +192,14 @@ class Tasks:
         return registered
 
     def periodic(
-        self, cron: str, *, queue: str, name: str | None = None, zone: str = "UTC", missed: Missed = "one"
+        self,
+        cron: str,
+        *,
+        queue: str,
+        name: str | None = None,
+        zone: str = "UTC",
+        missed: Missed = "one",
+        **unknown: NoReturn,
     ) -> Callable[[M], M]:
         """Registers the decorated function: its result is put whenever the expression is due.
 
@@ -206,9 +216,10 @@ class Tasks:
                 more than a minute.
 
         Raises:
-            ArgumentError: if a value is not allowed, or the name is taken.
+            ArgumentError: if a value is not allowed, there is no such keyword, or the name is taken.
             CallerError: if the library for cron expressions is not installed (`inorder[work]`).
         """
+        _check_known(unknown, Tasks.periodic)
         if name is not None:
             _check_name(name)
 
@@ -256,6 +267,12 @@ class Tasks:
 
 def _name_of(function: object) -> str:
     return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', function)}"
+
+
+def _check_known(unknown: Mapping[str, object], call: Callable[..., object]) -> None:
+    """Raises: ArgumentError, a keyword that the call does not have; a word of another library is translated."""
+    for name in unknown:
+        raise unknown_name("keyword", name, set(inspect.signature(call).parameters) - {"self", "unknown"})
 
 
 def _check_called(queue: object) -> None:

@@ -121,7 +121,7 @@ class Timekeeper:
         qm, self._qm = self._qm, None
         if qm is not None:
             with contextlib.suppress(InorderError):
-                qm.abandon()
+                qm.internals.abandon()
 
     # --- reports
 

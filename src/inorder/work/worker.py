@@ -17,16 +17,18 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from ..errors import CallerError, InorderError, StoreError, bad_argument
 from ..model.options import check_instance, check_whole
 from ..rules.retries import Failure
-from ..support.clock import Clock
 from .lane import WorkerLane
 from .reporting import WorkerEvent, to_log
 from .tasks import THREADS_MAX, Task, Tasks, check_seconds
 from .timekeeper import Timekeeper
+
+if TYPE_CHECKING:
+    from ..client.manager import QueueManager
 
 log = logging.getLogger("inorder.work")
 
@@ -34,18 +36,6 @@ TICK_SECONDS: Final = 0.02  # between checks by the keeper, while it has somethi
 STORE_SECONDS: Final = 1.0  # between checks whether the store can still be used
 GRACE_SECONDS: Final = 30.0
 SETTLE_SECONDS: Final = 5.0  # after it, for work that is being given up, committed or reported
-
-
-class Root(Protocol):
-    """The connection from which a worker is made."""
-
-    def connect(self, *, program: str | None = None) -> Any: ...
-    def check_store(self) -> None: ...
-    def tell(self, event: str, measurements: Mapping[str, float], metadata: Mapping[str, object]) -> None: ...
-    @property
-    def is_observed(self) -> bool: ...
-    @property
-    def clock(self) -> Clock: ...
 
 
 class Worker:
@@ -63,7 +53,7 @@ class Worker:
 
     def __init__(
         self,
-        qm: Root,
+        qm: QueueManager,
         tasks: Tasks,
         *,
         threads: int = 1,
@@ -82,7 +72,7 @@ class Worker:
         self._tasks = list(tasks)
         self._log, self._replaces_threads = log or to_log, replaces_threads
         self._again = {task.name for task in tasks} if tries_again else set[str]()
-        self._began_at = qm.clock.now()
+        self._began_at = qm.internals.clock.now()
         self._reporting = threading.Lock()
         self.ends = threading.Event()
         self._changed = threading.Condition()
@@ -165,8 +155,8 @@ class Worker:
 
     def report(self, event: WorkerEvent, *, is_repeated: bool = False) -> None:
         """Reports an event to observers of the store, and to the log unless it is repeated."""
-        if self.qm.is_observed:
-            self.qm.tell(*_observed(event))
+        if self.qm.internals.is_observed:
+            self.qm.internals.tell(*_observed(event))
         if is_repeated:
             return
         with self._reporting:
@@ -180,7 +170,9 @@ class Worker:
 
         It does if the last attempt was before this worker started: whoever starts a worker wants it tried.
         """
-        if failure is not None and self._began_at <= failure.time <= self.qm.clock.now():  # if later, a clock was ahead
+        if (
+            failure is not None and self._began_at <= failure.time <= self.qm.internals.clock.now()
+        ):  # if later, a clock was ahead
             return False
         with self._reporting:
             is_first = task.name in self._again
@@ -241,7 +233,7 @@ class Worker:
             return
         self._checks_at = time.monotonic() + STORE_SECONDS
         try:
-            self.qm.check_store()
+            self.qm.admin.check_store()
         except StoreError as error:
             self.lose_store(error)
         except InorderError:  # the program has closed its connection

@@ -31,7 +31,7 @@ def shown(qm: QueueManager, command: str) -> list[dict[str, Any]]:
 def other(qm: QueueManager) -> QueueManager:
     """A second connection: it gets from Q alone, puts on it through an alias, and browses R together with others."""
     qm.create_queue("R")
-    qm.create_alias("A", base_queue="Q")
+    qm.create_queue("A", type="alias", base_queue="Q")
     connection = qm.connect(program="other")
     connection.open("Q", input="exclusive")
     connection.open("A", output=True)
@@ -40,7 +40,7 @@ def other(qm: QueueManager) -> QueueManager:
 
 
 def number(connection: QueueManager) -> str:
-    (found,) = [one.connection for one in connection.connections() if one.program.name == "other"]
+    (found,) = [one.connection for one in connection.inspect.connections() if one.program.name == "other"]
     return f"{found:016X}"
 
 
@@ -53,7 +53,7 @@ HANDLES = (
 
 def test_a_connection_shows_what_is_known_of_it(qm: QueueManager, other: QueueManager) -> None:
     (row,) = shown(qm, "DISPLAY CONN(*) WHERE(APPLTAG EQ 'other')")
-    user, host = next((one.program.user, one.host) for one in qm.connections() if one.program.name == "other")
+    user, host = next((one.program.user, one.host) for one in qm.inspect.connections() if one.program.name == "other")
     assert list(row.items()) == [
         ("CONN", number(other)),
         ("TYPE", "CONN"),
@@ -139,7 +139,7 @@ def test_a_handle_whose_connection_waits_is_active(qm: QueueManager) -> None:
 
 
 def test_the_status_of_a_queue_shows_each_handle(qm: QueueManager, other: QueueManager) -> None:
-    user, host = next((one.program.user, one.host) for one in qm.connections() if one.program.name == "other")
+    user, host = next((one.program.user, one.host) for one in qm.inspect.connections() if one.program.name == "other")
     rows = shown(qm, "DISPLAY QSTATUS(Q) TYPE(HANDLE) ALL")
     rest = {"CONNAME": host, "HSTATE": "INACTIVE", "PID": os.getpid(), "USERID": user}
     assert rows == [

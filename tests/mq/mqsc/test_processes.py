@@ -31,7 +31,7 @@ def run(qm: QueueManager | None, *commands: str) -> list[Answer]:
 
 
 def test_a_script_defines_what_trigger_messages_say(defined: QueueManager) -> None:
-    serve, other = defined.process("SERVE"), defined.process("OTHER")
+    serve, other = defined.admin.process("SERVE"), defined.admin.process("OTHER")
     assert (serve.application_id, serve.environment_data) == ("python serve.py", "> serve.log &")
     assert (serve.user_data, serve.application_type, serve.description) == ("--fast", 6, "Serves orders")
     assert (other.application_id, other.user_data, other.application_type) == ("python serve.py", "", 11)
@@ -69,7 +69,7 @@ def test_replace_gives_what_is_not_named_its_default(defined: QueueManager) -> N
     assert (refused.outcome, refused.number) == ("refused", "AMQ8150E")
     (replaced,) = run(defined, "DEFINE PROCESS(SERVE) APPLICID(NEW) REPLACE")
     assert (replaced.outcome, replaced.text) == ("done", "Process SERVE replaced.")
-    serve = defined.process("SERVE")
+    serve = defined.admin.process("SERVE")
     assert (serve.application_id, serve.user_data, serve.description) == ("NEW", "", "")
 
 
@@ -82,9 +82,9 @@ def test_what_is_not_there_is_said_with_mqs_number(defined: QueueManager) -> Non
 
 
 def test_an_export_defines_the_same(defined: QueueManager) -> None:
-    defined.create_process("ODD", application_id="it's 'quoted'", application_type=77)
-    script = [line for one in defined.processes() for line in export_process(one).split("\n")]
+    defined.admin.create_process("ODD", application_id="it's 'quoted'", application_type=77)
+    script = [line for one in defined.admin.processes() for line in export_process(one).split("\n")]
     with connect() as other:
         for _ in range(2):  # it says REPLACE
             assert [one.text for one in run_script(script, other) if one.outcome != "done"] == []
-        assert other.processes() == defined.processes()
+        assert other.admin.processes() == defined.admin.processes()

@@ -51,7 +51,7 @@ def test_a_script_defines_alters_clears_and_deletes(qm: inorder.QueueManager) ->
     ]
     assert [(one.name, one.type) for one in qm.queues()] == [("A", "local"), ("B", "alias"), ("M", "model")]
     assert (qm.attributes("A").max_depth, qm.attributes("A").order) == (5, "commit")
-    assert qm.manager_attributes().max_uncommitted == 10
+    assert qm.admin.manager_attributes().max_uncommitted == 10
     qm.put("B", b"1")
     qm.close_queue("B")
     assert answer(qm, "CLEAR QLOCAL(A)").text == "Queue A cleared: 1 message removed."
@@ -305,8 +305,7 @@ def queues(draw: st.DrawFn) -> tuple[str, QueueType, dict[str, Any]]:
 def defined(queue: tuple[str, QueueType, dict[str, Any]]) -> QueueAttributes:
     name, kind, given = queue
     with inorder.connect() as qm:
-        create = {"alias": qm.create_alias, "model": qm.create_model, "remote": qm.create_remote_queue}
-        create.get(kind, qm.create_queue)(name, **given)
+        qm.create_queue(name, type=kind, **given)
         return qm.attributes(name)
 
 
@@ -356,10 +355,10 @@ def test_aliases_come_after_what_they_stand_for_and_temporary_queues_are_told_of
 
 
 def test_the_queue_manager_is_exported_as_far_as_it_is_not_as_made(qm: inorder.QueueManager) -> None:
-    assert export_manager(qm.manager_attributes()) is None
-    qm.alter_manager(mark_interval=0.0005, description="it's")
-    exported = export_manager(qm.manager_attributes())
+    assert export_manager(qm.admin.manager_attributes()) is None
+    qm.admin.alter_manager(mark_interval=0.0005, description="it's")
+    exported = export_manager(qm.admin.manager_attributes())
     assert exported == "ALTER QMGR +\n   DESCR('it''s') +\n   MARKINT(0.5)"
     with inorder.connect(name="TEST") as other:
         assert answer(other, exported).outcome == "done"
-        assert other.manager_attributes() == qm.manager_attributes()
+        assert other.admin.manager_attributes() == qm.admin.manager_attributes()

@@ -149,9 +149,9 @@ def wrong_in_store(url: Path | str, *queues: str) -> list[str]:
     """Nothing is left on these queues, nobody holds anything, and the file is sound."""
     with inorder.connect(url) as qm:
         complaints = [f"{depth} messages are left on {queue}" for queue in queues if (depth := qm.depth(queue))]
-        complaints += [f"a unit is left: {unit}" for unit in qm.units()]
-        complaints += [f"{one.application} holds {claim}" for one in qm.claims() for claim in one.held]
-        return complaints + qm.check()
+        complaints += [f"a unit is left: {unit}" for unit in qm.inspect.units()]
+        complaints += [f"{one.application} holds {claim}" for one in qm.bulk.claims() for claim in one.held]
+        return complaints + qm.admin.check()
 
 
 def first_few(items: Iterable[T]) -> list[T]:

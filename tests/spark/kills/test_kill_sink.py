@@ -19,7 +19,7 @@ REPEATS = 5 if "INORDER_LONG" in os.environ else 1
 
 def stagings(world: World) -> list[Unit]:
     with inorder.connect(world.url) as qm:
-        return [unit for unit in qm.units() if unit.kind == "staging"]
+        return [unit for unit in qm.inspect.units() if unit.kind == "staging"]
 
 
 @pytest.mark.parametrize("_", range(REPEATS))

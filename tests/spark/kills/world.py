@@ -116,7 +116,7 @@ class World:
         where = locate(self.url)
         store = where.open(where.default_name, clock=ManualClock(time.time() + seconds))
         with inorder.connect(store) as qm:
-            qm.discard_expired()
+            qm.admin.discard_expired()
         store.close_store()
 
     def forget(self, batch: int) -> None:
@@ -130,14 +130,14 @@ class World:
     def log(self) -> Log:
         """Where Spark and the queue manager stand."""
         with inorder.connect(self.url) as qm:
-            claims = [one.open for one in qm.claims() if one.open is not None]
+            claims = [one.open for one in qm.bulk.claims() if one.open is not None]
         opened = (claims[0].number, claims[0].planned) if claims else None
         return Log(newest(self.checkpoint / "offsets"), newest(self.checkpoint / "commits"), opened)
 
     def held(self) -> list[int]:
         """The claims that hold messages, by number."""
         with inorder.connect(self.url) as qm:
-            return [claim.number for one in qm.claims() for claim in one.held]
+            return [claim.number for one in qm.bulk.claims() for claim in one.held]
 
     def check_archive(self, **how: Any) -> None:
         """All that was put is in the archive, and nothing is left."""

@@ -82,7 +82,7 @@ class Run:
         due = sum(map(len, world.plan))
         assert (messages, found) == (due, {"messages": due, "groups": groups, "errors": 0})
         with inorder.connect(world.url) as qm:
-            assert (qm.depth(SOURCE), qm.depth(TARGET), qm.units(), qm.check()) == (0, 0, [], [])
+            assert (qm.depth(SOURCE), qm.depth(TARGET), qm.inspect.units(), qm.admin.check()) == (0, 0, [], [])
 
     def with_password(self) -> list[Path]:
         """Files of this run that hold the password."""

@@ -59,7 +59,7 @@ def test_a_stream_goes_from_queue_to_queue_exactly_once_over_a_restart(
     finish(url, "Q", "copy", str(folder / "checkpoint"))
     with inorder.connect(url) as qm:
         assert [message.body for message in qm.browse("COPY")] == [*due, b"later"]
-        assert (qm.depth("Q"), qm.units(), qm.check()) == (0, [], [])
+        assert (qm.depth("Q"), qm.inspect.units(), qm.admin.check()) == (0, [], [])
 
 
 def test_a_batch_is_written_once_under_its_name_and_read_side_by_side(queues: SparkSession, url: str) -> None:

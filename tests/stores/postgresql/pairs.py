@@ -65,7 +65,7 @@ class Side:
     @property
     def sleeps(self) -> bool:
         """Whether it waits for a message, and has nothing left to look at."""
-        return bool(self.store.waiting.is_asleep(self.qm.owner))
+        return bool(self.store.waiting.is_asleep(self.qm.internals.owner))
 
     def end_run(self) -> None:
         """Nothing of the run is left with this program."""
@@ -82,7 +82,7 @@ class Side:
         self.do(act)
 
     def close(self) -> None:
-        self.do(lambda _: self.qm.abandon())
+        self.do(lambda _: self.qm.internals.abandon())
         self._thread.shutdown()
 
 
@@ -194,14 +194,14 @@ class World:
         if name not in [queue.name for queue in one.qm.queues()]:
             one.end_run()
             another.end_run()
-            return "no queue", one.qm.check()
-        attributes, status = one.qm.attributes(name), one.qm.status(name)
+            return "no queue", one.qm.admin.check()
+        attributes, status = one.qm.attributes(name), one.qm.inspect.status(name)
         seen: list[object] = [attributes.get_allowed, attributes.put_allowed, attributes.max_depth]
         seen += [status.current_depth, status.uncommitted]
-        units = [(unit.kind, unit.program.name, unit.puts, unit.gets, unit.locks) for unit in one.qm.units()]
+        units = [(unit.kind, unit.program.name, unit.puts, unit.gets, unit.locks) for unit in one.qm.inspect.units()]
         seen.append(sorted(units))
-        seen.append(sorted((each.application, each.queue == name) for each in one.qm.claims()))
-        if problems := one.qm.check():
+        seen.append(sorted((each.application, each.queue == name) for each in one.qm.bulk.claims()))
+        if problems := one.qm.admin.check():
             return seen, problems
         for side in self.sides:
             side.end_run()
@@ -220,17 +220,17 @@ class World:
 
     @staticmethod
     def _give_back(qm: QueueManager) -> None:
-        for each in qm.claims():
-            qm.release_claims(each.queue, each.application)
-        for unit in qm.units():
+        for each in qm.bulk.claims():
+            qm.bulk.release_claims(each.queue, each.application)
+        for unit in qm.inspect.units():
             if unit.kind == "prepared":
                 qm.settle(unit.name, "back_out")
             elif unit.kind == "confirm":
                 qm.undo(unit.queue, int(unit.name))
             elif unit.kind == "lock":
-                qm.release_lock(unit.queue, int(unit.name))
+                qm.admin.release_lock(unit.queue, int(unit.name))
             elif unit.kind == "staging":
-                qm.undo_staging([unit.name])
+                qm.bulk.undo_staging([unit.name])
 
     def in_order(self, verbs: tuple[Verb, Verb], order: tuple[int, int]) -> Outcome:
         """One call after the other."""

@@ -145,13 +145,20 @@ def test_no_error_log_or_event_shows_the_password(secret_url: str, caplog: pytes
     for url in urls:
         try:
             with inorder.connect(url) as qm:
-                qm.observe(told.append)
+                qm.inspect.observe(told.append)
                 qm.create_queue("B")
                 qm.put("B", b"x")
                 store: Any = qm._store
-                told += [repr(qm), repr(vars(store)), store.path, qm.overview(), qm.units(), qm.locks()]
+                told += [
+                    repr(qm),
+                    repr(vars(store)),
+                    store.path,
+                    qm.inspect.overview(),
+                    qm.inspect.units(),
+                    qm.inspect.locks(),
+                ]
                 qm.get("B", wait=0.01)
-                qm.backup("x.db")
+                qm.admin.backup("x.db")
         except inorder.InorderError as error:
             told += [str(error), repr(error), error.data, pickle.dumps(error), *traceback.format_exception(error)]
     assert SECRET not in json.dumps(told, default=repr) + caplog.text

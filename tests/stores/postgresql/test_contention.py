@@ -107,8 +107,8 @@ def test_nothing_is_lost_doubled_or_out_of_order_among_many(url: str) -> None:
             assert numbers == sorted(numbers)
         tokens = sorted(int(message.body) for queue in QUEUES for message in qm.browse(queue))
         assert tokens == list(range(TOKENS))
-        assert qm.units() == []
-        assert list(qm.check()) == []
+        assert qm.inspect.units() == []
+        assert list(qm.admin.check()) == []
 
 
 def work(url: str, name: str, start: Any, told: Any) -> None:

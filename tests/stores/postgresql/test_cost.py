@@ -153,7 +153,7 @@ def test_who_is_not_alone_commits_first_and_waits_for_the_disk_then(
         *("put", WAITS, "flush commits", WAITS),
         *("put", WAITS),
     ]
-    assert list(qm.check()) == []
+    assert list(qm.admin.check()) == []
 
 
 @pytest.mark.parametrize(("queue", "comes"), [("Q", []), ("U", ["enter unordered queue"])])
@@ -172,7 +172,7 @@ def test_a_unit_of_work_comes_to_its_queues_with_the_statement_that_counts_what_
         qm.commit()
     assert log[:6] == ["queues of unit", ASKS, "lock queues", here, "shares of unit", ASKS]
     assert ASKS not in log[6:]
-    assert list(qm.check()) == []
+    assert list(qm.admin.check()) == []
 
 
 def test_what_begins_behind_fronts_is_as_few_statements(
@@ -193,7 +193,7 @@ def test_what_begins_behind_fronts_is_as_few_statements(
         *("enter unordered queue", "put together", WAITS),
         *("enter unordered queue", "get and remove one together as known after fronts", ASKS, WAITS),
     ]
-    assert list(qm.check()) == []
+    assert list(qm.admin.check()) == []
 
 
 def test_a_put_that_has_waited_for_the_queue_is_not_sent_again(
@@ -211,7 +211,7 @@ def test_a_put_that_has_waited_for_the_queue_is_not_sent_again(
         other.commit()
         call.result()
     assert log == ["put", WAITS]
-    assert list(qm.check()) == []
+    assert list(qm.admin.check()) == []
 
 
 @pytest.mark.parametrize("queue", ["Q", "U"])
@@ -292,7 +292,7 @@ def test_what_others_have_changed_is_seen(qm: QueueManager, connect: Connect, qu
     get(qm, queue)
     with pytest.raises(NoMessageAvailable):
         qm.get(queue)
-    assert list(qm.check()) == []
+    assert list(qm.admin.check()) == []
 
 
 @pytest.mark.parametrize(("queue", "order"), [("Q", "unordered"), ("U", "relaxed")])
@@ -309,4 +309,4 @@ def test_a_queue_that_has_become_of_the_other_kind_is_met_as_such(
         qm.put(queue, body)
     assert [qm.get(queue).body for _ in bodies[:3]] == bodies[:3]
     assert [other.get(queue).body for _ in bodies[3:]] == bodies[3:]
-    assert list(qm.check()) == []
+    assert list(qm.admin.check()) == []

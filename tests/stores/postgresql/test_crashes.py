@@ -98,7 +98,7 @@ def test_what_was_acknowledged_is_there_after_a_stop_at_once(server: Server) -> 
             server.crash()
             with pytest.raises((ConnectionBroken, OutcomeUnknown)):
                 qm.put("Q", b"nor this")
-            other.abandon()
+            other.internals.abandon()
         qm.close()
         server.start()
         with inorder.connect(server.url()) as qm:
@@ -108,8 +108,8 @@ def test_what_was_acknowledged_is_there_after_a_stop_at_once(server: Server) -> 
             highest = last
     with inorder.connect(server.url()) as qm:
         ledger.check(list(qm.browse("Q")))
-        assert qm.units() == []
-        assert list(qm.check()) == []
+        assert qm.inspect.units() == []
+        assert list(qm.admin.check()) == []
 
 
 # --- under load
@@ -176,10 +176,10 @@ def test_a_synchronous_standby_that_takes_over_breaks_no_promise(server: Server,
             with pytest.raises(ConnectionBroken):
                 unit.commit()
             with suppress(ConnectionBroken):
-                qm.abandon()
+                qm.internals.abandon()
         with inorder.connect(f"{both}&schema=mine") as qm:
             ledger.check(list(qm.browse("Q")))
             ledger.uids.add(told)
             ledger.put(qm)
             assert number_of(list(qm.browse("Q"))[-1]) > last + 1  # counters have jumped
-            assert qm.units() == []
+            assert qm.inspect.units() == []

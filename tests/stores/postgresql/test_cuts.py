@@ -95,7 +95,7 @@ class Exchange:
             passed: dict[Way, int] = {one: proxy.passed[one] - before[one] for one in proxy.passed}
         finally:
             proxy.cut()
-            qm.abandon()  # a close would commit
+            qm.internals.abandon()  # a close would commit
             until(lambda: not sessions(url, "cut"), "the server has come to the end of what it was sent")
         return outcome, passed
 
@@ -113,7 +113,7 @@ def test_what_is_told_after_a_cut_is_true(url: str, qm: QueueManager, proxy: Pro
     for count in cuts(passed[way]):
         outcome, _ = exchange.run(url, proxy, way, count)
         told.add(outcome)
-        qm.units()  # who was cut off is buried
+        qm.inspect.units()  # who was cut off is buried
         found = [message.body for message in qm.browse("Q")]
         assert found in POSSIBLE[outcome], (count, outcome)
         for _ in found:
@@ -121,7 +121,7 @@ def test_what_is_told_after_a_cut_is_true(url: str, qm: QueueManager, proxy: Pro
     if exchange.in_unit:  # a put that finds its queue as it left it goes to the server together with its commit
         assert "broken" in told
     assert "unknown" in told
-    assert list(qm.check()) == []
+    assert list(qm.admin.check()) == []
 
 
 @nightly
@@ -140,4 +140,4 @@ def test_a_put_that_is_repeated_with_its_unique_id_is_there_once(
             qm.put("Q", b"put", uid=uid, resend=True)
         assert [message.uid for message in qm.browse("Q")] == [uid], (count, outcome)
         qm.get("Q")
-    assert list(qm.check()) == []
+    assert list(qm.admin.check()) == []

@@ -114,7 +114,7 @@ def test_gets_go_through_few_pages_however_much_is_dead(
             for name, *values in (*come, ("next available rank after fronts", number, 2, -10),
                                   ("next holder", number, -(2**62))):  # fmt: skip
                 assert buffers(url, name, *values) < BUFFERS_MAX, name
-        assert not qm.check()
+        assert not qm.admin.check()
 
 
 def test_units_of_work_go_through_few_pages(url: str) -> None:
@@ -166,7 +166,7 @@ def test_what_comes_back_is_got_first(url: str, read_order: Literal["relaxed", "
             unit.back_out()
         assert has_fronts(url)
         assert [one.body for one in qm.get_many("Q", 4)] == first
-        assert not qm.check()
+        assert not qm.admin.check()
 
 
 @pytest.mark.usefixtures("always")
@@ -211,7 +211,7 @@ def test_a_get_that_looks_without_fronts_moves_them_back_too(url: str, monkeypat
             qm.get("Q")
             unit.back_out()
         assert qm.get("Q").body == b"1"
-        assert not qm.check()
+        assert not qm.admin.check()
 
 
 def test_the_bit_and_the_fronts_go_together(url: str) -> None:
@@ -227,4 +227,4 @@ def test_the_bit_and_the_fronts_go_together(url: str) -> None:
         qm.get("Q", match=Match(uid=qm.put("Q", b"x").uid))
         for _ in range(40):
             qm.get("Q")
-        assert not qm.check()
+        assert not qm.admin.check()

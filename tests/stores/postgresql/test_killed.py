@@ -144,17 +144,17 @@ def fill(qm: QueueManager, queue: str) -> None:
 def seen(qm: QueueManager, queue: str) -> tuple[object, ...]:
     """What is there of a queue, but for numbers."""
     units = [
-        unit for unit in qm.units() if queue in (unit.name, unit.queue) or unit.kind == "session"
+        unit for unit in qm.inspect.units() if queue in (unit.name, unit.queue) or unit.kind == "session"
     ]  # buries the dead
     held = sorted((unit.kind, unit.puts, unit.gets) for unit in units)
     claims = [
         (one.settled, one.delivered, one.open and (one.open.number, one.open.messages, one.open.planned))
-        for one in qm.claims()
+        for one in qm.bulk.claims()
         if one.queue == queue
     ]
-    status = qm.status(queue)
+    status = qm.inspect.status(queue)
     backouts = [message.backout_count for message in qm.browse(queue)]
-    return bodies(qm, queue), backouts, status.current_depth, status.uncommitted, held, claims, qm.check()
+    return bodies(qm, queue), backouts, status.current_depth, status.uncommitted, held, claims, qm.admin.check()
 
 
 @pytest.mark.parametrize("act", [IN_GATE, *(pytest.param(one, marks=nightly) for one in ACTS if one != IN_GATE)])

@@ -59,16 +59,16 @@ def test_the_end_of_a_connection_locks_queues_in_order(server: Server, other: Qu
     ending = other.connect(program="other")
     ending.open("A", input="shared")
     ending.put("B", b"never seen", syncpoint=True)
-    crosses(server, ending.abandon)
+    crosses(server, ending.internals.abandon)
     assert other.depth("B") == 0
-    assert list(other.check()) == []
+    assert list(other.admin.check()) == []
 
 
 def test_a_change_of_the_queue_manager_locks_all_in_order(server: Server, other: QueueManager) -> None:
     other.put("B", b"stays")
-    crosses(server, lambda: other.alter_manager(description="changed"))
-    assert (other.manager_attributes().description, other.depth("B")) == ("changed", 1)
-    assert list(other.check()) == []
+    crosses(server, lambda: other.admin.alter_manager(description="changed"))
+    assert (other.admin.manager_attributes().description, other.depth("B")) == ("changed", 1)
+    assert list(other.admin.check()) == []
 
 
 def test_a_put_waits_for_what_the_server_says_of_each_queue_that_its_call_came_to(

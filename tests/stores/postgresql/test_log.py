@@ -74,7 +74,7 @@ def test_programs_at_work_leave_no_error_in_the_log(own_server: Server) -> None:
             one.start()
         for one in threads:
             one.join()
-        assert qm.check() == []
+        assert qm.admin.check() == []
     assert failed == []
     assert errors_in(own_server) == []
 
@@ -100,7 +100,7 @@ def test_a_get_that_meets_another_program_leaves_no_error_in_the_log(own_server:
             assert qm.get_many("PLAIN", 1)[0].body == b"%d" % number
         other.alter_queue("PLAIN", max_depth=200)
         assert [one.body for one in qm.get_many("PLAIN", 2)] == [b"5", b"6"]
-        assert qm.check() == []
+        assert qm.admin.check() == []
     assert errors_in(own_server) == []
 
 
@@ -145,14 +145,14 @@ def test_calls_that_find_their_queue_changed_leave_no_error_in_the_log(own_serve
             for name, (act, more) in ACTS.items():
                 for _ in range(2):
                     act(qm, queue)
-                depth = other.status(queue).current_depth
+                depth = other.inspect.status(queue).current_depth
                 act(qm, queue)
                 other.alter_queue(queue, max_depth=10_000 + next(depths))
                 act(qm, queue)
                 other.put(queue, b"x")
                 act(qm, queue)
-                assert other.status(queue).current_depth == depth + 3 * more + 1, name
-        assert qm.check() == []
+                assert other.inspect.status(queue).current_depth == depth + 3 * more + 1, name
+        assert qm.admin.check() == []
     assert errors_in(own_server) == []
 
 

@@ -65,7 +65,7 @@ def test_a_commit_whose_wait_for_the_standby_was_cancelled_has_an_unknown_outcom
         own_server.configure("synchronous_standby_names", "")
         qm.put("Q", b"three")
         assert [message.body for message in qm.browse("Q")] == [b"one", b"two", b"known", b"drawn", b"three"]
-        assert list(qm.check()) == []
+        assert list(qm.admin.check()) == []
 
 
 def test_numbers_whose_reservation_the_standby_has_not_do_not_return(own_server: Server) -> None:
@@ -82,7 +82,7 @@ def test_numbers_whose_reservation_the_standby_has_not_do_not_return(own_server:
             assert len(seen) == 3001
             own_server.crash()
             with contextlib.suppress(ConnectionBroken):
-                qm.abandon()
+                qm.internals.abandon()
         standby.start()
         standby.promote()
         standby.configure("synchronous_standby_names", "")

@@ -160,7 +160,7 @@ def test_a_newer_store_is_left(url: str, admin: psycopg.Connection[tuple[object,
 @pytest.mark.parametrize("name", [None, "PARIS"])
 def test_a_new_store_is_named_after_its_schema_or_as_asked(url: str, name: str | None) -> None:
     with inorder.connect(url, name=name) as qm:
-        assert qm.manager_attributes().name == (name or schema_of(url))
+        assert qm.admin.manager_attributes().name == (name or schema_of(url))
 
 
 def test_an_empty_schema_that_was_made_for_us_is_taken(
@@ -202,7 +202,7 @@ def test_what_a_role_has_set_changes_nothing(
             qm.get("Q", match=inorder.Match(priority=9), wait=0.01)
         assert qm.get("Q").body == b"\\000'x"
         assert qm.attributes("Q").description == "żółw"
-        assert qm.check() == []
+        assert qm.admin.check() == []
         link = qm._store.host._link  # type: ignore[attr-defined]
         assert link.flush_level == "on"
         for name in [name for name in SETTINGS if name.endswith("_timeout")]:

@@ -66,7 +66,7 @@ def by_opening(_: QueueManager, url: str) -> bytes:
 
 
 def by_looking(qm: QueueManager, _: str) -> bytes:
-    assert qm.units() == []
+    assert qm.inspect.units() == []
     return qm.get("B").body
 
 
@@ -82,7 +82,7 @@ def test_what_a_killed_process_held_is_free(
     until(lambda: not sessions(url, "holder"), "the server has noticed")
     assert notices(qm, url) == GOT
     assert (qm.depth("A"), qm.depth("B")) == (0, 0)
-    assert list(qm.check()) == []
+    assert list(qm.admin.check()) == []
 
 
 def test_a_waiter_notices_a_death(qm: QueueManager, holder: subprocess.Popen[str]) -> None:
@@ -104,7 +104,7 @@ def test_a_session_that_the_server_has_ended_cannot_go_on(qm: QueueManager, url:
         lost.close()  # the loss was told
     assert qm.get("B").body == GOT
     assert qm.depth("A") == 0
-    assert list(qm.check()) == []
+    assert list(qm.admin.check()) == []
 
 
 def test_a_connection_that_was_dropped_ends_when_the_program_connects_again(qm: QueueManager, url: str) -> None:
@@ -126,7 +126,7 @@ def test_a_process_that_was_stopped_keeps_what_it_holds(
         qm.get("B", wait=0.3)
     with inorder.connect(url) as another, pytest.raises(NoMessageAvailable):
         another.get("B")
-    assert [unit.kind for unit in qm.units()] == ["session"]
+    assert [unit.kind for unit in qm.inspect.units()] == ["session"]
 
 
 def test_the_server_notices_a_machine_that_vanishes(qm: QueueManager, url: str) -> None:
@@ -139,7 +139,7 @@ def test_the_server_notices_a_machine_that_vanishes(qm: QueueManager, url: str) 
 def test_who_is_connected_says_from_where_and_since_when(
     qm: QueueManager, url: str, holder: subprocess.Popen[str]
 ) -> None:
-    [seen] = [one for one in qm.connections() if one.program.name == "holder"]
+    [seen] = [one for one in qm.inspect.connections() if one.program.name == "holder"]
     assert (seen.process, seen.host) == (holder.pid, "127.0.0.1")
     assert [(one.queue, one.uses) for one in seen.opened] == [("A", "put"), ("B", "get")]
     with administrating(url) as connection:
@@ -148,4 +148,4 @@ def test_who_is_connected_says_from_where_and_since_when(
     assert seen.since == began
     holder.kill()
     until(lambda: not sessions(url, "holder"), "the server has noticed")
-    assert [one.program.name for one in qm.connections()] == ["other"]
+    assert [one.program.name for one in qm.inspect.connections()] == ["other"]

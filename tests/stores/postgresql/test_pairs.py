@@ -95,7 +95,7 @@ def one_that_expires_later(side: Side) -> None:
 
 def a_prepared_unit(side: Side) -> None:
     """Under one name for both, by whoever comes first."""
-    if not any(unit.name == f"both {side.queue}" for unit in side.qm.units()):
+    if not any(unit.name == f"both {side.queue}" for unit in side.qm.inspect.units()):
         a_unit(side)
         side.qm.prepare(f"both {side.queue}")
 
@@ -111,7 +111,7 @@ def staged(side: Side) -> None:
 
 def staged_for_both(side: Side) -> None:
     """Under one name for both, by whoever comes first."""
-    if not [unit for unit in side.qm.units() if unit.kind == "staging" and unit.name == f"both {side.queue}"]:
+    if not [unit for unit in side.qm.inspect.units() if unit.kind == "staging" and unit.name == f"both {side.queue}"]:
         staging(side, "both").stage(2, {"body": [b"b1", b"b2"]})
     side.opened  # noqa: B018 - the call itself opens nothing
 
@@ -120,11 +120,11 @@ def staged_for_both(side: Side) -> None:
 
 
 def settles_own(side: Side) -> object:
-    return side.qm.settle_staging(LedgerKey(side.queue, side.name, "batch"), [side.kept.staged])
+    return side.qm.bulk.settle_staging(LedgerKey(side.queue, side.name, "batch"), [side.kept.staged])
 
 
 def settles_both(side: Side) -> object:
-    return side.qm.settle_staging(LedgerKey(side.queue, "", "batch"), [Staged(f"both {side.queue}", 2)])
+    return side.qm.bulk.settle_staging(LedgerKey(side.queue, "", "batch"), [Staged(f"both {side.queue}", 2)])
 
 
 def claims(**options: Any) -> Callable[[Side], object]:
@@ -171,21 +171,21 @@ VERBS: dict[str, Verb] = {
     "claim": Verb(claims(), a_reader, of_claim),
     "claim of groups": Verb(claims(**WHOLE), a_reader, of_claim),
     "settle of a claim": Verb(lambda side: side.kept[0].settle(side.kept[1]), a_claim, answer),
-    "release of claims": Verb(lambda side: side.qm.release_claims(side.queue, f"reader {side.name}"), a_claim),
+    "release of claims": Verb(lambda side: side.qm.bulk.release_claims(side.queue, f"reader {side.name}"), a_claim),
     "stage": Verb(lambda side: staging(side, side.name).stage(2, {"body": [b"1", b"2"]})),
     "stage under one name": Verb(lambda side: staging(side, "one").stage(1, {"body": [side.body]})),
     "stage what is settled": Verb(lambda side: staging(side, "both").stage(1, {"body": [side.body]}), staged_for_both),
     "settle of a staging": Verb(settles_own, staged, answer),
     "settle of one batch": Verb(settles_both, staged_for_both, answer),
-    "undo of a staging": Verb(lambda side: side.qm.undo_staging([f"both {side.queue}"]), staged_for_both, answer),
+    "undo of a staging": Verb(lambda side: side.qm.bulk.undo_staging([f"both {side.queue}"]), staged_for_both, answer),
     "alter for puts": Verb(lambda side: side.qm.alter_queue(side.queue, put_allowed=False)),
     "alter for gets": Verb(lambda side: side.qm.alter_queue(side.queue, get_allowed=False)),
     "alter of the depth": Verb(lambda side: side.qm.alter_queue(side.queue, max_depth=4), nothing),
     "delete of the queue": Verb(lambda side: side.qm.delete_queue(side.queue, purge=True), nothing),
-    "clear of the queue": Verb(lambda side: side.qm.clear_queue(side.queue), nothing, answer),
+    "clear of the queue": Verb(lambda side: side.qm.admin.clear_queue(side.queue), nothing, answer),
     "open alone": Verb(lambda side: setattr(side, "handle", side.qm.open(side.queue, input="exclusive")), nothing),
     "close": Verb(lambda side: side.opened.close()),
-    "expiry": Verb(lambda side: side.qm.discard_expired(), one_that_expires),
+    "expiry": Verb(lambda side: side.qm.admin.discard_expired(), one_that_expires),
     "put beside what expires": Verb(lambda side: side.opened.put(b"put " + side.body), one_that_expires_later),
     "get beside what expires": Verb(lambda side: side.opened.get(), one_that_expires_later, body),
     "browse with lock": Verb(lambda side: side.opened.browse_first(lock=True), tell=body),
@@ -195,13 +195,13 @@ VERBS: dict[str, Verb] = {
     "delete of what is locked": Verb(
         lambda side: side.qm.delete(side.queue, side.kept.messages[0].uid, lock_id=side.kept.lock_id), a_lock
     ),
-    "release of a lock": Verb(lambda side: side.qm.release_lock(side.queue, side.kept.lock_id), a_lock, answer),
+    "release of a lock": Verb(lambda side: side.qm.admin.release_lock(side.queue, side.kept.lock_id), a_lock, answer),
     "confirmed get": Verb(lambda side: side.qm.get(side.queue, confirm_id=5), tell=body),
     "confirm of a get": Verb(lambda side: side.qm.confirm_get(side.queue, side.kept.uid), a_confirmed_get),
     "confirm of a put": Verb(lambda side: side.qm.confirm_put(side.queue, side.kept.uid), a_confirmed_put),
     "undo of a get": Verb(lambda side: side.qm.undo(side.queue, ord(side.name)), a_confirmed_get, answer),
     "status": Verb(
-        lambda side: side.qm.status(side.queue), tell=lambda _, found: (found.current_depth, found.uncommitted)
+        lambda side: side.qm.inspect.status(side.queue), tell=lambda _, found: (found.current_depth, found.uncommitted)
     ),
 }
 

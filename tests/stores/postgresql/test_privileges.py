@@ -38,9 +38,9 @@ def test_a_user_can_do_everything_with_queues_and_nothing_with_tables(server: Se
         with pytest.raises(inorder.NoMessageAvailable):
             qm.get("Q", match=inorder.Match(priority=9), wait=0.1)
         qm.put_many("Q", [b"x"] * 100)
-        assert qm.check() == []
+        assert qm.admin.check() == []
         qm.close_queue("Q")
-        qm.clear_queue("Q")
+        qm.admin.clear_queue("Q")
         qm.delete_queue("Q")
     for text in ("CREATE TABLE orders.t ()", "UPDATE orders.store SET version = 2", "DROP TABLE orders.message"):
         with pytest.raises(Exception, match=r"permission denied|must be owner"):
@@ -86,9 +86,9 @@ def test_a_dump_of_a_store_in_use_brings_it_back(server: Server) -> None:
         server._run("pg_dump", "-Fc", "-n", "orders", "-f", "orders.dump", server.url())
         server._run("pg_restore", "-d", server.url("other"), "orders.dump")
     with inorder.connect(at(server, "orders_user", "other")) as qm:
-        assert qm.check() == []
+        assert qm.admin.check() == []
         assert [one.body for one in qm.browse("Q", logical=True)] == [b"1", b"2", b"3", b"4"]
-        assert qm.overview() != []
+        assert qm.inspect.overview() != []
         for body in (b"4", b"5"):
             qm.put("U", body)
         assert [one.body for one in qm.get_many("U", 9)] == [b"1", b"2", b"3", b"4", b"5"]
@@ -96,4 +96,4 @@ def test_a_dump_of_a_store_in_use_brings_it_back(server: Server) -> None:
         assert after.message_id not in {one.message_id for one in before}
         assert qm.get_many("Q", 5)[-1].body == b"5"
         assert server.sql(f"SELECT last_value > {last} FROM orders.number", "other") == "t"
-        assert qm.check() == []
+        assert qm.admin.check() == []

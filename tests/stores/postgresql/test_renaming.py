@@ -17,7 +17,7 @@ def test_it_is_renamed_while_nobody_is_connected_and_ids_stay(url: str) -> None:
             inorder.rename(url, "LYON")
     assert inorder.rename(url, "LYON") == "PARIS"
     with inorder.connect(url) as qm:
-        assert qm.manager_attributes().name == "LYON"
+        assert qm.admin.manager_attributes().name == "LYON"
         after = qm.put("Q", b"after")
         found = list(qm.browse("Q"))
         assert [(one.message_id, one.uid) for one in found] == [(one.message_id, one.uid) for one in (before, after)]

@@ -29,11 +29,11 @@ def test_reports_on_several_messages_of_one_put_leave_their_queue_in_order(qm: Q
         got = [qm.get("REPLIES") for _ in range(count + 1)]
         assert [one.correlation_id for one in got[:-1]] == [one.message_id for one in sent]
         assert got[-1].body == b"between"
-    assert list(qm.check()) == []
+    assert list(qm.admin.check()) == []
 
 
 def test_reports_on_a_put_go_to_the_queue_that_it_is_on(qm: QueueManager) -> None:
     for _ in range(4):
         qm.put("Q", asking(1, "Q")[0])
-    assert qm.status("Q").current_depth == 8
-    assert list(qm.check()) == []
+    assert qm.inspect.status("Q").current_depth == 8
+    assert list(qm.admin.check()) == []

@@ -43,10 +43,10 @@ def restore(url: str, postgresql: str) -> Restore:
 def test_a_program_that_looks_is_told(connect: Connect, restore: Restore) -> None:
     qm = connect("test")
     qm.create_queue("Q")
-    qm.check_store()
+    qm.admin.check_store()
     restore()
     with pytest.raises(StoreError, match="restored") as raised:
-        qm.check_store()
+        qm.admin.check_store()
     assert raised.value.must_reopen
 
 
@@ -54,7 +54,7 @@ def test_a_program_that_looks_is_told_that_nothing_is_there(url: str) -> None:
     qm = inorder.connect(url)
     drop(parse(url))
     with pytest.raises(StoreError, match="dropped") as raised:
-        qm.check_store()
+        qm.admin.check_store()
     assert raised.value.must_reopen
     with suppress(StoreError):
         qm.close()
@@ -64,7 +64,7 @@ def test_a_connection_that_is_lost_is_no_such_store(connect: Connect, url: str) 
     qm = connect("test")
     with administrating(url) as admin:
         admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '%test'")
-    qm.check_store()
+    qm.admin.check_store()
 
 
 def test_a_call_that_waits_ends(connect: Connect, url: str, restore: Restore) -> None:

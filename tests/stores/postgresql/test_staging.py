@@ -12,7 +12,7 @@ from tests.stores.postgresql.server import administrating, waits_for_a_lock
 import inorder
 from inorder import QueueManager
 from inorder.client.bulk import LedgerKey, Staged, Stager
-from inorder.client.operating import Unit
+from inorder.client.inspection import Unit
 from inorder.errors import StagingGone, StoreDamaged
 from inorder.stores.engine import points
 from inorder.stores.postgresql.statements import STATEMENTS
@@ -63,7 +63,7 @@ class Held:
 
         def act() -> None:
             self._sweeps.add(threading.get_ident())
-            qm.undo_staging([name])
+            qm.bulk.undo_staging([name])
 
         call = Call(act)
         assert self._there.acquire(timeout=LIMIT_SECONDS), "it has not come to a commit of what it removes"
@@ -87,7 +87,7 @@ def test_two_stagings_and_a_put_overlap(url: str, monkeypatch: pytest.MonkeyPatc
         held.go_on()
         for call in calls:
             call.result()
-        settled = other.settle_staging(LedgerKey("test", "", "batch"), [Staged("second", 1), Staged("first", 2)])
+        settled = other.bulk.settle_staging(LedgerKey("test", "", "batch"), [Staged("second", 1), Staged("first", 2)])
         assert settled.messages == 3
         assert [message.body for message in other.browse("Q")] == [b"3", b"1", b"2"]
 
@@ -111,7 +111,7 @@ def test_a_staging_is_one_programs_at_a_time(url: str, monkeypatch: pytest.Monke
         first.result()
         second.result()
         due = [b"0", b"1", b"2", b"3"] if has_begun else [b"1", b"2", b"3"]
-        other.settle_staging(LedgerKey("test", "", "batch"), [Staged("same", len(due))])
+        other.bulk.settle_staging(LedgerKey("test", "", "batch"), [Staged("same", len(due))])
         assert [message.body for message in other.browse("Q")] == due
 
 
@@ -120,7 +120,7 @@ def test_a_put_of_what_is_being_staged_waits_for_all_of_it(url: str, monkeypatch
         Stager(q, "same", lasts=600).stage(1, {"body": [b"0"]})
         held = Held(monkeypatch)
         late = held.stage(one, "same", b"1")
-        settles = Call(lambda: two.settle_staging(LedgerKey("test", "", "batch"), [Staged("same", 1)]))
+        settles = Call(lambda: two.bulk.settle_staging(LedgerKey("test", "", "batch"), [Staged("same", 1)]))
         await_waiting(url, "settles")
         held.go_on()
         late.result()
@@ -132,7 +132,7 @@ def test_a_put_of_what_is_being_staged_waits_for_all_of_it(url: str, monkeypatch
 def close_beside_a_staging(url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Unit], list[str]]:
     """A temporary queue goes while somebody stages for it: the units that are left, and what is wrong then."""
     with inorder.connect(url) as one, inorder.connect(url, program="owner") as two:
-        two.create_model("MODEL")
+        two.create_queue("MODEL", type="model")
         temporary = two.open("MODEL", input="shared")
         held = Held(monkeypatch)
         staging = held.stage(one, "first", b"1", queue=temporary.name)
@@ -141,7 +141,7 @@ def close_beside_a_staging(url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[l
         held.go_on()
         staging.result()
         closes.result()
-        return two.units(), two.check()
+        return two.inspect.units(), two.admin.check()
 
 
 def test_a_queue_goes_after_what_is_being_staged_and_takes_it_along(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def sweep_at_once(url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[
         first.result()
         with second.result() as two, administrating(url) as connection:
             [(count,)] = connection.execute("SELECT count(*) FROM leftover").fetchall()
-            return count, two.check()
+            return count, two.admin.check()
 
 
 def test_one_program_at_a_time_removes_contents(
@@ -194,7 +194,7 @@ def test_the_last_batch_is_the_one_that_was_settled_last_whoever_has_drawn_its_n
             with qm.open("Q", output=True) as queue:
                 stager = Stager(queue, f"{turn}", lasts=600)
                 stager.stage(1, {"body": [b""]})
-            settled = qm.settle_staging(LedgerKey("test", "query", f"{turn}"), [stager.staged], after=last)
+            settled = qm.bulk.settle_staging(LedgerKey("test", "query", f"{turn}"), [stager.staged], after=last)
             assert not settled.already
             last = f"{turn}"
-            assert {one.last_settled("Q", "test", "query") for one in (first, second)} == {last}
+            assert {one.bulk.last_settled("Q", "test", "query") for one in (first, second)} == {last}

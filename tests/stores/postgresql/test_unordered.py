@@ -67,7 +67,7 @@ def on(qm: QueueManager, queue: str) -> list[bytes]:
 
 def counted(qm: QueueManager, queue: str) -> int:
     """The depth of a queue as whoever locks nothing sees it."""
-    return next(one.depth for one in qm.overview() if one.name == queue)
+    return next(one.depth for one in qm.inspect.overview() if one.name == queue)
 
 
 def warmed(qm: QueueManager) -> QueueManager:
@@ -96,7 +96,7 @@ def test_what_is_not_committed_stops_no_put_and_no_get(qm: QueueManager, connect
         found = other.get("U").body
     assert {found, call.result().body} == {b"open", b"warm"}  # type: ignore[attr-defined]
     assert qm.depth("U") == 3
-    assert list(qm.check()) == []
+    assert list(qm.admin.check()) == []
 
 
 def test_on_a_queue_that_keeps_order_the_next_put_waits(qm: QueueManager, connect: Connect, url: str) -> None:
@@ -139,7 +139,7 @@ def test_what_needs_more_has_the_queue_to_itself(
     call.result()
     assert b"open" in on(qm, "U")
     assert qm.depth("U") == len(on(qm, "U"))
-    assert list(qm.check()) == []
+    assert list(qm.admin.check()) == []
 
 
 def test_whoever_comes_waits_while_somebody_has_the_queue_to_himself(
@@ -180,14 +180,14 @@ def test_plain_calls_never_lock_the_queue(qm: QueueManager, connect: Connect, ur
     assert ran(url, "SELECT change_of(queue) FROM slot") != before
     one.back_out()
     assert qm.depth("U") == len(on(qm, "U"))
-    assert list(qm.check()) == []
+    assert list(qm.admin.check()) == []
 
 
 def test_whoever_waits_is_woken_by_a_put_that_locks_nothing(qm: QueueManager, connect: Connect) -> None:
     getter, putter = warmed(connect("getter")), warmed(connect("putter"))
     qm.get_many("U", 100)
     call = Call(lambda: getter.get("U", wait=60).body)
-    until(lambda: next(one.waiters for one in qm.overview() if one.name == "U") > 0, "the get waits")
+    until(lambda: next(one.waiters for one in qm.inspect.overview() if one.name == "U") > 0, "the get waits")
     putter.put("U", b"woken")
     assert call.result() == b"woken"
 
@@ -232,7 +232,7 @@ def test_more_messages_than_are_reserved_numbers_go_in_one_put(qm: QueueManager,
         one.put_many("U", sent[begin : begin + 500])
     one.put_many("U", sent[2500:])
     assert [message.body for message in qm.get_many("U", 10_000)] == sent
-    assert list(qm.check()) == []
+    assert list(qm.admin.check()) == []
 
 
 @pytest.mark.parametrize("to", ["strict", "unordered"])
@@ -251,7 +251,7 @@ def test_the_read_order_of_a_queue_with_messages_can_change(
     assert bool(ran(url, "SELECT 1 FROM slot")) is (to == "unordered")
     assert qm.depth(queue) == 8
     assert on(qm, queue)[:5] == [b"first", b"second", b"third", b"fourth", b"fifth"]
-    assert list(qm.check()) == []
+    assert list(qm.admin.check()) == []
 
 
 @pytest.mark.parametrize(
@@ -267,9 +267,9 @@ def test_the_read_order_of_a_queue_with_messages_can_change(
 )
 def test_a_check_finds_what_disagrees(qm: QueueManager, connect: Connect, url: str, damage: str, finding: str) -> None:
     warmed(connect("one")).put("U", b"counted in a slot")
-    assert list(qm.check()) == []
+    assert list(qm.admin.check()) == []
     ran(url, damage)
-    assert any(finding in one for one in qm.check())
+    assert any(finding in one for one in qm.admin.check())
 
 
 def test_the_overview_counts_what_is_in_slots(qm: QueueManager, connect: Connect) -> None:

@@ -71,7 +71,7 @@ def again_of_this_release(url: str, admin: Connection) -> Iterator[None]:
 def check_is_older(store: str, admin: Connection) -> None:
     assert admin.execute(COLUMNS, [parse(store).schema]).fetchone() == (0,)
     with inorder.connect(store) as qm:
-        assert (qm.depth("Q"), qm.check()) == (4, [])
+        assert (qm.depth("Q"), qm.admin.check()) == (4, [])
 
 
 def check_is_newer(store: str, admin: Connection) -> None:
@@ -285,4 +285,4 @@ def test_the_tables_of_every_release_become_those_of_a_new_store(
         with inorder.connect(url) as qm:
             qm.create_queue("Q")
             qm.put("Q", b"1")
-            assert (qm.get("Q").body, qm.check()) == (b"1", [])
+            assert (qm.get("Q").body, qm.admin.check()) == (b"1", [])

@@ -44,7 +44,7 @@ def qm(url: str) -> Iterator[QueueManager]:
     with inorder.connect(url, program="test") as one:
         one.create_queue("Q")
         yield one
-        one.abandon()
+        one.internals.abandon()
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_what_comes_while_nobody_listens_is_found_once_somebody_does(
 
 def room_is_asleep(qm: QueueManager) -> bool:
     store: Any = qm._services.store
-    return bool(store.waiting.is_asleep(qm.owner))
+    return bool(store.waiting.is_asleep(qm.internals.owner))
 
 
 @pytest.mark.usefixtures("often")

@@ -101,7 +101,7 @@ class Waiting:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         room = room_of(manager)
-        room.watch_until(lambda: self.said is not None or room.is_asleep(manager.owner))
+        room.watch_until(lambda: self.said is not None or room.is_asleep(manager.internals.owner))
         assert self.said is None, self.said
 
     def _run(self) -> None:

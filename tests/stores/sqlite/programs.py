@@ -112,7 +112,7 @@ def qm(path: Path) -> Iterator[inorder.QueueManager]:
     manager = inorder.connect(path, program="test")
     manager.create_queue("Q")
     yield manager
-    manager.abandon()
+    manager.internals.abandon()
 
 
 @pytest.fixture

@@ -90,10 +90,10 @@ def test_what_comes_is_noted(case: str, store: SqliteStore, qm: QueueManager) ->
     for bit in (1 << n for n in range(7) if bits & 1 << n):
         with store.database.writing():
             store.database.connection.execute("UPDATE tally SET attention = attention & ~?", (bit,))
-        assert any("there is something to look for" in text for text in qm.check()), bit
+        assert any("there is something to look for" in text for text in qm.admin.check()), bit
         with store.database.writing():
             store.database.connection.execute("UPDATE tally SET attention = attention | ?", (bit,))
-    assert qm.check() == []
+    assert qm.admin.check() == []
     qm.back_out()
 
 
@@ -110,7 +110,7 @@ def got_under_a_confirm_id(_: SqliteStore, qm: QueueManager) -> Callable[[], obj
 def claimed(store: SqliteStore, qm: QueueManager) -> Callable[[], object]:
     app = Application(store)
     app.claim(0, PHYSICAL, most=2)
-    return lambda: qm.release_claims("Q", "app")
+    return lambda: qm.bulk.release_claims("Q", "app")
 
 
 RETURNING: dict[str, Callable[[SqliteStore, QueueManager], Callable[[], object]]] = {
@@ -135,7 +135,7 @@ def test_what_was_got_expires_again_when_it_returns(
     clock.advance(10.0)
     with pytest.raises(NoMessageAvailable):
         qm.get("Q")
-    assert qm.check() == []
+    assert qm.admin.check() == []
 
 
 @pytest.mark.parametrize("case", ["an expiry", "a delay", "a group", "a reader inside a group", "a lease"])
@@ -152,7 +152,7 @@ def test_it_is_taken_back_when_there_is_nothing_left(
         qm.put("Q", b"x")
         qm.get("Q")
     assert attention(store) == 0
-    assert qm.check() == []
+    assert qm.admin.check() == []
 
 
 def test_who_is_in_the_way_of_a_wait_is_noted(store: SqliteStore, qm: QueueManager) -> None:
@@ -160,11 +160,11 @@ def test_who_is_in_the_way_of_a_wait_is_noted(store: SqliteStore, qm: QueueManag
     backend.begin(OperationKind())
     (queue,) = (row.id for row in backend.select(DefinitionRow) if row.name == "Q")
     for levels in (None, "[[1]]"):
-        backend.save(WaitRow(store.connections[qm.owner].id, queue, None, 0, levels))
+        backend.save(WaitRow(store.connections[qm.internals.owner].id, queue, None, 0, levels))
     backend.commit((), (), reserves=False, durable=False)
     assert attention(store) == EDGES
     qm.put("Q", b"x")  # what was in the way may be gone
-    assert qm.check() == []
+    assert qm.admin.check() == []
 
 
 def test_groups_of_another_process_are_followed(store: SqliteStore, qm: QueueManager, path: Path) -> None:
@@ -179,7 +179,7 @@ def test_groups_of_another_process_are_followed(store: SqliteStore, qm: QueueMan
         qm.put("Q", b"2", group_id=b"h", sequence_number=2, flags=LAST)
         assert len(list(theirs.get_group("Q"))) == 2
         theirs.commit()
-        assert theirs.check() == []
+        assert theirs.admin.check() == []
     another.close_store()
 
 
@@ -192,16 +192,16 @@ def test_each_local_queue_is_counted_and_nothing_else_and_knows_what_matters_to_
         with store.database.reading():
             return sorted(name for (name,) in store.database.connection.execute(newest))
 
-    qm.create_alias("A", base_queue="Q")
-    qm.create_model("M")
+    qm.create_queue("A", type="alias", base_queue="Q")
+    qm.create_queue("M", type="model")
     qm.put("OTHER", b"x")
     qm.alter_queue("OTHER", description="altered")
     assert revised() == ["OTHER"]
     qm.alter_queue("A", description="altered")
     assert revised() == ["OTHER", "Q"]
-    assert qm.check() == []
+    assert qm.admin.check() == []
     qm.delete_queue("Q", purge=True)
     with store.database.reading():
         found = store.database.connection.execute("SELECT depth FROM tally WHERE queue > 0").fetchall()
     assert found == [(1,)]
-    assert qm.check() == []
+    assert qm.admin.check() == []

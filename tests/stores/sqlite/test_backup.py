@@ -61,11 +61,11 @@ def test_what_was_acknowledged_before_is_in_the_copy_and_units_are_whole(path: P
             for _ in range(3):
                 before = process.answer()
                 during: list[int] = []
-                qm.backup(copy, replace=True, progress=lambda done, total: during.append(process.answer()))  # noqa: B023
+                qm.admin.backup(copy, replace=True, progress=lambda done, total: during.append(process.answer()))  # noqa: B023
                 assert len(during) > 1, "the writer went on"
                 check_database(copy)
                 with inorder.connect(copy) as copied:
-                    assert copied.units() == [], "whoever was connected is not there"
+                    assert copied.inspect.units() == [], "whoever was connected is not there"
                     assert problems(copied._store.database) == []  # type: ignore[attr-defined]
                     found = names(list(copied.browse("UNITS")))
                     wholes = [f"{unit}.{member}" for unit in range(len(found) // MEMBERS) for member in range(MEMBERS)]
@@ -85,9 +85,9 @@ def test_units_of_those_who_are_connected_end_in_the_copy_and_named_units_stay(p
         named.put("Q", b"prepared", syncpoint=True)
         named.prepare("transfer")
         held = named.put("Q", b"held", confirm_id=7)
-        qm.backup(copy)
+        qm.admin.backup(copy)
         with inorder.connect(copy) as copied:
-            assert {unit.kind for unit in copied.units()} == {"prepared", "confirm"}
+            assert {unit.kind for unit in copied.inspect.units()} == {"prepared", "confirm"}
             assert names(list(copied.browse("Q"))) == ["1", "2", "3"]
             assert next(iter(copied.browse("Q"))).backout_count == 1
             copied.settle("transfer", "commit")
@@ -103,7 +103,7 @@ def test_numbers_in_the_copy_go_on_above_what_was_reserved(path: Path, copy: Pat
     with inorder.connect(path) as qm:
         qm.create_queue("Q")
         last = qm.put("Q", b"1").uid
-        qm.backup(copy)
+        qm.admin.backup(copy)
     with inorder.connect(copy) as copied:
         first = copied.put("Q", b"2").uid
         assert isinstance(first, UniqueId)
@@ -114,7 +114,7 @@ def test_numbers_in_the_copy_go_on_above_what_was_reserved(path: Path, copy: Pat
 def test_the_copy_is_private_and_needs_no_file_beside_it(path: Path, copy: Path) -> None:
     with inorder.connect(path) as qm:
         path.chmod(0o660)
-        qm.backup(copy)
+        qm.admin.backup(copy)
         assert copy.stat().st_mode & 0o777 == 0o600
         assert not list(copy.parent.glob("copy.db?*"))
 
@@ -122,7 +122,7 @@ def test_the_copy_is_private_and_needs_no_file_beside_it(path: Path, copy: Path)
 def test_progress_is_told_in_bytes_up_to_the_whole(qm: QueueManager, copy: Path) -> None:
     seen: list[tuple[int, int]] = []
     qm.put_many("Q", [bytes(10_000)] * 1000)
-    qm.backup(copy, progress=lambda done, total: seen.append((done, total)))
+    qm.admin.backup(copy, progress=lambda done, total: seen.append((done, total)))
     assert seen == sorted(seen)
     assert seen[-1] == (copy.stat().st_size, copy.stat().st_size)
 
@@ -133,7 +133,7 @@ def test_a_backup_that_fails_leaves_what_was_there(qm: QueueManager, path: Path,
 
     copy.write_text("precious")
     with pytest.raises(KeyboardInterrupt):
-        qm.backup(copy, replace=True, progress=enough)
+        qm.admin.backup(copy, replace=True, progress=enough)
     assert copy.read_text() == "precious"
     assert {one.name for one in path.parent.iterdir()} >= {"copy.db", "orders.db"}
     assert not list(path.parent.glob("*.part"))
@@ -144,11 +144,11 @@ def test_a_file_that_is_there_or_comes_meanwhile_is_refused_unless_it_is_to_be_r
     qm: QueueManager, copy: Path
 ) -> None:
     with pytest.raises(ArgumentError, match="replace"):
-        qm.backup(copy, progress=lambda done, total: copy.write_text("mine"))
+        qm.admin.backup(copy, progress=lambda done, total: copy.write_text("mine"))
     with pytest.raises(ArgumentError, match="replace"):
-        qm.backup(copy)
+        qm.admin.backup(copy)
     assert copy.read_text() == "mine"
-    qm.backup(copy, replace=True)
+    qm.admin.backup(copy, replace=True)
     with inorder.connect(copy) as copied:
         assert copied.queues() == qm.queues()
 
@@ -165,7 +165,7 @@ def test_the_store_itself_and_the_files_beside_it_are_refused_under_whatever_nam
     for names, words in ((("orders.db", "link.db", "soft.db"), "of a store"), (beside, "of a store")):
         for name in names:
             with pytest.raises(ArgumentError, match=words):
-                qm.backup(tmp_path / name, replace=True)
+                qm.admin.backup(tmp_path / name, replace=True)
     assert Path(f"{path}-lock").read_bytes() == before
     qm.put("Q", b"all is well")
 
@@ -173,16 +173,16 @@ def test_the_store_itself_and_the_files_beside_it_are_refused_under_whatever_nam
 def test_what_is_no_file_is_not_replaced_nor_a_store_that_is_open(qm: QueueManager, copy: Path, tmp_path: Path) -> None:
     os.mkfifo(copy)
     with pytest.raises(ArgumentError, match="must be a regular file"):
-        qm.backup(copy, replace=True)
+        qm.admin.backup(copy, replace=True)
     assert copy.is_fifo()
     with pytest.raises(ArgumentError, match="path"):
-        qm.backup(tmp_path, replace=True)
+        qm.admin.backup(tmp_path, replace=True)
     with pytest.raises(StoreError, match="no folder"):
-        qm.backup(tmp_path / "nowhere" / "copy.db")
+        qm.admin.backup(tmp_path / "nowhere" / "copy.db")
     with inorder.connect(tmp_path / "other.db") as other:
         other.create_queue("THEIRS")
         with pytest.raises(StoreError, match="open"):
-            qm.backup(tmp_path / "other.db", replace=True)
+            qm.admin.backup(tmp_path / "other.db", replace=True)
         other.put("THEIRS", b"all is well")
 
 
@@ -202,7 +202,7 @@ def test_a_process_may_fork_in_the_middle_of_a_backup(path: Path, copy: Path) ->
     with inorder.connect(path) as qm:
         qm.create_queue("Q")
         qm.put("Q", b"1")
-        qm.backup(copy, progress=fork)
+        qm.admin.backup(copy, progress=fork)
         qm.put("Q", b"2")
         assert statuses == [7]
     with inorder.connect(copy) as copied:
@@ -212,7 +212,7 @@ def test_a_process_may_fork_in_the_middle_of_a_backup(path: Path, copy: Path) ->
 
 def test_the_other_threads_of_the_process_go_on(qm: QueueManager, copy: Path) -> None:
     with qm.connect() as other:
-        qm.backup(copy, progress=lambda done, total: Call(lambda: other.put("Q", b"meanwhile")).ends())
+        qm.admin.backup(copy, progress=lambda done, total: Call(lambda: other.put("Q", b"meanwhile")).ends())
     assert qm.depth("Q") >= 1
     with inorder.connect(copy) as copied:
         assert copied.depth("Q") == 0, "the copy is of one instant"
@@ -220,6 +220,6 @@ def test_the_other_threads_of_the_process_go_on(qm: QueueManager, copy: Path) ->
 
 def test_a_queue_manager_in_memory_says_that_it_has_no_file(copy: Path) -> None:
     with inorder.connect() as qm, pytest.raises(CallerError, match="memory") as refused:
-        qm.backup(copy)
+        qm.admin.backup(copy)
     assert refused.value.reason is Reason.FUNCTION_NOT_SUPPORTED
     assert not copy.exists()

@@ -94,7 +94,9 @@ def test_who_reads_the_body_is_told(read: str, reopened: Callable[[], SqliteStor
         qm.back_out()
         if read != "claim":  # a claim takes it before anybody reads it
             assert qm.depth("Q") == 2, "the message stays in its place"
-            assert [one.state for one in qm.look("Q", preview=0)] == ["available"] * 2, "an operator sees it there"
+            assert [one.state for one in qm.inspect.look("Q", preview=0)] == ["available"] * 2, (
+                "an operator sees it there"
+            )
 
 
 def test_the_check_finds_it_and_it_can_be_taken_away(
@@ -113,7 +115,7 @@ def test_the_check_finds_it_and_it_can_be_taken_away(
         assert len(message.body) == 20
         assert message.body != LONG[:20]
         assert qm.get("Q").body == b"another"
-        assert qm.check() == []
+        assert qm.admin.check() == []
 
 
 def test_what_has_no_message_to_tell_of_is_found_by_the_check(path: Path, reopened: Callable[[], SqliteStore]) -> None:

@@ -35,7 +35,7 @@ def qm(store: SqliteStore) -> QueueManager:
     claimer = Claimer(handle, "app", store.begin_claims(handle, "app").epoch)
     store.claim(ClaimRequest(claimer, 0, GetOptions(), most=2, most_bytes=2))
     qm.lease(seconds=60.0)
-    handle = store.open(qm.owner, "Q", OpenOptions(output=True)).handle
+    handle = store.open(qm.internals.owner, "Q", OpenOptions(output=True)).handle
     store.stage(StageRequest(handle, "staged", 2, {"body": [b"1", b"333"]}, 60.0))
     return qm
 
@@ -57,7 +57,7 @@ def test_a_sound_store_has_no_problems(store: SqliteStore, qm: QueueManager) -> 
 def test_a_queue_that_goes_leaves_nothing_of_those_who_read_it(store: SqliteStore) -> None:
     """A reader is inside a group of a temporary queue, and has locked a message, when the creator closes it."""
     with connect(store) as qm, qm.connect() as other:
-        qm.create_model("M", shareable=True, default_input="shared")
+        qm.create_queue("M", type="model", shareable=True, default_input="shared")
         made = qm.open("M", dynamic_name="T")
         for number, flags in ((1, IN_GROUP), (2, LAST_IN_GROUP)):
             qm.put("T", b"x", group_id=G1, sequence_number=number, flags=flags)

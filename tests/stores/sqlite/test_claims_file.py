@@ -89,7 +89,7 @@ def test_every_act_is_on_disk_when_it_returns(filled: QueueManager, store: Sqlit
 def test_a_backup_has_the_open_claim(filled: QueueManager, store: SqliteStore, tmp_path: Path) -> None:
     app = Application(store)
     app.claim(0, most=2)
-    filled.backup(tmp_path / "copy.db")
+    filled.admin.backup(tmp_path / "copy.db")
     app.claim(1)
     copy = SqliteStore(tmp_path / "copy.db")
     try:
@@ -227,7 +227,7 @@ def seen(path: Path) -> tuple[object, ...]:
     try:
         qm = inorder.connect(store, program="next")
         assert problems(store.database) == []
-        (account,) = qm.claims()
+        (account,) = qm.bulk.claims()
         one = account.open
         held = None if one is None else (one.number, one.messages, one.planned)
         if one is not None:
@@ -235,7 +235,7 @@ def seen(path: Path) -> tuple[object, ...]:
             pages = claim_pages(store, Application(store).claimer, part)
             assert sum(map(len, pages)) == one.messages
         backouts = [message.backout_count for message in qm.browse("Q")]
-        return bodies(qm), backouts, qm.depth("Q"), held, account.settled, account.delivered, len(qm.units())
+        return bodies(qm), backouts, qm.depth("Q"), held, account.settled, account.delivered, len(qm.inspect.units())
     finally:
         store.close_store()
 

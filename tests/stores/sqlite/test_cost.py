@@ -149,11 +149,17 @@ CASES: dict[str, tuple[Prepare, Callable[[QueueManager], object]]] = {
         held_by_itself,
         lambda qm: qm.get("Q", read_order="strict", syncpoint=True),
     ),
-    "all queues at once, at a depth": (singles, lambda qm: qm.overview()),
-    "all queues at once, with unfinished groups": (unfinished_groups, lambda qm: qm.overview()),
-    "the first of a listing, at a depth": (singles, lambda qm: list(qm.look("Q", most=1))),
-    "the first of a listing, behind what another unit holds": (held_by_another, lambda qm: list(qm.look("Q", most=1))),
-    "what has arrived, at a depth": (singles, lambda qm: list(qm.look("Q", numbered_after=qm.overview()[0].numbered))),
+    "all queues at once, at a depth": (singles, lambda qm: qm.inspect.overview()),
+    "all queues at once, with unfinished groups": (unfinished_groups, lambda qm: qm.inspect.overview()),
+    "the first of a listing, at a depth": (singles, lambda qm: list(qm.inspect.look("Q", most=1))),
+    "the first of a listing, behind what another unit holds": (
+        held_by_another,
+        lambda qm: list(qm.inspect.look("Q", most=1)),
+    ),
+    "what has arrived, at a depth": (
+        singles,
+        lambda qm: list(qm.inspect.look("Q", numbered_after=qm.inspect.overview()[0].numbered)),
+    ),
     "strict logical get, behind what its own unit holds": (
         held_by_itself,
         lambda qm: qm.get("Q", logical=True, read_order="strict", syncpoint=True),
@@ -466,7 +472,7 @@ COSTS: dict[str, tuple[Callable[[QueueManager], Counted], Cost]] = {
         lambda qm: lambda: qm.open("Q", input="shared", output=True).close(),
         Cost(13, 32, 8, 0),
     ),
-    "status": (lambda qm: lambda: qm.status("Q"), Cost(12, 8, 0, 0)),
+    "status": (lambda qm: lambda: qm.inspect.status("Q"), Cost(12, 8, 0, 0)),
     "connect and close of a second connection": (lambda qm: lambda: qm.connect().close(), Cost(23, 28, 4, 0)),
 }
 

@@ -133,7 +133,7 @@ def test_the_check_looks_at_all_of_the_properties(store: SqliteStore) -> None:
         for text in WRONG_TO_THE_CHECK.values():
             with store.database.writing():
                 store.database.connection.execute("UPDATE content SET descriptor = ?", (text,))
-            assert any("its descriptor cannot be" in one for one in qm.check()), text
+            assert any("its descriptor cannot be" in one for one in qm.admin.check()), text
 
 
 @given(st.dictionaries(NAMES, VALUES, min_size=1))
@@ -169,7 +169,7 @@ def test_a_message_with_a_wrong_one_is_named_by_whoever_reads_it(store: SqliteSt
             "get": lambda: qm.get("Q"),
             "get by id": lambda: qm.get("Q", match=Match(correlation_id=b"c")),
             "browse": lambda: next(qm.browse("Q")),
-            "look": lambda: list(qm.look("Q")),
+            "look": lambda: list(qm.inspect.look("Q")),
         }
         for wrong in ("no JSON", "deep", "a value that is none", "properties without an end"):
             with store.database.writing():
@@ -177,7 +177,7 @@ def test_a_message_with_a_wrong_one_is_named_by_whoever_reads_it(store: SqliteSt
             for name, call in calls.items():
                 with pytest.raises(StoreDamaged, match="descriptor"):
                     print(wrong, name, call())
-            assert any("its descriptor cannot be" in text for text in qm.check()), wrong
+            assert any("its descriptor cannot be" in text for text in qm.admin.check()), wrong
 
 
 def test_a_match_finds_what_has_the_value_and_nothing_else(store: SqliteStore) -> None:

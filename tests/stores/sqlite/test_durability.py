@@ -60,7 +60,7 @@ PROMISES: dict[str, tuple[Act, int]] = {
     "a lock": (lambda qm: qm.browse_and_lock("LIGHT"), 1),
     "a lock on nothing": (lambda qm: qm.browse_and_lock("EMPTY"), 0),
     "a get with a lock id": (lambda qm: qm.get("LIGHT", lock_id=qm.browse_and_lock("LIGHT").lock_id), 2),
-    "a release": (lambda qm: qm.release_lock("Q", qm.browse_and_lock("Q").lock_id), 2),
+    "a release": (lambda qm: qm.admin.release_lock("Q", qm.browse_and_lock("Q").lock_id), 2),
     "a prepare": (in_turn(*PREPARED), 1),
     "a settlement": (in_turn(*PREPARED, lambda qm: qm.settle("u", "commit")), 2),
     "a change of a definition": (lambda qm: qm.alter_queue("Q", max_depth=100), 1),

@@ -69,8 +69,13 @@ def test_everything_but_puts_goes_on_on_a_full_disk(disk: Disk) -> None:
         with pytest.raises(StoreFull, match="Get or delete messages"):
             qm.put("Q", bytes(100_000))
         with qm.connect() as other:
-            assert len(bodies(other)) == len(list(other.look("Q"))) == other.status("Q").current_depth == put
-            assert other.check() == []
+            assert (
+                len(bodies(other))
+                == len(list(other.inspect.look("Q")))
+                == other.inspect.status("Q").current_depth
+                == put
+            )
+            assert other.admin.check() == []
             with other.unit_of_work():
                 assert other.get("Q").body == body(0)
             other.get("Q", syncpoint=True)
@@ -82,7 +87,7 @@ def test_everything_but_puts_goes_on_on_a_full_disk(disk: Disk) -> None:
         for number in range(put, put + 80):
             qm.put("Q", body(number))
         assert drained(qm) == list(range(101, put + 80))
-        assert qm.check() == []
+        assert qm.admin.check() == []
 
 
 @gate
@@ -182,7 +187,7 @@ def test_a_call_for_which_no_room_can_be_made_can_be_made_again(disk: Disk, monk
     assert qm.depth("Q") == 1
     qm.close()
     with inorder.connect(disk.store) as again:
-        assert (again.depth("Q"), again.units(), again.status("Q").open_input_count) == (1, [], 0)
+        assert (again.depth("Q"), again.inspect.units(), again.inspect.status("Q").open_input_count) == (1, [], 0)
         assert again.get("Q").body == b"2"
 
 
@@ -197,7 +202,7 @@ def test_a_connection_that_cannot_be_ended_on_a_full_disk_is_ended_later(
     monkeypatch.setattr(SqliteHost, "make_room", lambda *_, **__: None)
     disk.fill()
     with pytest.raises(StoreFull):
-        other.abandon()
+        other.internals.abandon()
     disk.clear()
     del other
     assert qm.get("Q").body == b"1"
@@ -225,7 +230,7 @@ def test_gets_make_room_though_others_put_whatever_they_can(real: Disk) -> None:
         for _ in range(put + 2 * 100):
             qm.get("Q", wait=60)
         assert [one.answer() for one in putters] == [100, 100]
-        assert (qm.depth("Q"), qm.check()) == (0, [])
+        assert (qm.depth("Q"), qm.admin.check()) == (0, [])
 
 
 DIE_WITH_THE_RESERVE = """
@@ -249,5 +254,5 @@ def test_who_dies_with_the_reserve_takes_nothing_along(real: Disk) -> None:
             child.process.join()
             assert child.process.exitcode == -signal.SIGKILL
         assert drained(qm) == list(range(put))
-        assert qm.check() == []
+        assert qm.admin.check() == []
         assert Path(f"{real.store}-lock").stat().st_size > RESERVE_BYTES

@@ -142,5 +142,5 @@ def test_a_backup_leaves_the_reserve_as_it_is(qm: QueueManager, path: Path) -> N
     for _ in range(20):
         qm.put("Q", os.urandom(200_000))
     before = Path(f"{path}-lock").stat().st_size
-    qm.backup(path.with_name("copy.db"))
+    qm.admin.backup(path.with_name("copy.db"))
     assert Path(f"{path}-lock").stat().st_size == before > 3 << 20

@@ -60,7 +60,7 @@ def test_a_large_group_that_is_left_early_returns_whole(qm: QueueManager) -> Non
     for message in qm.get_group("Q"):
         assert message.body == bodies[0]
         break
-    assert (qm.depth("Q"), qm.units()) == (len(bodies), [])
+    assert (qm.depth("Q"), qm.inspect.units()) == (len(bodies), [])
     got = list(qm.get_group("Q"))
     assert [message.body for message in got] == bodies
     assert {message.backout_count for message in got} == {1}
@@ -87,8 +87,8 @@ def test_to_read_on_after_the_unit_was_settled_is_an_error(qm: QueueManager, end
 
 
 ENDS: dict[type[InorderError], Callable[[QueueManager], None]] = {
-    ConnectionClosed: lambda other: other.abandon(),
-    ConnectionBroken: lambda other: store_of(other).disconnect(other.owner),
+    ConnectionClosed: lambda other: other.internals.abandon(),
+    ConnectionBroken: lambda other: store_of(other).disconnect(other.internals.owner),
 }
 
 
@@ -102,7 +102,7 @@ def test_to_read_on_after_the_connection_has_ended_is_an_error(qm: QueueManager,
     with pytest.raises(error):
         list(members)
     assert qm.depth("Q") == SIZES[-1]
-    other.abandon()
+    other.internals.abandon()
 
 
 def test_a_strict_reader_takes_no_large_group_after_an_unfinished_one(qm: QueueManager) -> None:
@@ -119,10 +119,10 @@ def test_a_strict_reader_takes_no_large_group_after_an_unfinished_one(qm: QueueM
 def test_a_large_group_that_the_unit_has_no_room_for_stays(qm: QueueManager) -> None:
     size = SIZES[-1]
     put_group(qm, size)
-    qm.alter_manager(max_uncommitted=size - 1)
+    qm.admin.alter_manager(max_uncommitted=size - 1)
     with pytest.raises(inorder.errors.UnitTooLarge):
         next(qm.get_group("Q"))
-    assert (qm.depth("Q"), qm.units()) == (size, [])
+    assert (qm.depth("Q"), qm.inspect.units()) == (size, [])
 
 
 def test_a_large_group_that_has_one_member_twice_and_lacks_another_is_passed_over(qm: QueueManager) -> None:

@@ -26,7 +26,7 @@ def test_a_lease_outlives_the_process_that_began_it_and_ends_at_its_deadline(qm:
         assert bodies(qm) == [b"2"], "the death of a process ends no lease"
         second.run(f"lease = qm.resume_lease({token!r}); lease.__enter__(); qm.put('Q', b'4'); lease.extend(0.2)")
         assert qm.get("Q", wait=FOREVER, read_order="strict").body == b"1", "who waits is given what the deadline frees"
-    assert (bodies(qm), qm.units(), qm.check()) == ([b"2"], [], [])
+    assert (bodies(qm), qm.inspect.units(), qm.admin.check()) == ([b"2"], [], [])
 
 
 def test_of_two_that_settle_at_once_one_does_and_the_other_is_refused(qm: QueueManager, path: Path) -> None:
@@ -43,8 +43,8 @@ def test_of_two_that_settle_at_once_one_does_and_the_other_is_refused(qm: QueueM
             answers = [first.answer(), second.answer()]
             assert sorted(answers) == ["done", "over"], number
             assert qm.depth("Q") == (answers[0] == "done")
-            qm.clear_queue("Q")
-    assert (qm.units(), qm.check()) == ([], [])
+            qm.admin.clear_queue("Q")
+    assert (qm.inspect.units(), qm.admin.check()) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ qm = inorder.connect(store, program='child')
     killed = f"""
 import os, signal
 points.reached = lambda name: os.kill(os.getpid(), signal.SIGKILL) if name == {point!r} else None
-qm.discard_expired()
+qm.admin.discard_expired()
 """
     with inorder.connect(path) as first:
         first.create_queue("Q")
@@ -77,7 +77,7 @@ qm.discard_expired()
         until(lambda: not killer.process.is_alive(), "the kill")
         found = holder.ask("[one.body for one in qm.browse('Q')]")
         assert found in ([b"2"], [b"1", b"2"]), "all that the lease held, or nothing of it, is back"
-        holder.run("qm.discard_expired()")
+        holder.run("qm.admin.discard_expired()")
         assert holder.ask("[one.body for one in qm.browse('Q')]") == [b"1", b"2"]
-        assert holder.ask("(qm.units(), qm.check())") == ([], [])
+        assert holder.ask("(qm.inspect.units(), qm.admin.check())") == ([], [])
         assert holder.ask("error_of(lambda: qm.put('Q', b'4'))") == "LeaseOver"

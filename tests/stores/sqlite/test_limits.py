@@ -53,7 +53,7 @@ def every_call():
         one.put('Q', b'x' * 100_000)
         one.browse_and_lock('Q')
         one.connections(); one.status('Q'); one.check()
-        one.backup(path + '.copy', replace=True)
+        one.admin.backup(path + '.copy', replace=True)
 every_call()  # which loads modules
 """
 BOUNDED = """
@@ -201,7 +201,7 @@ def test_limits_that_come_and_go_lose_nothing_that_was_acknowledged(tmp_path: Pa
             assert set(acknowledged) <= set(found)
             assert not set(refused) & set(found)
             assert bodies(qm).count(b"ours") == 60
-            assert qm.check() == []
+            assert qm.admin.check() == []
             child.run("qm.put('Q', b'ours')")
 
 

@@ -32,8 +32,8 @@ CALLS: dict[str, Call] = {
     "alter": lambda qm: qm.alter_queue("Q1", description="another"),
     "delete": lambda qm: qm.delete_queue("Q1"),
     "an open after another queue was altered": after_another_was_altered(lambda qm: qm.open("Q2", output=True)),
-    "one queue at one moment": lambda qm: qm.overview("Q1"),
-    "stop": lambda qm: qm.stop(),
+    "one queue at one moment": lambda qm: qm.inspect.overview("Q1"),
+    "stop": lambda qm: qm.admin.stop(),
 }
 
 
@@ -89,7 +89,7 @@ def test_the_overview_asks_nothing_of_empty_queues(tmp_path: Path) -> None:
                 qm.create_queue(f"Q{number}")
             qm.put("Q0", b"1")
             with counted(store) as found:
-                assert len(qm.overview()) == queues
+                assert len(qm.inspect.overview()) == queues
         store.close_store()
         return len(found)
 

@@ -55,7 +55,7 @@ qm = inorder.connect(sys.argv[1])
 
 MAKE_LONG = """
 qm.create_queue("Q", max_length=32 * MIB)
-qm.alter_manager(max_length=32 * MIB)
+qm.admin.alter_manager(max_length=32 * MIB)
 for number in range(4):
     qm.put("Q", bytes(16 * MIB), expiry=1e6, priority=number)
 """
@@ -103,7 +103,8 @@ CASES = {
     ),
     "long messages are looked at, settled and deleted": (
         MAKE_LONG,
-        "qm.put('Q', b'', syncpoint=True); qm.status('Q'); qm.order_view('Q'); qm.units(); qm.discard_expired()\n"
+        "qm.put('Q', b'', syncpoint=True); qm.inspect.status('Q'); qm.inspect.order_view('Q'); qm.inspect.units()\n"
+        "qm.admin.discard_expired()\n"
         "for _ in range(2): qm.get('Q', buffer=10, accept_truncated=True, syncpoint=True)\n"
         "qm.commit(); qm.close_queue('Q'); qm.delete_queue('Q', purge=True)",
         12,

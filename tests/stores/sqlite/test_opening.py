@@ -236,7 +236,7 @@ def test_a_path_that_leads_nowhere_is_refused_in_a_short_text(
     assert len(str(raised.value)) < 4_100
     assert sorted(tmp_path.iterdir()) == before, "something was made"
     with inorder.connect("here.db") as qm, pytest.raises(InorderError) as raised_again:
-        qm.backup(path)
+        qm.admin.backup(path)
     assert len(str(raised_again.value)) < 4_100
 
 
@@ -259,7 +259,7 @@ def test_a_name_beside_another_store_holds_neither_a_store_nor_a_backup(tmp_path
     with pytest.raises(StoreError, match="the name of a file beside another store"):
         inorder.connect(beside)
     with inorder.connect(tmp_path / "other.db") as qm, pytest.raises(ArgumentError, match="other than those of a store"):
-        qm.backup(beside)
+        qm.admin.backup(beside)
     assert not beside.exists()
     with inorder.connect(tmp_path / "orders.db") as qm:
-        assert (qm.get("Q").body, qm.check()) == (b"kept", [])
+        assert (qm.get("Q").body, qm.admin.check()) == (b"kept", [])

@@ -69,7 +69,7 @@ def test_what_a_dead_process_left_to_be_removed_is_removed_by_whoever_finds_it_d
         )
         assert killed.returncode == -signal.SIGKILL
         assert database.execute("SELECT count(*) FROM leftover").get == 8
-        assert qm.units() == []  # who asks finds out who is dead
+        assert qm.inspect.units() == []  # who asks finds out who is dead
         qm.put("Q", b"y", syncpoint=True)
         qm.commit()
         assert database.execute("SELECT count(*) FROM leftover").get == 0

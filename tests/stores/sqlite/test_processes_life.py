@@ -26,7 +26,7 @@ def test_stop_ends_waits_and_later_calls_of_all_processes(path: Path, qm: QueueM
     with programs(path, 2) as [one, other]:
         one.run("wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
         call = waiting(qm, lambda: qm.get("Q", wait=60))
-        other.run("qm.stop()")
+        other.run("qm.admin.stop()")
         assert isinstance(call.error(), QueueManagerStopping)
         assert one.ask("wait.end()") == "QueueManagerStopping"
         for each in (one, other):
@@ -53,7 +53,7 @@ def test_a_forked_child_that_ends_as_interpreters_do_leaves_the_parents_unit_alo
     child.run("multiprocessing.current_process()._config['daemon'] = False")
     child.run("one = multiprocessing.get_context('fork').Process(target=lambda: None); one.start(); one.join()")
     assert child.ask("one.exitcode") == 0
-    assert [unit.puts for unit in qm.units()] == [1]
+    assert [unit.puts for unit in qm.inspect.units()] == [1]
     child.run("qm.commit()")
     assert qm.depth("Q") == 2
 

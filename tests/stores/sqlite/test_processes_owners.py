@@ -34,7 +34,7 @@ def test_the_last_process_died_and_the_next_one_finds_its_unit_backed_out(path: 
         first.run("qm.create_queue('Q'); qm.put('Q', b'there'); qm.get('Q', syncpoint=True)")
     with inorder.connect(path) as manager:
         assert [(one.body, one.backout_count) for one in manager.browse("Q")] == [(b"there", 1)]
-        assert manager.units() == []
+        assert manager.inspect.units() == []
 
 
 def unmarked(qm: QueueManager) -> bytes:
@@ -166,9 +166,9 @@ def test_confirm_ids_lock_ids_and_prepared_units_stay(qm: QueueManager, child: P
     child.kill()
     with pytest.raises(NoMessageAvailable):
         qm.get("Q")
-    assert sorted(unit.kind for unit in qm.units()) == ["confirm", "confirm", "lock", "prepared"]
+    assert sorted(unit.kind for unit in qm.inspect.units()) == ["confirm", "confirm", "lock", "prepared"]
     qm.settle("P", "commit")
-    assert (qm.release_lock("Q", lock_id), qm.undo("Q", 7), qm.undo("Q", 8)) == (1, 1, 1)
+    assert (qm.admin.release_lock("Q", lock_id), qm.undo("Q", 7), qm.undo("Q", 8)) == (1, 1, 1)
     assert sorted(bodies(qm)) == [b"got", b"locked", b"prepared"]
 
 
@@ -176,7 +176,7 @@ def test_confirm_ids_lock_ids_and_prepared_units_stay(qm: QueueManager, child: P
 
 
 def test_a_temporary_queue_goes_with_its_dead_creator(qm: QueueManager, child: Program) -> None:
-    qm.create_model("MODEL", shareable=True, default_input="shared")
+    qm.create_queue("MODEL", type="model", shareable=True, default_input="shared")
     name = child.ask("(handle := qm.open('MODEL', input='shared', output=True)).name")
     other = qm.open(name, input="shared", output=True)
     other.put(b"1")

@@ -41,7 +41,7 @@ def test_a_circle_of_two_is_refused_and_its_victim_has_lost_nothing(ring: Sequen
     one, other, third = ring
     wait_on(one, "B")
     is_refused(other, "A")
-    assert other.ask("[(unit.gets, unit.program.name) for unit in qm.units()]") == [
+    assert other.ask("[(unit.gets, unit.program.name) for unit in qm.inspect.units()]") == [
         (1, "child 0"),
         (1, "child 1"),
         (1, "child 2"),

@@ -58,7 +58,7 @@ def test_a_store_that_is_restored_under_a_program_works_for_all_that_come_after(
 ) -> None:
     """A program that lives has numbers that the backup has yet to give; its syncs must not count for the others."""
     backup = path.with_name("backup.db")
-    qm.backup(backup)
+    qm.admin.backup(backup)
     child.run("qm.close(); qm = inorder.connect(path)")  # with numbers that are not in the backup
     qm.close()
     path.rename(path.with_name("before.db"))
@@ -69,10 +69,10 @@ def test_a_store_that_is_restored_under_a_program_works_for_all_that_come_after(
         with inorder.connect(path) as fresh:
             fresh.put("Q", b"%d" % number)
     assert child.ask("error_of(lambda: qm.put('Q', b'1'))") == "StoreError"
-    assert child.ask("error_of(qm.check_store)") == "StoreError"
+    assert child.ask("error_of(qm.admin.check_store)") == "StoreError"
     with inorder.connect(path) as fresh:
         assert bodies(fresh) == [b"0", b"1", b"2", b"3", b"4"]
-        assert fresh.connections(), "the others are not taken for owners of the store that is here now"
+        assert fresh.inspect.connections(), "the others are not taken for owners of the store that is here now"
 
 
 def test_a_number_that_still_lives_is_passed_over(path: Path, qm: QueueManager, clock: ManualClock) -> None:

@@ -17,21 +17,24 @@ from inorder.testing import ManualClock
 def test_units_locks_and_messages_name_the_process(qm: QueueManager, child: Program) -> None:
     child.run("qm.put('Q', b'1'); qm.put('Q', b'2', syncpoint=True); handle = qm.open('Q', browse=True)")
     child.run("handle.browse_first(lock=True)")
-    [unit], [lock] = qm.units(), qm.locks()
+    [unit], [lock] = qm.inspect.units(), qm.inspect.locks()
     assert (unit.program.name, unit.process, unit.queues) == ("child 0", child.process.pid, ("Q",))
     assert (lock.kind, lock.program.name, lock.process) == ("handle", "child 0", child.process.pid)
-    assert [one.holder and one.holder.process for one in qm.look("Q")] == [child.process.pid] * 2
-    assert child.ask("(qm.units()[0].process, qm.locks()[0].process)") == (child.process.pid, child.process.pid)
+    assert [one.holder and one.holder.process for one in qm.inspect.look("Q")] == [child.process.pid] * 2
+    assert child.ask("(qm.inspect.units()[0].process, qm.inspect.locks()[0].process)") == (
+        child.process.pid,
+        child.process.pid,
+    )
 
 
 def test_what_a_dead_process_held_is_not_shown_as_held(qm: QueueManager, child: Program) -> None:
     child.run("qm.put('Q', b'1'); qm.get('Q', syncpoint=True); qm.put('Q', b'2', syncpoint=True)")
-    assert [one.state for one in qm.look("Q")] == ["got", "put"]
+    assert [one.state for one in qm.inspect.look("Q")] == ["got", "put"]
     child.kill()
-    assert [(one.message.body, one.state, one.message.backout_count) for one in qm.look("Q")] == [
+    assert [(one.message.body, one.state, one.message.backout_count) for one in qm.inspect.look("Q")] == [
         (b"1", "available", 1)
     ]
-    [view] = qm.overview()
+    [view] = qm.inspect.overview()
     assert (view.depth, view.arrived, view.puts, view.gets) == (1, 2, 0, 0)
 
 
@@ -44,21 +47,21 @@ def test_who_is_connected_names_the_process_and_since_when_and_the_dead_are_not_
     try:
         other.answer()
         other.run("handle = qm.open('Q', input='exclusive'); qm.put('Q', b'1')")
-        theirs = {one.program.name: one for one in qm.connections()}
+        theirs = {one.program.name: one for one in qm.inspect.connections()}
         seen = theirs["second"]
         assert (seen.process, seen.host) == (other.process.pid, "")
         assert [one.uses for one in seen.opened] == ["get exclusive", "put"]
         assert {name: one.process for name, one in theirs.items()}["child 0"] == child.process.pid
         assert seen.since is not None
         assert before - 60 <= seen.since <= time.time() + 60, "it began between these looks, if no clock was set"
-        assert child.ask("sorted((one.program.name, one.process) for one in qm.connections())") == sorted(
+        assert child.ask("sorted((one.program.name, one.process) for one in qm.inspect.connections())") == sorted(
             (name, one.process) for name, one in theirs.items()
         )
     finally:
         other.kill()
-    assert "second" not in [one.program.name for one in qm.connections()]
+    assert "second" not in [one.program.name for one in qm.inspect.connections()]
     with qm.open("Q", input="exclusive"):
-        assert qm.overview()[0].open_input_count == 1, "the handle of the dead process is gone"
+        assert qm.inspect.overview()[0].open_input_count == 1, "the handle of the dead process is gone"
 
 
 def test_the_oldest_message_may_have_the_higher_number(path: Path) -> None:
@@ -70,7 +73,7 @@ def test_the_oldest_message_may_have_the_higher_number(path: Path) -> None:
     second.put("R", b"older", syncpoint=True)
     clock.advance(60.0)
     first.put("R", b"newer", syncpoint=True)
-    assert [view.oldest_put_at for view in first.overview() if view.name == "R"] == [1000.0]
+    assert [view.oldest_put_at for view in first.inspect.overview() if view.name == "R"] == [1000.0]
     for store in stores:
         store.close_store()
 
@@ -78,7 +81,9 @@ def test_the_oldest_message_may_have_the_higher_number(path: Path) -> None:
 def test_a_wait_names_its_process_and_what_it_waits_for(qm: QueueManager, child: Program) -> None:
     child.run("qm.put('Q', b'1', syncpoint=True)")
     call = waiting(qm, lambda: qm.get("Q", wait=FOREVER, read_order="strict"))
-    [wait] = child.ask("[(one.process, one.pending.kind.value, one.pending.by, one.withheld) for one in qm.waits()]")
+    [wait] = child.ask(
+        "[(one.process, one.pending.kind.value, one.pending.by, one.withheld) for one in qm.inspect.waits()]"
+    )
     assert wait == (os.getpid(), "in", "child 0", False)
     child.run("qm.commit()")
     assert call.result().body == b"1"
@@ -92,9 +97,15 @@ def test_looking_writes_nothing(path: Path, store: SqliteStore, clock: ManualClo
         log = path.with_name(path.name + "-wal")
         before = log.stat()
         for _ in range(2):
-            assert qm.overview()[0].depth == 2
-            list(qm.look("Q"))
-            qm.locks(), qm.waits(), qm.connections(), qm.gaps("Q", b"G"), qm.check()
+            assert qm.inspect.overview()[0].depth == 2
+            list(qm.inspect.look("Q"))
+            (
+                qm.inspect.locks(),
+                qm.inspect.waits(),
+                qm.inspect.connections(),
+                qm.inspect.gaps("Q", b"G"),
+                qm.admin.check(),
+            )
             clock.advance(2.0)
         assert (log.stat().st_size, log.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
 
@@ -108,9 +119,9 @@ def test_what_another_process_defines_holds_from_the_next_call_on_an_open_queue(
         child.run("qm.put('A', inorder.Message(b'x', reply_to_queue='ANSWERS'))")
         return qm.get("Q").reply_to_queue
 
-    child.run("qm.create_alias('A', base_queue='Q')")
+    child.run("qm.create_queue('A', type='alias', base_queue='Q')")
     assert replies_to() == "ANSWERS"
-    qm.create_remote_queue("ANSWERS", remote_queue="THERE", remote_manager="QM2")
+    qm.create_queue("ANSWERS", type="remote", remote_queue="THERE", remote_manager="QM2")
     assert replies_to() == "THERE"
     qm.alter_queue("ANSWERS", remote_queue="ELSEWHERE")
     assert replies_to() == "ELSEWHERE"
@@ -125,5 +136,5 @@ def test_what_another_process_defines_holds_from_the_next_call_on_an_open_queue(
     assert child.run(refused.format("A")) == Reason.PUT_INHIBITED
     qm.alter_queue("Q", put_allowed=True, max_length=50_000)
     assert child.run(refused.format("Q")) is None
-    qm.alter_manager(max_length=32_768)
+    qm.admin.alter_manager(max_length=32_768)
     assert child.run(refused.format("Q")) == Reason.MSG_TOO_BIG_FOR_Q_MGR

@@ -67,7 +67,7 @@ def test_a_delayed_message_of_another_process_ends_a_wait_when_it_is_due(qm: Que
     ("act", "error"),
     [
         ("qm.alter_queue('Q', get_allowed=False)", GetInhibited),
-        ("qm.stop()", QueueManagerStopping),
+        ("qm.admin.stop()", QueueManagerStopping),
     ],
 )
 def test_a_wait_ends_with(qm: QueueManager, child: Program, act: str, error: type[Exception]) -> None:
@@ -77,7 +77,7 @@ def test_a_wait_ends_with(qm: QueueManager, child: Program, act: str, error: typ
 
 
 def test_a_wait_on_a_queue_that_is_deleted_through_its_creators_handle_ends(qm: QueueManager, child: Program) -> None:
-    qm.create_model("MODEL", shareable=True, default_input="shared")
+    qm.create_queue("MODEL", type="model", shareable=True, default_input="shared")
     name = child.ask("(handle := qm.open('MODEL', input='shared')).name")
     with qm.open(name, input="shared") as other:
         call = waiting(qm, lambda: other.get(wait=WITHOUT_END))

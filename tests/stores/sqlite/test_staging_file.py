@@ -105,7 +105,7 @@ def test_stagings_and_the_ledger_are_in_a_backup_and_there_when_the_store_is_ope
     copy = path.with_name("copy.db")
     writer.put(letters("a"))
     writer.stage("one", letters("bcd"), group_key=[1, 1, 2], order_key=[3, 2, 1])
-    writer.qm.backup(copy)
+    writer.qm.admin.backup(copy)
     store.close_store()
     for one in (path, copy):
         with opened(one, dict(writer.counts), clock) as again:
@@ -138,7 +138,7 @@ def test_a_writer_that_is_killed_leaves_what_it_staged_and_nothing_of_a_settle(
 ) -> None:
     assert killed_at(path, point) == -signal.SIGKILL
     with opened(path, {"one": 2, "two": 1}) as writer:
-        assert sum(unit.puts for unit in writer.qm.units()) == staged
+        assert sum(unit.puts for unit in writer.qm.inspect.units()) == staged
         assert bodies(writer.qm) == []
         assert writer.store.in_ledger("Q", KEY) is None
         if staged == 3:

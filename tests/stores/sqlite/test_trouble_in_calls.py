@@ -45,7 +45,7 @@ def test_a_unit_whose_first_call_failed_leaves_no_number_behind(
     connection.execute("PRAGMA max_page_count = 1073741823").fetchall()
     first = qm.put("Q", b"z", confirm_id=7)
     qm.put("Q", b"z2", confirm_id=7)
-    assert [unit.kind for unit in qm.units()] == ["confirm"]
+    assert [unit.kind for unit in qm.inspect.units()] == ["confirm"]
     assert qm.confirm_put("Q", first.uid) is None
     assert problems(file.database) == []
 
@@ -64,7 +64,7 @@ def test_what_was_committed_when_ctrl_c_came_is_committed(
     queue.put(b"b", syncpoint=True)
     qm.commit()
     assert [message.body for message in qm.browse("Q", read_order="strict")] == [b"a", b"b"]
-    assert qm.units() == []
+    assert qm.inspect.units() == []
     assert problems(file.database) == []
 
 
@@ -80,8 +80,8 @@ def test_a_commit_whose_contents_cannot_be_removed_yet_has_happened(
     with monkeypatch.context() as trouble:
         trouble.setattr(SqlBackend, "sweep", full)
         qm.commit()
-    assert (qm.depth("Q"), qm.units()) == (0, [])
-    qm.discard_expired()
+    assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
+    qm.admin.discard_expired()
     assert file.database.connection.execute("SELECT count(*) FROM content").get == 0
 
 

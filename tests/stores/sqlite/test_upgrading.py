@@ -283,7 +283,7 @@ def check_whole(path: Path, before: Rows) -> int:
     """The store is of one release, that release can open it, and what was in it is in it. Which: its version."""
     try:
         with inorder.connect(path) as qm:  # what was open is backed out
-            assert (qm.depth("Q"), qm.check()) == (53, [])
+            assert (qm.depth("Q"), qm.admin.check()) == (53, [])
         found = VERSION
     except StoreNewer:
         opened_by_next(path).close()
@@ -357,5 +357,5 @@ def test_a_full_disk_is_called_so(tmp_path: Path) -> None:
             upgraded(disk.store)
         disk.clear()
         with inorder.connect(disk.store) as qm:
-            assert (qm.depth("Q"), qm.check()) == (53, [])
+            assert (qm.depth("Q"), qm.admin.check()) == (53, [])
         assert upgraded(disk.store).version == NEXT

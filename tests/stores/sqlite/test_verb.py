@@ -75,4 +75,4 @@ def test_a_step_before_a_call_that_is_refused_may_fail_by_itself(
                 qm.put("Q", bytes(11))
         with pytest.raises(MessageTooBig):
             qm.put("Q", bytes(11))
-        assert [one.message.body for one in qm.look("Q")] == []
+        assert [one.message.body for one in qm.inspect.look("Q")] == []

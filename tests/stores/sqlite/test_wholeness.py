@@ -81,8 +81,8 @@ def queue_with(store: SqliteStore, members: list[Member]) -> Iterator[tuple[Queu
     try:
         yield qm, name
     finally:
-        qm.abandon()
-        holder.abandon()
+        qm.internals.abandon()
+        holder.internals.abandon()
 
 
 def whole_by_the_rule(there: list[Message]) -> bool:
@@ -113,7 +113,7 @@ def test_the_copies_in_sql_say_what_the_rule_says(store: SqliteStore, members: l
         assert (survey.messages > 0, len(rows) > 0) == (whole, whole)
         reader = ClaimReader(qm.open(name, input="shared"), "test")
         assert (reader.claim(reader.begin().settled, GROUPS) is not None) == whole
-        qm.release_claims(name, "test")
+        qm.bulk.release_claims(name, "test")
         assert takes_a_group(qm, name) == whole
 
 

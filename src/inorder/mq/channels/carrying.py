@@ -251,7 +251,7 @@ class _Run:
             self._sending.queue.browse_first(wait=LOOK_SECONDS, read_order=definition.read_order)
         except (NoMessageAvailable, OrderPending):
             self._idle += LOOK_SECONDS
-            self._sending.manager.check_store()
+            self._sending.manager.admin.check_store()
             if self._idle % definition.heartbeat_interval < LOOK_SECONDS:
                 assert receiver.manager, "it answers"
             is_there = False

@@ -50,8 +50,8 @@ class Sending:
 
     def call(self, act: Callable[[Store, int], T]) -> T:
         """Makes a call on the store, with this side's handle."""
-        with self.queue.session:
-            store, handle = self.queue.opened_for("input")
+        with self.queue.internals.session:
+            store, handle = self.queue.internals.opened_for("input")
             return act(store, handle)
 
     def now(self) -> float:

@@ -173,9 +173,9 @@ def handle_rows(qm: QueueManager, handles: Handles) -> Iterator[Row]:
 
 
 def _connections(qm: QueueManager) -> list[SeenConnection]:
-    connections = qm.connections()
-    units = {one.connection: one for one in qm.units() if one.connection is not None}
-    waits = qm.waits()
+    connections = qm.inspect.connections()
+    units = {one.connection: one for one in qm.inspect.units() if one.connection is not None}
+    waits = qm.inspect.waits()
     return [
         SeenConnection(
             one,

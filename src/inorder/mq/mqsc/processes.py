@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from ...client.admin import PROCESS as KIND
 from ...client.manager import QueueManager
-from ...client.processes import PROCESS as KIND
 from ...errors import UnknownObject
 from ...model.attribute import Attribute
 from ...model.process_attributes import PROCESS_ATTRIBUTES, ProcessAttributes, define_process
@@ -78,10 +78,10 @@ def run_process_command(qm: QueueManager, command: ObjectCommand) -> tuple[str, 
         case "DEFINE":
             text = _define(qm, command)
         case "ALTER":
-            qm.alter_process(name, **command.given)
+            qm.admin.alter_process(name, **command.given)
             text = f"Process {name} altered."
         case "DELETE":
-            qm.delete_process(name)
+            qm.admin.delete_process(name)
             text = f"Process {name} deleted."
         case _:
             return number, "Display Process details.", _displayed(qm, command)
@@ -91,11 +91,11 @@ def run_process_command(qm: QueueManager, command: ObjectCommand) -> tuple[str, 
 def _define(qm: QueueManager, command: ObjectCommand) -> str:
     name, given = command.name, dict(command.given)
     if command.like is not None:
-        given = _changeable(qm.process(command.like)) | given
-    if not command.replace or name not in {one.name for one in qm.processes()}:
-        qm.create_process(name, **given)
+        given = _changeable(qm.admin.process(command.like)) | given
+    if not command.replace or name not in {one.name for one in qm.admin.processes()}:
+        qm.admin.create_process(name, **given)
         return f"Process {name} defined."
-    qm.alter_process(name, **_changeable(define_process(name, **given)))
+    qm.admin.alter_process(name, **_changeable(define_process(name, **given)))
     return f"Process {name} replaced."
 
 
@@ -105,7 +105,7 @@ def _changeable(one: ProcessAttributes) -> Any:
 
 def _displayed(qm: QueueManager, command: ObjectCommand) -> tuple[Row, ...]:
     if not command.name.endswith("*"):
-        qm.process(command.name)  # this raises with the most similar names
+        qm.admin.process(command.name)  # this raises with the most similar names
     rows = tuple(_rows(qm, command))
     if not rows:
         condition = " and the condition" if command.where else ""

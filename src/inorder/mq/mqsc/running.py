@@ -180,7 +180,7 @@ def _do_alter(qm: QueueManager, command: Alter) -> Done:
 
 
 def _do_alter_manager(qm: QueueManager, command: AlterManager) -> Done:
-    qm.alter_manager(**command.changes)
+    qm.admin.alter_manager(**command.changes)
     return Done(MANAGER_ALTERED, f"Queue manager altered.{_idle(command.without_effect)}")
 
 
@@ -191,7 +191,7 @@ def _do_delete(qm: QueueManager, command: Delete) -> Done:
 
 
 def _do_clear(qm: QueueManager, command: Clear) -> Done:
-    removed = qm.clear_queue(command.name)
+    removed = qm.admin.clear_queue(command.name)
     text = f"Queue {command.name} cleared: {removed:,} message{'' if removed == 1 else 's'} removed."
     return Done(CLEARED, text, messages=removed)
 
@@ -206,7 +206,7 @@ def _do_display(qm: QueueManager, command: Display) -> Done:
 
 
 def _do_display_manager(qm: QueueManager, command: DisplayManager) -> Done:
-    row = _chosen(_manager_row(qm.manager_attributes()), ("QMNAME",), command.keywords)
+    row = _chosen(_manager_row(qm.admin.manager_attributes()), ("QMNAME",), command.keywords)
     return Done(MANAGER_SHOWN, "Display Queue Manager details.", (row,))
 
 
@@ -250,7 +250,7 @@ def define(qm: QueueManager, command: Define) -> str:
     given = {**_taken_over(qm, command), **command.attributes}
     there = _definition(qm, command.name) if command.replace else None
     if there is None:
-        getattr(qm, BY_TYPE[command.type].create)(command.name, **given)
+        qm.create_queue(command.name, type=command.type, **given)
         return f"Queue {command.name} defined."
     _check_type(qm, command.name, command.type)
     if command.type == "local":  # its definition type does not change
@@ -340,18 +340,18 @@ def _queue_row(qm: QueueManager, queue: QueueAttributes, command: Display) -> Ro
     row = {word: mqsc_value(each, getattr(queue, each.name)) for word, each in keywords_of(queue.type).items()}
     asked = {*command.keywords, command.where.keyword if command.where else ""}
     if queue.type == "local" and (not command.keywords or asked & set(LOCAL_KEYWORDS)):
-        row |= _some(status_values(qm.status(queue.name)), LOCAL_KEYWORDS)
+        row |= _some(status_values(qm.inspect.status(queue.name)), LOCAL_KEYWORDS)
     return row
 
 
 def _ages(qm: QueueManager) -> dict[str, int]:
     """The age of the oldest message of each queue, in seconds."""
     now = qm._session.services.now()
-    return {one.name: age(one.oldest_put_at, now) for one in qm.overview()}
+    return {one.name: age(one.oldest_put_at, now) for one in qm.inspect.overview()}
 
 
 def _status_row(qm: QueueManager, queue: QueueAttributes, ages: Mapping[str, int]) -> Row:
-    values = status_values(qm.status(queue.name)) | {"MSGAGE": ages.get(queue.name, 0)}
+    values = status_values(qm.inspect.status(queue.name)) | {"MSGAGE": ages.get(queue.name, 0)}
     return {"QUEUE": queue.name, "TYPE": "QUEUE", **_some(values, STATUS_KEYWORDS)}
 
 

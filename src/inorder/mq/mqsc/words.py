@@ -29,7 +29,6 @@ class ObjectKind:
         type: the type in `inorder.model.attributes`, whose table has its keywords.
         who: its name in errors.
         default: the object whose attributes a DEFINE without LIKE copies.
-        create: the method of a queue manager that creates one.
         verbs: the commands for it.
     """
 
@@ -38,7 +37,6 @@ class ObjectKind:
     type: QueueType
     who: str
     default: str
-    create: str
     verbs: tuple[str, ...] = ON_ALL
 
 
@@ -52,7 +50,6 @@ KINDS: Final[Mapping[str, ObjectKind]] = MappingProxyType(
                 type="local",
                 who="a local queue",
                 default="SYSTEM.DEFAULT.LOCAL.QUEUE",
-                create="create_queue",
                 verbs=(*ON_ALL, "CLEAR"),
             ),
             ObjectKind(
@@ -61,7 +58,6 @@ KINDS: Final[Mapping[str, ObjectKind]] = MappingProxyType(
                 type="alias",
                 who="an alias queue",
                 default="SYSTEM.DEFAULT.ALIAS.QUEUE",
-                create="create_alias",
             ),
             ObjectKind(
                 word="QMODEL",
@@ -69,7 +65,6 @@ KINDS: Final[Mapping[str, ObjectKind]] = MappingProxyType(
                 type="model",
                 who="a model queue",
                 default="SYSTEM.DEFAULT.MODEL.QUEUE",
-                create="create_model",
             ),
             ObjectKind(
                 word="QREMOTE",
@@ -77,7 +72,6 @@ KINDS: Final[Mapping[str, ObjectKind]] = MappingProxyType(
                 type="remote",
                 who="a remote queue",
                 default="SYSTEM.DEFAULT.REMOTE.QUEUE",
-                create="create_remote_queue",
             ),
         )
     }

@@ -71,11 +71,11 @@ async def put(call: Call, given: Given) -> Response:
     key = LedgerKey(given["writer"] or call.identity.name, QUERY, given[KEY])
     qm = call.context.qm
     with call.context.transfers.taken():
-        done: Noted | Settled | None = await qm.in_ledger(call.queue, key)
+        done: Noted | Settled | None = await qm.bulk.in_ledger(call.queue, key)
         if done is None:
             done = settled = await Upload(call, key).run()
             if settled.already:  # the same request was sent twice; its entry goes with the queue
-                done = await qm.in_ledger(call.queue, key) or settled
+                done = await qm.bulk.in_ledger(call.queue, key) or settled
     return JSONResponse({"messages": done.messages})
 
 
@@ -101,12 +101,12 @@ class Upload:
             if staging is not None:
                 await staging
             staged = Staged(self._name, self._rows)
-            return await qm.run(lambda one: one.settle_staging(self._key, [staged]))
+            return await qm.run(lambda one: one.bulk.settle_staging(self._key, [staged]))
         except BaseException:
             if staging is not None:
                 await asyncio.wait({staging})
                 staging.exception()  # this error or an earlier one is raised
-            await qm.run(lambda one: one.undo_staging([self._name]))
+            await qm.run(lambda one: one.bulk.undo_staging([self._name]))
             raise
 
     async def _parts(self) -> AsyncIterator[tuple[list[Frame], ExitStack]]:
@@ -304,7 +304,7 @@ async def settle(call: Call, given: Given) -> Response:
 async def release(call: Call, given: Given) -> Response:
     """Returns claimed messages to the queue."""
     del given
-    return JSONResponse({"messages": await call.context.qm.release_claims(call.queue, _reader(call))})
+    return JSONResponse({"messages": await call.context.qm.bulk.release_claims(call.queue, _reader(call))})
 
 
 # --- the description

@@ -88,12 +88,12 @@ async def release_lock(call: Call, given: Given) -> Response:
     """Unlocks all messages under a lock id."""
     del given
     lock_id = _id_in(await call.object(), "lock_id")
-    return JSONResponse({"messages": await call.context.qm.release_lock(call.queue, lock_id)})
+    return JSONResponse({"messages": await call.context.qm.admin.release_lock(call.queue, lock_id)})
 
 
 async def unique_ids(call: Call, given: Given) -> Response:
     """Lists the messages under a confirm id or a lock id."""
-    found = await call.context.qm.unique_ids(
+    found = await call.context.qm.inspect.unique_ids(
         call.queue, confirm_id=given["confirm_id"] or 0, lock_id=given["lock_id"] or 0
     )
     return JSONResponse({"uids": [one._asdict() for one in found]})

@@ -20,8 +20,8 @@ from starlette.responses import Response
 
 from ...aio import QueueManager as SharedQueueManager
 from ...client.bulk import BulkBrowser
+from ...client.inspection import QueueView
 from ...client.manager import QueueManager
-from ...client.operating import QueueView
 from ...errors import InorderError, NoMessageAvailable, OrderPending
 from ...formats.json_lines import record_of
 from ...model.options import GetOptions, Match

@@ -42,7 +42,7 @@ async def put(call: Call, given: Given) -> Response:
     options = _options(given)
 
     def work(qm: QueueManager) -> PutResult:
-        if options.uid is not None and options.uid.origin == qm.manager_attributes().origin:
+        if options.uid is not None and options.uid.origin == qm.admin.manager_attributes().origin:
             _check_uid(qm, call.queue, options.uid)
         return qm.put(call.queue, message, options)
 
@@ -156,7 +156,7 @@ def _check_uid(qm: QueueManager, queue: str, uid: UniqueId) -> None:
 
     The queue manager could later assign an id from the future to another message.
     """
-    if not any(qm.look(queue, match=Match(uid=uid), preview=0, most=1)):
+    if not any(qm.inspect.look(queue, match=Match(uid=uid), preview=0, most=1)):
         raise problem(
             "INWB0003E",
             "uid",

@@ -26,7 +26,7 @@ async def shown(call: Call, given: Given) -> Response:
 
     def look(qm: QueueManager) -> tuple[QueueAttributes, QueueStatus | None]:
         attributes = qm.attributes(call.queue)
-        return attributes, qm.status(call.queue) if attributes.type == "local" else None
+        return attributes, qm.inspect.status(call.queue) if attributes.type == "local" else None
 
     attributes, status = await call.context.qm.run(look)
     record: dict[str, Any] = {"attributes": _values(attributes), "status": status and _values(status)}

@@ -95,12 +95,12 @@ class Meant(NamedTuple):
 def page_of(
     qm: QueueManager, queue: str, *, match: Match, preview: int, after: Position | None, most: int = PAGE
 ) -> list[MessageView]:
-    """One page of a listing. Raises: as `QueueManager.look`."""
-    return list(islice(qm.look(queue, match=match, preview=preview, most=most, after=after), most))
+    """One page of a listing. Raises: as `qm.inspect.look`."""
+    return list(islice(qm.inspect.look(queue, match=match, preview=preview, most=most, after=after), most))
 
 
 def chosen(qm: QueueManager, queue: str, uids: Sequence[UniqueId], *, preview: int = 64) -> Meant:
-    """The messages with these ids. Raises: as `QueueManager.look`."""
+    """The messages with these ids. Raises: as `qm.inspect.look`."""
     sights, missing = [], []
     for uid in uids:
         sight = sight_of(qm, queue, uid, preview)
@@ -113,7 +113,7 @@ def chosen(qm: QueueManager, queue: str, uids: Sequence[UniqueId], *, preview: i
 
 def sight_of(qm: QueueManager, queue: str, uid: UniqueId, preview: int = 0) -> MessageView | None:
     """The message with this id in any state, or None if it does not exist."""
-    return next(qm.look(queue, match=Match(uid=uid), preview=preview, most=1), None)
+    return next(qm.inspect.look(queue, match=Match(uid=uid), preview=preview, most=1), None)
 
 
 def why(sight: MessageView | None) -> str:

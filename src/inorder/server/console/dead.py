@@ -39,7 +39,7 @@ async def show(visit: Visit) -> Mapping[str, Any]:
 
 async def _place(visit: Visit) -> str:
     """The queue that holds dead letters."""
-    return (await visit.context.qm.manager_attributes()).dead_letter_queue or DEAD_LETTERS
+    return (await visit.context.qm.admin.manager_attributes()).dead_letter_queue or DEAD_LETTERS
 
 
 async def _listed(
@@ -70,7 +70,7 @@ async def _listed(
     try:
         fitting = _choice(given)
         letters = await visit.context.qm.run(
-            lambda qm: list(islice(qm.dead_letters(dead_letter_queue=there, **fitting), LISTED + 1))
+            lambda qm: list(islice(qm.dead.letters(dead_letter_queue=there, **fitting), LISTED + 1))
         )
     except InorderError as error:
         return values | {"there": there, "problem": str(error)}
@@ -155,7 +155,7 @@ def letters_of(
     """The dead letters with these ids, and the ids of letters that are not available."""
     letters, missing = list[DeadLetter](), list[UnavailableMessage]()
     for uid in uids:
-        letter = next(iter(qm.dead_letters(match=Match(uid=uid), dead_letter_queue=there)), None)
+        letter = next(iter(qm.dead.letters(match=Match(uid=uid), dead_letter_queue=there)), None)
         if letter is None:
             missing.append(UnavailableMessage(uid, acting.why(acting.sight_of(qm, there, uid))))
         else:
@@ -167,7 +167,7 @@ def replayed(qm: QueueManager, there: str, uids: Sequence[UniqueId], target: str
     """Replays these dead letters, each in its own unit of work. Returns those that stay, with the error."""
     messages, missing, stayed = 0, list[UnavailableMessage](), list[UnavailableMessage]()
     for uid in uids:
-        done = qm.replay(to=target, match=Match(uid=uid), dead_letter_queue=there)
+        done = qm.dead.replay(to=target, match=Match(uid=uid), dead_letter_queue=there)
         messages += done.messages
         if done.stayed:
             stayed += [UnavailableMessage(uid, str(one.error)) for one in done.stayed]

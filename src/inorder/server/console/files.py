@@ -153,7 +153,7 @@ async def download(visit: Visit, uids: Sequence[UniqueId], match: Match, form: s
     later error closes the connection, so no client takes an incomplete file for a complete one.
 
     Raises: ArgumentError, if there is no such form, or it has no place for these messages; Problem 501; the errors of
-    `QueueManager.look`.
+    `qm.inspect.look`.
     """
     if form not in FORMS:
         raise bad_argument("form", form, one_of(FORMS))

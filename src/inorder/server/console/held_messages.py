@@ -107,12 +107,12 @@ async def show(visit: Visit) -> Mapping[str, Any]:
     visit.query()
 
     def look(qm: QueueManager) -> dict[str, Any]:
-        units, waits = qm.units(), qm.waits()
-        programs = running(qm.connections(), units, waits)
+        units, waits = qm.inspect.units(), qm.inspect.waits()
+        programs = running(qm.inspect.connections(), units, waits)
         return {
             "units": units,
-            "locks": qm.locks(),
-            "claims": qm.claims(),
+            "locks": qm.inspect.locks(),
+            "claims": qm.bulk.claims(),
             "waits": waits,
             "programs": programs[:SHOWN],
             "more": len(programs) - SHOWN,
@@ -150,7 +150,7 @@ async def unit(visit: Visit) -> dict[str, Any]:
 
     def look(qm: QueueManager) -> tuple[Unit, list[tuple[str, list[MessageView]]]]:
         one = find_unit(qm, visit.names["unit"])
-        return one, [(queue, list(islice(qm.look(queue, unit=one, most=SHOWN), SHOWN))) for queue in one.queues]
+        return one, [(queue, list(islice(qm.inspect.look(queue, unit=one, most=SHOWN), SHOWN))) for queue in one.queues]
 
     one, held = await visit.context.qm.run(look)
     seen = [(queue, sights if visit.identity.may("browse", queue) else []) for queue, sights in held]
@@ -191,7 +191,7 @@ async def lock(visit: Visit) -> dict[str, Any]:
     visit.query()
 
     def look(qm: QueueManager) -> LockView:
-        for one in qm.locks():
+        for one in qm.inspect.locks():
             if (one.queue, str(one.lock_id)) == (visit.queue, visit.names["lock"]):
                 return one
         raise UnitNotFound(f"there is no lock id {visit.names['lock']} on {visit.queue}", unit=visit.names["lock"])
@@ -206,7 +206,7 @@ async def release_lock(visit: Visit) -> Response:
     values = await lock(visit)
     lock_id, text = values["lock"].lock_id, f"{values['key']} released: {{messages}}."
     return await _confirmed(
-        visit, values, "release lock", visit.queue, lambda qm: qm.release_lock(visit.queue, lock_id), text
+        visit, values, "release lock", visit.queue, lambda qm: qm.admin.release_lock(visit.queue, lock_id), text
     )
 
 
@@ -219,7 +219,7 @@ async def claim(visit: Visit) -> dict[str, Any]:
     application = visit.names["application"]
 
     def look(qm: QueueManager) -> Claims:
-        for one in qm.claims():
+        for one in qm.bulk.claims():
             if (one.queue, one.application) == (visit.queue, application):
                 return one
         text = f"{application} has not read any messages in claims on {visit.queue}"
@@ -240,10 +240,10 @@ async def end_claim(visit: Visit) -> Response:
     key, queue = values["key"], visit.queue
 
     def release(qm: QueueManager) -> int:
-        return qm.release_claims(queue, key)
+        return qm.bulk.release_claims(queue, key)
 
     def leave(qm: QueueManager) -> int:
-        qm.leave_claimed_group(queue, key)
+        qm.bulk.leave_claimed_group(queue, key)
         return 0
 
     if name == "release":

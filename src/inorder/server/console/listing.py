@@ -84,7 +84,9 @@ class GroupSearches:
         known = self._known.get(view.name)
         if known is not None and (known[0] == sign or self._clock() - known[1] < AGAIN_SECONDS):
             return known[2]
-        found = wholeness(await self._qm.look(view.name, order="logical", preview=0, most=LOOKED_MAX), LOOKED_MAX)
+        found = wholeness(
+            await self._qm.inspect.look(view.name, order="logical", preview=0, most=LOOKED_MAX), LOOKED_MAX
+        )
         self._known[view.name] = (sign, self._clock(), found)
         return found
 

@@ -30,9 +30,9 @@ async def show_users(visit: Visit) -> Mapping[str, Any]:
     visit.query()
 
     def look(qm: QueueManager) -> dict[str, Any]:
-        now, tokens = qm.clock.now(), qm.tokens()
+        now, tokens = qm.internals.clock.now(), qm.accounts.tokens()
         valid = [one.user for one in tokens if one.expires_at > now]
-        return {"users": qm.users(), "tokens": {name: valid.count(name) for name in set(valid)}}
+        return {"users": qm.accounts.users(), "tokens": {name: valid.count(name) for name in set(valid)}}
 
     return await visit.context.qm.run(look)
 
@@ -41,7 +41,7 @@ async def show_acts(visit: Visit) -> Mapping[str, Any]:
     """GET log: acts through servers that nobody can undo, newest first."""
     given = visit.query("user", "queue")
     user, queue = (given.get(name, "").strip() or None for name in ("user", "queue"))
-    acts = await visit.context.qm.run(lambda qm: list(islice(qm.acts(user=user, queue=queue), ACTS + 1)))
+    acts = await visit.context.qm.run(lambda qm: list(islice(qm.accounts.acts(user=user, queue=queue), ACTS + 1)))
     return {
         "acts": acts[:ACTS],
         "has_more": len(acts) > ACTS,

@@ -11,8 +11,8 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from ... import Flags, Match, MessageType, QueueManager, Report
+from ...client.inspection import PREVIEW_MAX
 from ...client.labels import in_words, name_of
-from ...client.operating import PREVIEW_MAX
 from ...client.unit_names import key_in
 from ...model.message import Message, UniqueId
 from ...rules.dead_letters import is_dead, reason_name, why_dead
@@ -70,11 +70,11 @@ async def body(visit: Visit) -> Response:
 def _look(qm: QueueManager, queue: str, text: str, preview: int) -> tuple[MessageView, Gaps | None]:
     """The message in any state, and the gaps of its group. Raises: Problem 404, if it does not exist."""
     uid: UniqueId | None = listing.uid_of(text)
-    found = [] if uid is None else list(qm.look(queue, match=Match(uid=uid), preview=preview, most=1))
+    found = [] if uid is None else list(qm.inspect.look(queue, match=Match(uid=uid), preview=preview, most=1))
     if not found:
         raise problem("INWB0015E", text, queue)
     group_id = group_of(found[0].message)
-    return found[0], qm.gaps(queue, group_id) if group_id else None
+    return found[0], qm.inspect.gaps(queue, group_id) if group_id else None
 
 
 def _descriptor(message: Message) -> Iterator[tuple[str, str, bool]]:

@@ -146,12 +146,12 @@ class QueueRow(NamedTuple):
 
 def _look(qm: QueueManager, may: Callable[[Authority, str], bool]) -> SeenStore:
     return SeenStore(
-        queues=[one for one in qm.overview() if may("inquire", one.name)],
+        queues=[one for one in qm.inspect.overview() if may("inquire", one.name)],
         attributes={one.name: one for one in qm.queues()},
-        waits=[one for one in qm.waits() if may("display", one.queue)],
-        units=[one for one in qm.units() if all(may("display", queue) for queue in one.queues)],
-        dropped=qm.dropped(),
-        dead_letter_queue=qm.manager_attributes().dead_letter_queue or DEAD_LETTERS,
+        waits=[one for one in qm.inspect.waits() if may("display", one.queue)],
+        units=[one for one in qm.inspect.units() if all(may("display", queue) for queue in one.queues)],
+        dropped=qm.inspect.dropped(),
+        dead_letter_queue=qm.admin.manager_attributes().dead_letter_queue or DEAD_LETTERS,
         now=time.time(),
     )
 

@@ -192,10 +192,10 @@ def _look(qm: QueueManager, queue: str, wanted: QueuePageQuery, *, with_holders:
 
     Raises: UnknownQueue 2085, WrongQueueType 2045.
     """
-    list(qm.look(queue, most=1, preview=0))  # which raises the right error if it has no messages of its own
+    list(qm.inspect.look(queue, most=1, preview=0))  # which raises the right error if it has no messages of its own
     attributes = qm.attributes(queue)
     name = attributes.base_queue if attributes.type == "alias" else queue
-    view = next(iter(qm.overview(name)), None)
+    view = next(iter(qm.inspect.overview(name)), None)
     if view is None:
         raise UnknownQueue(f"there is no queue {name!r}", queue=name)
     sides: dict[str, ListedOrder] = dict.fromkeys(wanted.orders, ListedOrder())
@@ -207,11 +207,11 @@ def _look(qm: QueueManager, queue: str, wanted: QueuePageQuery, *, with_holders:
     else:
         sides = {order: _listed(qm, name, order, wanted.after[order], selector) for order in wanted.orders}
     groups = set().union(*(listing.groups_in(one.sights) for one in sides.values()))
-    missing = {group_id: qm.gaps(name, group_id) for group_id in groups}
+    missing = {group_id: qm.inspect.gaps(name, group_id) for group_id in groups}
     held = _held(qm, name) if with_holders else NOBODY
     if not with_holders:
         sides = {order: one._replace(sights=listing.without_holders(one.sights)) for order, one in sides.items()}
-    return QueuePageState(view, qm.attributes(name), qm.order_view(name), held, sides, missing, wrong)
+    return QueuePageState(view, qm.attributes(name), qm.inspect.order_view(name), held, sides, missing, wrong)
 
 
 def _listed(
@@ -221,7 +221,7 @@ def _listed(
     the page.
     """
     most = PAGE + 1 if selector is None else LOOKED_MAX
-    looked = list(qm.look(name, order=order, preview=listing.PREVIEW, most=most, after=after))
+    looked = list(qm.inspect.look(name, order=order, preview=listing.PREVIEW, most=most, after=after))
     fitting = [one for one in looked if selector is None or selector.fits(one.message)]
     if len(fitting) > PAGE:
         return ListedOrder(
@@ -232,12 +232,12 @@ def _listed(
 
 
 def _held(qm: QueueManager, name: str) -> Held:
-    units, waits = qm.units(), qm.waits()
+    units, waits = qm.inspect.units(), qm.inspect.waits()
     return Held(
         units=[one for one in units if name in one.queues or name == one.queue],
-        locks=[one for one in qm.locks() if one.queue == name],
+        locks=[one for one in qm.inspect.locks() if one.queue == name],
         waits=[one for one in waits if one.queue == name],
-        opened=openings_of(name, running(qm.connections(), units, waits)),
+        opened=openings_of(name, running(qm.inspect.connections(), units, waits)),
     )
 
 

@@ -1,22 +1,22 @@
-"""Calls for operators: list messages, their holders and waiting readers, and check the store.
+"""`qm.inspect`: queues, messages, their holders and waiting readers, and what happens, as operators see them.
 
-These calls need no handle. They do not take, lock or change messages, except for those whose names say so.
+These calls need no handle. They do not take, lock or change messages.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..errors import LeaseOver, UnitNotFound, bad_argument, written
-from ..model.options import EVERYTHING, Match, check_instance, check_switch, check_whole, is_path
-from ..model.parameters import ID_LENGTH, WHOLE_MAX, Choice, is_storable
+from ..errors import bad_argument
+from ..model.attributes import QueueStatus
+from ..model.message import UniqueId
+from ..model.options import EVERYTHING, Match, check_instance, check_whole
+from ..model.parameters import ID_LENGTH, WHOLE_MAX, Choice
 from ..rules.gaps import Gaps
 from ..rules.selectors import selector_of
-from ..stores.seam.protocol import Store
-from ..stores.seam.records import Outcome
+from ..stores.seam.telemetry import Observation, StoreObserver
 from ..stores.seam.views import (
     ConnectionView,
     Dropped,
@@ -33,20 +33,34 @@ from ..stores.seam.views import (
     Wait,
 )
 from ..support.old_paths import renamed
-from . import housekeeping
-from .session import Session
-
-Progress = Callable[[int, int], object]  # done, and all there is
+from .by_name import by_name
+from .events import Hook, HookName, Registration
+from .namespace import Namespace
 
 PAGE_MESSAGES, PAGE_BYTES = 1000, 8 * 2**20  # of a listing: what is read at once
+PAGE_ACTS = 500
 PREVIEW_MAX = 104_857_600
 
 
-class OperatorCalls:
-    """What a queue manager tells its operator, and does for it; part of `QueueManager`."""
+class Inspect(Namespace):
+    """Looks at a queue manager, `qm.inspect`; they take, lock and change nothing."""
 
-    _session: Session
-    _store: Store
+    # --- the connection
+
+    @property
+    def path(self) -> str:
+        """Where the store is: a file, a server without its password, or ":memory:"."""
+        return self._session.services.store.path
+
+    @property
+    def program(self) -> str:
+        """The name that is recorded with each message that this connection puts."""
+        return self._manager._program.name
+
+    @property
+    def has_unit(self) -> bool:
+        """Whether a unit of work is open that has put or got something."""
+        return not self._session.closed and self._store.has_unit(self._session.owner)
 
     # --- what lies on a queue
 
@@ -155,27 +169,21 @@ class OperatorCalls:
         with self._session:
             return self._store.dropped()
 
+    def status(self, name: str) -> QueueStatus:
+        """Depth and open counts of a queue, after discarding what has expired."""
+        return self._manager._status(name)
+
+    @by_name
+    def unique_ids(self, queue: str, *, confirm_id: int = 0, lock_id: int = 0) -> list[UniqueId]:
+        """The unique ids of what stands under a confirm id or a lock id; see `Queue.unique_ids`."""
+        return self._manager._default(queue).unique_ids(confirm_id=confirm_id, lock_id=lock_id)
+
     # --- who holds, and who waits
 
     def order_view(self, queue: str) -> OrderView:
         """What is pending on a queue, since when and by whom, and how many strict readers wait."""
         with self._session:
             return self._store.order_view(queue)
-
-    def settle(self, name: str, outcome: Outcome) -> None:
-        """Settles a prepared unit: outcome is "commit" or "back_out". Raises: UnitNotFound."""
-        Choice(("commit", "back_out")).check("outcome", outcome)
-        if not isinstance(name, str) or not is_storable(name):
-            raise UnitNotFound(f"no unit is named {written(name)}", unit=name)
-        with self._session:
-            self._store.settle_prepared(name, outcome)
-
-    def end_lease(self, name: str) -> None:
-        """Backs out a lease before its deadline; it is named as in `units()`. Raises: LeaseOver 9060, it is over."""
-        if not isinstance(name, str) or not is_storable(name):
-            raise LeaseOver(f"there is no lease {written(name)}", lease=name)
-        with self._session:
-            self._store.end_lease(name)
 
     def units(self) -> list[Unit]:
         """All unsettled units of this queue manager, oldest first."""
@@ -201,62 +209,31 @@ class OperatorCalls:
         with self._session:
             return self._store.list_connections()
 
-    # --- upkeep
+    # --- what happens
 
-    def check(self, progress: Progress | None = None) -> list[str]:
-        """Everything that is wrong with the store, in words; empty: it is sound.
+    def hook(self, name: HookName, called: Hook) -> Registration:
+        """Calls `called(queue, message)` for what calls of this process do, on any queue.
 
-        It reads everything, each part on one state of it, but for the bodies, which are verified some at a time. Others
-        may work between two parts.
+        "put" is reported after each put, "visible" when everyone can see a message, "expired" when one is
+        discarded by a call of this process, "duplicate" of puts refused as duplicates. All hooks are called on one
+        thread of their own, in the order of what happened; what they raise is logged.
 
-        Args:
-            progress: called with the parts that are done and all there are. What it raises ends the check.
-
-        What cannot be read for the damage in it is something that is wrong, and no error.
+        Rules: A-36.
         """
-        _callable("progress", progress)
         with self._session:
-            found, parts = self._store.check(None)
-            for part in range(parts):
-                if progress is not None:
-                    progress(part, parts)
-                found += self._store.check(part)[0]
-        if progress is not None:
-            progress(parts, parts)
-        return found
+            return self._session.services.hub.hook(name, called)
 
-    def discard_expired(self, limit: int = housekeeping.STEP_MESSAGES) -> int:
-        """Discards expired messages on all queues, up to `limit`; how many it was."""
-        check_whole("limit", limit, 1)
-        with self._session:
-            return housekeeping.tidy(self._store, limit)
+    def observe(self, observer: StoreObserver) -> Observation:
+        """Calls `observer` with a `StoreEvent` for each call on the store, of all connections of this process to it.
 
-    def backup(self, path: str | os.PathLike[str], *, replace: bool = False, progress: Progress | None = None) -> None:
-        """Copies the queue manager to another file as it is at one instant, while all go on using it.
+        It is called on the thread of the call, when that is over and before the caller has the answer; so it should be
+        quick. What it raises is logged. Calls that it makes itself, on another connection, report nothing. It ends with
+        `Observation.cancel`, or with the last connection. docs/reference/events.md lists the events.
 
-        The copy is a store of its own, which `inorder.connect` opens. What was committed before the call is in it.
-        Units of work that are open stay out of it: they are backed out when the copy is first opened.
-
-        Args:
-            path: of the copy. It appears there when it is whole and on disk.
-            replace: a file that is there is replaced; without it, it is refused.
-            progress: called with the bytes copied and the bytes in all, for each few MiB and at the end. What it
-                raises ends the backup.
-
-        Raises: ArgumentError, a file is there, or it is the store itself; CallerError 2298, the queue manager is in
-        memory; StoreError, the path cannot be written, or somebody has it open; StoreFull 2192.
+        Raises: ArgumentError, `observer` cannot be called.
         """
-        if not isinstance(path, str | os.PathLike) or not is_path(path):
-            raise bad_argument("path", path, "the path of a file, in UTF-8")
-        check_switch("replace", replace)
-        _callable("progress", progress)
         with self._session:
-            self._session.services.store.backup(path, replace=replace, progress=progress)
-
-
-def _callable(argument: str, value: object) -> None:
-    if value is not None and not callable(value):
-        raise bad_argument(argument, value, "a function of two numbers")
+            return self._session.services.telemetry.observe(observer)
 
 
 if not TYPE_CHECKING:  # a type checker would take every name for one that is there
@@ -267,10 +244,10 @@ __all__ = [
     "Dropped",
     "Gaps",
     "Holder",
+    "Inspect",
     "LockView",
     "MessageView",
     "Opening",
-    "OperatorCalls",
     "OrderView",
     "Position",
     "QueueView",

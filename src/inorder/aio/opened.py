@@ -1,0 +1,527 @@
+"""What a task opens, begins or goes through: a queue, a unit of work, a group, a loop over messages, a lease."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+
+from ..client import browsing, groups, leases, queue, queue_internals, requesting, unit_of_work
+from ..client.keywords import BROWSE_FIRST, BROWSE_NEXT, get_options
+from ..errors import CallerError, NoMessageAvailable, Reason, UnitNotFound
+from ..model.message import NO_ID, Got
+from ..model.options import DEFAULT_GET, BrowseKeywords, GetKeywords, GetOptions, OpenOptions
+from ..rules.grouping import Numbers
+from ..rules.puts import PutResult
+from ..support import old_paths
+from .calls import AwaitedNamespace, Calls, awaited
+from .lanes import Connection, Lane, Seat, UnitBlock, leave
+from .sharing import Sharing, joins
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+T = TypeVar("T")
+PAGE: Final = 100  # messages of a group that are fetched at once
+
+
+E = TypeVar("E", bound=AbstractAsyncContextManager[Any])
+
+
+class Entered(Generic[E]):
+    """`await` it, or enter it: `async with` makes it and ends it."""
+
+    def __init__(self, make: Callable[[], Awaitable[E]]) -> None:
+        self._make = make
+        self._made: E | None = None
+
+    def __await__(self) -> Generator[Any, None, E]:
+        return self._make().__await__()
+
+    async def __aenter__(self) -> E:
+        self._made = await self._make()
+        await self._made.__aenter__()
+        return self._made
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._made is not None, "it was entered"
+        await self._made.__aexit__(kind, error, trace)
+
+
+class UnitOfWork:
+    """A unit of work; made by `QueueManager.unit_of_work`.
+
+    It takes a connection with its first call. Until it has put or got something, a get that waits needs none.
+    """
+
+    def __init__(self, shared: Sharing) -> None:
+        self._shared, self._block = shared, UnitBlock()
+        self._seat: Seat | None = None
+        self._status: unit_of_work.Status = "new"
+
+    @property
+    def status(self) -> unit_of_work.Status:
+        """How it is: "new", "open", "committed", "backed out" or "prepared"."""
+        return self._status if self._block.unit is None else self._block.unit.status
+
+    async def __aenter__(self) -> UnitOfWork:
+        """Begins the unit. Raises: CallerError 2128 UOW_IN_PROGRESS, the task has one already."""
+        if self.status != "new":
+            raise CallerError(f"this unit of work is {self.status}: make another", reason=Reason.UOW_NOT_AVAILABLE)
+        seat = self._shared.seat()
+        if seat.has_unit:
+            raise CallerError(
+                "the task has a unit of work already: commit it or back it out first", reason=Reason.UOW_IN_PROGRESS
+            )
+        seat.block, self._seat, self._status = self._block, seat, "open"
+        self._shared.keep(seat)
+        if seat.lane is not None:  # an open queue, say, whose calls are part of the unit
+            try:
+                await self._shared.run(seat, lambda _: None)
+            except BaseException:  # nobody will leave what was not entered
+                self._leave()
+                raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Commits, or with an exception backs out; see `inorder.UnitOfWork`."""
+        self._leave()
+        if self.status == "open":
+            await self._settle(
+                "committed" if error is None else "backed out", lambda one: one.__exit__(kind, error, trace)
+            )
+
+    async def commit(self) -> None:
+        """Makes its puts visible and its gets final (R5.2)."""
+        await self._settle("committed", unit_of_work.UnitOfWork.commit)
+
+    async def back_out(self, *, delay: float = 0, error: str = "") -> None:
+        """Undoes its puts; what it got returns to its place, with one more back out; see `inorder.UnitOfWork`."""
+        unit_of_work.later_of(delay, error)  # what is wrong with them is said before anything is looked at
+        await self._settle("backed out", lambda unit: unit.back_out(delay=delay, error=error))
+
+    async def prepare(self, name: str) -> None:
+        """Gives the unit a name; it waits, also over a restart, until someone settles it (R5.10).
+
+        Raises: UnitExists, the name is taken; UnitNotFound, the unit holds nothing.
+        """
+        await self._settle("prepared", lambda unit: unit.prepare(name))
+
+    async def _settle(self, status: unit_of_work.Status, act: Callable[[unit_of_work.UnitOfWork], None]) -> None:
+        if self.status != "open":
+            raise UnitNotFound(f"this unit of work is {self.status}")
+        if self._block.unit is not None:
+            await self._block.settle(act)
+        elif status == "prepared":
+            raise UnitNotFound("the unit of work holds nothing that could be prepared")
+        else:
+            self._status = status
+        self._leave()
+
+    def _leave(self) -> None:
+        """Calls of the task stand outside of it from now on."""
+        if self._seat is not None and self._seat.block is self._block:
+            self._seat.block = None
+
+    def __repr__(self) -> str:
+        return f"<unit of work, {self.status}>"
+
+
+class AwaitedQueueInternals(AwaitedNamespace):
+    """What other parts of this package need of an open queue."""
+
+    _of = queue_internals.QueueInternals
+    release_lock = awaited(queue_internals.QueueInternals.release_lock)
+
+
+class Queue(Calls):
+    """An open queue; made by `QueueManager.open`.
+
+    Its calls are made on the connection on which it was opened. Other tasks may make some, too, one after another.
+    """
+
+    def __init__(self, shared: Sharing, lane: Lane, opened: queue.Queue) -> None:
+        self._shared, self._lane, self._handle = shared, lane, opened
+        lane.handles.add(self)
+        weakref.finalize(self, lane.post, lambda: _close(opened)).atexit = False
+
+    @property
+    def name(self) -> str:
+        """Of the queue: of a model, that of the queue that was made."""
+        return self._handle.name
+
+    @property
+    def options(self) -> OpenOptions:
+        """What it is open for."""
+        return self._handle.options
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._handle.closed
+
+    put = awaited(queue.Queue.put)
+    put_many = awaited(queue.Queue.put_many)
+    end_group = awaited(queue.Queue.end_group)
+
+    async def get(self, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got:
+        """Removes one message and returns it. Options are given by keyword, or as `GetOptions`."""
+        return await self._get(queue.Queue.get, get_options(keywords, options, DEFAULT_GET))
+
+    async def get_many(
+        self, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]
+    ) -> list[Got]:
+        """Removes up to `count` messages as one step, as that many gets would; at least one, or it raises."""
+        return await self._get(queue.Queue.get_many, get_options(keywords, options, DEFAULT_GET), count)
+
+    async def browse_first(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Got:
+        """Copies the first suitable message and puts the cursor on it. Errors as `get`, and 2036."""
+        return await self._get(queue.Queue.browse_first, get_options(keywords, options, BROWSE_FIRST))
+
+    async def browse_next(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Got:
+        """Copies the next suitable message after the cursor, and moves it there."""
+        return await self._get(queue.Queue.browse_next, get_options(keywords, options, BROWSE_NEXT))
+
+    async def browse_cursor(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Got:
+        """Copies the message under the cursor again. Raises NoMessageUnderCursor 2034 if it is not there."""
+        return await self._get(queue.Queue.browse_cursor, get_options(keywords, options, BROWSE_FIRST))
+
+    leave_group = awaited(queue.Queue.leave_group)
+    unlock = awaited(queue.Queue.unlock)
+    browse_token = awaited(queue.Queue.browse_token)
+    resume = awaited(queue.Queue.resume)
+    attributes = awaited(queue.Queue.attributes)
+    status = awaited(queue.Queue.status)
+    set = awaited(queue.Queue.set)
+    close = awaited(queue.Queue.close)
+    confirm_put = awaited(queue.Queue.confirm_put)
+    confirm_get = awaited(queue.Queue.confirm_get)
+    browse_and_lock = awaited(queue.Queue.browse_and_lock)
+    unique_ids = awaited(queue.Queue.unique_ids)
+    delete = awaited(queue.Queue.delete)
+    undo = awaited(queue.Queue.undo)
+
+    @property
+    def internals(self) -> AwaitedQueueInternals:
+        """For other parts of this package, not for programs: it may change with any version."""
+        return AwaitedQueueInternals(self)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return old_paths.member(self, name)
+
+    async def _call(self, method: Callable[..., T], /, *given: Any, **named: Any) -> T:
+        part = joins(method.__name__, given, named)
+        return await self._shared.on(self._lane, part, lambda: method(self._handle, *given, **named))
+
+    async def _get(self, method: Callable[..., T], options: GetOptions, /, *given: Any) -> T:
+        outside = options.syncpoint is False or options.confirm_id or options.browse
+        seat, at_once = self._shared.seat_of(self._lane, "" if outside else "get"), replace(options, wait=0)
+
+        def call(_: Connection, wait: float) -> T:
+            return method(self._handle, *given, options if wait else at_once)
+
+        return await self._shared.take(seat, self.name, options, call)
+
+    def browse(
+        self, options: GetOptions | None = None, *, after: str | None = None, **keywords: Unpack[BrowseKeywords]
+    ) -> Browsing:
+        """Copies every suitable message, in an `async for`; moves this handle's cursor. See `inorder.Queue.browse`."""
+
+        def begin(_: Connection) -> browsing.Browsing:
+            return self._handle.browse(options, after=after, **keywords)
+
+        return Browsing(self._shared, self._lane, begin, after)
+
+    async def __aenter__(self) -> Queue:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        opened = self._handle
+        await self._lane.exit(lambda: opened.__exit__(kind, error, trace))
+
+    def __repr__(self) -> str:
+        return repr(self._handle)
+
+
+def _close(opened: queue.Queue) -> None:
+    if not opened.closed and not opened.internals.session.closed:
+        opened.close()
+
+
+class GroupWriter(Calls):
+    """Puts one group; made by `QueueManager.group`. See `inorder.GroupWriter`."""
+
+    def __init__(self, shared: Sharing, queue: str) -> None:
+        self._shared, self._queue = shared, queue
+        self._writer: groups.GroupWriter | None = None
+        self._lane: Lane | None = None
+
+    @property
+    def group_id(self) -> bytes:
+        """The group's id, after the first put."""
+        return NO_ID if self._writer is None else self._writer.group_id
+
+    async def __aenter__(self) -> GroupWriter:
+        """Begins the group, and a unit of work if the task has none."""
+        seat = self._shared.seat("group")
+        self._writer = await self._shared.run(seat, lambda one: one.group(self._queue).__enter__())
+        self._lane = seat.lane
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        lane, writer = self._begun
+        await lane.exit(lambda: writer.__exit__(kind, error, trace))
+
+    @property
+    def _begun(self) -> tuple[Lane, groups.GroupWriter]:
+        if self._lane is None or self._writer is None:
+            raise CallerError("a group is put in its block: async with it", reason=Reason.INCOMPLETE_GROUP)
+        return self._lane, self._writer
+
+    put = awaited(groups.GroupWriter.put)
+
+    async def _call(self, method: Callable[..., T], /, *given: Any, **named: Any) -> T:
+        lane, writer = self._begun
+        return await self._shared.on(lane, "put", lambda: method(writer, *given, **named))
+
+    async def put_stream(self, stream: IO[bytes], **options: Any) -> PutResult:
+        """Puts a binary stream as the next message of the group, in segments; see `inorder.GroupWriter.put_stream`."""
+        lane, writer = self._begun
+        guard, stop = guarded(stream)
+        return await self._shared.on(lane, "put_stream", lambda: writer.put_stream(guard, **options), stop)
+
+
+class Stopped(Exception):
+    """The task was cancelled."""
+
+
+def guarded(stream: IO[bytes]) -> tuple[IO[bytes], Callable[[], None]]:
+    """A stream for a thread, and what stops it: from then on each use of it raises `Stopped`."""
+    guard = _Guard(stream)
+    return cast("IO[bytes]", guard), guard.stop
+
+
+class _Guard:
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self._is_stopped = stream, False
+
+    def stop(self) -> None:
+        self._is_stopped = True
+
+    def __getattr__(self, name: str) -> Any:
+        if self._is_stopped:
+            raise Stopped
+        return getattr(self._stream, name)
+
+
+class Browsing(AsyncIterator[Got]):
+    """The messages that a browse shows; made by `browse`. See `inorder.Browsing`."""
+
+    def __init__(
+        self,
+        shared: Sharing,
+        lane: Lane | None,
+        begin: Callable[[Connection], browsing.Browsing],
+        after: str | None,
+    ) -> None:
+        self._shared, self._lane, self._begin, self._after = shared, lane, begin, after
+        self._loop: browsing.Browsing | None = None
+
+    async def __anext__(self) -> Got:
+        if self._lane is None:
+            seat = self._shared.seat()
+            found = await self._shared.run(seat, self._next)
+            self._lane = seat.lane
+        else:
+            lane = self._lane
+            found = await self._shared.on(lane, "", lambda: self._next(lane.connected()))
+        if found is None:
+            raise StopAsyncIteration
+        return found
+
+    def _next(self, connection: Connection) -> Got | None:
+        if self._loop is None:
+            self._loop = self._begin(connection)
+        return next(self._loop, None)
+
+    async def aclose(self) -> None:
+        """Ends the loop early. Harmless when repeated."""
+        if self._lane is not None and self._loop is not None:
+            await self._lane.exit(self._loop.close)
+
+    def __del__(self) -> None:
+        if self._lane is not None and self._loop is not None:
+            self._lane.post(self._loop.close)
+
+    @property
+    def token(self) -> str | None:
+        """Where it stands, or stood at its end, for `browse(..., after=token)` (B-41); a relaxed browse has none."""
+        return self._after if self._loop is None else self._loop.token
+
+    @property
+    def awaits(self) -> Numbers | None:
+        """The member of a group that comes next (B-44); None: it is inside none. See `inorder.Browsing.awaits`."""
+        return None if self._loop is None else self._loop.awaits
+
+
+class Group(AsyncIterator[Got]):
+    """The messages of a whole group that is got; made by `QueueManager.get_group`.
+
+    Outside of a unit of work it has one of its own, committed when the loop asks for a message after the last.
+    """
+
+    def __init__(self, shared: Sharing, queue: str, options: GetOptions) -> None:
+        self._shared, self._queue, self._options = shared, queue, options
+        self._lane: Lane | None = None
+        self._block = UnitBlock()
+        self._messages: Iterator[Got] = iter(())
+        self._page: deque[Got] = deque()
+        self._has_more = self._is_new = True
+
+    async def __anext__(self) -> Got:
+        if self._is_new:
+            await self._begin()
+        elif not self._page and self._has_more and self._lane is not None:
+            self._keep(await self._shared.on(self._lane, "get_group", self._next_page))
+        if not self._page:
+            await self._end(None)
+            raise StopAsyncIteration
+        return self._page.popleft()
+
+    async def _begin(self) -> None:
+        def take(connection: Connection, wait: float) -> list[Got]:
+            self._messages = connection.get_group(
+                self._queue, wait=wait, match=self._options.match, read_order=self._options.read_order
+            )
+            return self._next_page()
+
+        seat = self._shared.seat("get_group")
+        options = replace(self._options, syncpoint=None)  # it is in one by `take`
+        page = await self._shared.take(seat, self._queue, options, take, self._block)
+        self._is_new, self._lane = False, seat.lane
+        self._keep(page)
+
+    def _next_page(self) -> list[Got]:
+        return list(itertools.islice(self._messages, PAGE))
+
+    def _keep(self, page: list[Got]) -> None:
+        self._page.extend(page)
+        self._has_more = len(page) == PAGE
+
+    async def _end(self, error: BaseException | None) -> None:
+        block, self._block = self._block, UnitBlock()
+        if block.unit is not None:
+            await block.settle(lambda unit: leave(unit, error))
+
+    async def aclose(self) -> None:
+        """Ends the loop early: what it had got returns to its place. Harmless when repeated."""
+        self._page.clear()
+        self._is_new = self._has_more = False
+        await self._end(GeneratorExit())
+
+    def __del__(self) -> None:
+        lane, unit = self._block.lane, self._block.unit
+        if lane is not None and unit is not None:
+            lane.post(lambda: leave(unit, GeneratorExit()))
+
+
+class Replies(AsyncIterator[Got]):
+    """The replies to one request, as they come; made by `QueueManager.replies`."""
+
+    def __init__(self, shared: Sharing, ask: Callable[[Connection], requesting.Replies]) -> None:
+        self._shared, self._ask = shared, ask
+        self._replies: requesting.Replies | None = None
+
+    @property
+    def message_id(self) -> bytes | None:
+        """Of the request, when it was put."""
+        return None if self._replies is None else self._replies.message_id
+
+    async def __anext__(self) -> Got:
+        lane = self._shared.asking()
+        if self._replies is None:
+            self._replies = await lane.call(self._ask)
+        replies = self._replies
+
+        def now(_: Connection) -> Got | None:
+            try:
+                return replies.next_within(0)
+            except StopIteration:
+                return None
+
+        async def look() -> Got:
+            found = await lane.call(now)
+            if found is None:
+                raise NoMessageAvailable("no reply is there yet")
+            return found
+
+        try:
+            if wait := replies.left:
+                return await self._shared.awaited(replies.reply_queue, replies, 0, wait, lambda _: look())
+        except NoMessageAvailable:  # time is over: that is the end, or an error of this call
+            pass
+        found = await lane.call(now)
+        if found is None:
+            raise StopAsyncIteration
+        return found
+
+
+class Lease:
+    """A lease; made by `QueueManager.lease` and `QueueManager.resume_lease`.
+
+    Attributes:
+        token, name, user, ends_at: as of an `inorder.Lease`.
+    """
+
+    def __init__(self, shared: Sharing, lease: leases.Lease, user: str | None) -> None:
+        self._shared, self._as = shared, user
+        self.token, self.name, self.user, self.ends_at = lease.token, lease.name, lease.user, lease.ends_at
+
+    async def run(self, call: Callable[[Connection], T]) -> T:
+        """What `call` makes of a connection inside the lease, on the connection's thread: `lambda qm: qm.get("Q")`.
+
+        Raises: LeaseOver 9060; what `call` raises, and then the lease goes on.
+        """
+        return await self._on(lambda lease, connection: _inside(lease, connection, call))
+
+    async def commit(self) -> None:
+        """Makes its puts visible and its gets final, all at once. Raises: LeaseOver 9060."""
+        await self._on(lambda lease, _: lease.commit())
+
+    async def back_out(self) -> None:
+        """Undoes its puts; what it got returns to its place. Raises: LeaseOver 9060."""
+        await self._on(lambda lease, _: lease.back_out())
+
+    async def extend(self, seconds: float) -> float:
+        """Sets the deadline to so many seconds from now; the new one. Raises: LeaseOver 9060; ArgumentError."""
+        self.ends_at = await self._on(lambda lease, _: lease.extend(seconds))
+        return self.ends_at
+
+    async def _on(self, act: Callable[[leases.Lease, Connection], T]) -> T:
+        def call(connection: Connection) -> T:
+            return act(connection.resume_lease(self.token, user=self._as), connection)
+
+        return await self._shared.run(self._shared.seat(), call)
+
+    def __repr__(self) -> str:
+        return f"<lease {self.name}>"
+
+
+def _inside(lease: leases.Lease, connection: Connection, call: Callable[[Connection], T]) -> T:
+    with lease:
+        return call(connection)

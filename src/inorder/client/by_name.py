@@ -1,0 +1,385 @@
+"""The calls of a connection that name a queue, and the default handles that they go through."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterable, Iterator, Set
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
+
+from ..errors import QueueDeleted, Reason, TooManyHandles, UnknownQueue, WrongQueueType
+from ..model.attribute import check_queue_name
+from ..model.message import Got, Message, UniqueId
+from ..model.options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutOptions
+from ..rules.ordering import ReadOrder
+from ..rules.puts import PutResult
+from ..stores.seam.protocol import Store
+from ..stores.seam.records import Locked
+from . import groups
+from .browsing import Browsing
+from .keywords import Data, PutCall, sweep_options
+from .queue import Queue
+from .session import Session
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+F = TypeVar("F", bound=Callable[..., Any])
+FOR_OUTPUT = OpenOptions(output=True)
+FOR_BROWSE = OpenOptions(browse=True)
+
+
+class Elsewhere(NamedTuple):
+    """The name of a queue, and of the queue manager that has it; no tuple that a caller gives as a name is one."""
+
+    queue: str
+    manager: str
+
+
+Name = str | Elsewhere
+HERE = ""  # the default, which a put by name knows by `is`: what is given may be nothing that can be compared
+
+
+class NamesQueues(Protocol):
+    """A connection, with a default handle for each queue that its calls name."""
+
+    def _make_room(self, queue: str = "", manager: str = "") -> bool: ...
+    def _renew(self, queue: str, manager: str = "") -> bool: ...
+
+
+def by_name(call: F) -> F:
+    """A call on the default handle of the queue that is its first argument, made again where that can help.
+
+    At the limit of handles another one is closed first. If the queue was deleted the handle is opened anew, once.
+    """
+
+    @functools.wraps(call)
+    def attempts(connection: NamesQueues, /, *given: Any, **named: Any) -> Any:
+        is_new = False
+        while True:
+            try:
+                return call(connection, *given, **named)
+            except TooManyHandles:
+                queue = given[0] if given else named["queue"]
+                if not connection._make_room(queue, named.get("manager", "")):
+                    raise
+            except QueueDeleted:
+                queue = given[0] if given else named["queue"]
+                if is_new or not connection._renew(queue, named.get("manager", "")):
+                    raise
+                is_new = True
+
+    return cast(F, attempts)
+
+
+class CallsByName:
+    """The calls of a connection that name a queue, through a default handle for each queue."""
+
+    _session: Session
+    _store: Store
+    _queues: OrderedDict[Name, Queue]  # the one used last is the last
+
+    def close_queue(self, name: str, *, manager: str = "") -> Reason | None:
+        """Closes the default handle of a queue; the warning as `Queue.close`, None if it was not open."""
+        return self._close_default(name_of(name, manager)) if isinstance(name, str) else None
+
+    def _close_default(self, name: Name) -> Reason | None:
+        queue = self._queues.get(name)
+        if queue is None:
+            return None
+        warning = None if queue.closed else queue.close()
+        self._queues.pop(name, None)
+        return warning
+
+    def _close_idle(self, handles: Set[int]) -> bool:
+        """Closes these if all are default handles that nobody would miss; whether they were."""
+        idle = {queue.internals.number: name for name, queue in self._queues.items() if queue.internals.is_idle}
+        if not handles <= idle.keys():
+            return False
+        for number in handles:
+            self._close_default(idle[number])
+        return True
+
+    def _default(self, name: Name) -> Queue:
+        """The default handle of a queue, not opened before a call needs it; the one used last is the last."""
+        queue = self._queues.get(name) if isinstance(name, str | Elsewhere) else None
+        if queue is None or queue.closed:
+            self._check_no_model(name)
+            if queue is not None:  # its close was interrupted
+                self._queues.pop(name, None)
+            return self._queues.setdefault(name, self._made(name, FOR_BROWSE, grows=True, lazy=True))
+        self._queues.move_to_end(name)
+        queue.was_used = True
+        return queue
+
+    def _open(self, name: Name, options: OpenOptions, **how: Any) -> Queue:
+        while True:
+            try:
+                with self._session:
+                    return self._made(name, options, **how)
+            except TooManyHandles:
+                if not self._make_room():
+                    raise
+
+    def _made(self, name: Name, options: OpenOptions, **how: Any) -> Queue:
+        if isinstance(name, Elsewhere):
+            name, how["manager"] = name
+        return Queue(self._session, name, options, **how)
+
+    def _check_no_model(self, name: Name) -> None:
+        if isinstance(name, Elsewhere):
+            return
+        with self._session:
+            kind = self._store.queue(name).type
+        if kind == "model":
+            raise WrongQueueType(
+                f"{name} is a model queue: open it, which makes a queue to use", reason=Reason.Q_TYPE_ERROR
+            )
+
+    def _make_room(self, queue: str = "", manager: str = HERE) -> bool:
+        """At the limit of handles: closes the default handle used longest ago that nobody would miss; whether any.
+
+        Args:
+            queue, manager: whose default handle the call is on. If that is open the limit is another's, which what the
+                call was given has reached: a stream, or a function.
+        """
+        own = self._queues.get(name_of(queue, manager))
+        if own is not None and own.internals.number and not own.closed:
+            return False
+        idle = next((name for name, queue in self._queues.items() if queue.internals.is_idle), None)
+        if idle is not None:
+            self._close_default(idle)
+        return idle is not None
+
+    def _renew(self, queue: str, manager: str = HERE) -> bool:
+        """The queue of a default handle was deleted: closes it; whether another queue has the name now.
+
+        A handle inside a group is closed alone: the group is not silently begun again. If the handle has its queue the
+        error is another's, of a stream or a function that the call was given: that has read or done something.
+        """
+        name = name_of(queue, manager)
+        own = self._queues.get(name)
+        if own is None or own.closed or self._has_queue(own):
+            return False
+        was_idle = own.internals.is_idle
+        self._close_default(name)
+        if was_idle:
+            with contextlib.suppress(UnknownQueue):
+                self._default(name)
+                return True
+        return False
+
+    def _has_queue(self, handle: Queue) -> bool:
+        """Whether the queue of an open handle is there still."""
+        try:
+            with self._session:
+                if handle.internals.number:
+                    self._store.check_handle(handle.internals.number)
+                return handle.internals.number != 0
+        except QueueDeleted:
+            return False
+
+    # --- messages
+
+    @by_name
+    def put(
+        self,
+        queue: str,
+        body: Data,
+        options: PutOptions | None = None,
+        *,
+        manager: str = "",
+        **keywords: Unpack[PutCall],
+    ) -> PutResult:
+        """Puts one message through the default handle of a queue; see `Queue.put`.
+
+        Args:
+            manager: the queue manager that has the queue, as with `open`.
+            **keywords: fields of the message; `Message` has their meaning: report=0, message_type=8, expiry=None,
+                feedback=0, encoding=546, coded_character_set_id=0, format="", priority=None, persistent=None,
+                message_id=b"", correlation_id=b"", reply_to_queue="", reply_to_queue_manager="", user_identifier="",
+                accounting_token=b"", application_identity_data="", put_application_type=0, put_application_name="",
+                put_at=0.0, application_origin_data="", group_id=b"", sequence_number=1, offset=0, flags=0,
+                original_length=-1, delay=0.0, transmission=None, properties={}. And options; `PutOptions` has their
+                meaning: syncpoint=None, logical=False, new_message_id=False, new_correlation_id=False,
+                context="default", confirm_id=0, uid=None, resend=False, deduplicate=None, deduplicate_for=3600.0.
+        """
+        name = queue if manager is HERE else name_of(queue, manager)
+        return self._default(name).put(body, options, **keywords)
+
+    def put_json(
+        self,
+        queue: str,
+        value: Any,
+        options: PutOptions | None = None,
+        *,
+        manager: str = "",
+        **keywords: Unpack[PutCall],
+    ) -> PutResult:
+        """Puts a value as JSON, which `Message.json` of the message is again; see `Message.of_json`, `Queue.put`."""
+        return self.put(queue, Message.of_json(value), options, manager=manager, **keywords)
+
+    def put_many(
+        self,
+        queue: str,
+        messages: Iterable[Data],
+        options: PutOptions | None = None,
+        *,
+        manager: str = "",
+        **keywords: Unpack[PutCall],
+    ) -> list[PutResult]:
+        """Puts messages in order, all or none; see `put` and `Queue.put_many`."""
+        again = list(messages) if isinstance(messages, Iterator) else messages  # for a call that is made twice
+        return self._put_many(queue, again, options, manager=manager, **keywords)
+
+    @by_name
+    def _put_many(
+        self, queue: str, messages: Iterable[Data], options: PutOptions | None, *, manager: str, **keywords: Any
+    ) -> list[PutResult]:
+        name = queue if manager is HERE else name_of(queue, manager)
+        return self._default(name).put_many(messages, options, **keywords)
+
+    @by_name
+    def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got:
+        """Removes one message and returns it; see `Queue.get`.
+
+        Args:
+            **keywords: `GetOptions` has their meaning: wait=0, syncpoint=None, syncpoint_if_persistent=False,
+                logical=False, complete=False, all_segments=False, all_messages=False, match=EVERYTHING, selector=None,
+                under_cursor=False, buffer=None, accept_truncated=False, read_order=None, confirm_id=0, lock_id=0.
+        """
+        return self._default(queue).get(options, **keywords)
+
+    @by_name
+    def get_many(
+        self, queue: str, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]
+    ) -> list[Got]:
+        """Removes up to `count` messages; see `Queue.get_many`."""
+        return self._default(queue).get_many(count, options, **keywords)
+
+    def browse(self, queue: str, *, after: str | None = None, **keywords: Unpack[BrowseKeywords]) -> Browsing:
+        """Copies every suitable message, from the first on, or on from a token; see `Queue.browse`.
+
+        Each call has a handle of its own, closed at the end of the loop, so loops may be nested.
+
+        Args:
+            **keywords: `GetOptions` has their meaning: wait=0, logical=False, complete=False, all_segments=False,
+                all_messages=False, match=EVERYTHING, selector=None, lock=False, mark_handle=False, mark_co_op=False,
+                unmarked=False, unmark_handle=False, unmark_co_op=False, buffer=None, accept_truncated=False,
+                read_order=None.
+        """
+        return Browsing(self._opened_to_browse(queue), sweep_options(None, keywords), after)
+
+    @contextlib.contextmanager
+    def _opened_to_browse(self, queue: str) -> Iterator[Queue]:
+        with self._open(queue, FOR_BROWSE) as handle:
+            yield handle
+
+    @by_name
+    def leave_group(self, queue: str) -> bool:
+        """Leaves the group that the default handle of a queue is inside for its gets; see `Queue.leave_group`."""
+        return self._default(queue).leave_group()
+
+    def group(self, queue: str, *, manager: str = "") -> groups.GroupWriter:
+        """A block that puts one group in logical order, through a handle of its own; see `GroupWriter` and `put`."""
+        name = name_of(queue, manager)
+        self._check_no_model(name)
+        return groups.GroupWriter(self._session, self._open(name, FOR_OUTPUT))
+
+    def get_group(
+        self,
+        queue: str,
+        *,
+        wait: float = 0,
+        match: Match = EVERYTHING,
+        read_order: ReadOrder | None = None,
+    ) -> Generator[Got, None, None]:
+        """A complete group in order, or one message in no group, segments joined; taken as one step.
+
+        Args:
+            wait: seconds to wait until a whole group is there, from 0; or `FOREVER`.
+            match: which group: what its first message must be.
+            read_order: "strict", "relaxed" or "notify"; None: as the queue says.
+
+        Outside a unit of work it makes one: committed when the loop ends, backed out when it is left early. Until
+        then puts and gets of this connection belong to that unit; an iterator kept in a name wants its `close()`.
+
+        Raises: NoMessageAvailable 2033; InconsistentCall 2241, the default handle is inside a group; as `Queue.get`.
+        """
+        return self._take_groups(queue, groups.whole_group(wait=wait, match=match, read_order=read_order))
+
+    def _take_groups(self, queue: str, options: GetOptions) -> Generator[Got, None, None]:
+        yield from groups.get_group(self._session, self._for_groups(queue), options)
+
+    @by_name
+    def _for_groups(self, queue: str) -> Queue:
+        return self._default(queue).internals.checked_for("input")
+
+    @by_name
+    def put_stream(self, queue: str, stream: IO[bytes], *, manager: str = "", **options: Any) -> PutResult:
+        """Puts a binary stream as one logical message in segments, or as a group; see `client.groups.put_stream`."""
+        name = name_of(queue, manager)
+        return groups.put_stream(self._session, self._default(name), stream, **options)
+
+    @by_name
+    def get_stream(
+        self,
+        queue: str,
+        stream: IO[bytes],
+        *,
+        wait: float = 0,
+        match: Match = EVERYTHING,
+        as_group: bool = False,
+    ) -> Got:
+        """Gets one logical message, or a group, into a binary stream; see `client.groups.get_stream`."""
+        handle = self._default(queue)
+        return groups.get_stream(self._session, handle, stream, wait=wait, match=match, as_group=as_group)
+
+    # --- confirmed calls: confirm ids, lock ids and unique ids live per queue (A-15)
+
+    @by_name
+    def confirm_put(self, queue: str, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
+        """Makes a message that was put under a confirm id visible; see `Queue.confirm_put`."""
+        return self._default(queue).confirm_put(uid, confirm_id=confirm_id)
+
+    @by_name
+    def confirm_get(self, queue: str, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
+        """Removes for good a message that was got under a confirm id; see `Queue.confirm_get`."""
+        return self._default(queue).confirm_get(uid, confirm_id=confirm_id)
+
+    @by_name
+    def browse_and_lock(
+        self,
+        queue: str,
+        match: Match = EVERYTHING,
+        *,
+        confirm_id: int = 0,
+        most: int | None = None,
+        lease: float | None = None,
+    ) -> Locked:
+        """Copies and locks messages that match, under one new lock id; see `Queue.browse_and_lock`."""
+        return self._default(queue).browse_and_lock(match, confirm_id=confirm_id, most=most, lease=lease)
+
+    @by_name
+    def unlock(self, queue: str, uid: UniqueId, *, lock_id: int) -> None:
+        """Frees one message that `browse_and_lock` locked. Raises: NotFound, WrongState, LockMismatch."""
+        self._default(queue).unlock(uid, lock_id=lock_id)
+
+    @by_name
+    def delete(self, queue: str, uid: UniqueId, *, lock_id: int = 0) -> None:
+        """Removes one message, unlocked, or locked under `lock_id`; see `Queue.delete`."""
+        self._default(queue).delete(uid, lock_id=lock_id)
+
+    @by_name
+    def undo(self, queue: str, confirm_id: int) -> int:
+        """Takes back everything put, got or locked under a confirm id; see `Queue.undo`."""
+        return self._default(queue).undo(confirm_id)
+
+
+def name_of(queue: str, manager: str) -> Name:
+    """A queue, and the queue manager that has it, if one is named. Raises: ArgumentError 2058, it is not a name."""
+    if isinstance(manager, str) and manager == HERE:
+        return queue
+    manager = check_queue_name(manager, argument="manager", reason=Reason.Q_MGR_NAME_ERROR)
+    return Elsewhere(queue, manager) if isinstance(queue, str) else queue  # which is then refused as a name here is
