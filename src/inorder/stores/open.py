@@ -230,8 +230,8 @@ class OnServer(Location):
 
         if backup is not False:
             raise CallerError(
-                f"{self} is backed up by PostgreSQL's own means: pg_dump -n {self._address.schema}. Do that first, and "
-                "then say backup=False",
+                f"back up {self} with PostgreSQL's own tools first: pg_dump -n {self._address.schema}. Then pass "
+                "backup=False",
                 reason=Reason.FUNCTION_NOT_SUPPORTED,
             )
         return upgrade_schema(self._address, program=program)

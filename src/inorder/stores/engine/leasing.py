@@ -82,7 +82,7 @@ class LeasingVerbs(OpenStore):
     def enter_lease(self, operation: Operation, owner: int, name: str, user: str | None) -> Leased:
         connection = self.connection(owner)
         if connection.unit is not None:
-            raise CallerError("the connection has a unit of work already", reason=Reason.UOW_IN_PROGRESS)
+            raise CallerError("the connection already has a unit of work", reason=Reason.UOW_IN_PROGRESS)
         unit, row = find_lease(operation, name, user)
         operation.enter_lease(connection, row)
         return _leased(unit, row)

@@ -56,7 +56,7 @@ class ObjectVerbs(OpenStore):
     @in_operation(feeds=True)
     def define_object(self, operation: Operation, kind: str, name: str, attributes: str) -> None:
         if operation.backend.select(ObjectRow, type=kind, name=name):
-            raise ObjectExists(f"there is a {kind} {name!r} already", kind=kind, object=name)
+            raise ObjectExists(f"{kind} {name!r} already exists", kind=kind, object=name)
         self._save(operation, ObjectRow(kind, name, attributes, operation.now))
 
     @event("alter_object", keys="kind object", about=lambda _, kind, name, *__: [kind, name])

@@ -187,7 +187,7 @@ class PostgresEngine:
             self._in_use.release()
             return link.commits
         if reached := points.reached:
-            link.pipeline.wait_for_all()  # the server has written it
+            link.pipeline.wait_for_all()  # the server has executed everything
             reached("written")
         self._commits = True
         link.commit(durably=reserves, flushes=durable, wakes=changed)

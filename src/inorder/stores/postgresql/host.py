@@ -127,8 +127,8 @@ class PostgresHost:
                 self._link.flush(ticket)
             except (psycopg.Error, ConnectionBroken) as error:
                 raise OutcomeUnknown(
-                    f"the connection to {self._link.address} was lost before what the call had done was on disk: "
-                    "whether that stays is not known",
+                    f"the connection to {self._link.address} was lost before the call's changes were on disk: "
+                    "it is not known whether they survive",
                     uids=(),
                 ) from error
         if points.reached:
@@ -177,7 +177,7 @@ class PostgresHost:
         self, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None
     ) -> None:
         raise CallerError(
-            f"{self._link.address} is backed up by PostgreSQL's own means: pg_dump -n {self._link.address.schema}, or "
+            f"back up {self._link.address} with PostgreSQL's own tools: pg_dump -n {self._link.address.schema}, or "
             "a base backup with its log",
             reason=Reason.FUNCTION_NOT_SUPPORTED,
         )

@@ -266,8 +266,8 @@ class Link:
         if self._is_unreplicated:
             self._is_unreplicated = False
             raise OutcomeUnknown(
-                f"somebody cancelled the wait of {self.address} for its synchronous standby: what the call has done is "
-                "there, and may be lost if that standby takes over",
+                f"somebody cancelled the wait of {self.address} for its synchronous standby: the call's changes are "
+                "visible, but may be lost if that standby takes over",
                 uids=(),
             )
 
@@ -334,7 +334,7 @@ class Link:
         self._flush = self.pipeline.sync(), commits, answer
 
     def _logged(self, error: psycopg.Error) -> None:
-        log.warning("those who wait for %s could not be notified: %s", self.address, error)
+        log.warning("calls that wait on %s could not be notified: %s", self.address, error)
 
     # --- the connection
 

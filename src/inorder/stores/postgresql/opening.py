@@ -113,7 +113,7 @@ def _refuse_server(link: Link) -> None:
     if pid != link.server_pid:
         why = (
             "it is reached through a pooler such as PgBouncer, and a store needs a session of its own from end to end, "
-            "for the locks that say who lives. Connect to the server itself"
+            "for the locks that show which processes are alive. Connect to the server itself"
         )
     elif version < OLDEST_SERVER:
         why = f"the server is PostgreSQL {version // 10000}, and a store needs {OLDEST_SERVER // 10000} or later"
@@ -156,7 +156,7 @@ def version_in(link: Link, ladder: Ladder) -> int | None:
     marks = link.execute("SELECT made_by, version FROM store").fetchall() if is_marked else []
     if [made_by for made_by, _ in marks] != [MADE_BY]:
         raise StoreForeign(
-            f"{at}: the schema {at.schema} has something else in it. It was left as it was: name another one.",
+            f"{at}: the schema {at.schema} has something else in it. It was not changed: name another one.",
             path=str(at),
         )
     ((_, version),) = marks
@@ -170,7 +170,7 @@ def newer(at: Address, version: int, ladder: Ladder) -> StoreNewer:
     """Returns the error for a store whose version is above ours."""
     return StoreNewer(
         f"{at} was written by a newer release of inorder (version {version} of its tables; this release knows up to "
-        f"{ladder.newest}). It was left as it was: use that release, or another schema.",
+        f"{ladder.newest}). It was not changed: use that release, or another schema.",
         path=str(at),
         version=version,
     )
@@ -182,8 +182,8 @@ def older(at: Address, version: int, ladder: Ladder) -> StoreOlder:
     remedy = (
         "Its owner upgrades it with inorder upgrade --no-backup, after pg_dump"
         if can_upgrade
-        else f"It is too old to be upgraded: the oldest version that can be is {ladder.oldest}. Take its messages off "
-        "with the release that made it"
+        else f"It is too old to upgrade: the oldest version that can be upgraded is {ladder.oldest}. Move its messages "
+        "to another store with the release that created it"
     )
     return StoreOlder(
         f"{at} was written by an older release of inorder (version {version} of its tables; this release needs "

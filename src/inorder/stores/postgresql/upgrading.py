@@ -56,7 +56,7 @@ def _be_alone(link: Link) -> None:
     ((is_owner,),) = link.execute(IS_OWNER)
     if not is_owner:
         raise StoreError(
-            f"{at} can be upgraded by the role that owns it alone. Connect as that role. Nothing was changed.",
+            f"{at} can only be upgraded by the role that owns it. Connect as that role. Nothing was changed.",
             path=str(at),
         )
     try:

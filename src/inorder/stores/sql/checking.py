@@ -119,7 +119,7 @@ def _rows_of(database: CheckedDatabase, table: str) -> list[str]:
                 wrongs = [wrong] if wrong else [why for index, decode in texts for why in _unread(row[index], decode)]
                 found += (f"table {table}, {last}: {wrong}" for wrong in wrongs)
     except StoreDamaged as error:
-        found.append(f"table {table}, behind {last}: {error.args[0]}")
+        found.append(f"table {table}, after {last}: {error.args[0]}")
     return found
 
 

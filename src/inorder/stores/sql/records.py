@@ -146,7 +146,7 @@ class SqlRecords:
         """Runs a statement that must change this many rows, each in the state that it names."""
         self.engine.run(sql, values)
         if (changed := self.engine.changes()) != expected:
-            raise damaged("messages", f"of {expected} that were read {changed} are in the state that they had ({sql})")
+            raise damaged("messages", f"only {changed} of {expected} rows are still in the state that was read ({sql})")
 
     def change_each(self, name: str, numbers: Sequence[int], *values: Any) -> None:
         """The same for messages by their numbers."""

@@ -404,7 +404,7 @@ class Database:
         self._coordination.refuse_removed()
 
     def _refuse_unusable(self) -> None:
-        assert self._refusal is not None, "who asks has looked"
+        assert self._refusal is not None, "the caller has checked"
         raise forked(self._name) if self._refusal is ForkedConnection else self._refusal(f"{self.path} was closed")
 
     # ---- durability

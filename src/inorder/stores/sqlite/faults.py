@@ -72,9 +72,9 @@ def store_error(path: Path, error: BaseException, connection: apsw.Connection | 
         case apsw.CorruptError() | apsw.NotADBError():
             return StoreDamaged(f"{path} is damaged: {_torn(path) or error}. Restore it from a backup.", path=str(path))
         case apsw.ConstraintError() | apsw.MismatchError() | UnicodeDecodeError() | OverflowError():
-            return damaged(str(path), f"what is in it contradicts itself ({error})", path=str(path))
+            return damaged(str(path), f"its contents contradict each other ({error})", path=str(path))
         case apsw.SQLError() if any(one in str(error) for one in ("overflow", "malformed JSON")):  # sums, descriptors
-            return damaged(str(path), f"what is in it contradicts itself ({error})", path=str(path))
+            return damaged(str(path), f"its contents contradict each other ({error})", path=str(path))
         case apsw.ReadOnlyError():
             return StoreError(f"{path} cannot be written any more: {error}", path=str(path))
         case apsw.CantOpenError() | apsw.PermissionsError():

@@ -43,7 +43,7 @@ def identity_of(path: str | Path) -> tuple[int, int] | None:
 def replaced(path: Path) -> StoreError:
     """Return the error for another file, or none, at the path of the database."""
     return StoreError(
-        f"{path} was deleted or replaced while it was open. What is at this path now was not touched; close the store "
+        f"{path} was deleted or replaced while it was open. The file now at this path was not touched; close the store "
         "and open it again.",
         path=str(path),
         must_reopen=True,

@@ -136,7 +136,7 @@ class Log:
     def _failed(self) -> StoreError:
         return StoreError(
             f"{self._database}: an earlier sync to disk failed, and what the disk holds is unknown. Close the "
-            "store in all processes, see to the disk, and open it again.",
+            "store in all processes, check the disk, and open it again.",
             path=str(self._database),
             must_reopen=True,
         )

@@ -61,7 +61,7 @@ def resolved(path: str | os.PathLike[str]) -> Path:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
                 os.stat(name)  # noqa: PTH116 - of a text
     except RuntimeError:  # Python 3.13 leaves this error to the system
-        raise StoreError(f"{path} cannot be opened: its links lead in a circle", path=os.fspath(path)) from None
+        raise StoreError(f"{path} cannot be opened: its links form a circle", path=os.fspath(path)) from None
     except OSError as error:
         raise opening_error(Path(path), error) from error
     return found
@@ -78,7 +78,7 @@ def refuse_unfit(path: Path) -> int | None:
     """
     folder = path.parent
     if not folder.is_dir():
-        raise StoreError(f"{path} cannot be opened: there is no folder {folder}. Make it first.", path=str(path))
+        raise StoreError(f"{path} cannot be opened: there is no folder {folder}. Create it first.", path=str(path))
     _refuse_mounted(path)
     if is_beside_any_store(path):
         raise StoreError(
@@ -168,7 +168,7 @@ def _version_in(path: Path) -> int | None:
     if not os.access(path, os.R_OK | os.W_OK):
         raise StoreError(
             f"{path} cannot be opened: this user cannot read and write it. Give this user those rights: "
-            "a reader writes, too, to record what it took.",
+            "a reader also writes, to record what it got.",
             path=str(path),
         )
     if status.st_nlink > 1:
@@ -184,14 +184,14 @@ def _version_of_ours(path: Path, length: int) -> int | None:
     found = _header(path) if length >= HEADER_LENGTH else b""
     if not found.startswith(MAGIC):
         raise StoreForeign(
-            f"{path} is not an inorder store, and no SQLite file either. It was left as it was: name another file.",
+            f"{path} is not an inorder store, and no SQLite file either. It was not changed: name another file.",
             path=str(path),
         )
     application_id = _application_id(found)
     if application_id != APPLICATION_ID:
         raise StoreForeign(
             f"{path} is an SQLite file of another program (application id {application_id:#x}, not "
-            f"{APPLICATION_ID:#x}). It was left as it was: name another file.",
+            f"{APPLICATION_ID:#x}). It was not changed: name another file.",
             path=str(path),
             application_id=application_id,
         )
@@ -211,7 +211,7 @@ def refuse_newer(path: Path, found: object, ladder: Ladder) -> None:
     if found > ladder.newest:
         raise StoreNewer(
             f"{path} was written by a newer release of inorder (schema version {found}; this release knows up to "
-            f"{ladder.newest}). It was left as it was: use that release, or another file.",
+            f"{ladder.newest}). It was not changed: use that release, or another file.",
             path=str(path),
             version=found,
         )
@@ -224,8 +224,8 @@ def older(path: Path, found: object, ladder: Ladder) -> StoreOlder:
     remedy = (
         f"Upgrade it: inorder upgrade --store {path}. A backup is made first"
         if can_upgrade
-        else f"It is too old to be upgraded: the oldest version that can be is {ladder.oldest}. Take its messages off "
-        "with the release that made it"
+        else f"It is too old to upgrade: the oldest version that can be upgraded is {ladder.oldest}. Move its messages "
+        "to another store with the release that created it"
     )
     return StoreOlder(
         f"{path} was written by an older release of inorder (schema version {found}; this release needs "
@@ -250,8 +250,8 @@ def refuse_other_schema(path: Path, objects: Iterable[tuple[Any, ...]], schema: 
     if strange:
         named = [f"{kind} {name!r}" for kind, name in sorted(strange)]
         raise StoreForeign(
-            f"{path} is not a store as inorder makes it: {', '.join(named[:5])} is missing, was added or was "
-            "changed. It was left as it was: use a backup, or take away what was added.",
+            f"{path} is not a store as inorder creates it: {', '.join(named[:5])} is missing, was added or was "
+            "changed. It was not changed: use a backup, or remove what was added.",
             path=str(path),
             objects=sorted({name for _, name in strange}),
         )
