@@ -316,6 +316,7 @@ class SqlBulk(SqlSearch):
 
     def _shown(self, levels: Levels, *, weighs: bool) -> Iterator[Shown]:
         """Yields the groups of all levels by the rules; their sizes only if `weighs`."""
+        horizon = NO_END if levels.reader.horizon is None else levels.reader.horizon
         for one in levels:
             last = one.stop[0], one.stop[1] - 1
             following: tuple[int, int] | None = one.after[0], one.after[1] + 1
@@ -323,7 +324,7 @@ class SqlBulk(SqlSearch):
                 stretch = Stretch(True, one.rank, following, last, 0)
                 heads, following = self._heads_of(levels.queue, stretch, following, NO_END)
                 for head in heads:
-                    if head.id in one.excluded or head.number > (levels.reader.horizon or NO_END):
+                    if head.id in one.excluded or head.number > horizon:
                         continue
                     messages, size = head.messages, 0
                     if weighs or head.id in levels.unusual:
