@@ -258,7 +258,7 @@ def locate(store: object, allowed: str = ANY_STORE) -> Location:
     if kind is not None:
         return kind(store)
     if isinstance(store, str) and URL.match(store):  # it may have a password, so it is not shown
-        allowed = "a URL as postgresql://user@host/database?schema=name"
+        allowed = "the path of a file, or a URL as postgresql://user@host/database?schema=name"
         raise ArgumentError(f"store must be {allowed}", argument="store", value="(not shown)", allowed=allowed)
     raise bad_argument("store", store, allowed)
 
