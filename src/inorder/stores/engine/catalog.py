@@ -177,7 +177,7 @@ class Catalog:
     def create(self, attributes: QueueAttributes) -> None:
         name = attributes.name
         if self.find(name) is not None:
-            raise ObjectExists(f"there is a queue {name!r} already", queue=name)
+            raise ObjectExists(f"queue {name!r} already exists", queue=name)
         self.check_names(attributes)
         self.add(attributes)
 
