@@ -151,7 +151,7 @@ class BriefLane(Lane):
             job.end()
             return True
         owed.append(Owed(job, promises.take_puts()))
-        if is_only_one and promises.is_quick:  # the loop waits for the sync: it is short, and no other call would share it
+        if is_only_one and promises.is_quick:  # the loop waits: the sync is short, and no other call shares it
             self._next.keep()
             owed.clear()
             job.end()
