@@ -230,7 +230,7 @@ class OnServer(Location):
 
         if backup is not False:
             raise CallerError(
-                f"{self} must be backed up with pg_dump -n {self._address.schema}: do that first, then give "
+                f"back up {self} with PostgreSQL's own tools first: pg_dump -n {self._address.schema}. Then pass "
                 "backup=False",
                 reason=Reason.FUNCTION_NOT_SUPPORTED,
             )
