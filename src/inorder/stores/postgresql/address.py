@@ -104,5 +104,5 @@ def _shown(parameters: dict[str, str], schema: str) -> str:
 
 def _bad(how: str) -> ArgumentError:
     """Returns the error for a URL. It shows no part of the URL, because a password may be in the wrong place."""
-    allowed = f"a URL as postgresql://user@host/database?schema=name, {how}"
+    allowed = f"a URL like postgresql://user@host/database?schema=name, {how}"
     return ArgumentError(f"store must be {allowed}", argument="store", value="(not shown)", allowed=allowed)
